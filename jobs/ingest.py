@@ -50,8 +50,8 @@ from schemas.tables.silver import (
 from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.asked_records import sufficient
-from udfs.facts.known_names import Names
+from udfs.facts.cluster_names import ClusterNames
+from udfs.facts.record_sampling import sufficient
 
 SOURCE = "source"
 PACKETS, LOGS = "packets", "logs"
@@ -122,13 +122,13 @@ class Decoded:
         """The rows from these sources, packed; from all if none is named."""
         return self.all.where(F.col(SOURCE).isin(*sources)) if sources else self.all
 
-    def rows(self, table: Table, *sources: str, names: Names | None = None) -> DataFrame:
+    def rows(self, table: Table, *sources: str, names: ClusterNames | None = None) -> DataFrame:
         """A table's rows from these sources."""
         return unpacked(self.packed(*sources), table, names)
 
 
 def write_silver(
-    spark: SparkSession, run: Run, plan: CapturePlan, decoded: Decoded, names: Names
+    spark: SparkSession, run: Run, plan: CapturePlan, decoded: Decoded, names: ClusterNames
 ) -> Mapping[Table, Counts]:
     """Write every silver table from the decoded rows; `captures` last, because it marks the capture set as complete."""
     watch = Watch(run.gates)
@@ -155,7 +155,7 @@ def write_silver(
     return watch.counts()
 
 
-def joined_tables(plan: CapturePlan, decoded: Decoded, names: Names) -> dict[Table, DataFrame]:
+def joined_tables(plan: CapturePlan, decoded: Decoded, names: ClusterNames) -> dict[Table, DataFrame]:
     """The tables that request logs add to beside packets."""
     packets, logs = (
         RequestsSeen(decoded.rows(EXCHANGES, source, names=names), decoded.rows(CONNECTIONS, source))

@@ -24,7 +24,7 @@ from jobs.session.kernels import compiling
 from jobs.version import decoder
 from schemas.tables.silver import DECODED
 from udfs.errors import ArgumentError
-from udfs.facts.asked_records import Asked
+from udfs.facts.record_sampling import RecordSampling
 
 TABLES = {table.name: table for table in DECODED}
 MOST_BYTES = 1 << 30
@@ -99,7 +99,7 @@ def open_capture(
     pseudonyms = pseudonyms_by(key_file, "open_capture: pseudonymise")
     with compiling(()):
         pass
-    return OpenCapture(hold_captures(paths, pseudonyms, Asked() if records else None, workers, memory))
+    return OpenCapture(hold_captures(paths, pseudonyms, RecordSampling() if records else None, workers, memory))
 
 
 def _names(captures: tuple[object, ...]) -> list[str]:

@@ -13,8 +13,8 @@ from jobs.gates.rules import Gate, Gates
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import ON_REQUEST, Value
 from udfs.capture.request_log_head import UTC
-from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sampling import RecordSampling
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Run:
         return {**self.seen, **self.scenario.captured}
 
     @property
-    def records(self) -> Asked | None:
+    def records(self) -> RecordSampling | None:
         """What ingest is to learn of records: nothing, unless a replay of the scenario needs it."""
         if not ON_REQUEST & set(self.scenario.algorithms):
             return None
-        return Asked(every=1) if self.scenario.captured.get("recompress") == "all" else Asked()
+        return RecordSampling(every=1) if self.scenario.captured.get("recompress") == "all" else RecordSampling()

@@ -6,14 +6,14 @@ from importlib.resources import files
 
 from udfs import CODE, code_digest
 from udfs.capture.request_log_head import UTC
-from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import KEY, Pseudonyms
+from udfs.facts.record_sampling import RecordSampling
 
 VERSION = "0.1.0"
 
 
 def decoder(
-    pseudonyms: Pseudonyms | None, records: Asked | None = None, log_zone: str = UTC, quarantine_id: str = ""
+    pseudonyms: Pseudonyms | None, records: RecordSampling | None = None, log_zone: str = UTC, quarantine_id: str = ""
 ) -> str:
     """The version, a digest of all code that decides what silver rows a capture gives, whether sizes of records were
     asked for, the zone of request logs, a hash of the gate's rules on rows, and the key of pseudonyms."""

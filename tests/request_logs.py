@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from udfs.capture.index import CaptureIndex
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.request_log_head import UTC
 from udfs.capture.request_log_index import index_stored_log
 from udfs.capture.storage import open_stored

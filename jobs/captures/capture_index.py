@@ -13,8 +13,8 @@ from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import rows_here
 from jobs.terminal.screen import printable, with_rest
+from udfs.capture.file_index import CaptureIndex, OnPackets, index_stored_capture, unread_index
 from udfs.capture.frame_dump import index_frames, stored_dump_format
-from udfs.capture.index import CaptureIndex, Parsed, index_stored_capture, unread_index
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.capture.request_log_head import UTC
 from udfs.capture.request_log_index import index_stored_log
@@ -88,23 +88,23 @@ def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.Rec
 
 
 def index_or_fault(
-    path: str, log_zone: str = UTC, parsed: Parsed | None = None
+    path: str, log_zone: str = UTC, on_packets: OnPackets | None = None
 ) -> tuple[CaptureIndex | None, str | None]:
     """The index of a file and what is wrong with it: one that cannot be read has none, one that is no capture both.
 
-    parsed: as that of `index_capture`, for a capture
+    on_packets: as that of `index_capture`, for a capture
     """
     try:
-        return index_file(path, log_zone, parsed), None
+        return index_file(path, log_zone, on_packets), None
     except AlienError as error:
         return unread_index(path, buckets=BUCKETS), str(error)
     except CaptureError as error:
         return None, str(error)
 
 
-def index_file(path: str, log_zone: str = UTC, parsed: Parsed | None = None) -> CaptureIndex:
+def index_file(path: str, log_zone: str = UTC, on_packets: OnPackets | None = None) -> CaptureIndex:
     """Index a frame dump, request log or capture, opened once; only a dump is opened again, by Arrow, which reads it by
-    places of its own. parsed: as that of `index_capture`. Raises CaptureError where the file is none of them.
+    places of its own. on_packets: as that of `index_capture`. Raises CaptureError where the file is none of them.
     """
     with open_stored(path) as stored:
         is_dump = stored_dump_format(stored) is not None
@@ -114,5 +114,5 @@ def index_file(path: str, log_zone: str = UTC, parsed: Parsed | None = None) -> 
             if log is not None:
                 return log
             stored.seek(0)
-            return index_stored_capture(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS, parsed=parsed)
+            return index_stored_capture(stored, path, range_bytes=RANGE_BYTES, buckets=BUCKETS, on_packets=on_packets)
     return index_frames(path, range_bytes=RANGE_BYTES, buckets=BUCKETS)

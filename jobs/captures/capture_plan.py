@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.captures.capture_index import BUCKETS, RANGE_BYTES, TASKS_OF_A_CORE
+from udfs.capture.capture_points import FileOrder, file_orders, in_time_order
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.frame_dump import MAGICS
-from udfs.capture.index import CaptureIndex
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packet_walk import CaptureFormat
-from udfs.capture.points import FileOrder, file_orders, in_time_order
-from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.columns.arrays import edges
 from udfs.errors import CaptureError

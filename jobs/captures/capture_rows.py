@@ -16,16 +16,16 @@ from jobs.captures.capture_plan import CapturePlan, Work
 from jobs.lake.delta_tables import rows_here
 from jobs.replays.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
+from udfs.capture.capture_points import FileOrder
 from udfs.capture.frame_dump import MAGICS, read_frames
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packet_runs import PACKET_RUNS, packets_in, runs_of
 from udfs.capture.packets import read_packets
-from udfs.capture.points import FileOrder
-from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.asked_records import Asked
-from udfs.facts.build import facts
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sampling import RecordSampling
+from udfs.facts.rows_from_packets import rows_from_packets
 
 BATCH_BYTES = 8 << 20
 
@@ -49,7 +49,7 @@ def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, 
 
 
 def packed_rows(
-    spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None, records: Asked | None
+    spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None, records: RecordSampling | None
 ) -> DataFrame:
     """The silver tables' rows of a capture set, packed (`udfs.facts.arrow_tables`): one shuffle, by connection."""
     shard_of, capture_id, orders = plan.packets.shard_of_bucket, plan.capture_id, plan.orders
@@ -62,7 +62,7 @@ def packed_rows(
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         packets = chain.from_iterable(map(packets_in, batches))
-        yield from facts(packets, capture_id, pseudonyms, records)
+        yield from rows_from_packets(packets, capture_id, pseudonyms, records)
 
     runs = range_tasks(spark, plan.packets).mapInArrow(read_ranges, from_arrow_schema(PACKET_RUNS))
     return (

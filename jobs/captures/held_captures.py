@@ -20,20 +20,20 @@ from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.names import learn_names
 from jobs.terminal.screen import with_rest
 from schemas.tables.table import Table
+from udfs.capture.capture_points import ALONE
 from udfs.capture.compression import unpacked_bytes
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.frame_dump import MAGICS
-from udfs.capture.held_packets import HeldPackets, held
-from udfs.capture.index import CaptureIndex
-from udfs.capture.packet_store import Content, Memory, PacketStore
-from udfs.capture.points import ALONE
+from udfs.capture.packet_store import Content, MemoryBudget, PacketStore
+from udfs.capture.packets_by_connection import PacketsByConnection, packets_by_connection
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows
-from udfs.facts.asked_records import Asked
-from udfs.facts.build import Carried, tables_of
-from udfs.facts.known_names import Names, with_names
+from udfs.facts.captured_names import CAPTURED_NAMES, NAMING_TABLES, captured_names
+from udfs.facts.cluster_names import ClusterNames, with_names
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.told_names import TOLD, TOLD_BY, told_names
+from udfs.facts.record_sampling import RecordSampling
+from udfs.facts.rows_from_packets import EarlierChunks, tables_of
 
 PART_BYTES = 128 << 20
 """Most packets that a thread works on at a time; what it makes of them takes several times as much."""
@@ -49,7 +49,7 @@ class ReadFile:
 
 
 class Part(NamedTuple):
-    """Rows by table that some connections give, and what they tell of names: TOLD."""
+    """Rows by table that some connections give, and what they tell of names: CAPTURED_NAMES."""
 
     rows: Mapping[Table, Sequence[pa.RecordBatch]]
     told: pa.Table
@@ -65,45 +65,49 @@ class HeldCaptures:
     """
 
     plan: CapturePlan
-    packets: HeldPackets
+    packets: PacketsByConnection
     pseudonyms: Pseudonyms | None
-    records: Asked | None
+    records: RecordSampling | None
     threads: int
 
     def rows(self, tables: Collection[Table]) -> dict[Table, pa.Table]:
         """All rows of some of the tables DECODED, in no order, as `ingest` writes them where no gate takes rows out."""
-        make = partial(self._part, {*tables, *TOLD_BY})
+        make = partial(self._part, {*tables, *NAMING_TABLES})
         rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
         with ThreadPoolExecutor(self.threads) as threads:
             parts = list(threads.map(make, self.packets.parts(self.threads * max(rounds, 1))))
-            names = learn_names(pa.concat_tables([TOLD.empty_table(), *(part.told for part in parts)]))
+            names = learn_names(pa.concat_tables([CAPTURED_NAMES.empty_table(), *(part.told for part in parts)]))
             return {table: _named(threads, table, parts, names) for table in tables}
 
     def _part(self, wanted: Collection[Table], connections: range) -> Part:
         rows: dict[Table, list[pa.RecordBatch]] = defaultdict(list)
-        carried = Carried(records=self.records)
+        carried = EarlierChunks(records=self.records)
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
             if batch.num_rows and table in wanted:
-                called = batch if self.pseudonyms is None else self.pseudonyms.of_rows(table, batch)
+                called = batch if self.pseudonyms is None else self.pseudonyms.applied_to(table, batch)
                 rows[table] += plain_rows(called)
-        return Part(rows, told_names((table, batch) for table in TOLD_BY for batch in rows.get(table, ())))
+        return Part(rows, captured_names((table, batch) for table in NAMING_TABLES for batch in rows.get(table, ())))
 
 
-def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: Names) -> pa.Table:
+def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: ClusterNames) -> pa.Table:
     batches = chain.from_iterable(part.rows.get(table, ()) for part in parts)
     named = threads.map(lambda batch: with_names(batch, table, names), batches)
     return pa.Table.from_batches(named, arrow_schema(table))
 
 
 def hold_captures(
-    captures: Sequence[Path | str], pseudonyms: Pseudonyms | None, records: Asked | None, threads: int, most_bytes: int
+    captures: Sequence[Path | str],
+    pseudonyms: Pseudonyms | None,
+    records: RecordSampling | None,
+    threads: int,
+    most_bytes: int,
 ) -> HeldCaptures:
     """Read captures and frame dumps, each once. stderr names the files that are neither, of which nothing is read.
 
     most_bytes: of memory that packets may take; the other arguments are those of HeldCaptures. Raises CaptureError that
     names every file that cannot be read or is a request log, and where the packets take more, or more than there is.
     """
-    memory = Memory(most_bytes)
+    memory = MemoryBudget(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
         try:
             files = list(pool.map(partial(_read, memory), map(str, captures)))
@@ -127,12 +131,12 @@ def hold_captures(
         )
     packets = {file.index.path: file.packets for file in files if file.index is not None}
     placed = [_placed(plan, file_no, packets[index.path]) for file_no, index in enumerate(plan.indexes)]
-    return HeldCaptures(plan, held(placed, in_order=plan.in_order), pseudonyms, records, threads)
+    return HeldCaptures(plan, packets_by_connection(placed, in_order=plan.in_order), pseudonyms, records, threads)
 
 
-def _read(memory: Memory, path: str) -> ReadFile:
+def _read(memory: MemoryBudget, path: str) -> ReadFile:
     packets = PacketStore(memory, unpacked_bytes(path))
-    return ReadFile(packets, *index_or_fault(path, parsed=packets.add))
+    return ReadFile(packets, *index_or_fault(path, on_packets=packets.add))
 
 
 def _placed(plan: CapturePlan, file_no: int, packets: PacketStore) -> Content:

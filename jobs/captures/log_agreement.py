@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from jobs.lake.delta_tables import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT, QUARANTINE
 from schemas.tables.table import Column as TableColumn
-from udfs.facts.exchange_rows import OF_LOG
+from udfs.facts.exchange_rows import LOG_COLUMNS
 
 PACKETS, LOG = "packets", "log"
 """Of a joined request: the exchange as packets show it, and as the log does; null where one does not have it."""
@@ -78,7 +78,8 @@ def joined_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
 
 def with_log(joined: DataFrame) -> DataFrame:
     """The exchanges of the packets, with what only the log tells of them."""
-    columns = [F.col(f"{LOG if column in OF_LOG else PACKETS}.{column}").alias(column) for column in EXCHANGES.columns]
+    source = {column: LOG if column in LOG_COLUMNS else PACKETS for column in EXCHANGES.columns}
+    columns = [F.col(f"{source[column]}.{column}").alias(column) for column in EXCHANGES.columns]
     return joined.where(F.col(PACKETS).isNotNull()).select(*columns)
 
 

@@ -15,22 +15,32 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.cluster_names import Advertised, name_clusters
 from jobs.captures.topic_ids import ids_in_force
 from jobs.lake.packed_tables import of_tables
-from udfs.facts.known_names import Names, has_several, topic_of_cluster
+from udfs.facts.captured_names import (
+    BROKER,
+    CAPTURED_NAMES,
+    CHANGE,
+    CLUSTER,
+    NAMING_TABLES,
+    SERVER,
+    SHOWN_ID,
+    captured_names,
+    distinct,
+)
+from udfs.facts.cluster_names import ClusterNames, names_several_clusters, topic_of_cluster
 from udfs.facts.table_files import unpacked_rows
-from udfs.facts.told_names import BROKER, CHANGE, CLUSTER, SERVER, SHOWN_ID, TOLD, TOLD_BY, distinct, told_names
 
 
-def names_in(packed: DataFrame) -> Names:
+def names_in(packed: DataFrame) -> ClusterNames:
     """What packed rows, columns PACKED_TABLE and PACKED_ROWS, tell of names."""
 
     def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_names(unpacked_rows(batches, TOLD_BY, None)).to_batches()
+        yield from captured_names(unpacked_rows(batches, NAMING_TABLES, None)).to_batches()
 
-    return learn_names(of_tables(packed, TOLD_BY).mapInArrow(gather, from_arrow_schema(TOLD)).toArrow())
+    return learn_names(of_tables(packed, NAMING_TABLES).mapInArrow(gather, from_arrow_schema(CAPTURED_NAMES)).toArrow())
 
 
 class Said(NamedTuple):
-    """A row of TOLD, without what it is; server: empty where it is not known."""
+    """A row of CAPTURED_NAMES, without what it is; server: empty where it is not known."""
 
     server: str
     name: str
@@ -39,11 +49,11 @@ class Said(NamedTuple):
     last: int | None
 
 
-def learn_names(told: pa.Table) -> Names:
-    """What Metadata, CreateTopics and DeleteTopics responses and connections say: rows of TOLD, in any order."""
-    rows = distinct(told.cast(TOLD)).sort_by([(name, "ascending") for name in TOLD.names])
+def learn_names(told: pa.Table) -> ClusterNames:
+    """What Metadata, CreateTopics and DeleteTopics responses and connections say; told: rows of CAPTURED_NAMES."""
+    rows = distinct(told.cast(CAPTURED_NAMES)).sort_by([(name, "ascending") for name in CAPTURED_NAMES.names])
     found: dict[str, list[Said]] = defaultdict(list)
-    for what, *said in zip(*(rows[name].to_pylist() for name in TOLD.names), strict=True):
+    for what, *said in zip(*(rows[name].to_pylist() for name in CAPTURED_NAMES.names), strict=True):
         found[what].append(Said(said[0] or "", *said[1:]))
     servers = [said.name for said in found[SERVER]]
     brokers = [
@@ -52,12 +62,12 @@ def learn_names(told: pa.Table) -> Names:
         if said.first is not None
     ]
     clusters = name_clusters([(said.server, said.name) for said in found[CLUSTER]], brokers, servers)
-    by_cluster = has_several(clusters)
+    by_cluster = names_several_clusters(clusters)
 
     def key(said: Said) -> str:
         return topic_of_cluster(clusters.get(said.server, ""), said.name) if by_cluster else said.name
 
-    return Names(
+    return ClusterNames(
         {said.told: said.name for said in found[SHOWN_ID]},
         ids_in_force(
             spans_shown((key(said), said) for said in found[SHOWN_ID]),

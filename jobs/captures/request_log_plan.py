@@ -13,8 +13,8 @@ from jobs.captures.capture_plan import CapturePlan
 from jobs.captures.capture_rows import BATCH_BYTES, range_tasks, ranges_in
 from jobs.replays.one_shuffle import SHARD, packed_in_order, shard
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
-from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, rows_from_log
 
 
 def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms | None) -> DataFrame:
@@ -26,7 +26,7 @@ def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
             yield from read_requests(part, file_no=file_no, bodies_of=READ_KEYS, block_bytes=BATCH_BYTES, zone=zone)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from log_facts(batches, capture_id, pseudonyms)
+        yield from rows_from_log(batches, capture_id, pseudonyms)
 
     lines = range_tasks(spark, plan.logs).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
     # Lines that tell no request have no connection; they are spread by their number.

@@ -9,12 +9,12 @@ from operator import itemgetter
 
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.facts.known_names import InForce
+from udfs.facts.cluster_names import IdInForce
 
 
 def ids_in_force(
     shown: Iterable[tuple[str, str, int, int]], changes: Iterable[tuple[str, str, int]]
-) -> dict[str, list[InForce]]:
+) -> dict[str, list[IdInForce]]:
     """By name its ids in the order of time. shown: (name, id, when it was first told, and last asked for), changes:
     (name, CREATE_TOPIC or DELETE_TOPIC, when it was asked for) of those that were done; us since 1970.
 
@@ -33,7 +33,7 @@ def ids_in_force(
     }
 
 
-def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]) -> list[InForce]:
+def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]) -> list[IdInForce]:
     """The ids of one name, which come in order as (first, last, id)."""
     found = []
     for number, (first, last, topic_id) in enumerate(ids):
@@ -45,7 +45,7 @@ def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: 
         place = bisect_left(deleted, first)
         end = deleted[place] if place < len(deleted) else NEVER
         told = min(last, following) if following < NEVER else NEVER
-        found.append(InForce(topic_id, since, end if end < following else told))
+        found.append(IdInForce(topic_id, since, end if end < following else told))
     return found
 
 

@@ -14,7 +14,7 @@ from jobs.lake.delta_tables import rows_in, side_by_side, spark_schema, table_to
 from jobs.lake.local_log import LocalTable
 from jobs.lake.target import FILE_COLUMNS, Target, files_by_table, keep_files
 from schemas.tables.table import Table
-from udfs.facts.known_names import Names
+from udfs.facts.cluster_names import ClusterNames
 from udfs.facts.table_files import unpacked_rows, write_files
 
 PACKED_TABLE, PACKED_ROWS = "table", "rows"
@@ -30,7 +30,7 @@ def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Tabl
     side_by_side(spark, [partial(to.write, unpacked(packed, table, to.names), table) for table in by_target])
 
 
-def unpacked(packed: DataFrame, table: Table, names: Names | None = None) -> DataFrame:
+def unpacked(packed: DataFrame, table: Table, names: ClusterNames | None = None) -> DataFrame:
     """One table's rows out of the packed ones, called by their names where any are given."""
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from jobs.lake.local_log import DataFile, LocalTable
 from schemas.tables.table import Table
 from udfs.columns.arrow_columns import gathered_batches
 from udfs.facts.arrow_tables import PACKED_ROWS
-from udfs.facts.known_names import Names
+from udfs.facts.cluster_names import ClusterNames
 from udfs.facts.table_files import FILES, write_files
 
 Files = Mapping[Table, Sequence[DataFile]]
@@ -35,7 +35,7 @@ class Target:
     lake: str
     identity: str
     watch: Watch
-    names: Names | None = None
+    names: ClusterNames | None = None
 
     def write(self, rows: DataFrame, table: Table) -> None:
         """Write rows of a table that Spark has, less those that rules take out. Raises LakeError for other columns."""

@@ -14,14 +14,14 @@ from schemas.wire.apis import API_KEYS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from schemas.wire.message import Message
 from tests.unit.wire.reference import Struct, default, encode, lay_in_arena
-from udfs.capture.chunks import Frames
-from udfs.capture.held_packets import held
-from udfs.capture.index import index_capture
-from udfs.capture.packet_store import Memory, PacketStore
+from udfs.capture.file_index import index_capture
+from udfs.capture.packet_chunks import Frames
+from udfs.capture.packet_store import MemoryBudget, PacketStore
+from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.columns.arrays import Bytes, Ints, Shorts
-from udfs.facts.bodies import Bodies, find_response_bodies, response_bodies
 from udfs.facts.exchanges import Exchanges, exchanges_of
-from udfs.facts.names import Names
+from udfs.facts.hashed_names import HashedNames
+from udfs.facts.message_bodies import Bodies, ResponseFrames, find_response_bodies, response_bodies
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, request_header
 from udfs.wire.layout import is_in
@@ -61,10 +61,8 @@ class FetchFrames:
         if self.is_request:
             find_request_bodies(self.arena, self.starts, self.ends, API_TABLE, bodies, versions)
         else:
-            keys = np.full(len(self), FETCH)
-            find_response_bodies(
-                self.arena, self.starts, self.ends, keys, self.request_versions, API_TABLE, bodies, versions
-            )
+            frames = ResponseFrames(self.starts, self.ends, np.full(len(self), FETCH), self.request_versions)
+            find_response_bodies(self.arena, frames, API_TABLE, bodies, versions)
         return Bodies(bodies, self.ends, versions)
 
     @cached_property
@@ -90,9 +88,9 @@ def find_request_bodies(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, bo
 
 def frames_of(capture: Path) -> Frames:
     """All frames of a capture."""
-    store = PacketStore(Memory(EVERYTHING))
-    index_capture(str(capture), range_bytes=EVERYTHING, buckets=1, parsed=store.add)
-    packets = held([store.content], in_order=True)
+    store = PacketStore(MemoryBudget(EVERYTHING))
+    index_capture(str(capture), range_bytes=EVERYTHING, buckets=1, on_packets=store.add)
+    packets = packets_by_connection([store.content], in_order=True)
     return packets.frames(range(len(packets.content.endpoints)))
 
 
@@ -125,11 +123,11 @@ def with_defaults(message: Message, path: str = "") -> Struct:
 def fetches(capture: Path) -> list[FetchFrames]:
     """A capture's Fetch requests that were answered whole, and those answers."""
     chunk = frames_of(capture)
-    exchanges: Exchanges = exchanges_of(chunk, "", Names())
+    exchanges: Exchanges = exchanges_of(chunk, "", HashedNames())
     which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))
     asked, answered = (
         (start, start + of["size"][which])
-        for of in (exchanges.of_request, exchanges.of_response)
+        for of in (exchanges.request_fields, exchanges.response_fields)
         for start in (of["start"][which],)
     )
     return [

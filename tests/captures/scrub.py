@@ -17,12 +17,12 @@ import zstandard
 
 from schemas.wire.fetch import FETCH_RESPONSE
 from schemas.wire.produce import PRODUCE_REQUEST
-from udfs.capture.chunks import Frames, frames
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
+from udfs.capture.packet_chunks import Frames, frames
 from udfs.capture.packets import read_packets
-from udfs.facts.bodies import request_bodies, response_bodies
 from udfs.facts.exchanges import exchanges_of
-from udfs.facts.names import Names
+from udfs.facts.hashed_names import HashedNames
+from udfs.facts.message_bodies import request_bodies, response_bodies
 from udfs.wire.checksums import CRC32C, checksum
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import walk
@@ -47,7 +47,7 @@ def scrubbed(arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> list
 
 def record_changes(chunk: Frames) -> list[tuple[bytes, int, int, bytes]]:
     """(endpoints, direction, stream offset, new bytes) of each batch in a chunk of frames."""
-    exchanges = exchanges_of(chunk, "", Names())
+    exchanges = exchanges_of(chunk, "", HashedNames())
     changes = []
     sides = (
         (0, PRODUCE_REQUEST, "topic_data.partition_data", request_bodies, "request"),

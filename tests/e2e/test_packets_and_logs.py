@@ -15,7 +15,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, LOG_AGREEMENT, QUARANTINE, RECORD_BATCHES
 from tests.e2e.conftest import RUN_AT, CapturedLake, Rows
 from tests.e2e.request_log import read_request_logs
-from udfs.facts.exchange_rows import OF_LOG
+from udfs.facts.exchange_rows import LOG_COLUMNS
 
 NAMES = ("starve", "sasl")
 LOST, ALTERED = 40, 60
@@ -66,7 +66,8 @@ def unlogged(both: CapturedLake) -> Rows:
 
 
 def test_what_messages_say_comes_from_the_packets(both: CapturedLake, packets: CapturedLake) -> None:
-    same = [column for column in EXCHANGES.columns if column not in (*OF_LOG, "capture_id") and "packet" not in column]
+    others = (*LOG_COLUMNS, "capture_id")
+    same = [column for column in EXCHANGES.columns if column not in others and "packet" not in column]
     for key, row in packets.exchanges.items():
         assert {column: both.exchanges[key][column] for column in same} == {column: row[column] for column in same}, key
 

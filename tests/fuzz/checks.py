@@ -15,13 +15,13 @@ from tests.packed import unpack
 from tests.request_logs import index_request_log
 from tests.unit.capture.conversations import batch, cut
 from tests.unit.facts.brokers import counts_by_connection, tables_held, tables_of
-from udfs.capture.held_packets import held
-from udfs.capture.index import index_capture
-from udfs.capture.packet_store import Memory, PacketStore
+from udfs.capture.file_index import index_capture
+from udfs.capture.packet_store import MemoryBudget, PacketStore
 from udfs.capture.packets import read_packets
+from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.capture.request_log import read_requests
 from udfs.errors import CaptureError
-from udfs.facts.build_from_log import LINE_ORDER, READ_KEYS, log_facts
+from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, rows_from_log
 
 Tables = Mapping[str, list[dict[str, Any]]]
 PACKET_ORDER = ("connection", "sort_ns", "file_no", "packet_no")
@@ -49,9 +49,10 @@ def check_file(chance: random.Random, folder: Path, content: bytes) -> int:
     packets = in_order(parts, PACKET_ORDER)
     whole = tables_of(packets.to_batches())
     assert sum(row["payload_bytes"] for row in whole["connections"]) == index.tcp_payload_captured
-    store = PacketStore(Memory(1 << 30))
-    index_capture(str(path), range_bytes=1 << 30, buckets=4, parsed=store.add)
-    assert_same(whole, tables_held(held([store.content], in_order=chance.choice([True, False])), chance.choice([1, 5])))
+    store = PacketStore(MemoryBudget(1 << 30))
+    index_capture(str(path), range_bytes=1 << 30, buckets=4, on_packets=store.add)
+    in_memory = packets_by_connection([store.content], in_order=chance.choice([True, False]))
+    assert_same(whole, tables_held(in_memory, chance.choice([1, 5])))
     most = chance.choice([1, 2, 7, 50])
     assert_same(whole, tables_of(packets.to_batches(max_chunksize=most), rows=most, payload_bytes=1))
     return checked(whole)
@@ -88,7 +89,7 @@ def in_order(batches: list[pa.RecordBatch], columns: tuple[str, ...]) -> pa.Tabl
 def log_tables(lines: pa.Table, most: int) -> Tables:
     """Rows by table; lines that were there before are summed up."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in log_facts(lines.to_batches(max_chunksize=most), "capture", rows=most):
+    for packed in rows_from_log(lines.to_batches(max_chunksize=most), "capture", rows=most):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
     repeated: dict[str, int] = defaultdict(int)

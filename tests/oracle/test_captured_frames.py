@@ -23,12 +23,12 @@ from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
 from tests.oracle.test_message_declarations import snake_case
 from tests.sort_keys import SortKeys
 from tests.unit.wire.reference import SPANS, default, within
-from udfs.capture.chunks import frames
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
+from udfs.capture.packet_chunks import frames
 from udfs.capture.packets import PACKETS, read_packets
+from udfs.facts.exchange_messages import decode_both
 from udfs.facts.exchanges import Exchanges, exchanges_of
-from udfs.facts.messages import decode_both
-from udfs.facts.names import Names, topic_id_text
+from udfs.facts.hashed_names import HashedNames, topic_id_text
 from udfs.wire.faults import DecodeFault
 from udfs.wire.messages import Decoded
 
@@ -49,7 +49,7 @@ def exchanges_in(capture: Path) -> Iterator[Exchanges]:
     by_connection: SortKeys = [("connection", "ascending"), ("file_no", "ascending"), ("packet_no", "ascending")]
     packets = pa.Table.from_batches(batches, PACKETS).sort_by(by_connection)
     for chunk in frames(packets.to_batches()):
-        yield exchanges_of(chunk, "capture", Names())
+        yield exchanges_of(chunk, "capture", HashedNames())
 
 
 class Told:
@@ -137,7 +137,7 @@ def tagged_default(field: Field, version: int) -> Any:
 
 
 def hex_of(exchanges: Exchanges, which: int, side: str) -> str:
-    fields = exchanges.of_request if side == "request" else exchanges.of_response
+    fields = exchanges.request_fields if side == "request" else exchanges.response_fields
     start, size = (int(fields[name][which]) for name in ("start", "size"))
     return exchanges.frames.arena[start : start + size].tobytes().hex()
 
@@ -149,8 +149,8 @@ def decoded_in(exchanges: Exchanges) -> Iterator[tuple[str, list[Said | None]]]:
         assert set(both.request.fault.tolist() + both.response.fault.tolist()) <= {DecodeFault.OK}
         arena, version_of = exchanges.frames.arena, exchanges.api_version
         asked, answered = Told(declared.request, both.request, arena), Told(declared.response, both.response, arena)
-        answer_of = {exchange: row for row, exchange in enumerate(both.answered.tolist())}
-        for row, exchange in enumerate(both.asked.tolist()):
+        answer_of = {exchange: row for row, exchange in enumerate(both.response_exchanges.tolist())}
+        for row, exchange in enumerate(both.request_exchanges.tolist()):
             version, answer = int(version_of[exchange]), answer_of.get(exchange)
             request = (declared.request, version, asked.frame(row, version))
             response = None if answer is None else (declared.response, version, answered.frame(answer, version))

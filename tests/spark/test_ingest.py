@@ -38,7 +38,7 @@ from schemas.tables.silver import (
 )
 from schemas.tables.table import Column, Table
 from tests.lakes import Row, lake_rows, queried
-from udfs.capture.index import CaptureIndex, index_capture
+from udfs.capture.file_index import CaptureIndex, index_capture
 from udfs.errors import LakeError
 from udfs.facts.pseudonyms import Pseudonyms
 

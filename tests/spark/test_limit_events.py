@@ -25,7 +25,7 @@ from tests.spark.test_split_events import row_of
 from tests.unit.capture.logged import line
 from udfs.capture.request_log import read_requests
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.build_from_log import READ_KEYS, log_facts
+from udfs.facts.rows_from_log import READ_KEYS, rows_from_log
 from udfs.replay.partition_limits.asked_changes import Defaults
 from udfs.replay.partition_limits.limit_replay import LimitLane
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
@@ -118,7 +118,7 @@ def logged(path: Path, *lines: str) -> dict[str, Rows]:
     assert index is not None
     parts = read_requests(index.ranges[0], file_no=0, bodies_of=READ_KEYS, block_bytes=1 << 20)
     found: dict[str, Rows] = defaultdict(list)
-    for packed in log_facts(parts, "capture"):
+    for packed in rows_from_log(parts, "capture"):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
     return found

@@ -25,7 +25,7 @@ from schemas.tables.silver import SILVER
 from udfs.capture.compression import Compression
 from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
-from udfs.facts import reasons as quarantine
+from udfs.facts import quarantine_reasons as quarantine
 from udfs.replay.batch_split import split_fidelity
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED

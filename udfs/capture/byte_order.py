@@ -1,6 +1,6 @@
-"""Unsigned integers out of a byte array. The caller has checked that the bytes are there.
+"""Reads unsigned integers from a byte array. The caller has checked that the bytes are there.
 
-Each is one load: LLVM sees that neighbouring bytes are meant, where no index can count from the end.
+Each is compiled to one load: LLVM sees that the bytes are neighbours, since `cell` allows no index from the end.
 """
 
 from __future__ import annotations

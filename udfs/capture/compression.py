@@ -1,4 +1,4 @@
-"""Compressed captures as a stream. How a file is compressed is told by its first bytes, never by its name."""
+"""Compressed captures as a stream. The first bytes of a file show how it is compressed; its name does not count."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # behind a byte 0x50 to 0x5f (RFC 8878 3.1.2)
 # Compressed bytes given to a decompressor at once. They bound what one call can return: gzip expands at most 1032
 # times, a zstd block of 4 bytes to 128 KiB.
 GZIP_STEP, ZSTD_STEP = 16_384, 2_048
-ZSTD_WINDOW = 128 << 20  # `zstd --long=27`, the most its own tool decompresses without being told
+ZSTD_WINDOW = 128 << 20  # `zstd --long=27`, the most that zstd's own tool decompresses without an option
 LEAST_LIMIT = 1 << 30
 MOST_EXPANSION = 1_024
-USUAL_EXPANSION = 10  # of captures, where no more than a guess is asked for
+USUAL_EXPANSION = 10  # of captures, to estimate their size
 
 
 class Compression(StrEnum):
@@ -37,7 +37,7 @@ class Compression(StrEnum):
 
 
 class Decompressor(Protocol):
-    """What zlib's and zstandard's decompression objects have in common: one gzip member or one zstd frame."""
+    """What the decompression objects of zlib and zstandard have in common; one is for one gzip member or zstd frame."""
 
     @property
     def eof(self) -> bool: ...
@@ -47,7 +47,7 @@ class Decompressor(Protocol):
 
 
 def stored_compression(stored: io.RawIOBase) -> Compression:
-    """The compression of an open file at its beginning, where it is again."""
+    """How an open file is compressed. The file is at its beginning, before and after the call."""
     head = stored.read(len(ZSTD_MAGIC)) or b""
     stored.seek(0)
     if head.startswith(GZIP_MAGIC):
@@ -58,8 +58,9 @@ def stored_compression(stored: io.RawIOBase) -> Compression:
 
 
 def unpacked_bytes(path: str) -> int:
-    """About how many bytes a stored file holds: those of a compressed one are taken for USUAL_EXPANSION times as many.
-    0 for one that cannot be opened: its reader tells why.
+    """An estimate of a file's uncompressed bytes: USUAL_EXPANSION times its size if it is compressed.
+
+    0 if the file cannot be opened: whoever reads it will report why.
     """
     with suppress(CaptureError), open_stored(path) as stored:
         return stored_bytes(path) * (1 if stored_compression(stored) is Compression.NONE else USUAL_EXPANSION)
@@ -81,10 +82,10 @@ CODECS: dict[Compression, tuple[int, Callable[[], Decompressor]]] = {
 
 
 def decompress(stored: io.BufferedIOBase, compression: Compression, faults: list[CaptureFault]) -> Iterator[bytes]:
-    """The stream behind a stored file, in blocks that depend on the file alone; members and frames follow each other.
+    """The uncompressed bytes of a stored file, all its gzip members or zstd frames, in blocks.
 
-    A cut or damaged file, and one that expands more than MOST_EXPANSION times beyond the first GiB, gives what comes
-    before and one fault more in `faults`.
+    The blocks depend on the file alone. A file that is cut or damaged, or that expands more than MOST_EXPANSION times
+    beyond the first GiB, gives the bytes before that place, and a fault is added to `faults`.
     """
     step, begin = CODECS[compression]
     decompressor: Decompressor | None = None
@@ -111,7 +112,7 @@ def decompress(stored: io.BufferedIOBase, compression: Compression, faults: list
 
 
 def _fault(reason: FaultReason, offset: int, read: int, stored: io.BufferedIOBase) -> CaptureFault:
-    """The fault of the step `[offset, read)`; what follows it in the file is counted by reading on."""
+    """A fault in the compressed bytes [offset, read); the rest of the file is read, to count its bytes."""
     rest = read - offset
     while data := stored.read(1 << 20):
         rest += len(data)
@@ -126,7 +127,7 @@ class DecompressedStream:
         self._rest = memoryview(b"")
 
     def readinto(self, buffer: memoryview, /) -> int:
-        """Fill `buffer` as far as the stream goes and return how far."""
+        """Fill `buffer` and return how many bytes that was: fewer than it holds only at the end of the stream."""
         filled = 0
         while filled < len(buffer):
             if not self._rest:
@@ -143,7 +144,7 @@ class DecompressedStream:
 
 
 def open_stream(stored: io.BufferedIOBase, compression: Compression, faults: list[CaptureFault]) -> ByteStream:
-    """The uncompressed bytes of a stored file; damage to the compression ends the stream and is added to `faults`."""
+    """The uncompressed bytes of a stored file. Damage to the compression ends the stream and is added to `faults`."""
     if compression is Compression.NONE:
         return stored
     return DecompressedStream(decompress(stored, compression, faults))

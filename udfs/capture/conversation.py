@@ -1,14 +1,30 @@
 """One TCP connection as a conversation: who is the client, what each side sent, which response answers which request.
 
 A broker answers the requests of a connection in order: kafka.network.SocketServer mutes it until the response is sent.
-So when a response is seen, the requests before the one it answers will not be answered any more.
+So once a response has come, the requests before the one it answers will not be answered any more.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.found import REQUESTS, RESPONSES, Found, blank_frame, close_requests, is_full, report_loss
+from udfs.capture.chunk_output import (
+    REQUESTS,
+    RESPONSES,
+    ChunkOutput,
+    blank_frame,
+    close_requests,
+    is_full,
+    report_loss,
+)
+from udfs.capture.frame_search import (
+    ENOUGH_OF_HEADER,
+    MOST_OF_HEADER,
+    find_request,
+    find_response,
+    lose_sync,
+    skip_to,
+)
 from udfs.capture.framing import (
     COMPLETE,
     CUT,
@@ -18,25 +34,17 @@ from udfs.capture.framing import (
     SIZE_BYTES,
     WAIT,
     Stream,
-    date,
     extent_holding,
     measure,
+    move_behind,
     piece_holding,
+    set_times,
     size_at,
     stream_end,
-    take,
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
-from udfs.capture.sasl import begins_tokens, pass_broker_token, pass_client_token
+from udfs.capture.sasl import begins_tokens, skip_broker_token, skip_client_token
 from udfs.capture.segments import BEHIND_ALL, UNKNOWN
-from udfs.capture.sync import (
-    ENOUGH_OF_HEADER,
-    MOST_OF_HEADER,
-    find_request,
-    find_response,
-    lose_sync,
-    skip_to,
-)
 from udfs.columns.arrays import Bytes, Record, Records, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
@@ -45,7 +53,7 @@ from udfs.wire.primitives import signed
 from udfs.wire.produce_start import expects_response
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
-# Why bytes are in no frame, beside SASL_TOKENS; `udfs.facts.reasons` has the words.
+# Why bytes are in no frame; SASL_TOKENS is one more such code. `udfs.facts.quarantine_reasons` names them for users.
 BEFORE_FIRST_FRAME, BEHIND_GAP, IMPLAUSIBLE_HEADER, CUT_AT_END = 0, 1, 2, 3
 # A first request is looked for in this much of a direction before the connection is called not Kafka.
 PROBE_BYTES = 1 << 20
@@ -62,10 +70,10 @@ CONNECTION = np.dtype(
             "run",  # of packets, in the call that reports it
             "incarnation",  # 0, 1, ...: how often the same endpoints had connected before
             "syn_sequence",  # of the client's SYN, or UNKNOWN when the capture does not show it
-            "is_accepted",  # a SYN with ACK was seen
-            "lowest_0",  # lowest sequence number that either side was seen to send, or UNKNOWN
-            "lowest_1",
-            "name",  # by which frames that were not captured as packets tell their connection
+            "is_accepted",  # the capture has a SYN with ACK
+            "lowest_0",  # lowest sequence number that direction 0 sent, or UNKNOWN
+            "lowest_1",  # lowest sequence number that direction 1 sent, or UNKNOWN
+            "name",  # by which the frames of a dump name their connection, UNKNOWN for captured packets
             "client",  # the direction that sends requests, or UNKNOWN
             "protocol",
             "packets",
@@ -83,7 +91,7 @@ CONNECTION = np.dtype(
 
 @kernel
 def tls_packet(stream: Stream) -> int:
-    """Place of the packet by which what is in hand begins with a TLS record header (RFC 8446, 5.1), or BEHIND_ALL."""
+    """Place of the packet that completes a TLS record header (RFC 8446, 5.1) at the stream's start, or BEHIND_ALL."""
     if len(stream.extents) == 0 or stream.extents[0, 1] - stream.extents[0, 0] < 3:
         return BEHIND_ALL
     offset, start = stream.extents[0, 0], stream.extents[0, 2]
@@ -103,7 +111,7 @@ def request_place(stream: Stream, offset: int) -> int:
 
 @kernel
 def earliest_request(stream: Stream, state: int, offset: int) -> int:
-    """Place of the first packet by which the request can be there that `probe` found or waits for, or BEHIND_ALL."""
+    """Place of the first packet by which the request that `probe` found or waits for can be there, or BEHIND_ALL."""
     if state == HOLE or offset + SIZE_BYTES > stream_end(stream):
         return BEHIND_ALL
     return request_place(stream, offset)
@@ -111,8 +119,9 @@ def earliest_request(stream: Stream, state: int, offset: int) -> int:
 
 @kernel
 def end_of_probe(stream: Stream, state: int, offset: int) -> int:
-    """Place of the first packet behind what is probed of a side that sends no requests, as `probe` found, or BEHIND_ALL
-    where there is none.
+    """Place of the packet with which a side has sent PROBE_BYTES without a request; BEHIND_ALL if it has not.
+
+    state, offset: what `probe` returned for this side.
     """
     if state != HOLE or offset < PROBE_BYTES:
         return BEHIND_ALL
@@ -122,7 +131,10 @@ def end_of_probe(stream: Stream, state: int, offset: int) -> int:
 
 @kernel
 def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> tuple[int, int]:
-    """Whether this side sends requests: (COMPLETE, where they begin), (WAIT, ...) for unknown, (HOLE, ...) for no."""
+    """Whether this side sends requests: (COMPLETE, where they begin), (WAIT, ...) if not known yet, (HOLE, ...) if not.
+
+    is_client: whether it is known that only this side can send requests.
+    """
     state, offset = find_request(stream, direction.position, direction.position + PROBE_BYTES, apis, is_client)
     if state == HOLE and offset < PROBE_BYTES and not stream.is_final:
         return WAIT, offset
@@ -131,7 +143,7 @@ def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> t
 
 @kernel
 def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
-    """Decide the protocol and who is the client, if the evidence in hand allows it: what came first counts."""
+    """Decide the protocol and which side is the client, if what has been captured allows it: what came first counts."""
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
     end_0 = end_1 = UNKNOWN
@@ -162,7 +174,7 @@ def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records,
 
 @kernel
 def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bool:
-    """Whether a frame found by following sizes can be a request, be it of an API or version that is not known yet."""
+    """Whether a frame that sizes lead to can be a request, even of an API or version that is not known yet."""
     end = frame.start + min(frame.prefix, MOST_OF_HEADER)
     fault, key, version, _, client_id, length, _ = request_header(stream.arena, frame.start, end, apis)
     if fault != OK and fault != UNKNOWN_API:
@@ -174,7 +186,7 @@ def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bo
 
 @kernel
 def next_request(stream: Stream, direction: Record, apis: Shorts, frame: Record) -> int:
-    """Measure the request at the direction's position and judge its header; as `measure`."""
+    """Measure the request at the direction's position and check its header; returns the states of `measure`."""
     state = measure(stream, direction.position, frame)
     if state in (HOLE, IMPLAUSIBLE) or frame.prefix < 0:
         return state
@@ -183,7 +195,7 @@ def next_request(stream: Stream, direction: Record, apis: Shorts, frame: Record)
 
 @kernel
 def read_header(arena: Bytes, frame: Record, apis: Shorts) -> None:
-    """Fill in what the request's header says."""
+    """Fill in the fields that a request's header gives."""
     fault, key, version, correlation_id, client_id, client_id_length, body = request_header(
         arena, frame.start, frame.start + frame.prefix, apis
     )
@@ -198,7 +210,7 @@ def read_header(arena: Bytes, frame: Record, apis: Shorts) -> None:
 
 @kernel
 def reason_of(state: int, stream: Stream, position: int) -> int:
-    """The reason to give for bytes from `position` on that could not be framed."""
+    """Why the bytes from `position` on could not be framed: the code of a loss."""
     if state == IMPLAUSIBLE:
         return IMPLAUSIBLE_HEADER
     last = len(stream.extents) - 1
@@ -208,8 +220,8 @@ def reason_of(state: int, stream: Stream, position: int) -> int:
 
 
 @kernel
-def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts, found: Found) -> bool:
-    """Frame the client's side: False where there is no room for more, to be called again with room."""
+def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts, output: ChunkOutput) -> bool:
+    """Frame the client's side. Returns False when the output is full: call it again with room in the output."""
     while direction.position < stream_end(stream):
         if direction.is_synced == 0:
             state, offset = find_request(stream, direction.position, 1 << 62, apis, True)
@@ -218,28 +230,28 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
                 return True
             direction.is_synced = 1
         if direction.tokens > 0:
-            state = pass_client_token(stream, direction, apis)
+            state = skip_client_token(stream, direction, apis)
             if state == WAIT:
                 return True
             if state == COMPLETE:
                 continue
-        if is_full(found):
+        if is_full(output):
             return False
-        report_loss(found, conn, conn.client, direction)
-        frame = blank_frame(found, found.requests, REQUESTS)
+        report_loss(output, conn, conn.client, direction)
+        frame = blank_frame(output, output.requests, REQUESTS)
         state = next_request(stream, direction, apis, frame)
         if state == WAIT:
             return True
         if state in (HOLE, IMPLAUSIBLE):
             lose_sync(stream, direction, reason_of(state, stream, direction.position))
             continue
-        date(stream, frame)
-        take(frame, direction)
+        set_times(stream, frame)
+        move_behind(frame, direction)
         conn.latest_place = frame.latest_place = max(conn.latest_place, frame.last_place)
         read_header(stream.arena, frame, apis)
         frame.connection, frame.number, frame.partner = conn.index, conn.requests, UNKNOWN
         conn.requests += 1
-        found.counts[REQUESTS] += 1
+        output.counts[REQUESTS] += 1
         direction.tokens = begins_tokens(frame)
     return True
 
@@ -248,13 +260,14 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
 def next_response(stream: Stream, direction: Record, waiting: OpenRequests, frame: Record) -> tuple[int, int]:
     """Measure the response at the direction's position and find its request: (state, request index or UNKNOWN).
 
-    WAIT also for a response that came behind the barrier, where requests are not framed yet. A response nobody waits
-    for is believed when the size behind it is plausible, or no more was sent: the capture began between the two.
+    The state is WAIT, too, for a response that came behind the barrier, where requests are not framed yet. A response
+    that no request waits for is accepted if a plausible size follows it, or nothing: the capture began between the
+    request and the response.
     """
     state = measure(stream, direction.position, frame)
     if state not in (COMPLETE, CUT):
         return state, UNKNOWN
-    date(stream, frame)
+    set_times(stream, frame)
     if frame.last_place > waiting.barrier:
         return WAIT, UNKNOWN
     if frame.prefix < SIZE_BYTES:
@@ -272,25 +285,30 @@ def next_response(stream: Stream, direction: Record, waiting: OpenRequests, fram
 
 
 @kernel
-def pair(conn: Record, match: int, frame: Record, found: Found) -> None:
-    """Join a response, the next of `found`, and the request it answers; those before that will get no answer any more.
+def pair(conn: Record, match: int, frame: Record, output: ChunkOutput) -> None:
+    """Join a response, the next one of `output`, with its request. Requests before that one get no response any more.
 
-    match: index of the request, or UNKNOWN for a response that nobody asked for.
+    match: index of the request, or UNKNOWN for a response whose request was not captured.
     """
     frame.connection, frame.partner = conn.index, match
     if match == UNKNOWN:
         conn.orphan_responses += 1
         frame.number = -conn.orphan_responses
         return
-    close_requests(found, conn.first_open, match + 1)
-    found.requests[match].partner = found.counts[RESPONSES]
-    frame.number = found.requests[match].number
+    close_requests(output, conn.first_open, match + 1)
+    output.requests[match].partner = output.counts[RESPONSES]
+    frame.number = output.requests[match].number
     conn.first_open = match + 1
 
 
 @kernel
-def frame_responses(stream: Stream, direction: Record, conn: Record, waiting: OpenRequests, found: Found) -> bool:
-    """Frame the broker's side and pair it with the requests that wait; as `frame_requests`."""
+def frame_responses(
+    stream: Stream, direction: Record, conn: Record, waiting: OpenRequests, output: ChunkOutput
+) -> bool:
+    """Frame the broker's side and pair responses with the requests that wait for them.
+
+    Returns False when the output is full: call it again with room in the output.
+    """
     while direction.position < stream_end(stream):
         waiting.first[0] = conn.first_open
         if direction.is_synced == 0:
@@ -299,24 +317,24 @@ def frame_responses(stream: Stream, direction: Record, conn: Record, waiting: Op
             if state != COMPLETE:
                 return True
             direction.is_synced = 1
-        if is_full(found):
+        if is_full(output):
             return False
-        frame = blank_frame(found, found.responses, RESPONSES)
+        frame = blank_frame(output, output.responses, RESPONSES)
         if direction.tokens > 0:
-            state = pass_broker_token(stream, direction, waiting, frame)
+            state = skip_broker_token(stream, direction, waiting, frame)
             if state == WAIT:
                 return True
             if state == COMPLETE:
                 continue
-        report_loss(found, conn, 1 - conn.client, direction)
+        report_loss(output, conn, 1 - conn.client, direction)
         state, match = next_response(stream, direction, waiting, frame)
         if state == WAIT:
             return True
         if state in (HOLE, IMPLAUSIBLE):
             lose_sync(stream, direction, reason_of(state, stream, direction.position))
             continue
-        take(frame, direction)
-        pair(conn, match, frame, found)
-        found.counts[RESPONSES] += 1
-        direction.tokens = match != UNKNOWN and begins_tokens(found.requests[match])
+        move_behind(frame, direction)
+        pair(conn, match, frame, output)
+        output.counts[RESPONSES] += 1
+        direction.tokens = match != UNKNOWN and begins_tokens(output.requests[match])
     return True

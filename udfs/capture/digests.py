@@ -1,6 +1,6 @@
-"""A digest of bytes, eight at a step: what spreads connections over buckets and knows packets again.
+"""A digest of bytes, eight at a step. It spreads connections over buckets and recognises packets captured twice.
 
-Not for tables: it may change with the code. Names there have FNV-1a (`udfs.facts.names`).
+It may change with the code, so that no table has it: names there are hashed by FNV-1a (`udfs.facts.hashed_names`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MIX_1, MIX_2 = np.uint64(0xFF51_AFD7_ED55_8CCD), np.uint64(0xC4CE_B9FE_1A85_EC53
 
 @kernel
 def mixed(value: np.uint64) -> np.uint64:
-    """Another number for each, every bit of which depends on all of the value's."""
+    """A number, different for each value, whose bits all depend on every bit of the value."""
     value = (value ^ (value >> np.uint64(33))) * MIX_1
     value = (value ^ (value >> np.uint64(33))) * MIX_2
     return value ^ (value >> np.uint64(33))
@@ -27,9 +27,9 @@ def mixed(value: np.uint64) -> np.uint64:
 
 @kernel
 def digest_on(digest: np.uint64, chunk: Bytes, first: int, end: int) -> np.uint64:
-    """The digest with chunk[first:end] behind what it is of already.
+    """The digest of the bytes that `digest` is of already, followed by chunk[first:end].
 
-    What is left of fewer than eight bytes is a number: zeros before it do not count.
+    The last bytes, fewer than eight, are read as one number, in which leading zeros do not count.
     """
     at = first
     while at < end:

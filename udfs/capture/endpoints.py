@@ -1,4 +1,4 @@
-"""Connections as people write them."""
+"""Connections as text: endpoints as address:port, and the names of connections in request logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from udfs.columns.arrow_columns import compute as pc
 
 ADDRESS_BYTES = 16
 MAPPED = bytes(10) + b"\xff\xff"
-"""What an IPv4 address has in front of it where there is room for one of IPv6."""
+"""What stands before an IPv4 address in the bytes of an IPv6 address."""
 NUMBERS = pa.array([str(number) for number in range(256)])
 
 
@@ -39,13 +39,13 @@ def _endpoints(ends: Bytes) -> pa.Array[Any]:
 
 
 def _dotted(addresses: Bytes) -> pa.Array[Any]:
-    """IPv4 addresses, uint8[n, 4]."""
+    """IPv4 addresses, uint8[n, 4], as text."""
     parts = (NUMBERS.take(array_over(pa.uint8(), len(part), part)) for part in addresses.T)
     return pc.binary_join_element_wise(*parts, ".")
 
 
 def _bracketed(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:
-    """IPv6 addresses, uint8[n, 16], in brackets; null where they are not wanted. Each is written once."""
+    """IPv6 addresses, uint8[n, 16], in brackets; null where not `wanted`. Each distinct one is formatted once."""
     raw = np.ascontiguousarray(addresses).ravel()
     coded = binaries_of(raw, np.arange(len(addresses) + 1) * ADDRESS_BYTES).filter(array_of(wanted)).dictionary_encode()
     texts = pa.array([f"[{IPv6Address(address).compressed}]" for address in coded.dictionary.to_pylist()], pa.string())
@@ -55,10 +55,10 @@ def _bracketed(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:
 
 @lru_cache(maxsize=65_536)
 def logged_connection(text: str) -> tuple[bytes, int] | None:
-    """A connection as request logs name it: (36 bytes: lower endpoint, higher endpoint; which of them is the client).
+    """(36 bytes: lower endpoint, higher endpoint; which of the two is the client) of a connection in a request log.
 
-    SERVER:PORT-CLIENT:PORT-INDEX, since Kafka 4.0 with the network thread before the index
-    (org.apache.kafka.common.network.ServerConnectionId). None where the text is no such name.
+    text: SERVER:PORT-CLIENT:PORT-INDEX, since Kafka 4.0 with the network thread before the index
+    (org.apache.kafka.common.network.ServerConnectionId). None if it is no such name.
     """
     named = LOGGED.fullmatch(text)
     if named is None:
@@ -79,11 +79,11 @@ LOGGED = re.compile(
 
 
 def _packed(address: str, port: int) -> bytes:
-    """An endpoint in 18 bytes. Raises ValueError for a text that is no address, OverflowError for no port."""
+    """An endpoint in 18 bytes. Raises ValueError if the text is no address, OverflowError if the port is none."""
     return endpoint_bytes(ip_address(address.partition("%")[0]), port)
 
 
 def endpoint_bytes(address: IPv4Address | IPv6Address, port: int) -> bytes:
-    """An endpoint in 18 bytes, as in the column `connection` of PACKETS. Raises OverflowError for no port."""
+    """An endpoint in 18 bytes, as the column `connection` of PACKETS has it. Raises OverflowError if it is no port."""
     packed = address.packed if isinstance(address, IPv6Address) else MAPPED + address.packed
     return packed + port.to_bytes(2, "big")

@@ -1,6 +1,7 @@
-"""IP packets that carry another, as overlays, tunnels and port mirrors send it: from their payload to its IP header.
+"""Envelopes: IP packets that carry another packet, as overlays, tunnels and port mirrors send them.
 
-What is no envelope, or one that cannot be followed, is NOT_TCP, as the packet of any other protocol.
+The functions go from the payload of the outer packet to the IP header of the inner one. A packet that is no envelope,
+or whose envelope cannot be read, is NOT_TCP like a packet of any other protocol.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ERSPAN_2_HEADER, ERSPAN_3_HEADER, ERSPAN_3_SUBHEADER = 8, 12, 8
 def _behind_erspan(
     chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int, has_sequence: bool
 ) -> tuple[int, int]:
-    """Verdict, and where the Ethernet frame begins (draft-foschiano-erspan)."""
+    """(verdict, where the Ethernet frame in an ERSPAN packet begins) by draft-foschiano-erspan."""
     if ethertype == ERSPAN and not has_sequence:  # type I has no header
         return TCP_SEGMENT, at
     size = ERSPAN_2_HEADER if ethertype == ERSPAN else ERSPAN_3_HEADER
@@ -47,9 +48,9 @@ def _behind_erspan(
 
 @kernel
 def _behind_gre(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
-    """Verdict, where the payload begins, and its ethertype (RFC 2784, RFC 2890).
+    """(verdict, where the payload of a GRE packet begins, its ethertype) by RFC 2784 and RFC 2890.
 
-    Source routes (RFC 1701) and PPTP's version 1 (RFC 2637) are not followed.
+    Packets with source routes (RFC 1701) and those of PPTP's version 1 (RFC 2637) are not read.
     """
     if at + 4 > end:
         return missing(at + 4, wire_end), at, 0
@@ -77,7 +78,10 @@ def _behind_vxlan(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[
 
 @kernel
 def _behind_geneve(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
-    """RFC 8926. What is sent from one end of the tunnel to the other for itself (flag O) is not followed."""
+    """(verdict, where the payload of a GENEVE packet begins, its ethertype) by RFC 8926.
+
+    Control packets, which one end of the tunnel sends to the other (flag O), are not read.
+    """
     if at + GENEVE_HEADER > end:
         return missing(at + GENEVE_HEADER, wire_end), at, 0
     version, words = chunk[at] >> 6, int(np.int64(chunk[at] & 0x3F))
@@ -87,7 +91,7 @@ def _behind_geneve(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple
 
 @kernel
 def _behind_udp(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
-    """Verdict, where the payload of VXLAN or GENEVE begins, and its ethertype. The port alone proves neither."""
+    """(verdict, where the payload of VXLAN or GENEVE begins, its ethertype). Both are checked beyond their UDP port."""
     if at + UDP_HEADER > end:
         return NOT_TCP, at, 0
     port, length = u16(chunk, at + 2, True), u16(chunk, at + 4, True)
@@ -104,7 +108,7 @@ def _behind_udp(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[in
 
 @kernel
 def _behind(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
-    """TCP_SEGMENT and where the IP header begins in the payload of an envelope, or why there is none."""
+    """(TCP_SEGMENT or why there is no IP header in the payload of an envelope, where the IP header begins)."""
     if ethertype == TRANSPARENT_ETHERNET:
         verdict, network = find_network_header(chunk, at, end, wire_end, ETHERNET)
     else:
@@ -120,12 +124,12 @@ def _behind(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int)
 
 @kernel
 def open_envelope(chunk: np.ndarray, protocol: int, at: int, end: int, wire_end: int) -> tuple[int, int]:
-    """TCP_SEGMENT and where the IP header of a packet begins that another carries, or why there is none.
+    """(TCP_SEGMENT or why there is no inner packet, where the IP header of the inner packet begins).
 
-    chunk[at:end] is the captured part of the outer packet's payload, `wire_end` where that ended on the wire;
-    `protocol` is the payload's, and not TCP.
+    chunk[at:end]: the captured part of the outer packet's payload. wire_end: where the payload ended on the wire.
+    protocol: that of the payload, which is not TCP.
     """
-    verdict, ethertype = TCP_SEGMENT, ETHERTYPE_IPV4  # as good as IPv6's: the header says its version
+    verdict, ethertype = TCP_SEGMENT, ETHERTYPE_IPV4  # for IPv6, too: the version in the header is what counts
     if protocol == UDP:
         verdict, at, ethertype = _behind_udp(chunk, at, end, wire_end)
     elif protocol == GRE:

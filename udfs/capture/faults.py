@@ -28,11 +28,12 @@ class FaultReason(StrEnum):
 
 @dataclass(frozen=True)
 class CaptureFault:
-    """One place where reading stopped.
+    """One place at which reading stopped.
 
-    offset:         byte at which it stopped: of the stored file for the `compression_*` reasons, else of the
-                    uncompressed stream; of a frame dump the first such row
-    bytes_not_read: bytes from there to the end of the same file or stream; they gave no packet
+    offset:         the byte: of the stored file for the `compression_*` reasons, else of the uncompressed stream; of a
+                    frame dump the first row with this fault
+    bytes_not_read: bytes from there to the end of the same file or stream, which gave no packet
+    unit:           what `offset` counts, `byte` or `row`
     """
 
     reason: FaultReason

@@ -1,4 +1,4 @@
-"""What a stream is, by its first bytes."""
+"""Recognises a capture by the first bytes of its stream, and names what other files are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from udfs.capture.packet_walk import CaptureFormat
 from udfs.errors import AlienError
 
 HEAD_BYTES = 512
-"""Enough to tell what a file is that is no capture."""
+"""So many bytes are enough to recognise a file that is no capture."""
 TAR_MAGIC_AT = 257
 
 ALIENS = {
@@ -45,10 +45,10 @@ UNKNOWN = "of no known format"
 
 @dataclass(frozen=True)
 class FileHeader:
-    """Where the records of a stream begin and how to read them.
+    """Where the records of a stream begin, and how to read them.
 
-    interfaces: int64[n, 4] (packet_table); none in a pcapng stream, whose sections declare them
-    fault:      set where there are no records to read
+    interfaces: int64[n, 4] (`packet_table`); none for a pcapng stream, whose sections declare them
+    fault:      why there are no records to read, if there are none
     """
 
     format: CaptureFormat
@@ -59,9 +59,9 @@ class FileHeader:
 
 
 def read_file_header(head: bytes, path: str, compression: Compression) -> FileHeader:
-    """Header of a stream that begins with `head` (HEAD_BYTES, fewer only where the stream is shorter).
+    """The header of a stream that begins with `head` (HEAD_BYTES, or fewer if the stream is shorter).
 
-    Raises AlienError where the stream is no capture.
+    Raises AlienError if the stream is no capture.
     """
     undeclared = np.empty((0, INTERFACE_COLUMNS), np.int64)
     if not head:

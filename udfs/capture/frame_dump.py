@@ -1,7 +1,7 @@
-"""Frame dumps: Parquet or Arrow files of Kafka frames, as a proxy or an eBPF probe sees them (docs/frames.md).
+"""Reads frame dumps: Parquet or Arrow files of Kafka frames, as a proxy or an eBPF probe writes them (docs/frames.md).
 
-A frame becomes a row of PACKETS that is flagged as one: it goes where captured packets go, but is not put in place by
-sequence numbers (`udfs.capture.reassembly`).
+A frame becomes a row of PACKETS with a flag that marks it as a frame. From there on it is treated as captured packets
+are, except that no sequence number gives its place in the stream (`udfs.capture.reassembly`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from udfs.capture.bare_frames import lack_sizes, requests_in
+from udfs.capture.capture_points import ALONE, FileOrder
 from udfs.capture.faults import CaptureFault, FaultReason
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.fingerprints import NO_SAMPLE
-from udfs.capture.frame_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
-from udfs.capture.index import CaptureIndex
-from udfs.capture.points import ALONE, FileOrder
-from udfs.capture.ranges import PacketRange
+from udfs.capture.frame_dump_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
+from udfs.capture.missing_sizes import requests_in, sizes_are_missing
+from udfs.capture.packet_counts import NO_PACKETS
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.storage import open_seekable, open_stored
-from udfs.capture.tally import PacketCounts
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import binary_bytes
 from udfs.errors import AlienError, CaptureError
@@ -33,7 +33,7 @@ from udfs.errors import AlienError, CaptureError
 PARQUET, ARROW = "parquet", "arrow"
 MAGICS = {b"PAR1": PARQUET, b"ARROW1": ARROW}
 ROWS = 1024
-# Pages are read one by one, and none that is not what was written: a row group may be as large as the file.
+# Pages are read one by one, since a row group may be as large as the file, and their checksums are verified.
 PIECEMEAL: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20, "page_checksum_verification": True}
 NO_SIZES = (
     "column frame has requests that begin with their header; expected each frame as it was sent, behind the 4 bytes of "
@@ -43,20 +43,20 @@ Dump = pq.ParquetFile | pa.ipc.RecordBatchFileReader
 
 
 def dump_format(path: str) -> str | None:
-    """parquet or arrow as the file's first bytes tell; None where it is no dump. Raises CaptureError."""
+    """PARQUET or ARROW, by the file's first bytes; None if it is no dump. Raises CaptureError if it cannot be read."""
     with open_stored(path) as stored:
         return stored_dump_format(stored)
 
 
 def stored_dump_format(stored: io.RawIOBase) -> str | None:
-    """Likewise of an open file, from where it is on."""
+    """PARQUET or ARROW, by the next bytes of an open file; None if it is no dump."""
     head = stored.read(8) or b""
     return next((kind for magic, kind in MAGICS.items() if head.startswith(magic)), None)
 
 
 @contextmanager
 def opened(path: str) -> Iterator[Dump]:
-    """The dump, its columns checked. Raises CaptureError that lists every column that is wrong."""
+    """Open a dump and check its columns. Raises CaptureError that lists all columns that are wrong."""
     kind = dump_format(path)
     try:
         with open_seekable(path) as stored:
@@ -69,34 +69,34 @@ def opened(path: str) -> Iterator[Dump]:
 
 
 def check_columns(schema: pa.Schema, path: str) -> None:
-    """Raises CaptureError that names every column that is missing or of a wrong type."""
+    """Raise CaptureError that names every column that is missing or of a wrong type, if there are any."""
     faults = []
     for name, kinds in EXPECTED.items():
-        found = schema.get_all_field_indices(name)
-        if len(found) > 1:
-            faults.append(f"column {name} is there {len(found)} times")
-        elif not found and name not in OPTIONAL:
+        places = schema.get_all_field_indices(name)
+        if len(places) > 1:
+            faults.append(f"column {name} is there {len(places)} times")
+        elif not places and name not in OPTIONAL:
             faults.append(f"column {name} is missing; expected {' or '.join(kinds)}")
-        elif found and kind_of(schema.field(found[0]).type) not in kinds:
-            faults.append(f"column {name} is {schema.field(found[0]).type}; expected {' or '.join(kinds)}")
+        elif places and kind_of(schema.field(places[0]).type) not in kinds:
+            faults.append(f"column {name} is {schema.field(places[0]).type}; expected {' or '.join(kinds)}")
     if faults:
         raise refused(path, faults)
 
 
 def refused(path: str, faults: Sequence[str]) -> CaptureError:
-    """What to raise of a dump of which nothing is read."""
+    """The error of a dump that is refused as a whole, for one or more faults."""
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
     lines = "".join(f"\n    {fault}" for fault in faults)
     return CaptureError(f"{path}: not a frame dump as docs/frames.md describes it: {count}{lines}")
 
 
 def groups(dump: Dump) -> int:
-    """How many row groups or record batches the dump has: what can be read alone."""
+    """How many groups the dump has: Parquet's row groups or Arrow's record batches, each of which can be read alone."""
     return dump.num_row_groups if isinstance(dump, pq.ParquetFile) else dump.num_record_batches
 
 
 def group_rows(dump: Dump, group: int) -> Iterator[pa.RecordBatch]:
-    """One group's rows, as many as ROWS at a time, of the columns that count."""
+    """The rows of one group, at most ROWS at a time; of a Parquet file only the columns in EXPECTED."""
     if isinstance(dump, pq.ParquetFile):
         names = [name for name in dump.schema_arrow.names if name in EXPECTED]
         yield from dump.iter_batches(batch_size=ROWS, row_groups=[group], columns=names)
@@ -107,9 +107,9 @@ def group_rows(dump: Dump, group: int) -> Iterator[pa.RecordBatch]:
 
 
 def read_frames(r: PacketRange, *, file_no: int, buckets: int, order: FileOrder = ALONE) -> Iterator[pa.RecordBatch]:
-    """The frames of a dump's range as batches of schema PACKETS; a range's bytes are the dump's groups.
+    """The frames of a range of a dump as batches of PACKETS; `first_byte` and `length` of the range count groups.
 
-    Raises CaptureError where the dump can no longer be read.
+    Raises CaptureError if the dump can no longer be read.
     """
     with opened(r.path) as dump:
         row = r.first_packet
@@ -120,22 +120,22 @@ def read_frames(r: PacketRange, *, file_no: int, buckets: int, order: FileOrder 
 
 
 def index_frames(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
-    """Read a dump once and return its index: rows are its packets, what is wrong with some of them its faults.
+    """Read a dump once and return its index. Its rows count as packets, and rows that are wrong give faults.
 
-    range_bytes: a range ends behind the group with which its frames have so many bytes. Raises CaptureError where the
+    range_bytes: a range ends behind the group with which its frames reach so many bytes. Raises CaptureError if the
     file is no dump, or has frames without their sizes.
     """
-    found = Indexed(path, buckets)
+    indexer = DumpIndexer(path, buckets)
     with opened(path) as dump, open_stored(path) as stored:
         kind = PARQUET if isinstance(dump, pq.ParquetFile) else ARROW
         digest = hashlib.file_digest(stored, "sha256").hexdigest()
         for group in range(groups(dump)):
-            found.add_group(dump, group, kind, range_bytes)
-        return found.index(kind, digest, stored.tell())
+            indexer.add_group(dump, group, kind, range_bytes)
+        return indexer.index(kind, digest, stored.tell())
 
 
-class Indexed:
-    """What was found in a dump so far."""
+class DumpIndexer:
+    """Makes the index of a dump, group by group."""
 
     def __init__(self, path: str, buckets: int) -> None:
         self._path, self._buckets = path, buckets
@@ -148,14 +148,14 @@ class Indexed:
         self._faults: dict[FaultReason, CaptureFault] = {}
 
     def add_group(self, dump: Dump, group: int, kind: str, range_bytes: int) -> None:
-        """Read a group; one that cannot be read to its end is left out."""
+        """Read a group and count its rows. If it cannot be read to its end, it is left out and noted as a fault."""
         first_row = row = self._rows
         parts = []
         try:
             for batch in group_rows(dump, group):
-                found = packet_rows(batch, file_no=0, first_row=row, buckets=self._buckets, point=0)
-                self._check_sizes(found.packets)
-                parts.append((row, batch.num_rows, tallied(found.packets, self._buckets), found.faults))
+                read = packet_rows(batch, file_no=0, first_row=row, buckets=self._buckets, point=0)
+                self._check_sizes(read.packets)
+                parts.append((row, batch.num_rows, batch_counts(read.packets, self._buckets), read.faults))
                 row += batch.num_rows
         except (pa.ArrowException, OSError):
             self._note(FaultReason.ROWS_DAMAGED, first_row, 0)
@@ -169,24 +169,24 @@ class Indexed:
             self._add(*part)
 
     def _check_sizes(self, packets: pa.RecordBatch) -> None:
-        """Look at the first batch that has requests. Raises CaptureError where they are without their sizes."""
+        """Check the first batch that has requests. Raises CaptureError if they lack their sizes."""
         requests = None if self._has_sizes else requests_in(packets)
         if requests is None or not len(requests):
             return
-        if lack_sizes(requests):
+        if sizes_are_missing(requests):
             raise refused(self._path, [NO_SIZES])
         self._has_sizes = True
 
-    def _add(self, first_row: int, rows: int, tally: Tallied, faults: RowFaults) -> None:
+    def _add(self, first_row: int, rows: int, counts: BatchCounts, faults: RowFaults) -> None:
         self._rows += rows
-        self._captured += int(tally.bucket_bytes.sum())
-        self._in_range += int(tally.bucket_bytes.sum())
-        self._on_wire += tally.on_wire
-        self._bucket_bytes += tally.bucket_bytes
-        if self._times and tally.times and tally.times[0] < self._times[1]:
+        self._captured += int(counts.bucket_bytes.sum())
+        self._in_range += int(counts.bucket_bytes.sum())
+        self._on_wire += counts.on_wire
+        self._bucket_bytes += counts.bucket_bytes
+        if self._times and counts.times and counts.times[0] < self._times[1]:
             self._by_time = False
-        self._by_time &= tally.by_time
-        self._times = [f(self._times + tally.times) for f in (min, max)] if self._times + tally.times else []
+        self._by_time &= counts.by_time
+        self._times = [f(self._times + counts.times) for f in (min, max)] if self._times + counts.times else []
         for reason, (row, count, size) in faults.items():
             self._wrong += count
             self._note(reason, first_row + row, size)
@@ -196,8 +196,8 @@ class Indexed:
         self._faults[reason] = replace(known, bytes_not_read=known.bytes_not_read + size)
 
     def index(self, kind: str, sha256: str, size_bytes: int) -> CaptureIndex:
-        """The index of a dump that was read to its end."""
-        counts = PacketCounts(self._rows, self._rows - self._wrong, 0, 0, 0, self._wrong, 0, 0, 0)
+        """The index of the dump, once all of its groups were added."""
+        counts = replace(NO_PACKETS, packets=self._rows, tcp=self._rows - self._wrong, malformed=self._wrong)
         first, last = self._times or (None, None)
         return CaptureIndex(
             path=self._path, sha256=sha256, size_bytes=size_bytes, format=kind,
@@ -209,9 +209,11 @@ class Indexed:
 
 
 @dataclass(frozen=True)
-class Tallied:
-    """Counts over a batch: earliest and latest time, none of no rows, whether none is behind a later one, bytes on the
-    wire, captured bytes by bucket, int64[buckets].
+class BatchCounts:
+    """Counts over a batch.
+
+    times: earliest and latest time, empty for no rows. by_time: whether no row comes behind a later one. on_wire: bytes
+    on the wire. bucket_bytes: int64[buckets], captured bytes by bucket.
     """
 
     times: list[int]
@@ -220,11 +222,15 @@ class Tallied:
     bucket_bytes: Ints
 
 
-def tallied(packets: pa.RecordBatch, buckets: int) -> Tallied:
-    """The counts of a batch of PACKETS."""
+def batch_counts(packets: pa.RecordBatch, buckets: int) -> BatchCounts:
+    """Count over a batch of PACKETS."""
     sizes = np.diff(binary_bytes(packets["payload"])[0])
     bucket_bytes = np.zeros(buckets, np.int64)
     np.add.at(bucket_bytes, packets["bucket"].to_numpy(), sizes)
     times = packets["ts_ns"].to_numpy()
-    return Tallied([int(times.min()), int(times.max())] if len(times) else [], bool(np.all(np.diff(times) >= 0)),
-                   int(packets["payload_bytes"].to_numpy().sum()), bucket_bytes)  # fmt: skip
+    return BatchCounts(
+        times=[int(times.min()), int(times.max())] if len(times) else [],
+        by_time=bool(np.all(np.diff(times) >= 0)),
+        on_wire=int(packets["payload_bytes"].to_numpy().sum()),
+        bucket_bytes=bucket_bytes,
+    )

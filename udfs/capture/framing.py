@@ -2,7 +2,7 @@
 
 A frame is a 4-byte size and that many bytes. Framing goes from size to size. A hole inside a frame
 costs that frame only, for its size says where the next one begins. Where a size itself is missing, or what follows it
-cannot be Kafka's, `udfs.capture.sync` looks for the next place where a frame begins.
+cannot be Kafka's, `udfs.capture.frame_search` looks for the next place where a frame begins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FRAME = np.dtype(
         (name, np.int64)
         for name in (
             "connection",  # row in the call's connections
-            "number",  # requests 0, 1, ... in the connection; responses nobody asked for -1, -2, ...
+            "number",  # of a request 0, 1, ... in the connection; of a response without a request -1, -2, ...
             "stream_offset",  # of the size
             "start",  # arena position of the byte after the size
             "size",  # declared: bytes after the size
@@ -38,9 +38,9 @@ FRAME = np.dtype(
             "first_time",  # ns: packet that brought the first byte
             "last_time",  # ns: packet by which all that is there had come
             "first_packet",  # number of the packet that brought the first byte
-            "last_packet",  # ... of the one by which all that is there had come
+            "last_packet",  # number of the packet by which all that is there had come
             "first_place",  # place of the packet that brought the first byte
-            "last_place",
+            "last_place",  # place of the packet by which all that is there had come
             "latest_place",  # the latest last_place of the requests up to this one
             "api_key",
             "api_version",
@@ -69,7 +69,7 @@ class Stream(NamedTuple):
     barrier: int  # place of the first packet not settled
     is_final: bool  # no more packets will come
     sent: int  # stream offset behind all that was sent, BEHIND_ALL while the connection goes on or where nothing tells
-    near: Ints  # [1] a piece by which others may be found
+    near: Ints  # [1] the piece that was looked up last: the next one looked up is mostly near it
     split: int  # stream offset where a piece begins but no segment, or UNKNOWN
 
 
@@ -100,20 +100,20 @@ def extent_holding(stream: Stream, offset: int) -> int:
 
 @kernel
 def piece_holding(stream: Stream, offset: int) -> int:
-    """Index of the piece that holds the byte at this stream offset, which must be in hand."""
+    """Index of the piece that holds the byte at a stream offset; there must be one."""
     near = int(max(stream.near[0], 0))
-    for piece in range(near, near + 2):  # frames are asked for one after the other
+    for piece in range(near, near + 2):  # frames are looked up one after the other
         if begins_by(stream, piece, offset) and not begins_by(stream, piece + 1, offset):
             stream.near[0] = piece
             return piece
-    found = rows_up_to(stream.pieces, 0, offset) - 1
-    stream.near[0] = found
-    return found
+    piece = rows_up_to(stream.pieces, 0, offset) - 1
+    stream.near[0] = piece
+    return piece
 
 
 @kernel
 def begins_by(stream: Stream, piece: int, offset: int) -> bool:
-    """Whether there is such a piece and it begins at the stream offset or before."""
+    """Whether a piece of this number exists and begins at the stream offset or before it."""
     return bool(piece < len(stream.pieces) and stream.pieces[piece, 0] <= offset)
 
 
@@ -135,7 +135,7 @@ def size_at(stream: Stream, extent: int, offset: int) -> int:
 
 @kernel
 def bytes_between(stream: Stream, first: int, end: int) -> int:
-    """How many bytes with stream offsets in [first, end) are in hand."""
+    """How many of the bytes with stream offsets in [first, end) were captured and are settled."""
     present = 0
     for i in range(extent_holding(stream, first), len(stream.extents)):
         if stream.extents[i, 0] >= end:
@@ -146,10 +146,10 @@ def bytes_between(stream: Stream, first: int, end: int) -> int:
 
 @kernel
 def measure(stream: Stream, offset: int, frame: Record) -> int:
-    """Fill in place, size, prefix, missing and unsent bytes of the frame at a stream offset, and return its state.
+    """Fill in offset, start, size, prefix, missing and unsent bytes of the frame at a stream offset; return its state.
 
-    COMPLETE; CUT: some of it will never be there; WAIT: it may still come; HOLE: its size is not in hand;
-    IMPLAUSIBLE: its size is not one that a peer would send. WAIT fills in what is known once the size is.
+    COMPLETE: all of it is there. CUT: some of it will never be there. WAIT: the rest may still come; if the size has
+    come, it is filled in. HOLE: the size is missing. IMPLAUSIBLE: no peer would send this size.
     """
     frame.prefix = -1
     extent = extent_holding(stream, offset)
@@ -178,8 +178,8 @@ def measure(stream: Stream, offset: int, frame: Record) -> int:
 
 
 @kernel
-def date(stream: Stream, frame: Record) -> None:
-    """Fill in the times and packet numbers of a measured frame."""
+def set_times(stream: Stream, frame: Record) -> None:
+    """Fill in the times, packet numbers and places of a measured frame."""
     first = piece_holding(stream, frame.stream_offset)
     row = stream.pieces[first, 2]
     frame.first_time = frame.last_time = stream.times[row]
@@ -196,7 +196,7 @@ def date(stream: Stream, frame: Record) -> None:
 
 
 @kernel
-def take(frame: Record, direction: Record) -> None:
+def move_behind(frame: Record, direction: Record) -> None:
     """Move the direction's position behind a measured frame and count its bytes."""
     direction.position = frame.stream_offset + SIZE_BYTES + frame.size
     direction.framed_bytes += SIZE_BYTES + frame.size - frame.missing - frame.unsent

@@ -1,4 +1,4 @@
-"""JSON objects, one a line, as Arrow structs."""
+"""Parses lines, each of which is one JSON object, into Arrow structs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ LEAST_BLOCK_BYTES = 1 << 10
 
 
 def parsed(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.StructArray, Bools]:
-    """(the objects of the lines that can be read, which those are: bool[n]).
+    """(the objects of the lines that can be read, bool[n] which lines those are).
 
-    lines: string[n], each one object and the newline at its end. A line is not read where it is not one object, names
-    a key twice, or has another type in a field of the schema; other fields are passed over, absent ones are null. The
-    lines are read at once; only where one of them is at fault they are halved until it is found.
+    lines: string[n], each one object and a newline. A line cannot be read if it is not one object, has a key twice, or
+    has another type in a field of the schema. Fields that the schema lacks are ignored, absent fields are null. All
+    lines are parsed at once; only if that fails are they halved until the lines at fault are found.
     """
-    found = _read(lines, schema)
-    if found is not None:
-        return found, np.ones(len(lines), np.bool_)
+    objects = _read(lines, schema)
+    if objects is not None:
+        return objects, np.ones(len(lines), np.bool_)
     if len(lines) == 1:
         return _no_objects(schema), np.zeros(1, np.bool_)
     half = len(lines) // 2
@@ -37,7 +37,7 @@ def _no_objects(schema: pa.Schema) -> pa.StructArray:
 
 
 def _read(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
-    """All the lines' objects, or None where one line has not exactly one."""
+    """The objects of all lines, or None if a line is not exactly one object."""
     if not len(lines):
         return _no_objects(schema)
     offsets, content = binary_bytes(lines)

@@ -1,4 +1,4 @@
-"""A stream in blocks of whole lines."""
+"""Reads a stream of text in blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class LineBlock:
 def line_blocks(
     stream: ByteStream, *, first_byte: int = 0, first_line: int = 0, length: int | None = None, block_bytes: int
 ) -> Iterator[LineBlock]:
-    """The next `length` bytes of a stream, about `block_bytes` at a time; None: to the end.
+    """The lines of the next `length` bytes of a stream, or of all of it, in blocks of about `block_bytes`.
 
-    Of a line longer than MOST_LINE_BYTES only so much is given. The last line may lack its end.
+    A line that is longer than MOST_LINE_BYTES is cut there. The last line may lack its newline.
     """
-    at, line, held = first_byte, first_line, b""
+    at, line, begun = first_byte, first_line, b""
     for fresh in _reads(stream, length, block_bytes):
         read = len(fresh)
-        if len(held) == MOST_LINE_BYTES:  # within a line that is cut: only its end matters
+        if len(begun) == MOST_LINE_BYTES:  # within a line that is cut: only its end matters
             fresh = fresh[fresh.find(b"\n") :] if b"\n" in fresh else b""
-        data = held + fresh
+        data = begun + fresh
         end = data.rfind(b"\n") + 1
         if end:
             block = LineBlock(at, line, data[:end])
@@ -40,9 +40,9 @@ def line_blocks(
             line += block.content.count(b"\n")
         first_byte += read
         at = first_byte - (len(data) - end) if end else at
-        held = data[end:][:MOST_LINE_BYTES]
-    if held:
-        yield LineBlock(at, line, held)
+        begun = data[end:][:MOST_LINE_BYTES]
+    if begun:
+        yield LineBlock(at, line, begun)
 
 
 def _reads(stream: ByteStream, length: int | None, block_bytes: int) -> Iterator[bytes]:

@@ -23,13 +23,13 @@ AF_INET6 = (10, 23, 24, 28, 30)  # Linux, Windows, NetBSD, FreeBSD, macOS
 
 @kernel
 def missing(needed: int, wire_end: int) -> int:
-    """Verdict on a packet whose captured bytes end before `needed`: cut by the snaplen, or never that long."""
+    """The verdict on a packet whose captured bytes end before `needed`: cut by the snaplen, or never that long."""
     return HEADERS_CUT if needed <= wire_end else MALFORMED
 
 
 @kernel
 def _after_labels(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int]:
-    """Behind a stack of MPLS labels (RFC 3032). It does not say what follows: the version of an IP header will."""
+    """(TCP_SEGMENT or why not, where a stack of MPLS labels ends) by RFC 3032. What follows should be an IP header."""
     is_last = False
     while not is_last:
         if at + 4 > end:
@@ -41,7 +41,7 @@ def _after_labels(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[
 
 @kernel
 def _after_pppoe(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int]:
-    """Behind the header of a PPPoE session (RFC 2516) and PPP's protocol number."""
+    """(TCP_SEGMENT or why not, where the header of a PPPoE session and PPP's protocol number end) by RFC 2516."""
     if at + 8 > end:
         return missing(at + 8, wire_end), at
     carries_ip = u16(chunk, at, True) == PPPOE_SESSION and u16(chunk, at + 6, True) in (PPP_IPV4, PPP_IPV6)
@@ -50,7 +50,7 @@ def _after_pppoe(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[i
 
 @kernel
 def after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
-    """TCP_SEGMENT and where the IP header begins behind an ethertype that ends at `at`, or why there is none."""
+    """(TCP_SEGMENT or why there is no IP header, where it begins) behind an ethertype that ends at `at`."""
     while ethertype in VLAN_TAGS:
         if at + 4 > end:
             return missing(at + 4, wire_end), at
@@ -67,7 +67,10 @@ def after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, etherty
 
 @kernel
 def _after_family(chunk: np.ndarray, at: int) -> tuple[int, int]:
-    """The address family is in the byte order of the machine that captured, which may not be the file's."""
+    """(TCP_SEGMENT or NOT_IP, where the IP header begins) behind an address family at `at`.
+
+    The family is in the byte order of the machine that captured, which may differ from that of the file.
+    """
     family = u32(chunk, at, False)
     if family > 0xFFFF:
         family = u32(chunk, at, True)
@@ -76,7 +79,7 @@ def _after_family(chunk: np.ndarray, at: int) -> tuple[int, int]:
 
 @kernel
 def _header_bytes(link_type: int) -> int:
-    """Fixed bytes before the IP header or a VLAN tag; -1 for a link type not known."""
+    """Bytes of a link type's own header, before the IP header or a VLAN tag; -1 for an unknown link type."""
     if link_type == ETHERNET:
         return 14
     if link_type == LINUX_SLL:
@@ -90,7 +93,7 @@ def _header_bytes(link_type: int) -> int:
 
 @kernel
 def find_network_header(chunk: np.ndarray, at: int, end: int, wire_end: int, link_type: int) -> tuple[int, int]:
-    """TCP_SEGMENT and where the IP header of the packet in `chunk[at:end]` begins, or why there is none."""
+    """(TCP_SEGMENT or why there is no IP header, where it begins) in the packet at `chunk[at:end]`."""
     size = _header_bytes(link_type)
     if size < 0:
         return UNKNOWN_LINK_TYPE, at

@@ -1,4 +1,4 @@
-"""Where captures are: paths of this machine, and URIs that pyarrow's file systems open (file, s3, gs, abfs, hdfs)."""
+"""Where captures are stored: paths of this machine, and URIs that pyarrow's file systems open (file, s3, gs, ...)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TO_CHECK = (
 
 
 def is_uri(path: str) -> bool:
-    """Whether a path is on a file system of its own (s3://..., hdfs://...), to be left as it is."""
+    """Whether a path is a URI (s3://..., hdfs://...), which must not be changed as local paths are."""
     return _URI.match(path) is not None
 
 
 def without_file_scheme(path: str) -> str:
-    """The path that a `file:` URI is of; anything else as it is.
+    """The local path of a `file:` URI; anything else unchanged.
 
     >>> without_file_scheme("file:///a%20lake"), without_file_scheme("file:/lake"), without_file_scheme("s3a://b/lake")
     ('/a lake', '/lake', 's3a://b/lake')
@@ -45,34 +45,34 @@ def without_file_scheme(path: str) -> str:
 
 
 def has_secret(uri: str) -> bool:
-    """Whether a URI bears credentials, which would be shown wherever it is named."""
+    """Whether a URI has credentials in it, which would be shown wherever the URI is."""
     query = query_of(uri)
     return _PASSWORD.search(uri.removesuffix(query)) is not None or _SECRET.search(query) is not None
 
 
 def without_secret(uri: str) -> str:
-    """A URI that bears credentials as it may be shown: without its password, and without options that have a secret."""
+    """A URI as it may be shown: without a password, and without its options if one of them is a secret."""
     shown = _PASSWORD.sub(r"\1:***@", uri)
     query = query_of(shown)
     return f"{shown.removesuffix(query)}?***" if _SECRET.search(query) else shown
 
 
 def query_of(uri: str) -> str:
-    """The options at a URI's end, `?region=...&endpoint_override=...`; a lone `?` is part of a pattern."""
+    """The options at the end of a URI, `?region=...&endpoint_override=...`. A `?` without `=` is part of a pattern."""
     found = _QUERY.search(uri)
     return found[0] if found else ""
 
 
 def quoted(path: str) -> str:
-    """A path as a part of a URI; what is quoted already stays so."""
+    """A path, quoted to be part of a URI; what is quoted already is not quoted again."""
     return quote(path, safe=_IN_URI)
 
 
 @lru_cache(maxsize=4096)
 def located(uri: str) -> tuple[FileSystem, str]:
-    """The file system of a URI and the path on it. Raises OSError where there is no such file system, or no way to it.
+    """(the file system of a URI, the path on it). Raises OSError if there is no such file system, or no way to it.
 
-    Credentials come from where each cloud's own tools have them (environment, profile, role).
+    Credentials are taken from where each cloud's own tools have them (environment, profile, role).
     """
     query = query_of(uri)
     path = _HADOOP_S3.sub("s3:", uri.removesuffix(query), count=1)

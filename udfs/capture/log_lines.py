@@ -1,4 +1,4 @@
-"""Lines of brokers' request logs (kafka.request.logger): what each tells of its request.
+"""Splits brokers' request logs (kafka.request.logger) into lines, each with its time and the JSON of its request.
 
 A line is `[TIME] LEVEL Completed request:{JSON} (LOGGER)`, written when the response has been sent
 (kafka.network.RequestChannel.Request.updateRequestMetrics, Kafka 4.3). The JSON is that of Kafka 2.8 and later
@@ -19,7 +19,7 @@ from udfs.columns.arrow_columns import array_of, flags, strings_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NS_PER_S
 
-# A layout may put thread and logger before the message; what is further away is not looked for.
+# A layout may put thread and logger before the message; a message that begins further behind is not found.
 PREFIX_BYTES = 256
 PREFIX = (
     r"^.*?(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
@@ -27,16 +27,16 @@ PREFIX = (
     r'.*?Completed request:\{(?P<forwarded>"isForwarded":true)?'
 )
 NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
-# What is wrong with a line; `udfs.facts.reasons` has the words.
+# What is wrong with a line; `udfs.facts.quarantine_reasons` names the codes for users.
 FINE, NO_REQUEST, NO_TIME, NO_JSON = range(4)
 
 
 class Lines(NamedTuple):
-    """Lines of a block, blank ones left out.
+    """The lines of a block, without blank ones.
 
     number: int64[n], place in the block from 0, blank lines counted. size: int64[n], bytes as stored, without the end
-    of the line. fault: int8[n]. completed: int64[n], ns since 1970, 0 where not told. forwarded: bool[n]. json:
-    string[n], each with a newline at its end; blank where there is none.
+    of the line. fault: int8[n]. completed: int64[n], ns since 1970, 0 if the line has no time. forwarded: bool[n].
+    json: string[n], each with a newline at its end; blank if the line has none.
     """
 
     number: Ints
@@ -47,7 +47,7 @@ class Lines(NamedTuple):
     json: pa.Array[Any]
 
     def take(self, rows: Ints) -> Lines:
-        """Some of the lines."""
+        """The lines with these row numbers."""
         return Lines(
             self.number[rows], self.size[rows], self.fault[rows], self.completed[rows], self.forwarded[rows],
             self.json.take(array_of(rows)),
@@ -55,30 +55,30 @@ class Lines(NamedTuple):
 
 
 def lines_of(block: bytes, zone: str = UTC) -> Lines:
-    """The lines of a block. zone: of times that name none. Bytes that are not UTF-8 become U+FFFD."""
+    """The lines of a block of text. zone: of times that name none. Bytes that are not UTF-8 become U+FFFD."""
     block = block if block.endswith(b"\n") else block + b"\n"
     _, stored_starts, stored_ends = _split(block)
     raw, starts, ends = _split(_utf8(block))
     whole = strings_of(raw, np.append(starts, len(raw)))
     prefix = pc.binary_slice(whole.view(pa.binary()), 0, PREFIX_BYTES)
     marker = pc.find_substring(prefix, MARKER).to_numpy(zero_copy_only=False).astype(np.int64)
-    completed, timed, forwarded = _told_before(prefix, zone)
+    completed, timed, forwarded = _parsed_prefix(prefix, zone)
     begin, end = starts + marker + len(MARKER) - 1, _last_brace(raw, ends) + 1
     has_json = (marker >= 0) & (end > begin)
     json = _blanked(raw, begin[has_json], end[has_json], ends)
-    found = Lines(
-        np.arange(len(ends)),
-        stored_ends - stored_starts,
-        np.select([~has_json, ~timed], [NO_REQUEST, NO_TIME], default=FINE),
-        completed,
-        forwarded,
-        strings_of(json, np.append(starts, len(raw))),
+    lines = Lines(
+        number=np.arange(len(ends)),
+        size=stored_ends - stored_starts,
+        fault=np.select([~has_json, ~timed], [NO_REQUEST, NO_TIME], default=FINE),
+        completed=completed,
+        forwarded=forwarded,
+        json=strings_of(json, np.append(starts, len(raw))),
     )
-    return found.take(np.flatnonzero(ends - starts > (raw[starts] == CARRIAGE_RETURN)))
+    return lines.take(np.flatnonzero(ends - starts > (raw[starts] == CARRIAGE_RETURN)))
 
 
 def _utf8(block: bytes) -> bytes:
-    """The block with what is not UTF-8 replaced; its lines stay as many."""
+    """The block with bytes that are not UTF-8 replaced; it keeps its lines."""
     try:
         block.decode()
     except UnicodeDecodeError:
@@ -87,14 +87,14 @@ def _utf8(block: bytes) -> bytes:
 
 
 def _split(block: bytes) -> tuple[Bytes, Ints, Ints]:
-    """(bytes, start of each line, its newline)."""
+    """(the block's bytes, where each line begins, where its newline is)."""
     raw = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(raw == NEWLINE)
     return raw, np.append(0, ends[:-1] + 1), ends
 
 
-def _told_before(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools]:
-    """(time in ns, is it there, is the request forwarded) by line."""
+def _parsed_prefix(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools]:
+    """(time in ns, whether there is one, whether the request was forwarded) by line, from what is before the JSON."""
     parts = pc.extract_regex(prefix, PREFIX)
     day, time, fraction, offset, forwarded = (
         pc.fill_null(pc.struct_field(parts, i), b"").cast(pa.string()) for i in range(5)
@@ -102,7 +102,7 @@ def _told_before(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools]:
     local = pc.strptime(
         pc.binary_join_element_wise(day, time, " "), format="%Y-%m-%d %H:%M:%S", unit="s", error_is_null=True
     )
-    # An hour that the clock goes through twice is taken to be the first of the two.
+    # A time that the clock shows twice is taken for the first one.
     instant = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
     is_local = flags(pc.equal(offset, ""))
     stated = pc.fill_null(local.cast(pa.int64()), -1).to_numpy() - _offset_seconds(offset)
@@ -113,7 +113,7 @@ def _told_before(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools]:
 
 
 def _offset_seconds(offsets: pa.Array[Any]) -> Ints:
-    """Seconds east of UTC by offset, such as +02:00 or -0500; 0 for Z and for none."""
+    """Seconds east of UTC of offsets such as +02:00 or -0500; 0 for Z and for an empty text."""
     padded = pc.utf8_rpad(pc.replace_substring(pc.replace_substring(offsets, "Z", ""), ":", ""), 5, "0")
     sign = np.where(flags(pc.starts_with(padded, "-")), -1, 1)
     hours, minutes = (
@@ -123,13 +123,13 @@ def _offset_seconds(offsets: pa.Array[Any]) -> Ints:
 
 
 def _last_brace(raw: Bytes, ends: Ints) -> Ints:
-    """Place of the last closing brace before each line's end, -1 for none."""
+    """Place of the last closing brace before the end of each line, -1 if there is none."""
     braces = np.append(np.flatnonzero(raw == BRACE), -1)
     return braces[np.searchsorted(braces[:-1], ends) - 1]
 
 
 def _blanked(raw: Bytes, begins: Ints, ends: Ints, newlines: Ints) -> Bytes:
-    """The bytes with all but the given spans and the newlines blanked."""
+    """The bytes with everything blanked except the given spans and the newlines."""
     edges = np.zeros(len(raw) + 1, np.int8)
     edges[begins] += 1
     edges[ends] -= 1

@@ -1,4 +1,4 @@
-"""How captures begin, told without the kernels that read them."""
+"""The first bytes of captures, which can be used without loading the kernels that read captures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PCAP_MAGICS = {
     b"\x4d\x3c\xb2\xa1": ("<", 9),
     b"\xa1\xb2\x3c\x4d": (">", 9),
 }
-"""First four bytes of a pcap file to struct byte order and decimal digits of a second's fraction."""
+"""By the first four bytes of a pcap file: byte order for `struct`, and decimal digits of a second's fraction."""
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 
 

@@ -1,4 +1,4 @@
-"""IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to where what they carry begins and ends."""
+"""IPv4 (RFC 791) and IPv6 (RFC 8200) headers: where the payload begins and ends, and its protocol."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _extension_bytes(chunk: np.ndarray, at: int, kind: int) -> int:
 
 @kernel
 def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, following: int) -> tuple[int, int, int]:
-    """TCP_SEGMENT, where the IPv6 extension headers end and the protocol behind them, or why there is none."""
+    """(TCP_SEGMENT or why not, where the IPv6 extension headers end, the protocol behind them)."""
     while following in EXTENSIONS:
         if at + 8 > end:
             return missing(at + 8, wire_end), at, following
@@ -63,12 +63,12 @@ def _ipv6(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int
 
 @kernel
 def find_transport_header(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, int, bool]:
-    """Verdict, where the payload begins, where it ends on the wire, its protocol, and whether the packet is IPv6.
+    """(verdict, where the payload begins, where it ends on the wire, its protocol, whether the packet is IPv6).
 
-    TCP_SEGMENT is said of any protocol; what it is not said of is not to be looked into. chunk[at:end] is the captured
-    part from the IP header on, `wire_end` where the packet ended on the wire. The payload's end comes from the IP
-    length, so that Ethernet padding is none of it; a length of 0 means a packet that the network card was to cut (TSO,
-    or larger than 64 KiB), which reaches to the end.
+    The verdict is TCP_SEGMENT for a payload of any protocol; with another verdict, there is no payload to read.
+    chunk[at:end]: the captured part of the packet from its IP header on. wire_end: where the packet ended on the wire.
+    The payload's end comes from the IP length, which leaves out Ethernet padding. A length of 0 is that of a packet
+    which the network card was to cut (TSO, or larger than 64 KiB); it reaches to the end.
     """
     if at >= end:
         return missing(at + 1, wire_end), at, at, 0, False

@@ -1,8 +1,9 @@
-"""Requests of a connection that wait for an answer: which one a response answers, and which none can answer any more.
+"""Requests of a connection that wait for a response: which one a response answers, and which wait in vain.
 
 A broker answers a request before it reads the next: kafka.network.SocketServer mutes the connection. What else a client
-has sent lies in the receive buffer of the broker's socket, so that a request behind which more has come is past its
-answer. That bounds memory where the capture lacks responses, and depends on packets alone, not on where chunks end.
+has sent waits in the receive buffer of the broker's socket. So a request has been answered once more bytes than that
+buffer holds have come behind it. That bounds memory where the capture lacks responses, and depends on packets alone,
+not on where chunks end.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.capture.found import Found, close_requests
+from udfs.capture.chunk_output import ChunkOutput, close_requests
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN, in_order
 from udfs.columns.arrays import Ints, Record, Records
@@ -24,10 +25,10 @@ MOST_OPEN_REQUESTS = 100_000
 
 
 class OpenRequests(NamedTuple):
-    """A connection's requests by correlation id; one id may be used again once it was answered."""
+    """A connection's requests by correlation id. A client may use an id again once it was answered."""
 
     requests: Records  # FRAME
-    open: Ints  # indices of those that waited when this was made, in order
+    open: Ints  # indices of the requests that waited when this was made, in order
     keys: Ints  # sorted; correlation id << 32 | index of the request
     first: Ints  # [1], index of the first request that may still be answered
     barrier: int  # place of the packet from which on requests are not framed yet
@@ -35,7 +36,7 @@ class OpenRequests(NamedTuple):
 
 @allocating_kernel
 def open_requests(requests: Records, first: int, end: int, barrier: int) -> OpenRequests:
-    """The requests with indices in [first, end) that wait for a response, as OpenRequests."""
+    """Index by correlation id the requests in [first, end) that wait for a response; barrier: as in OpenRequests."""
     waiting, keys = np.empty(end - first, np.int64), np.empty(end - first, np.int64)
     rows = np.empty(end - first, np.int64)
     n = 0
@@ -52,9 +53,9 @@ def open_requests(requests: Records, first: int, end: int, barrier: int) -> Open
 
 @kernel
 def is_past_answer(waiting: OpenRequests, nth: int, later: int) -> bool:
-    """Whether the broker has read a request, and so answered it, by the time that a later one had come.
+    """Whether the broker must have answered a request by the time at which a later one had come.
 
-    nth, later: indices in `open`. Requests that get no answer do not count: they are not carried over to other chunks.
+    nth, later: indices in `open`, which leaves out requests that get no response: they are not kept for later chunks.
     """
     request, other = waiting.requests[waiting.open[nth]], waiting.requests[waiting.open[later]]
     behind = request.stream_offset + SIZE_BYTES + request.size
@@ -63,9 +64,9 @@ def is_past_answer(waiting: OpenRequests, nth: int, later: int) -> bool:
 
 @kernel
 def first_answerable(waiting: OpenRequests, place: int) -> int:
-    """Index of the first request that may be answered by what came with this packet: any before it is past its answer.
+    """Index of the first request that a response in the packet at `place` may answer; earlier ones wait in vain.
 
-    What had come is told by `place` alone, not by what the chunk has in hand.
+    It depends on `place` alone, not on how much the chunk holds.
     """
     first, end = int(waiting.first[0]), len(waiting.open)
     if end == 0 or not is_past_answer(waiting, 0, end - 1):
@@ -105,7 +106,7 @@ def rows_before(values: Ints, value: int) -> int:
 def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> int:
     """Index of the first request that waits for a response with this correlation id, or UNKNOWN.
 
-    place: of the packet that brought the response; only what had begun before it can be what it answers.
+    place: of the packet that brought the response; a request that began later cannot be the one it answers.
     """
     low = rows_before(waiting.keys, (correlation_id << 32) + first_answerable(waiting, place))
     if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
@@ -115,9 +116,9 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> i
 
 
 @kernel
-def forget_oldest(conn: Record, waiting: OpenRequests, found: Found, place: int) -> None:
-    """Close the requests that nothing can answer which comes from this packet on: the capture lacks their responses."""
+def forget_oldest(conn: Record, waiting: OpenRequests, output: ChunkOutput, place: int) -> None:
+    """Close the requests that no response from the packet at `place` on can answer: their responses are missing."""
     waiting.first[0] = conn.first_open
     first = first_answerable(waiting, place)
-    close_requests(found, conn.first_open, first)
+    close_requests(output, conn.first_open, first)
     conn.first_open = first

@@ -1,6 +1,6 @@
-"""Runs of packets for the shuffle: packets of one connection that were read together travel as one row.
+"""Runs of packets for the shuffle: packets of one connection that were read together are one row.
 
-Spark's time goes by rows: a run of a hundred packets takes a hundredth of it, for the same bytes.
+The time Spark takes depends on the number of rows: a run of a hundred packets takes a hundredth, for the same bytes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pyarrow as pa
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Bytes, Ints, edges
 from udfs.columns.arrow_columns import array_of, array_over, binaries_of, binary_bytes
-from udfs.wire.spans import gathered
+from udfs.wire.byte_spans import gathered
 
-OF_RUN: Mapping[str, pa.DataType] = {
+RUN_COLUMNS: Mapping[str, pa.DataType] = {
     "shard": pa.int32(),
     "connection": pa.binary(),
     "sort_ns": pa.int64(),
@@ -26,8 +26,8 @@ OF_RUN: Mapping[str, pa.DataType] = {
     "packet_no": pa.int64(),
     "point": pa.int32(),
 }
-"""Columns of a run; sort_ns and packet_no are those of its first packet, by which runs are ordered as packets are."""
-OF_PACKET: Mapping[str, np.dtype[Any]] = {
+"""Columns of a run. Its sort_ns and packet_no are those of its first packet, so that runs sort as packets do."""
+PACKET_COLUMNS: Mapping[str, np.dtype[Any]] = {
     "number": np.dtype(np.int64),
     "direction": np.dtype(np.int8),
     "ts_ns": np.dtype(np.int64),
@@ -36,22 +36,22 @@ OF_PACKET: Mapping[str, np.dtype[Any]] = {
     "payload_bytes": np.dtype(np.int32),
     "captured": np.dtype(np.int32),
 }
-"""Columns of each packet, as the bytes of one array a run; number: packet_no; captured: length of its payload."""
+"""Columns of the packets; a run has the bytes of one array for each. number: packet_no. captured: payload bytes."""
 _FIELDS: list[pa.Field[Any]] = [
-    *(pa.field(name, kind) for name, kind in OF_RUN.items()),
-    *(pa.field(name, pa.binary()) for name in OF_PACKET),
+    *(pa.field(name, kind) for name, kind in RUN_COLUMNS.items()),
+    *(pa.field(name, pa.binary()) for name in PACKET_COLUMNS),
     pa.field("payload", pa.binary()),
 ]
 PACKET_RUNS = pa.schema(_FIELDS)
 SLICE_BYTES = 8 << 20
-"""Of payload, in packets that come out of runs at a time."""
+"""How many bytes of payload the packets have that are taken out of runs at a time."""
 
 
 def runs_of(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, in_order: bool) -> pa.RecordBatch:
-    """The runs of a batch of PACKETS from one file, rows of PACKET_RUNS.
+    """The runs of a batch of PACKETS from one file, as rows of PACKET_RUNS.
 
-    shards: int32[n], of each packet's connection. in_order: no packet of a connection has to come between others that
-    are read together; otherwise every packet is a run of its own.
+    shards: int32[n], of each packet's connection. in_order: whether the packets of each connection already come in the
+    order in which they are framed; if not, every packet is a run of its own, so that they can be sorted.
     """
     order, first = _together(packets["connection"]) if in_order else (np.arange(len(packets)),) * 2
     bounds = np.append(first, len(order))
@@ -61,19 +61,19 @@ def runs_of(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, in_order:
     of_packet = {
         "number": packets["packet_no"].to_numpy()[order],
         "captured": captured,
-        **{name: packets[name].to_numpy()[order] for name in OF_PACKET if name in packets.schema.names},
+        **{name: packets[name].to_numpy()[order] for name in PACKET_COLUMNS if name in packets.schema.names},
     }
     heads = array_over(pa.int64(), len(first), order[first])
-    columns: dict[str, pa.Array[Any]] = {name: packets[name].take(heads) for name in OF_RUN if name != "shard"}
+    columns: dict[str, pa.Array[Any]] = {name: packets[name].take(heads) for name in RUN_COLUMNS if name != "shard"}
     columns["shard"] = array_over(pa.int32(), len(first), shards[order[first]])
-    for name, kind in OF_PACKET.items():
+    for name, kind in PACKET_COLUMNS.items():
         columns[name] = binaries_of(of_packet[name].astype(kind).view(np.uint8), bounds * kind.itemsize)
     columns["payload"] = binaries_of(gathered(payload, starts[:-1][order], ends), ends[bounds])
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKET_RUNS.names], schema=PACKET_RUNS)
 
 
 def packets_in(runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The packets of PACKET_RUNS one by one, with the columns of PACKETS but `bucket` and `sort_ns`."""
+    """The packets in PACKET_RUNS, one in a row, with all columns of PACKETS except `bucket` and `sort_ns`."""
     starts, _ = binary_bytes(runs["payload"])
     slices = (starts[:-1] - starts[0]) // SLICE_BYTES
     cuts = [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist(), len(runs)]
@@ -83,10 +83,10 @@ def packets_in(runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _packets_in(runs: pa.RecordBatch) -> pa.RecordBatch:
-    each = {name: _values(runs[name], kind) for name, kind in OF_PACKET.items()}
+    each = {name: _values(runs[name], kind) for name, kind in PACKET_COLUMNS.items()}
     captured = each.pop("captured")
     number_starts, _ = binary_bytes(runs["number"])
-    counts = np.diff(number_starts) // OF_PACKET["number"].itemsize
+    counts = np.diff(number_starts) // PACKET_COLUMNS["number"].itemsize
     _, connections = _contents(runs["connection"])
     repeated = np.repeat(connections.reshape(-1, CONNECTION_BYTES), counts, axis=0)
     _, payload = _contents(runs["payload"])
@@ -101,14 +101,14 @@ def _packets_in(runs: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _together(connections: pa.Array[Any]) -> tuple[Ints, Ints]:
-    """(rows, those of a connection together and in their order; where in these each connection begins)."""
+    """(row numbers by connection, in their order inside one; where each connection begins in these)."""
     codes = connections.dictionary_encode().indices.to_numpy()
     order: Ints = np.argsort(codes, kind="stable")
     return order, np.flatnonzero(np.diff(codes[order], prepend=-1))
 
 
 def _contents(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
-    """(starts, the bytes of all values, one behind the other) of a binary column; starts are counted from these."""
+    """(where each value of a binary column begins in the bytes, the bytes of all values one behind the other)."""
     starts, content = binary_bytes(column)
     return starts - starts[0], content[starts[0] : starts[-1]]
 

@@ -1,4 +1,4 @@
-"""The packets of a file that matter to a connection, held in memory as they are parsed."""
+"""Keeps in memory the packets of a file that matter to a connection, as they are read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from udfs.capture.capture_points import LAST_NS, FileOrder
 from udfs.capture.digests import digest_on, mixed
 from udfs.capture.packet_walk import PacketWalk
-from udfs.capture.points import LAST_NS, FileOrder
-from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET
+from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, TcpPackets
 from udfs.columns.arrays import Bytes, Ints, Records, read_only
 from udfs.columns.arrow_columns import binary_bytes, unwritten
 from udfs.errors import CaptureError
@@ -28,30 +28,30 @@ HELD_PACKET = np.dtype(
             "direction",
             "time",
             "sort_time",  # orders the packets of several files, as `sort_ns` of PACKETS does
-            "number",  # in its file; once the set is held, with the file's
+            "number",  # in its file; once all files are joined, by `packet_number`
             "point",
             "sequence",
             "flags",
             "wire",  # payload bytes the packet had on the wire
-            "captured",  # payload bytes that are held
-            "source",  # where they begin
+            "captured",  # payload bytes that were captured
+            "source",  # where these begin in the payload of all packets
         )
     ]
 )
 EMPTY = -1
-# What of a store is used, and what of that is a connection's.
+# Slots of `Stored.used`; the first two are columns of `amounts`, too.
 PACKETS, BYTES, CONNECTIONS = range(3)
 PACKET_BYTES = 64
-"""Few packets take less in a file: room is made for so many, and more where there are more."""
+"""Few packets take less in a file: room for a file's packets is made by this size, and more where it is too small."""
 
 
 class Content(NamedTuple):
     """Packets and their connections, which are numbered in the order of their first packets.
 
     packets:   HELD_PACKET[n]
-    payload:   uint8, what was captured of all packets, one behind the other
+    payload:   uint8, the captured payload of all packets, one behind the other
     endpoints: uint8[connections, 36], by number
-    amounts:   int64[connections, 2], by number: packets, and bytes of their payload that are held
+    amounts:   int64[connections, 2], by number: packets, and bytes of their captured payload
     """
 
     packets: Records
@@ -61,11 +61,12 @@ class Content(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """Room for Content, and how much of it is used.
+    """Room for Content, how much of it is used, and a hash table of its connections.
 
-    slots:     int64, a power of two and at least twice as many as connections: number of the connection that has the
-               slot, or EMPTY
-    used:      int64[3]: packets, bytes of payload, connections
+    slots: int64, a power of two and at least twice as many as connections: number of the connection that has the slot,
+           or EMPTY
+    used:  int64[3]: packets, bytes of payload, connections
+    seed:  of the hash table, so that no file can have connections that all want one slot
     """
 
     packets: Records
@@ -74,6 +75,7 @@ class Stored(NamedTuple):
     amounts: Ints
     slots: Ints
     used: Ints
+    seed: np.uint64
 
 
 @kernel
@@ -86,19 +88,19 @@ def are_equal(left: Bytes, i: int, right: Bytes, j: int) -> bool:
 
 
 @kernel
-def slot_of(keys: Bytes, row: int, seed: np.uint64, stored: Stored) -> int:
-    """The slot of the connection keys[row], or the empty one that it can have."""
+def slot_of(keys: Bytes, row: int, stored: Stored) -> int:
+    """The slot of the connection keys[row], or the empty one where a new connection goes."""
     last = len(stored.slots) - 1
-    slot = np.int64(mixed(digest_on(seed, keys[row], 0, CONNECTION_BYTES))) & last
+    slot = np.int64(mixed(digest_on(stored.seed, keys[row], 0, CONNECTION_BYTES))) & last
     while stored.slots[slot] != EMPTY and not are_equal(stored.endpoints, stored.slots[slot], keys, row):
         slot = (slot + 1) & last
     return int(slot)
 
 
 @kernel
-def number_of(keys: Bytes, row: int, seed: np.uint64, stored: Stored) -> int:
-    """The number of the connection keys[row]; the next one for a connection that is new."""
-    slot = slot_of(keys, row, seed, stored)
+def number_of(keys: Bytes, row: int, stored: Stored) -> int:
+    """The number of the connection keys[row]; a new connection is added and gets the next number."""
+    slot = slot_of(keys, row, stored)
     if stored.slots[slot] == EMPTY:
         number = stored.used[CONNECTIONS]
         stored.slots[slot] = number
@@ -110,47 +112,40 @@ def number_of(keys: Bytes, row: int, seed: np.uint64, stored: Stored) -> int:
 
 
 @kernel
-def fill_slots(seed: np.uint64, stored: Stored) -> None:
-    """Put the connections that there are into slots that are all empty."""
+def fill_slots(stored: Stored) -> None:
+    """Put all connections into the slots, which are all empty."""
     for number in range(stored.used[CONNECTIONS]):
-        stored.slots[slot_of(stored.endpoints, number, seed, stored)] = number
+        stored.slots[slot_of(stored.endpoints, number, stored)] = number
 
 
 @kernel
-def needed(tcp_packets: Records) -> tuple[int, int]:
-    """How many of TCP_PACKET[n] are kept, and how many bytes of their payload there are."""
+def count_kept(rows: Records) -> tuple[int, int]:
+    """How many of TCP_PACKET[n] are kept, and the bytes of their captured payload."""
     packets = size = 0
-    for i in range(len(tcp_packets)):
-        if tcp_packets[i]["kept"]:
+    for i in range(len(rows)):
+        if rows[i]["kept"]:
             packets += 1
-            size += tcp_packets[i]["payload_captured"]
+            size += rows[i]["payload_captured"]
     return packets, size
 
 
 @kernel
 def store_packets(
-    chunk: Bytes,
-    tcp_packets: Records,
-    connections: Bytes,
-    times: Ints,
-    latest_ns: int,
-    first_number: int,
-    seed: np.uint64,
-    stored: Stored,
+    chunk: Bytes, tcp_packets: TcpPackets, times: Ints, latest_ns: int, first_number: int, stored: Stored
 ) -> int:
-    """Add the packets that are kept of TCP_PACKET[n] and uint8[n, 36], for which there has to be room.
+    """Add those of the packets that are kept; the caller has made room for them.
 
     times:        int64[n], ns
-    latest_ns:    time of the latest packet before these, LAST_NS at most; returns it for those behind them
-    first_number: of the first packet in its file
+    latest_ns:    time of the latest packet before these, LAST_NS at most; returns the same for the packets after them
+    first_number: number of the first packet in its file
     """
-    for i in range(len(tcp_packets)):
-        tcp = tcp_packets[i]
+    for i in range(len(tcp_packets.rows)):
+        tcp = tcp_packets.rows[i]
         latest_ns = max(latest_ns, min(times[i], LAST_NS))
         if not tcp["kept"]:
             continue
         packet, at = stored.packets[stored.used[PACKETS]], stored.used[BYTES]
-        captured, connection = int(tcp["payload_captured"]), number_of(connections, i, seed, stored)
+        captured, connection = int(tcp["payload_captured"]), number_of(tcp_packets.connections, i, stored)
         packet["connection"] = connection
         packet["direction"], packet["flags"] = tcp["direction"], tcp["flags"]
         packet["time"], packet["sort_time"] = times[i], latest_ns
@@ -165,8 +160,8 @@ def store_packets(
     return latest_ns
 
 
-class Memory:
-    """Bytes that the packets of a set may take, whatever files they are in."""
+class MemoryBudget:
+    """How many bytes the packets of a capture set may take, in all files together."""
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
@@ -174,11 +169,11 @@ class Memory:
         self._lock = Lock()
 
     def close(self) -> None:
-        """Have nothing more, not even nothing, taken."""
+        """Refuse everything from now on, even 0 bytes."""
         self.most_bytes = -1
 
     def take(self, size: int) -> None:
-        """Count so many bytes more. Raises CaptureError where that is more than may be."""
+        """Take so many bytes of the budget. Raises CaptureError if it has fewer left."""
         with self._lock:
             self._taken += size
         if self._taken > self.most_bytes:
@@ -192,8 +187,8 @@ class Memory:
 class PacketStore:
     """The packets of one file, in its order."""
 
-    def __init__(self, memory: Memory, file_bytes: int = 0) -> None:
-        """file_bytes: size of the file, by which room is made for what it may hold; more is made as needed."""
+    def __init__(self, memory: MemoryBudget, file_bytes: int = 0) -> None:
+        """file_bytes: size of the file, by which room is made for its packets; more is made if needed."""
         self._memory = memory
         room = min(file_bytes, memory.most_bytes)
         # The system gives memory when it is first written to.
@@ -204,13 +199,13 @@ class PacketStore:
             amounts=np.empty((0, 2), np.int64),
             slots=np.full(1, EMPTY),
             used=np.zeros(3, np.int64),
+            seed=np.uint64(secrets.randbits(64)),
         )
-        self._seed = np.uint64(secrets.randbits(64))  # so that no file can have connections that all want one slot
         self._latest_ns = 0
 
     @property
     def content(self) -> Content:
-        """What is there so far; its packets may be changed."""
+        """What has been added; the caller may change its packets."""
         stored = self._stored
         packets, size, connections = stored.used.tolist()
         return Content(
@@ -218,61 +213,60 @@ class PacketStore:
             stored.amounts[:connections],
         )  # fmt: skip
 
-    def add(self, walk: PacketWalk, tcp_packets: Records, connections: Bytes) -> None:
-        """Add what was parsed of a step of a walk (`udfs.capture.index.Parsed`)."""
+    def add(self, walk: PacketWalk, tcp_packets: TcpPackets) -> None:
+        """Add the last table of packets of a walk, and their headers (`udfs.capture.file_index.OnPackets`)."""
         first = walk.packet_no - len(walk.packets)
-        self._add(walk.window.chunk, tcp_packets, connections, walk.packets["ts_ns"], first)
+        self._add(walk.window.chunk, tcp_packets, walk.packets["ts_ns"], first)
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Add a batch of PACKETS that has its place among others (`FileOrder`) already."""
         starts, content = binary_bytes(batch["payload"])
         key_starts, keys = binary_bytes(batch["connection"])
-        tcp_packets = np.zeros(batch.num_rows, TCP_PACKET)
-        tcp_packets["kept"], tcp_packets["payload_offset"] = True, starts[:-1]
-        tcp_packets["payload_captured"] = np.diff(starts)
+        rows = np.zeros(batch.num_rows, TCP_PACKET)
+        rows["kept"], rows["payload_offset"] = True, starts[:-1]
+        rows["payload_captured"] = np.diff(starts)
         for name in ("direction", "seq", "flags", "payload_bytes"):
-            tcp_packets[name] = batch[name].to_numpy()
+            rows[name] = batch[name].to_numpy()
         connections = keys[key_starts[0] : key_starts[-1]].reshape(-1, CONNECTION_BYTES)
         before = len(self.content.packets)
-        self._add(content, tcp_packets, connections, batch["ts_ns"].to_numpy(), 0)
+        self._add(content, TcpPackets(rows, connections), batch["ts_ns"].to_numpy(), 0)
         added = self.content.packets[before:]
         for name, column in (("number", "packet_no"), ("point", "point"), ("sort_time", "sort_ns")):
             added[name] = batch[column].to_numpy()
 
     def place(self, order: FileOrder) -> None:
-        """Date and order the packets as those of a file that is among others (`udfs.capture.points`)."""
+        """Set the packets' times, order and capture point by the file's place among others."""
         packets = self.content.packets
         packets["point"] = order.point
         packets["sort_time"] = order.ordered(packets["sort_time"])
         packets["time"] = order.dated(packets["time"])
 
-    def _add(self, chunk: Bytes, tcp_packets: Records, connections: Bytes, times: Ints, first: int) -> None:
-        tcp_packets = read_only(tcp_packets)
-        packets, size = needed(tcp_packets)
+    def _add(self, chunk: Bytes, tcp_packets: TcpPackets, times: Ints, first: int) -> None:
+        tcp_packets = TcpPackets(read_only(tcp_packets.rows), read_only(tcp_packets.connections))
+        packets, size = count_kept(tcp_packets.rows)
         self._memory.take(packets * HELD_PACKET.itemsize + size)
         self._make_room(packets, size)
         self._latest_ns = store_packets(
-            read_only(chunk), tcp_packets, read_only(connections), read_only(times), self._latest_ns,
-            first, self._seed, self._stored,
-        )  # fmt: skip
+            read_only(chunk), tcp_packets, read_only(times), self._latest_ns, first, self._stored
+        )
 
     def _make_room(self, packets: int, size: int) -> None:
         stored = self._stored
-        packets_now, bytes_now, connections_now = stored.used.tolist()
-        connections = connections_now + packets
+        used_packets, used_bytes, used_connections = stored.used.tolist()
+        connections = used_connections + packets
         self._stored = stored = stored._replace(
-            packets=_roomy(stored.packets, packets_now, packets_now + packets),
-            payload=_roomy(stored.payload, bytes_now, bytes_now + size),
-            endpoints=_roomy(stored.endpoints, connections_now, connections),
-            amounts=_roomy(stored.amounts, connections_now, connections),
+            packets=_with_rows(stored.packets, used_packets, used_packets + packets),
+            payload=_with_rows(stored.payload, used_bytes, used_bytes + size),
+            endpoints=_with_rows(stored.endpoints, used_connections, connections),
+            amounts=_with_rows(stored.amounts, used_connections, connections),
         )
         if 2 * connections > len(stored.slots):
             self._stored = stored._replace(slots=np.full(4 << (2 * connections).bit_length(), EMPTY))
-            fill_slots(self._seed, self._stored)
+            fill_slots(self._stored)
 
 
-def _roomy(array: npt.NDArray[Any], used: int, needed: int) -> npt.NDArray[Any]:
-    """The array, or a larger one with what is used of it, that has at least as many rows as are needed."""
+def _with_rows(array: npt.NDArray[Any], used: int, needed: int) -> npt.NDArray[Any]:
+    """An array of at least as many rows as are needed: the array itself, or a larger one with its used rows."""
     if needed <= len(array):
         return array
     larger = np.empty((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype)

@@ -1,6 +1,8 @@
-"""The arrays that capture kernels share: packets found in a chunk, the section they are in, what a packet can hold."""
+"""The arrays that the kernels of capture files share: packets of a chunk, the section they are in, kinds of packets."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,26 +18,37 @@ PACKET = np.dtype(
 UNREADABLE = -1
 """Link type of a packet record that contradicts itself, names no known interface or has a time beyond int64 ns."""
 
-# What ended a walk over a chunk; READABLE where nothing did yet.
+# What ended a walk over a chunk; READABLE while nothing has.
 AT_STOP, TABLE_FULL, NEEDS_BYTES, IMPLAUSIBLE, CROWDED, READABLE = range(6)
 
-# Slots of a section's state, int64.
-BIG_ENDIAN, INTERFACES, STARTED, WIDEST_SNAPLEN = range(4)
+# Slots of a section's state.
+BIG_ENDIAN, INTERFACE_COUNT, STARTED, WIDEST_SNAPLEN = range(4)
 SECTION_SLOTS = 4
 
-# Columns of a section's interfaces, int64[n, 4]; a classic pcap file has exactly one interface. SNAPLEN is 0 for no
-# limit, RESOLUTION is if_tsresol (6 = microseconds, 9 = nanoseconds, bit 7 set = a power of two), TIME_OFFSET seconds.
+# Columns of a section's interfaces. SNAPLEN is 0 for no limit, RESOLUTION is if_tsresol (6 = microseconds,
+# 9 = nanoseconds, bit 7 set = a power of two), TIME_OFFSET is in seconds.
 LINK_TYPE, SNAPLEN, RESOLUTION, TIME_OFFSET = range(4)
 INTERFACE_COLUMNS = 4
 MOST_INTERFACES = 1024
 
-LONGEST_RECORD = 16 << 20
-"""Longest packet record or block believed, in bytes. Wireshark refuses longer pcapng blocks as well."""
 
-# What a packet turned out to be.
+class Section(NamedTuple):
+    """The section of a capture that is being read; a classic pcap file is one section with one interface.
+
+    state: int64[SECTION_SLOTS]. interfaces: int64[MOST_INTERFACES, INTERFACE_COLUMNS].
+    """
+
+    state: np.ndarray
+    interfaces: np.ndarray
+
+
+LONGEST_RECORD = 16 << 20
+"""A packet record or block that claims more bytes than this is damage. Wireshark refuses such blocks, too."""
+
+# What kind of packet a packet is.
 TCP_SEGMENT, NOT_IP, NOT_TCP, FRAGMENT, MALFORMED, HEADERS_CUT, UNKNOWN_LINK_TYPE = range(7)
 VERDICTS = 7
 
 PACKETS_PER_TABLE = 16_384
 BYTES_AHEAD = 2048
-"""A walk goes from length to length, and a processor cannot tell what is read next: it is asked for so far ahead."""
+"""How far ahead a walk prefetches: it goes from length to length, so that the processor cannot foresee what is read."""

@@ -1,4 +1,4 @@
-"""Steps through a stream of packet records, a table of packets at a time."""
+"""Reads a stream of packet records, a table of packets at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udfs.capture.packet_table import (
     BIG_ENDIAN,
     CROWDED,
     INTERFACE_COLUMNS,
-    INTERFACES,
+    INTERFACE_COUNT,
     MOST_INTERFACES,
     NEEDS_BYTES,
     PACKET,
@@ -23,6 +23,7 @@ from udfs.capture.packet_table import (
     STARTED,
     TABLE_FULL,
     WIDEST_SNAPLEN,
+    Section,
 )
 from udfs.capture.pcap import walk_pcap
 from udfs.capture.pcapng import walk_pcapng
@@ -32,14 +33,14 @@ TO_THE_END = 1 << 62
 
 
 class CaptureFormat(StrEnum):
-    """Layout of the uncompressed stream. NONE stands for a file without any, or of which none is read."""
+    """Layout of the uncompressed stream; NONE for a file that is empty or is not read."""
 
     PCAP = "pcap"
     PCAPNG = "pcapng"
     NONE = "none"
 
 
-Walk = Callable[[np.ndarray, int, int, int, np.ndarray, np.ndarray, np.ndarray], tuple[int, int, int]]
+Walk = Callable[[np.ndarray, int, int, int, Section, np.ndarray], tuple[int, int, int]]
 WALKS: dict[CaptureFormat, Walk] = {CaptureFormat.PCAP: walk_pcap, CaptureFormat.PCAPNG: walk_pcapng}
 IMPLAUSIBLE_REASON = {
     CaptureFormat.PCAP: FaultReason.PACKET_HEADER_IMPLAUSIBLE,
@@ -52,7 +53,7 @@ class PacketWalk:
 
     packet_no: number in the file of the next packet
     format:    layout of the stream
-    packets:   PACKET[n], what the last `advance` found, at offsets in `window.chunk`
+    packets:   PACKET[n], those of the last `advance`, at offsets in `window.chunk`
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class PacketWalk:
         packet_no: int = 0,
         at: int = 0,
     ) -> None:
-        """interfaces: int64[n, 4], of the section that holds the next record; none where a section header comes first.
+        """interfaces: int64[n, 4], of the section that holds the next record; none if a section header comes first.
 
         at: where in the window's chunk the first record begins.
         """
@@ -76,11 +77,14 @@ class PacketWalk:
         self._at = at
         self._status = TABLE_FULL
         self._table = np.empty(PACKETS_PER_TABLE, PACKET)
-        self._section = np.zeros(SECTION_SLOTS, np.int64)
-        self._section[[BIG_ENDIAN, INTERFACES, STARTED]] = big_endian, len(interfaces), self.offset > 0
-        self._section[WIDEST_SNAPLEN] = interfaces[:, SNAPLEN].max(initial=0)
-        self._interfaces = np.zeros((MOST_INTERFACES, INTERFACE_COLUMNS), np.int64)
-        self._interfaces[: len(interfaces)] = interfaces
+        self._section = Section(
+            state=np.zeros(SECTION_SLOTS, np.int64),
+            interfaces=np.zeros((MOST_INTERFACES, INTERFACE_COLUMNS), np.int64),
+        )
+        state = self._section.state
+        state[[BIG_ENDIAN, INTERFACE_COUNT, STARTED]] = big_endian, len(interfaces), self.offset > 0
+        state[WIDEST_SNAPLEN] = interfaces[:, SNAPLEN].max(initial=0)
+        self._section.interfaces[: len(interfaces)] = interfaces
 
     @property
     def offset(self) -> int:
@@ -94,32 +98,32 @@ class PacketWalk:
 
     @property
     def big_endian(self) -> bool:
-        return bool(self._section[BIG_ENDIAN])
+        return bool(self._section.state[BIG_ENDIAN])
 
     @property
     def interfaces(self) -> np.ndarray:
         """int64[n, 4]: interfaces of the section that the next record is in."""
-        return self._interfaces[: self._section[INTERFACES]].copy()
+        return self._section.interfaces[: self._section.state[INTERFACE_COUNT]].copy()
 
     @property
     def snaplen(self) -> int:
-        """Largest snaplen declared so far, 0 where none was."""
-        return int(self._section[WIDEST_SNAPLEN])
+        """Largest snaplen that any interface up to here declares, 0 if none does."""
+        return int(self._section.state[WIDEST_SNAPLEN])
 
     @property
     def at_stop(self) -> bool:
         return self._status == AT_STOP
 
     def fault(self) -> FaultReason | None:
-        """Why the walk ended, once `advance` has returned False; None where the stream ended with a record."""
+        """Why the walk ended, once `advance` has returned False; None if the stream ended with a whole record."""
         if self._status == NEEDS_BYTES:
             return FaultReason.PACKET_CUT if self.pending_bytes else None
         return FaultReason.TOO_MANY_INTERFACES if self._status == CROWDED else IMPLAUSIBLE_REASON[self.format]
 
     def advance(self, stop: int = TO_THE_END) -> bool:
-        """Find the next packets that begin before stream offset `stop`, reading on as needed.
+        """Read the next packets that begin before stream offset `stop`, and more of the stream if needed.
 
-        False where nothing more can be read. `packets` may be empty when `at_stop` is set.
+        False if nothing more can be read. `packets` may be empty when `at_stop` is set.
         """
         while True:
             count, self._at, self._status = WALKS[self.format](
@@ -128,7 +132,6 @@ class PacketWalk:
                 self._at,
                 stop - self.window.base,
                 self._section,
-                self._interfaces,
                 self._table,
             )
             self.packet_no += count

@@ -1,4 +1,4 @@
-"""The range pass: the TCP packets of one range of a capture as Arrow batches."""
+"""Reads the TCP packets of one range of a capture as Arrow batches."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from udfs.capture.capture_points import ALONE, FileOrder
 from udfs.capture.compression import Compression, open_stream
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
-from udfs.capture.points import ALONE, FileOrder
-from udfs.capture.ranges import PacketRange
 from udfs.capture.storage import ByteStream, StreamWindow, open_stored
-from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpTable
+from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpPackets, TcpTable
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_over, binaries_of
 from udfs.errors import CaptureError
 from udfs.kernels.kernel import kernel
-from udfs.wire.spans import gathered
+from udfs.wire.byte_spans import gathered
 
 COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),
@@ -42,7 +42,7 @@ bucket:        of the connection, by a digest of its 36 bytes
 connection:    36 bytes: the lower endpoint, then the higher; an endpoint is 16 bytes of address (IPv4 as
                ::ffff:a.b.c.d) and the port, big endian; lower in byte order
 direction:     0 = sent by the lower endpoint, 1 = by the higher
-sort_ns:       orders the packets of several files and never goes back within one (`udfs.capture.points`)
+sort_ns:       orders the packets of several files and never goes back within one (`udfs.capture.capture_points`)
 point:         capture point
 packet_no:     of all the file's packets, from 0
 ts_ns:         ns since 1970-01-01 UTC on the clock of the first point; 0 where the capture holds no time
@@ -54,7 +54,7 @@ payload:       as captured; shorter than `payload_bytes` where the snaplen cut i
 
 
 class Kept(NamedTuple):
-    """Columns of packets that are kept, as they stand in a batch or are needed for it; as many rows as packets."""
+    """Columns of the packets that are kept, with room for as many rows as there are packets."""
 
     bucket: np.ndarray  # int32[n]
     connection: np.ndarray  # uint8[n, 36]
@@ -64,11 +64,11 @@ class Kept(NamedTuple):
     flags: np.ndarray  # int16[n]
     payload_bytes: np.ndarray  # int32[n]
     payload_start: Ints  # in the chunk
-    payload_end: Ints  # int64[n + 1]: 0, then the end of each row's among all that is kept
+    payload_end: Ints  # int64[n + 1]: 0, then where each row's payload ends in the batch
 
 
 def unwritten_columns(packets: int) -> Kept:
-    """Columns for so many packets, to be written."""
+    """Columns for so many packets, for `keep` to write."""
     return Kept(
         bucket=np.empty(packets, np.int32),
         connection=np.empty((packets, CONNECTION_BYTES), np.uint8),
@@ -83,18 +83,15 @@ def unwritten_columns(packets: int) -> Kept:
 
 
 @kernel
-def keep(tcp_packets: np.ndarray, connections: np.ndarray, kept: Kept) -> int:
-    """Write the packets that are kept behind one another: how many they are.
-
-    tcp_packets: TCP_PACKET[n], connections: uint8[n, 36]
-    """
+def keep(tcp_packets: TcpPackets, kept: Kept) -> int:
+    """Write the packets that are kept, behind one another, and return how many there are."""
     n = 0
-    for i in range(len(tcp_packets)):
-        tcp = tcp_packets[i]
+    for i in range(len(tcp_packets.rows)):
+        tcp = tcp_packets.rows[i]
         if not tcp["kept"]:
             continue
         for at in range(CONNECTION_BYTES):
-            kept.connection[n, at] = connections[i, at]
+            kept.connection[n, at] = tcp_packets.connections[i, at]
         kept.bucket[n], kept.direction[n], kept.packet[n] = tcp["bucket"], tcp["direction"], i
         kept.seq[n], kept.flags[n] = tcp["seq"], tcp["flags"]
         kept.payload_bytes[n], kept.payload_start[n] = tcp["payload_bytes"], tcp["payload_offset"]
@@ -108,12 +105,12 @@ def read_packets(
 ) -> Iterator[pa.RecordBatch]:
     """The TCP packets of a range that matter to a connection, in file order, as batches of schema PACKETS.
 
-    file_no:     goes into every row
-    batch_bytes: bytes of the capture read at a time; a batch's payload is no longer, unless one record is. It moves the
-                 cuts between batches, never the rows.
+    file_no:     number of the file, for every row
+    batch_bytes: bytes of the capture that are read at a time; a batch's payload is no longer, unless one record is. It
+                 moves the cuts between batches, never the rows.
     order:       the file's place among others
 
-    Raises CaptureError where the file can no longer be read the way it was indexed.
+    Raises CaptureError if the file has changed since it was indexed.
     """
     with open_stored(r.path) as stored:
         window = StreamWindow(open_range(stored, r), base=r.first_byte, length=r.length, capacity=batch_bytes)
@@ -129,7 +126,7 @@ def read_packets(
         while walk.advance():
             running = np.maximum.accumulate(np.maximum(walk.packets["ts_ns"], latest))
             latest = int(running[-1]) if len(running) else latest
-            batch = _batch(walk, *table.parse(window.chunk, walk.packets), running, file_no, order)
+            batch = _batch(walk, table.parse(window.chunk, walk.packets), running, file_no, order)
             if batch.num_rows:
                 yield batch
         end = r.first_byte + r.length
@@ -151,12 +148,10 @@ def open_range(stored: io.RawIOBase, r: PacketRange) -> ByteStream:
     return stream
 
 
-def _batch(
-    walk: PacketWalk, tcp_packets: np.ndarray, connections: np.ndarray, running: Ints, file_no: int, order: FileOrder
-) -> pa.RecordBatch:
-    """running: int64[n], ns, latest time of a packet of the file up to each one."""
-    kept = unwritten_columns(len(tcp_packets))
-    n = keep(tcp_packets, connections, kept)
+def _batch(walk: PacketWalk, tcp_packets: TcpPackets, running: Ints, file_no: int, order: FileOrder) -> pa.RecordBatch:
+    """The last step of a walk as PACKETS; running: int64[n], ns, latest time in the file up to each packet."""
+    kept = unwritten_columns(len(tcp_packets.rows))
+    n = keep(tcp_packets, kept)
     packet = kept.packet[:n]
     values = {
         "bucket": kept.bucket[:n],

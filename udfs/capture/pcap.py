@@ -1,4 +1,4 @@
-"""Classic pcap (draft-ietf-opsawg-pcap): a 24-byte file header, then packets, each behind a 16-byte record header."""
+"""Classic pcap (draft-ietf-opsawg-pcap): a 24-byte file header, then packets, each with a 16-byte record header."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from udfs.capture.packet_table import (
     RESOLUTION,
     SNAPLEN,
     TABLE_FULL,
+    Section,
 )
 from udfs.capture.timestamps import POWERS_OF_TEN
 from udfs.kernels.kernel import kernel
@@ -28,14 +29,14 @@ FILE_HEADER_BYTES = 24
 MAJOR_VERSION = 2
 RECORD_HEADER_BYTES = 16
 USUAL_SNAPLEN = 262_144
-"""libpcap's MAXIMUM_SNAPLEN: a record may be as long whatever the file's snaplen says."""
+"""libpcap's MAXIMUM_SNAPLEN: records up to this length are valid whatever the file's snaplen is."""
 
 
 def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
-    """Whether a classic pcap file is big endian, its major version, and its one interface as int64[1, 4].
+    """(whether a classic pcap file is big endian, its major version, its one interface as int64[1, 4]).
 
-    header: its first 24 bytes, beginning with one of PCAP_MAGICS. The upper half of the link type field tells the
-    length of frame check sequences and is dropped.
+    header: the file's first 24 bytes, which begin with one of PCAP_MAGICS. The upper half of the link type field, the
+    length of frame check sequences, is dropped.
     """
     order, resolution = PCAP_MAGICS[header[:4]]
     major, _, _, _, snaplen, network = struct.unpack(order + "HHiIII", header[4:FILE_HEADER_BYTES])
@@ -44,24 +45,25 @@ def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
 
 @kernel
 def longest_packet(snaplen: int) -> int:
-    """Most bytes a record may claim to hold under this snaplen."""
+    """The most bytes that a record may claim to hold in a file of this snaplen."""
     return min(max(snaplen, USUAL_SNAPLEN), LONGEST_RECORD)
 
 
 @kernel
 def walk_pcap(
-    chunk: np.ndarray, end: int, at: int, stop: int, section: np.ndarray, interfaces: np.ndarray, packets: np.ndarray
+    chunk: np.ndarray, end: int, at: int, stop: int, section: Section, packets: np.ndarray
 ) -> tuple[int, int, int]:
     """Fill `packets` (PACKET[n]) from the records of `chunk[at:end]` that begin before `stop`.
 
-    Returns how many were filled, where the next record begins and why the walk ended: AT_STOP, TABLE_FULL, NEEDS_BYTES
-    (the next record reaches beyond `end`) or IMPLAUSIBLE. A record header is implausible when its packet is longer than
-    the snaplen allows or than it was on the wire, was of no length, or its fraction of a second is a second or more:
-    there is no other sign of damage in this format.
+    Returns (packets filled, where the next record begins, why the walk ended): AT_STOP, TABLE_FULL, NEEDS_BYTES (the
+    next record reaches beyond `end`) or IMPLAUSIBLE. A record header is implausible when its packet is longer than the
+    snaplen allows or than it was on the wire, had no bytes, or its fraction of a second is a second or more: there is
+    no other sign of damage in this format.
     """
-    big_endian = section[BIG_ENDIAN] != 0
-    longest = longest_packet(interfaces[0, SNAPLEN])
-    ticks_per_second = np.int64(POWERS_OF_TEN[interfaces[0, RESOLUTION]])
+    big_endian = section.state[BIG_ENDIAN] != 0
+    interface = section.interfaces[0]
+    longest = longest_packet(interface[SNAPLEN])
+    ticks_per_second = np.int64(POWERS_OF_TEN[interface[RESOLUTION]])
     ns_per_tick = 1_000_000_000 // ticks_per_second
     count = 0
     while at < stop:
@@ -83,7 +85,7 @@ def walk_pcap(
         packet["captured"] = captured
         packet["original"] = original
         packet["ts_ns"] = u32(chunk, at, big_endian) * 1_000_000_000 + fraction * ns_per_tick
-        packet["link_type"] = interfaces[0, LINK_TYPE]
+        packet["link_type"] = interface[LINK_TYPE]
         count += 1
         at = following
     return count, at, AT_STOP

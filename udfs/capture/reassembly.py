@@ -1,17 +1,18 @@
-"""Packets in, frames out: the kernel that takes a chunk of packets through every connection in it.
+"""The kernel that turns a chunk of packets into frames, connection by connection.
 
-The chunk's packets are sorted by connection and, inside one, by their place (`udfs.capture.points`). The last
-connection of a chunk may go on in the next; its state, the bytes not framed yet and its open requests are carried over
-(`udfs.capture.chunks`).
+The packets are sorted by connection and, inside one, by their place (`udfs.capture.capture_points`). The last
+connection of a chunk may go on in the next: `udfs.capture.packet_chunks` then keeps its state, its open requests and
+the bytes that are not framed yet.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.connection_ends import IS_FRAME, connection_end, new_connection, note_end, sent_bytes
+from udfs.capture.chunk_output import REQUESTS, ChunkOutput, close_requests, is_full, report_loss, with_room
+from udfs.capture.connection_boundaries import IS_FRAME, connection_end, new_connection, note_end, sent_bytes
 from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
-from udfs.capture.found import REQUESTS, Found, close_requests, is_full, report_loss, with_room
+from udfs.capture.frame_search import skip_to
 from udfs.capture.framing import MAX_FRAME_BYTES, Stream, bytes_between, extent_holding, piece_holding, stream_end
 from udfs.capture.open_requests import forget_oldest, open_requests
 from udfs.capture.segments import (
@@ -22,12 +23,11 @@ from udfs.capture.segments import (
     floor_of,
     in_order,
     lay_out,
-    place,
+    place_segment,
     raise_floor,
     settled_extents,
     start_direction,
 )
-from udfs.capture.sync import skip_to
 from udfs.capture.tcp_headers import SYN
 from udfs.columns.arrays import Bools, Ints, Record, Records, Shorts
 from udfs.kernels.kernel import allocating_kernel, kernel
@@ -35,7 +35,7 @@ from udfs.kernels.kernel import allocating_kernel, kernel
 
 @kernel
 def place_packets(packets: Packets, first: int, end: int, sides: Records) -> None:
-    """Find the stream offsets of the rows in [first, end) that bring payload which belongs: `packets.offset`."""
+    """Write `packets.offset`, the stream offset of each row in [first, end) whose payload is part of its stream."""
     for row in range(first, end):
         direction, other = sides[packets.direction[row]], sides[1 - packets.direction[row]]
         sequence = packets.sequence[row]
@@ -56,7 +56,7 @@ def place_packets(packets: Packets, first: int, end: int, sides: Records) -> Non
             packets.offset[row] = direction.highest
             direction.highest += packets.wire[row]
         else:
-            packets.offset[row] = place(direction, sequence, packets.wire[row])
+            packets.offset[row] = place_segment(direction, sequence, packets.wire[row])
         raise_floor(other, direction)
         if packets.offset[row] == UNKNOWN:
             direction.late_bytes += packets.captured[row]
@@ -64,7 +64,7 @@ def place_packets(packets: Packets, first: int, end: int, sides: Records) -> Non
 
 @kernel
 def rows_placed(packets: Packets, first: int, end: int, side: int, rows: Ints) -> int:
-    """Write the rows in [first, end) of one side that have a stream offset: how many there are."""
+    """Write which rows in [first, end) are of one side and have a stream offset; returns how many do."""
     n = 0
     for row in range(first, end):
         if packets.direction[row] == side and packets.offset[row] != UNKNOWN:
@@ -75,7 +75,7 @@ def rows_placed(packets: Packets, first: int, end: int, side: int, rows: Ints) -
 
 @kernel
 def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int) -> int:
-    """Place of the first packet that brought a piece of an extent behind the settled ones."""
+    """Place of the first packet with a piece in an extent that is not settled; BEHIND_ALL if all are settled."""
     barrier = BEHIND_ALL
     if settled < len(extents):
         for i in range(len(pieces)):
@@ -86,10 +86,10 @@ def first_unsettled(packets: Packets, pieces: Ints, extents: Ints, settled: int)
 
 @kernel
 def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, brings: Bools, direction: Record) -> None:
-    """Count the packets among `rows`, from row `first` on, that bring no piece and were not counted before.
+    """Count the packets among `rows` that bring no new bytes and were not counted in an earlier chunk.
 
-    Packets that come later take none of their bytes, so what they bring is known once they are laid out.
-    brings: False for each of the rows; overwritten.
+    Later packets take no bytes from earlier ones, so that this is known once the packets are laid out.
+    first: the first of the connection's rows in this chunk. brings: False for each of these rows; overwritten.
     """
     for i in range(len(pieces)):
         brings[pieces[i, 2] - first] = True
@@ -103,23 +103,31 @@ def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, bring
 def open_stream(
     packets: Packets, first: int, end: int, side: int, direction: Record, is_final: bool, arena: Arena
 ) -> Stream:
-    """Lay out one side's packets in [first, end), which are placed."""
+    """The stream of one side: its packets in [first, end), whose stream offsets are known, laid out in the arena."""
     rows = np.empty(end - first, np.int64)
     rows = in_order(rows[: rows_placed(packets, first, end, side, rows)], packets.offset)
     pieces, extents, repeated = lay_out(rows, packets, direction.position, arena)
     direction.repeated_bytes += repeated
     count_repeated(packets, rows, pieces, first, np.zeros(end - first, np.bool_), direction)
     settled = settled_extents(extents, floor_of(direction), direction.position, is_final)
-    barrier = first_unsettled(packets, pieces, extents, settled)
     return Stream(
-        arena.data, extents[:settled], pieces, packets.time, packets.place, packets.number, barrier, is_final,
-        sent_bytes(direction) if is_final else BEHIND_ALL, np.zeros(1, np.int64), direction.split,
-    )  # fmt: skip
+        arena=arena.data,
+        extents=extents[:settled],
+        pieces=pieces,
+        times=packets.time,
+        places=packets.place,
+        packets=packets.number,
+        barrier=first_unsettled(packets, pieces, extents, settled),
+        is_final=is_final,
+        sent=sent_bytes(direction) if is_final else BEHIND_ALL,
+        near=np.zeros(1, np.int64),
+        split=direction.split,
+    )
 
 
 @kernel
 def first_unframed(stream: Stream, direction: Record) -> int:
-    """Place from which on a side's frames are not framed yet: at the barrier, or where one began that may go on."""
+    """Place of the first packet with bytes that are not framed yet: the barrier, or that of an unfinished frame."""
     if stream.is_final or stream_end(stream) <= direction.position:
         return stream.barrier
     offset = max(direction.position, stream.extents[extent_holding(stream, direction.position), 0])
@@ -128,8 +136,8 @@ def first_unframed(stream: Stream, direction: Record) -> int:
 
 
 @kernel
-def leave_out(stream: Stream, direction: Record) -> None:
-    """Count what is in hand of a connection that is not Kafka's and pass over it."""
+def skip_other_protocol(stream: Stream, direction: Record) -> None:
+    """Count the settled bytes of a connection that is not Kafka's, and skip them."""
     end = stream_end(stream)
     if end > direction.position:
         direction.unframed_bytes += bytes_between(stream, direction.position, end)
@@ -137,31 +145,33 @@ def leave_out(stream: Stream, direction: Record) -> None:
 
 
 @allocating_kernel
-def talk(conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Shorts, found: Found) -> Found:
-    """Take a connection as far as what is in hand of both sides, DIRECTION[2], allows."""
+def frame_connection(
+    conn: Record, sides: Records, streams: tuple[Stream, Stream], apis: Shorts, output: ChunkOutput
+) -> ChunkOutput:
+    """Frame and pair what is settled of both sides of a connection; sides: DIRECTION[2]."""
     if conn.protocol == UNDECIDED:
         recognise(conn, streams, sides, apis)
     if conn.protocol == KAFKA:
         client, broker = streams if conn.client == 0 else (streams[1], streams[0])
-        while not frame_requests(client, sides[conn.client], conn, apis, found):
-            found = with_room(found)
+        while not frame_requests(client, sides[conn.client], conn, apis, output):
+            output = with_room(output)
         barrier, answers = first_unframed(client, sides[conn.client]), sides[1 - conn.client]
         if answers.highest - answers.position > MAX_FRAME_BYTES:  # a request of a false size is not waited for
             barrier = BEHIND_ALL
-        found = with_room(found)  # before the requests are indexed: no more come, so they stay where they are
-        waiting = open_requests(found.requests, conn.first_open, found.counts[REQUESTS], barrier)
-        while not frame_responses(broker, answers, conn, waiting, found):
-            found = with_room(found)
-        forget_oldest(conn, waiting, found, min(barrier, first_unframed(broker, answers)))
+        output = with_room(output)  # before the requests are indexed: no more come, so they stay where they are
+        waiting = open_requests(output.requests, conn.first_open, output.counts[REQUESTS], barrier)
+        while not frame_responses(broker, answers, conn, waiting, output):
+            output = with_room(output)
+        forget_oldest(conn, waiting, output, min(barrier, first_unframed(broker, answers)))
     elif conn.protocol != UNDECIDED or streams[0].is_final:
-        leave_out(streams[0], sides[0])
-        leave_out(streams[1], sides[1])
-    return found
+        skip_other_protocol(streams[0], sides[0])
+        skip_other_protocol(streams[1], sides[1])
+    return output
 
 
 @allocating_kernel
-def rest_of(packets: Packets, streams: tuple[Stream, Stream], sides: Records) -> Ints:
-    """(packet row, stream offset, payload bytes to skip, length) of the pieces behind the positions; int64[n, 4]."""
+def unframed_pieces(packets: Packets, streams: tuple[Stream, Stream], sides: Records) -> Ints:
+    """The pieces of packets that are not framed yet: int64[n, 4], row, stream offset, payload bytes to skip, length."""
     rest = np.empty((len(streams[0].pieces) + len(streams[1].pieces), 4), np.int64)
     n = 0
     for side in range(2):
@@ -179,10 +189,12 @@ def rest_of(packets: Packets, streams: tuple[Stream, Stream], sides: Records) ->
 
 
 @allocating_kernel
-def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_request: int, found: Found) -> Found:
-    """End a connection: what waits for an answer gets none, what was being skipped is a loss, the rest is cut off.
+def end_connection(
+    conn: Record, sides: Records, streams: tuple[Stream, Stream], first_request: int, output: ChunkOutput
+) -> ChunkOutput:
+    """End a connection: open requests get no response, and the bytes that are left are losses.
 
-    What was sent behind all that was captured is missing.
+    What was sent behind the last captured byte counts as missing. first_request: the first one that may be open.
     """
     for side in range(2):
         direction = sides[side]
@@ -190,32 +202,33 @@ def close(conn: Record, sides: Records, streams: tuple[Stream, Stream], first_re
             skip_to(streams[side], direction, stream_end(streams[side]), CUT_AT_END)
         if conn.protocol == KAFKA and streams[side].sent < BEHIND_ALL:
             direction.missing_bytes += max(streams[side].sent - direction.position, 0)
-        if is_full(found):
-            found = with_room(found)
-        report_loss(found, conn, side, direction)
-    close_requests(found, first_request, found.counts[REQUESTS])
-    return found
+        if is_full(output):
+            output = with_room(output)
+        report_loss(output, conn, side, direction)
+    close_requests(output, first_request, output.counts[REQUESTS])
+    return output
 
 
 @allocating_kernel
-def converse(
-    packets: Packets, connections: Records, directions: Records, found: Found, arena: Arena, apis: Shorts,
+def reassemble(
+    packets: Packets, connections: Records, directions: Records, output: ChunkOutput, arena: Arena, apis: Shorts,
     is_carried: bool, is_last: bool,
-) -> tuple[int, Found, Ints]:  # fmt: skip
-    """Take a chunk of packets through its connections.
+) -> tuple[int, ChunkOutput, Ints]:  # fmt: skip
+    """Frame a chunk of packets, connection by connection.
 
-    connections: CONNECTION[n], directions: DIRECTION[2n], zero, with n no less than the connections there can be.
-    is_carried: connection 0 goes on from an earlier chunk; its state is in connections[0], directions[0:2] and, as its
-    open requests, `found`, whose bytes are in the arena. is_last: no chunk follows.
-    Returns (how many connections there were, what was found, what is to be kept for the next chunk as by `rest_of`):
-    the last connection is unfinished unless is_last.
+    connections, directions: CONNECTION[n] and DIRECTION[2n], zeros, with a row for each connection that there can be.
+    is_carried: connection 0 goes on from an earlier chunk, with its state in connections[0] and directions[0:2], its
+    open requests in `output` and their bytes in the arena. is_last: no chunk follows.
+
+    Returns (how many connections there are, their output, what the next chunk needs as by `unframed_pieces`). The last
+    connection is unfinished unless is_last.
     """
     n = len(packets.run)
     kept = np.empty((0, 4), np.int64)
     index = row = 0
     while row < n or (is_carried and index == 0):
         if index > 0 or not is_carried:
-            new_connection(connections, directions, index, packets.run[row], found.counts[REQUESTS])
+            new_connection(connections, directions, index, packets.run[row], output.counts[REQUESTS])
         conn, sides = connections[index], directions[2 * index : 2 * index + 2]
         first_request = conn.first_open
         end = connection_end(packets, conn, row)
@@ -225,11 +238,11 @@ def converse(
             open_stream(packets, row, end, 0, sides[0], is_final, arena),
             open_stream(packets, row, end, 1, sides[1], is_final, arena),
         )
-        found = talk(conn, sides, streams, apis, found)
+        output = frame_connection(conn, sides, streams, apis, output)
         if is_final:
-            found = close(conn, sides, streams, first_request, found)
+            output = end_connection(conn, sides, streams, first_request, output)
         else:
-            kept = rest_of(packets, streams, sides)
+            kept = unframed_pieces(packets, streams, sides)
         row = end
         index += 1
-    return index, found, kept
+    return index, output, kept

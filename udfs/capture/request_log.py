@@ -1,4 +1,4 @@
-"""Reading a range of a request log: the requests its lines tell, one row a line."""
+"""Reads a range of a request log: each line becomes a row with the request that it reports."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from udfs.capture.endpoints import logged_connection
 from udfs.capture.json_lines import parsed
 from udfs.capture.line_blocks import LineBlock, line_blocks
 from udfs.capture.log_lines import FINE, NO_JSON, lines_of
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packets import open_range
-from udfs.capture.ranges import PacketRange
 from udfs.capture.request_log_head import UTC
 from udfs.capture.storage import open_stored
 from udfs.columns.arrays import Bools, Ints
@@ -59,11 +59,11 @@ connection:       as the log names it, unique among a broker's connections; empt
 file_no:          place of the file in the set, by the time of its first line: so rotated files follow each other
 line_no, size:    place in the file from 0, bytes as stored
 fault:            FINE, or why the line cannot be read; then the columns below are 0 or null
-completed, taken: ns: when the response had been sent (since 1970), and how long that was after the request had come
+completed, taken: ns: when the response had been sent (since 1970), and how long after the request had come that was
 answered:         false for a produce request with acks=0
-error_code, throttle_time_ms: of the response, null where it has none at the top
-json:             the line's object, of the APIs whose bodies are read
-listener, security_protocol, principal, ..._time_ms: as the line has them, null where it has not
+error_code, throttle_time_ms: of the response, null if it has none at its top level
+json:             the line's object, for the APIs whose bodies are read
+listener, security_protocol, principal, ..._time_ms: as the line has them, null if it has none
 """
 
 
@@ -77,7 +77,7 @@ TIMES = {
     "total_time_ms": "totalTimeMs",
 }
 SECURITY = {"listener": "listener", "security_protocol": "securityProtocol", "principal": "principal"}
-"""Columns by their keys in a line's object (kafka.network.RequestConvertToJson), at the top of it."""
+"""The key of each column at the top of a line's object (kafka.network.RequestConvertToJson)."""
 
 
 def _struct(**fields: pa.DataType) -> pa.StructType:
@@ -109,7 +109,7 @@ SOFTWARE = {
     "software_name": (("request", "clientSoftwareName"), ("clientInformation", "softwareName")),
     "software_version": (("request", "clientSoftwareVersion"), ("clientInformation", "softwareVersion")),
 }
-"""Of an ApiVersions request that tells it and, from then on, of its connection."""
+"""Where a line has the client's software: in an ApiVersions request (KIP-511), and then in all of its connection."""
 
 NEEDED = ("api_key", "api_version", "correlation_id", "connection")
 NO_RESPONSE, NULL_RESPONSE = '"response":"",', '"response":null,'  # up to Kafka 4.3, and later
@@ -120,9 +120,9 @@ def read_requests(
 ) -> Iterator[pa.RecordBatch]:
     """The requests of a range of a log, in file order, as batches of LOGGED_REQUESTS.
 
-    bodies_of: keys of the APIs whose lines are handed on whole. block_bytes: how much is held at once; it moves the
-    cuts between batches, never the rows. zone: as `index_stored_log` has it. A request that one broker forwarded to
-    another is left out where it came in the second time. Raises CaptureError where the file cannot be read.
+    bodies_of: keys of the APIs whose rows have the whole line. block_bytes: how much is read at once; it moves the cuts
+    between batches, never the rows. zone: of times that name none, as for `index_stored_log`. Of a request that one
+    broker forwarded to another, the second line is left out. Raises CaptureError if the file cannot be read.
     """
     with open_stored(r.path) as stored:
         stream = open_range(stored, r)
@@ -138,20 +138,20 @@ def _requests(block: LineBlock, zone: str, file_no: int, bodies_of: tuple[int, .
     readable = np.flatnonzero(lines.fault == FINE)
     json = pc.replace_substring(lines.json.take(array_of(readable)), NO_RESPONSE, NULL_RESPONSE)
     objects, is_read = parsed(json, ENVELOPE)
-    columns, taken, is_whole = _told(objects)
-    found = readable[is_read][is_whole]
+    columns, taken, is_whole = _request_columns(objects)
+    whole = readable[is_read][is_whole]
     fault = lines.fault.copy()
-    fault[np.setdiff1d(readable, found)] = NO_JSON
+    fault[np.setdiff1d(readable, whole)] = NO_JSON
 
     row = np.full(len(lines.number), -1)
-    row[found] = np.flatnonzero(is_whole)
+    row[whole] = np.flatnonzero(is_whole)
     at = array_of(row, row >= 0)
-    told = {name: values.take(at) for name, values in columns.items()}
-    wanted = pc.is_in(told["api_key"], value_set=pa.array(bodies_of, pa.int16()))
+    by_line = {name: values.take(at) for name, values in columns.items()}
+    wanted = pc.is_in(by_line["api_key"], value_set=pa.array(bodies_of, pa.int16()))
     line_json = json.take(array_of(np.flatnonzero(is_read))).take(at)
-    told |= {
-        "connection": pc.fill_null(told["connection"], ""),
-        "answered": pc.fill_null(told["answered"], False),
+    by_line |= {
+        "connection": pc.fill_null(by_line["connection"], ""),
+        "answered": pc.fill_null(by_line["answered"], False),
         "json": pc.if_else(wanted, line_json, None),
         "taken": pc.fill_null(array_of(taken).take(at), 0),
         "file_no": array_of(np.full(len(lines.number), file_no)),
@@ -160,11 +160,11 @@ def _requests(block: LineBlock, zone: str, file_no: int, bodies_of: tuple[int, .
         "fault": array_of(fault),
         "completed": array_of(lines.completed),
     }
-    return pa.RecordBatch.from_arrays([told[f.name].cast(f.type) for f in LOGGED_REQUESTS], schema=LOGGED_REQUESTS)
+    return pa.RecordBatch.from_arrays([by_line[f.name].cast(f.type) for f in LOGGED_REQUESTS], schema=LOGGED_REQUESTS)
 
 
-def _told(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bools]:
-    """(columns of the requests, time they took in ns, which of them tell all that a request must have)."""
+def _request_columns(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bools]:
+    """(columns of the requests, time they took in ns, which of them have all that a request must have)."""
     columns = {name: pc.struct_field(objects, list(path)) for name, path in COLUMNS.items()}
     for name, paths in SOFTWARE.items():
         columns[name] = pc.coalesce(*(pc.struct_field(objects, list(path)) for path in paths))
@@ -181,7 +181,7 @@ def _told(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]], Ints, Bool
 
 
 def _are_connections(texts: pa.Array[Any]) -> Bools:
-    """Which texts name a connection; each distinct one is looked at once."""
+    """Which texts name a connection: bool[n]. Each distinct text is parsed once."""
     coded = texts.dictionary_encode()
     fine = pa.array([logged_connection(text) is not None for text in coded.dictionary.to_pylist()], pa.bool_())
     return flags(pc.fill_null(fine.take(coded.indices), False))

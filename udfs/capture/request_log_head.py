@@ -1,4 +1,4 @@
-"""How request logs and captures are known: by their first bytes, without the kernels that read what follows."""
+"""Recognises request logs and captures by their first bytes, without loading the kernels that read the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from udfs.capture.storage import open_stored
 REQUEST_LOG = "request_log"
 """The format's name in the table `captures`."""
 UTC = "UTC"
-"""The zone of times that name none, unless it is stated: log4j writes local times, without their zone."""
+"""The zone of times that name none, if the user states no other: log4j writes local times, without their zone."""
 MARKER = "Completed request:{"
 # The text forms before KIP-673: of Kafka 1.0 to 2.7, of 0.10 and 0.11, which begin as JSON does, and older.
 FREE_TEXT = re.compile(rb"Completed request:\s*(RequestHeader\(|\{api_key=|Name:)")
@@ -22,9 +22,7 @@ READ_BYTES = 1 << 16
 
 
 def is_capture_or_log(path: str) -> bool:
-    """Whether a file begins as a capture, or is a request log that can be read. Raises CaptureError where it cannot be
-    read.
-    """
+    """Whether a file begins like a capture, or is a request log in JSON. Raises CaptureError if it cannot be read."""
     with open_stored(path) as stored:
         head = head_of(stored)
     return begins_capture(head) or JSON.search(head) is not None
@@ -36,6 +34,6 @@ def head_of(stored: io.RawIOBase) -> bytes:
     buffered = io.BufferedReader(stored, READ_BYTES)
     stream = open_stream(buffered, compression, [])
     head = bytearray(HEAD_BYTES)
-    found = bytes(head[: stream.readinto(memoryview(head))])
+    content = bytes(head[: stream.readinto(memoryview(head))])
     buffered.detach()
-    return found
+    return content

@@ -1,4 +1,4 @@
-"""The index pass of a request log: one sequential read that recognises it, counts its lines and cuts it into ranges."""
+"""The index of a request log: one sequential read recognises it, counts its lines and cuts it into ranges."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ import numpy as np
 
 from udfs.capture.compression import Compression, open_stream, stored_compression
 from udfs.capture.faults import CaptureFault
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.fingerprints import NO_SAMPLE
-from udfs.capture.index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
 from udfs.capture.log_lines import FINE, lines_of
 from udfs.capture.magics import begins_capture
-from udfs.capture.ranges import PacketRange
+from udfs.capture.packet_counts import NO_PACKETS
+from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.request_log_head import FREE_TEXT, JSON, READ_BYTES, REQUEST_LOG, UTC, head_of
 from udfs.capture.storage import HashedFile
-from udfs.capture.tally import PacketCounts
 from udfs.errors import CaptureError
 
 BLOCK_BYTES = 8 << 20
-NO_PACKETS = PacketCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def index_stored_log(
     stored: io.RawIOBase, path: str, *, range_bytes: int, buckets: int, zone: str = UTC
 ) -> CaptureIndex | None:
-    """The index of an open file where it is a request log; for the arguments see `index_capture`.
+    """The index of an open file if it is a request log, else None.
 
-    zone: of times that name none, by its name in the IANA data base or as +HH:MM. A log's connections are not known
-    before it is read: its bytes are spread over the buckets evenly. Raises CaptureError where the file cannot be read,
-    or is a request log in the free text of Kafka before 2.8.
+    range_bytes, buckets: as for `index_capture`. zone: of times that name none, by its name in the IANA data base or as
+    +HH:MM. Which connections a log has is not known yet, so that its bytes are spread evenly over the buckets. Raises
+    CaptureError if the file cannot be read, or is a request log in the free text of Kafka before 2.8.
     """
     head = head_of(stored)
     if begins_capture(head):
@@ -60,10 +59,10 @@ def _index(
         may_cut = compression is Compression.NONE
         if not starts or (may_cut and block.first_byte >= starts[-1][0] + range_bytes):
             starts.append((block.first_byte, block.first_line))
-        found = lines_of(block.content, zone)
-        lines, forwarded = lines + len(found.number), forwarded + int(found.forwarded.sum())
+        in_block = lines_of(block.content, zone)
+        lines, forwarded = lines + len(in_block.number), forwarded + int(in_block.forwarded.sum())
         end = block.first_byte + len(block.content)
-        times = found.completed[found.fault == FINE]
+        times = in_block.completed[in_block.fault == FINE]
         if len(times):
             first = min(int(times.min()), first or int(times.min()))
             last = max(int(times.max()), last or 0)

@@ -1,13 +1,14 @@
 """SASL tokens of clients and brokers from before KIP-152: a 4-byte size and bytes that are no Kafka message.
 
 After a SaslHandshake v0 both sides send them until the authentication is complete; then requests go on (Kafka 4.3,
-org.apache.kafka.common.security.authenticator.SaslServerAuthenticator). They are passed over by their sizes, and looked
-at only as far as it takes to tell where requests and responses go on.
+org.apache.kafka.common.security.authenticator.SaslServerAuthenticator). They are skipped by their sizes, and looked at
+only as far as it takes to know where requests and responses go on.
 """
 
 from __future__ import annotations
 
 from schemas.wire.apis import API_KEYS
+from udfs.capture.frame_search import header_state, skip_to
 from udfs.capture.framing import (
     COMPLETE,
     HOLE,
@@ -16,23 +17,22 @@ from udfs.capture.framing import (
     SIZE_BYTES,
     WAIT,
     Stream,
-    date,
     extent_at,
     extent_holding,
     measure,
+    set_times,
     stream_end,
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
-from udfs.capture.sync import header_state, skip_to
 from udfs.columns.arrays import Record, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import signed
 
 SASL_HANDSHAKE = API_KEYS["SASL_HANDSHAKE"]
 SASL_TOKENS = 4
-"""A reason beside those of `udfs.capture.conversation`."""
-# sasl.server.max.receive.size' default.
+"""Why bytes are in no frame: one more code beside those in `udfs.capture.conversation`."""
+# The default of sasl.server.max.receive.size.
 MOST_TOKEN_BYTES = 524_288
 # GSSAPI, the longest exchange that Kafka has, takes 4.
 MOST_TOKENS = 16
@@ -46,7 +46,10 @@ def begins_tokens(request: Record) -> bool:
 
 @kernel
 def token_at(stream: Stream, offset: int) -> tuple[int, int]:
-    """(COMPLETE, size of the token at a stream offset), of a cut one too; else WAIT, HOLE, IMPLAUSIBLE as `measure`."""
+    """(COMPLETE, size of the token at a stream offset), even if the token is cut; else (WAIT, HOLE or IMPLAUSIBLE, 0).
+
+    The states are those of `udfs.capture.framing.measure`.
+    """
     extent = extent_holding(stream, offset)
     if extent == len(stream.extents):
         return WAIT, 0
@@ -65,8 +68,8 @@ def token_at(stream: Stream, offset: int) -> tuple[int, int]:
 
 
 @kernel
-def pass_over(stream: Stream, direction: Record, size: int) -> None:
-    """Step over one token."""
+def skip_token(stream: Stream, direction: Record, size: int) -> None:
+    """Move the direction's position behind one token of this size, and count it."""
     before = direction.unframed_bytes
     skip_to(stream, direction, direction.position + SIZE_BYTES + size, SASL_TOKENS)
     direction.token_bytes += direction.unframed_bytes - before
@@ -74,10 +77,10 @@ def pass_over(stream: Stream, direction: Record, size: int) -> None:
 
 
 @kernel
-def pass_client_token(stream: Stream, direction: Record, apis: Shorts) -> int:
-    """Step over the client's next token: COMPLETE, WAIT, or HOLE where there is none and requests go on.
+def skip_client_token(stream: Stream, direction: Record, apis: Shorts) -> int:
+    """Skip the client's next token. Returns COMPLETE, or WAIT, or HOLE if there is none and requests go on.
 
-    The first is one whatever it says; those behind it are, until one has the header of a request.
+    What comes first is a token whatever it holds; what follows is one until something has the header of a request.
     """
     state, size = token_at(stream, direction.position)
     if state == WAIT:
@@ -87,15 +90,15 @@ def pass_client_token(stream: Stream, direction: Record, apis: Shorts) -> int:
     if state != COMPLETE or goes_on or direction.tokens > MOST_TOKENS:
         direction.tokens = 0
         return HOLE
-    pass_over(stream, direction, size)
+    skip_token(stream, direction, size)
     return COMPLETE
 
 
 @kernel
-def pass_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, frame: Record) -> int:
-    """Step over the broker's next token; as `pass_client_token`. What a request waits for is none.
+def skip_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, frame: Record) -> int:
+    """Skip the broker's next token. Returns COMPLETE, or WAIT, or HOLE if there is none and responses go on.
 
-    frame: overwritten.
+    A response that a request waits for is no token. frame: overwritten.
     """
     state, size = token_at(stream, direction.position)
     if state == WAIT:
@@ -103,7 +106,7 @@ def pass_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, 
     goes_on = False
     if state == COMPLETE and size >= MIN_FRAME_BYTES:
         measure(stream, direction.position, frame)
-        date(stream, frame)
+        set_times(stream, frame)
         if frame.last_place > waiting.barrier:
             return WAIT
         if frame.prefix >= SIZE_BYTES:
@@ -112,5 +115,5 @@ def pass_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, 
     if state != COMPLETE or goes_on or direction.tokens > MOST_TOKENS:
         direction.tokens = 0
         return HOLE
-    pass_over(stream, direction, size)
+    skip_token(stream, direction, size)
     return COMPLETE

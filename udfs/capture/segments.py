@@ -1,9 +1,9 @@
 """TCP segments of one direction of one connection, put in stream order.
 
 A *stream offset* is the position of a byte in the byte stream that one side sent: 0 is the byte after its SYN or, when
-the capture starts in mid-stream, the first byte of the first segment seen. A *piece* is the part of a segment that no
-earlier segment had brought. An *extent* is a maximal run of pieces without a hole: between two extents bytes are
-missing, because a packet was lost or snaplen cut it.
+the capture starts in mid-stream, the first byte of the first captured segment. A *piece* is the part of a segment that
+no earlier segment had brought. An *extent* is a maximal run of pieces without a hole: between two extents bytes are
+missing, because a packet was lost or snaplen cut it. An extent is *settled* when no later packet can change it.
 
 The result depends on the packets and their order alone, never on how many of them a call is given: what cannot be
 decided yet is left for the next call (`settled_extents`).
@@ -23,30 +23,31 @@ from udfs.wire.primitives import copy_bytes
 
 UNKNOWN = -(1 << 62)
 BEHIND_ALL = (1 << 62) - 1
-"""Of places, stream offsets and capture points: behind every one that there is."""
+"""A place, stream offset or capture point that is greater than every real one."""
 
-# A segment that begins this far behind the end of the stream comes too late to fill a gap, and a gap with this much
-# stream behind it stays one: far above the reordering of real networks, bounded enough to hold.
+# A segment that begins this far before the end of the stream comes too late to fill a gap, and a gap with this much
+# stream behind it is final: far more than real networks reorder, and little enough to keep in memory.
 REORDER_BYTES = 4 << 20
-# ... and so does one behind which the other side has sent this much: a side that sends little waits for no more.
+# A gap is final, too, when the other side has sent this much since: a side that sends little may never reach
+# REORDER_BYTES.
 OTHERS_BYTES = 32 << 20
 # No receive window is larger in practice: a segment further away is noise, or the capture was interrupted.
 JUMP_BYTES = 64 << 20
-# The payload of a packet is asked for when so many others are still to be copied before it, and of a long one only the
-# beginning: the rest comes unasked.
-PACKETS_AHEAD, ASKED_BYTES = 24, 192
+# The payload of a packet is prefetched when so many others are still to be copied before it. Of a long one only the
+# beginning is: the processor fetches the rest by itself.
+PACKETS_AHEAD, PREFETCH_BYTES = 24, 192
 
 DIRECTION = np.dtype(
     [
         (name, np.int64)
         for name in (
             "is_started",  # the sequence number of stream offset 0 is known
-            "sequence",  # a sequence number ...
-            "offset",  # ... and its stream offset, the reference by which others are unwrapped
-            "highest",  # end of the stream as far as seen
-            "floor",  # stream offset below which no gap is filled any more, for what the other side has sent since
-            "mark",  # end of the stream when it will be the next floor ...
-            "mark_of_other",  # ... and that of the other side then, from which OTHERS_BYTES are counted
+            "sequence",  # a sequence number, the reference by which others are unwrapped
+            "offset",  # the stream offset of `sequence`
+            "highest",  # end of the stream as captured up to now
+            "floor",  # stream offset below which no gap is filled any more, because of what the other side has sent
+            "mark",  # the next `floor`: the end of this stream when the other side's was `mark_of_other`
+            "mark_of_other",  # from here on OTHERS_BYTES of the other side are counted
             "fin",  # sequence number behind the last byte, as a FIN says, or UNKNOWN
             "rst",  # sequence number of the RST that is farthest ahead, or UNKNOWN
             "outlier",  # the sequence number that would follow a segment that was too far away, or UNKNOWN
@@ -65,10 +66,10 @@ DIRECTION = np.dtype(
             "late_bytes",
             "missing_bytes",  # bytes the stream must have had that the capture does not
             "repeated_packets",  # packets of which every byte had been captured before
-            "doubled_packets",  # ... at a capture point that goes before theirs
-            "tokens",  # SASL tokens are expected: 1 + how many were passed over since; else 0
-            "token_bytes",  # ... of unframed_bytes
-            "point",  # the first of the capture points that saw this direction
+            "doubled_packets",  # those of them whose bytes another capture point had captured
+            "tokens",  # 0, or while SASL tokens are expected 1 + how many were skipped
+            "token_bytes",  # how many of unframed_bytes are SASL tokens
+            "point",  # the first of the capture points that captured this direction
         )
     ],
     align=True,
@@ -83,7 +84,7 @@ class Packets(NamedTuple):
     time: Ints
     place: Ints  # among all packets, in the order in which they are taken
     number: Ints  # file and packet number, by which people find it
-    point: Ints  # capture point; once placed, less the first that saw its direction; UNKNOWN for what is carried over
+    point: Ints  # capture point; once placed, less the first one of its direction; UNKNOWN for what is carried over
     sequence: Ints
     flags: Ints
     wire: Ints  # payload bytes the packet had on the wire
@@ -94,14 +95,14 @@ class Packets(NamedTuple):
 
 
 class Arena(NamedTuple):
-    """Where payload is laid out: uint8 with room for all of a chunk's, and how much of that is used, int64[1]."""
+    """Where the payload of a chunk is laid out: `data` has room for all of it, and `used`, int64[1], is how much is."""
 
     data: Bytes
     used: Ints
 
 
 class Layout(NamedTuple):
-    """Pieces and extents as they are laid out: int64[n, 3] each, and how many of both there are."""
+    """Pieces and extents, int64[n, 3] each as `lay_out` returns them, and how many rows of both are used, int64[2]."""
 
     pieces: Ints
     extents: Ints
@@ -134,15 +135,15 @@ def floor_of(direction: Record) -> int:
 
 @kernel
 def raise_floor(direction: Record, other: Record) -> None:
-    """Give up a side's gaps behind which the other side has sent OTHERS_BYTES, at most twice as much."""
+    """Make a side's gaps final once the other side has sent OTHERS_BYTES, or at most twice as much, since then."""
     if other.highest - direction.mark_of_other >= OTHERS_BYTES:
         direction.floor = direction.mark
         direction.mark, direction.mark_of_other = direction.highest, other.highest
 
 
 @kernel
-def place(direction: Record, sequence: int, wire_bytes: int) -> int:
-    """Stream offset of a segment, or UNKNOWN when it lies before the start, comes too late or is too far away.
+def place_segment(direction: Record, sequence: int, wire_bytes: int) -> int:
+    """Stream offset of a segment, or UNKNOWN if it is before the start of the stream, too late, or too far away.
 
     Two neighbours that are both too far away show that the capture was interrupted: the stream goes on behind a gap.
     """
@@ -164,7 +165,7 @@ def place(direction: Record, sequence: int, wire_bytes: int) -> int:
 
 @kernel
 def run_end(rows: Ints, keys: Ints, first: int) -> int:
-    """Index behind the rows from `first` on that are sorted by key."""
+    """Index behind the longest run of rows, from `first` on, that is sorted by key."""
     end = min(first + 1, len(rows))
     while end < len(rows) and keys[rows[end - 1]] <= keys[rows[end]]:
         end += 1
@@ -186,7 +187,7 @@ def merge(rows: Ints, keys: Ints, first: int, middle: int, end: int, merged: Int
 
 @kernel
 def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
-    """Merge every two neighbouring runs that are sorted."""
+    """Merge each two neighbouring sorted runs of `rows` into `merged`."""
     first = 0
     while first < len(rows):
         middle = run_end(rows, keys, first)
@@ -197,10 +198,10 @@ def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
 
 @allocating_kernel
 def in_order(rows: Ints, keys: Ints) -> Ints:
-    """Rows sorted by their keys; of two with one key the one that stands first stays first.
+    """The rows in a stable order of their keys.
 
-    Merges runs that are sorted already: rows in order cost a comparison each. numba's own sorts take seconds to
-    compile.
+    Runs that are sorted already are merged, so that rows in order cost one comparison each. numba's own sorts take
+    seconds to compile.
     """
     while run_end(rows, keys, 0) < len(rows):
         merged = np.empty(len(rows), np.int64)
@@ -228,8 +229,8 @@ def add_piece(layout: Layout, start: int, length: int, row: int, arena_end: int)
 
 
 @kernel
-def bring(layout: Layout, arena: Arena, packets: Packets, row: int, offset: int, length: int) -> int:
-    """Lay out a piece of a packet: the stream offset behind it."""
+def copy_piece(layout: Layout, arena: Arena, packets: Packets, row: int, offset: int, length: int) -> int:
+    """Copy a piece of a packet into the arena and note it; returns the stream offset behind it."""
     add_piece(layout, offset, length, row, arena.used[0])
     begin = packets.source[row] + offset - packets.offset[row]
     copy_bytes(packets.payload, begin, length, arena.data, arena.used[0])
@@ -239,29 +240,29 @@ def bring(layout: Layout, arena: Arena, packets: Packets, row: int, offset: int,
 
 @kernel
 def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
-    """Whether no byte of a packet lies before `at` or in the one behind it in the stream, as with nearly all."""
+    """Whether a packet, rows[i], overlaps neither what lies before `at` nor the next packet, as is the rule."""
     offset = packets.offset[rows[i]]
     end = offset + packets.captured[rows[i]]
     return bool(at <= offset < end and (i + 1 == len(rows) or packets.offset[rows[i + 1]] >= end))
 
 
 @kernel
-def bring_lone(rows: Ints, packets: Packets, i: int, at: int, layout: Layout, arena: Arena) -> tuple[int, int]:
-    """Lay out the packets from `i` on that stand alone: (the first that does not, the stream offset behind them)."""
+def copy_lone_packets(rows: Ints, packets: Packets, i: int, at: int, layout: Layout, arena: Arena) -> tuple[int, int]:
+    """Lay out packets from `i` on until one overlaps another: (the number of that one, stream offset behind them)."""
     while i < len(rows) and stands_alone(rows, packets, i, at):
         ahead = rows[min(i + PACKETS_AHEAD, len(rows) - 1)]
-        ask_for(packets.payload, packets.source[ahead], min(packets.captured[ahead], ASKED_BYTES))
-        at = bring(layout, arena, packets, rows[i], packets.offset[rows[i]], packets.captured[rows[i]])
+        ask_for(packets.payload, packets.source[ahead], min(packets.captured[ahead], PREFETCH_BYTES))
+        at = copy_piece(layout, arena, packets, rows[i], packets.offset[rows[i]], packets.captured[rows[i]])
         i += 1
     return i, at
 
 
 @allocating_kernel
 def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
-    """Copy the bytes that are new into `arena`, one extent behind the other.
+    """Copy the bytes that are new into the arena, one extent behind the other.
 
-    Where segments overlap, a byte is of the one that was captured first: it tells when the byte was there.
-    rows: int64[n], packets in stream order, as captured. consumed: stream offset below which all bytes were used.
+    Where segments overlap, a byte belongs to the segment that was captured first, so that its time is the earliest.
+    rows: int64[n], packets in stream order. consumed: stream offset below which all bytes were used.
     Returns (pieces int64[n, 3]: stream offset, length, packet; extents int64[m, 3]: stream offset, end, arena position;
     captured bytes that were there already).
     """
@@ -275,7 +276,7 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
     while i < len(rows) or len(covering) > 0:
         if len(covering) == 0:
             before = arena.used[0]
-            i, at = bring_lone(rows, packets, i, at, layout, arena)
+            i, at = copy_lone_packets(rows, packets, i, at, layout, arena)
             given += arena.used[0] - before
             if i == len(rows):
                 break
@@ -295,17 +296,17 @@ def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[
             if rows[following] < row:
                 end = packets.offset[rows[following]]
             following += 1
-        at = bring(layout, arena, packets, row, at, end - at)
+        at = copy_piece(layout, arena, packets, row, at, end - at)
     repeated = given - (arena.used[0] - first)
     return layout.pieces[: layout.used[0]], layout.extents[: layout.used[1]], repeated
 
 
 @kernel
 def settled_extents(extents: Ints, floor: int, position: int, is_final: bool) -> int:
-    """How many leading extents no later packet can join to what comes before them.
+    """How many of the extents, from the first on, are settled: no later packet can fill the gap before them.
 
-    The first one counts when it starts where framing stands; any further one when the gap before it is final: it lies
-    below the floor, or the connection has ended.
+    The first extent is settled if it starts at `position`, where framing stands. Any other is settled if the gap before
+    it lies below the floor, or if the connection has ended.
     """
     if is_final:
         return len(extents)

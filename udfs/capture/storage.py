@@ -1,4 +1,4 @@
-"""The one place where stored captures are opened, and the window through which they are read."""
+"""Opens stored captures, on this machine or behind a URI, and reads them through a sliding window."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from udfs.capture.locations import is_uri, located
 from udfs.errors import CaptureError
 
 LEAST_WINDOW = 64
-# Of a remote file: the head of it is often all that is wanted, and then all of it.
+# How much of a remote file is read at once. The first read is short, since often only the head of a file is wanted.
 FIRST_READ_BYTES, MOST_READ_BYTES = 1 << 16, 4 << 20
 
 
 class ByteStream(Protocol):
-    """Anything that fills a buffer; fewer bytes than asked for means the end."""
+    """Anything that fills a buffer; fewer bytes than the buffer holds mean the end of the stream."""
 
     def readinto(self, buffer: memoryview, /) -> int: ...
 
 
 class RemoteFile(io.RawIOBase):
-    """A file of a pyarrow file system, read ahead a little at first and then more: a read costs a request."""
+    """A file of a pyarrow file system. It reads ahead, more each time, because each read is one network request."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class RemoteFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # callers give a memoryview
-        """Fill `buffer` as far as is at hand, and return how far; 0 at the end of the file."""
+        """Fill `buffer` with what was read ahead, and return how many bytes that is; 0 at the end of the file."""
         if self._at == len(self._block):
             self._block, self._at = memoryview(self._file.read(self._next)), 0
             self._next = min(2 * self._next, MOST_READ_BYTES)
@@ -72,7 +72,7 @@ class RemoteFile(io.RawIOBase):
 
 @contextmanager
 def open_stored(path: str) -> Iterator[io.RawIOBase]:
-    """The bytes of a stored file, a path or a URI. CaptureError where opening it, or reading it in the block, fails."""
+    """Open a stored file by its path or URI. Raises CaptureError if opening it, or reading it in the block, fails."""
     try:
         with RemoteFile(open_seekable(path)) if is_uri(path) else open(path, "rb", buffering=0) as stored:
             yield stored
@@ -83,7 +83,7 @@ def open_stored(path: str) -> Iterator[io.RawIOBase]:
 
 
 def open_seekable(path: str) -> pa.NativeFile:
-    """A stored file for Arrow's own readers. Raises OSError."""
+    """Open a stored file for Arrow's own readers. Raises OSError."""
     if not is_uri(path):
         return pa.OSFile(path, "r")
     system, name = located(path)
@@ -91,7 +91,7 @@ def open_seekable(path: str) -> pa.NativeFile:
 
 
 def stored_bytes(path: str) -> int:
-    """Size of a stored file. Raises OSError."""
+    """The size of a stored file. Raises OSError."""
     if not is_uri(path):
         return os.path.getsize(path)
     system, name = located(path)
@@ -99,13 +99,13 @@ def stored_bytes(path: str) -> int:
 
 
 class HashedFile(io.RawIOBase):
-    """Passes a file through, once and in order, and keeps the count and SHA-256 of its bytes.
+    """Reads a file once and in order, and keeps the count and SHA-256 of its bytes.
 
-    A thread hashes what was read while the reader works on it: hashing takes as long as all the rest of reading.
+    A thread hashes what was read while the reader works on it: hashing takes as long as all the rest.
     """
 
     def __init__(self, raw: io.RawIOBase, *, from_buffers: bool = False) -> None:
-        """from_buffers: hash what was read where it is; a buffer then stays as it is until the next was read into."""
+        """from_buffers: hash the caller's buffers without a copy; each must stay unchanged until the next is read."""
         super().__init__()
         self._raw = raw
         self._from_buffers = from_buffers
@@ -116,7 +116,7 @@ class HashedFile(io.RawIOBase):
 
     @property
     def sha256(self) -> str:
-        """Hex digest of what was read so far."""
+        """Hex digest of what has been read."""
         self._hashed.result()
         return self._digest.hexdigest()
 
@@ -124,12 +124,12 @@ class HashedFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # BufferedReader gives a memoryview
-        """Fill `buffer` from the file and return how far: less than asked for only at its end."""
+        """Fill `buffer` and return how many bytes that was: fewer than it holds only at the end of the file."""
         size = 0
         while size < len(buffer) and (more := self._raw.readinto(buffer[size:])):
             size += more
         content = buffer[:size] if self._from_buffers else bytes(buffer[:size])
-        self._hashed.result()  # one piece at a time is held for it
+        self._hashed.result()  # one buffer at a time waits to be hashed
         self._hashed = self._beside.submit(self._digest.update, content)
         self.size_bytes += size
         return size
@@ -140,9 +140,9 @@ class HashedFile(io.RawIOBase):
 
 
 class StreamWindow:
-    """A stretch of a stream as a numpy array that slides forward and grows only where a record needs more room.
+    """A part of a stream as a numpy array, which slides forward and grows only if a record needs more room.
 
-    chunk: uint8 array, `chunk[:end]` holds the stream's bytes from offset `base` on
+    chunk: uint8; `chunk[:end]` has the stream's bytes from offset `base` on
     """
 
     def __init__(self, stream: ByteStream, *, base: int, length: int | None, capacity: int) -> None:
@@ -155,8 +155,9 @@ class StreamWindow:
         self.end = 0
 
     def refill(self, consumed: int) -> bool:
-        """Let go of `chunk[:consumed]`, have the rest at the front of another and read on; False at the end of the
-        stream. The chunk stays as it was until the next call.
+        """Drop `chunk[:consumed]` and read on behind the rest; False at the end of the stream.
+
+        `chunk` becomes another array; the one before stays unchanged until the next call.
         """
         kept = self.end - consumed
         target = self._other if kept * 2 <= len(self._other) else np.empty(4 * kept, np.uint8)
@@ -169,7 +170,7 @@ class StreamWindow:
         return size > 0
 
     def skip_rest(self) -> int:
-        """Read to the end of the stream and return how many bytes that was, those in the window not counted."""
+        """Read to the end of the stream; returns how many bytes that was, without those that the window had."""
         skipped = 0
         while self.refill(self.end):
             skipped += self.end

@@ -1,4 +1,4 @@
-"""Capture clocks to nanoseconds since 1970-01-01 UTC."""
+"""Converts the timestamps of captures to nanoseconds since 1970-01-01 UTC."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _binary(ticks: np.uint64, bits: int) -> tuple[int, int]:
 
 @kernel
 def ticks_to_ns(high: int, low: int, resolution: int, offset_seconds: int) -> tuple[int, bool]:
-    """A pcapng timestamp in nanoseconds, rounded down, and whether an int64 can hold it.
+    """(a pcapng timestamp in nanoseconds, rounded down; whether an int64 can hold it).
 
     high, low:      the two unsigned 32-bit halves of the tick count
     resolution:     `if_tsresol` (draft-ietf-opsawg-pcapng 4.2): ticks per second are 10**n, or 2**n where bit 7 is set

@@ -1,1 +1,1 @@
-"""Columns of numbers, texts and lists: numpy arrays and Arrow arrays, and what every room does with them."""
+"""Columns of numbers, texts and lists: numpy and Arrow arrays, and functions on them that all packages use."""

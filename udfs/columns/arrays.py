@@ -1,4 +1,4 @@
-"""The array types of the kernels."""
+"""The array types of kernels, and functions that make arrays ready for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Records = npt.NDArray[np.void]
 
 
 class Record(Protocol):
-    """A row of a structured array as a kernel sees it: its fields are attributes, which can be set in place."""
+    """A row of a structured array in a kernel: its fields are attributes, which can be set in place."""
 
     def __getattr__(self, name: str) -> Any: ...
 
@@ -31,12 +31,12 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def all_read_only(columns: Iterable[Any]) -> Iterator[Any]:
-    """`read_only` of each of several arrays of different types, as the fields of a tuple."""
+    """A read-only view of each of several arrays, whose types may differ; see `read_only`."""
     return map(read_only, columns)
 
 
 def edges(lengths: npt.ArrayLike) -> Ints:
-    """Where stretches of these lengths begin, one behind the other, and where the last ends: int64[n + 1].
+    """Where stretches of these lengths begin if they lie one behind the other, and where the last ends: int64[n + 1].
 
     >>> edges([3, 0, 2]).tolist()
     [0, 3, 3, 5]
@@ -45,12 +45,12 @@ def edges(lengths: npt.ArrayLike) -> Ints:
 
 
 def int64s(values: npt.NDArray[Any]) -> Ints:
-    """The values as contiguous int64s; a copy only where they are not."""
+    """The values as contiguous int64s, copied only if they are not such already."""
     return np.ascontiguousarray(values, np.int64)
 
 
 def read_only(values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
-    """A contiguous view that cannot be written, whatever came in: kernels then compile for one type of input only."""
+    """A contiguous view that cannot be written. With such input only, kernels are compiled for a single type."""
     view: npt.NDArray[_Scalar] = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Arrow arrays made of numpy's, and Arrow's compute functions without their stubs.
+"""Makes Arrow arrays of numpy arrays and the other way round; `compute` is pyarrow.compute without its stubs.
 
 The stubs allow neither plain values nor numpy arrays as arguments.
 """
@@ -19,21 +19,23 @@ compute: Any = pyarrow.compute
 
 
 def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.Array[Any]:
-    """The values as an Arrow array, null where not `known`."""
-    if known is None or values.dtype == np.bool_:  # of which Arrow has a bit each
+    """The values as an Arrow array, null where not `known`, bool[n]."""
+    if known is None or values.dtype == np.bool_:  # Arrow stores each bool as a bit
         make: Any = pa.array
         return make(values, mask=None if known is None else ~known)
     return array_over(pa.from_numpy_dtype(values.dtype), len(values), values, known=known)
 
 
 def quotients(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
-    """part / whole as float64[n], null where the whole, a count, is 0."""
+    """part / whole as a column of doubles, null where the whole, a count, is 0."""
     return array_of(part / np.maximum(whole, 1), whole > 0)
 
 
 def unwritten(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An array in memory of Arrow's pool, which keeps what is given back: for large ones, since malloc gives 32 MiB and
-    more back to the system at once, and memory that is new to the process costs as much as work on it.
+    """An array of any content, in memory of Arrow's pool: for large arrays that are made again and again.
+
+    The pool keeps memory that is freed. malloc gives 32 MiB and more back to the system at once, and memory that is new
+    to the process costs as much as work on it.
     """
     kind = np.dtype(dtype)
     return np.frombuffer(memoryview(pa.allocate_buffer(rows * kind.itemsize)), kind)
@@ -42,21 +44,24 @@ def unwritten(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 def array_over(
     kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic], known: Bools | None = None
 ) -> pa.Array[Any]:
-    """An Arrow array over its buffers, null where not `known`. `pa.array` would import pandas, at a second a worker."""
+    """An Arrow array over numpy buffers, null where not `known`.
+
+    `pa.array` would import pandas, which takes a second in each worker.
+    """
     is_known = None if known is None else pa.py_buffer(np.packbits(known, bitorder="little").data)
     content = (pa.py_buffer(np.ascontiguousarray(buffer).data) for buffer in buffers)
     return pa.Array.from_buffers(kind, rows, [is_known, *content])
 
 
 def binaries_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
-    """Byte strings over the bytes they are in, which are not copied: string i is raw[offsets[i] : offsets[i + 1]]."""
+    """A binary column over bytes that are not copied: value i is raw[offsets[i] : offsets[i + 1]]."""
     return array_over(pa.binary(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
 
 def coded(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array[Any]:
-    """texts[codes] with each text kept once, as a dictionary column; plain where that would take more room.
+    """The column texts[codes], with each text stored once as a dictionary column, or plain if that takes less room.
 
-    codes: which of the texts each row is, none below 0.
+    codes: which of the texts each row has, none below 0.
     """
     if len(texts) > len(codes):
         return texts.take(codes)
@@ -64,17 +69,17 @@ def coded(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array
 
 
 def repeated(text: str, rows: int) -> pa.Array[Any]:
-    """The same text in each row of a table that is written, kept once; `pa.repeat` where plain texts are needed."""
+    """A dictionary column with the same text in each row, stored once; `pa.repeat` makes a plain column."""
     return coded(pa.array([text], pa.string()), np.zeros(rows, np.int32))
 
 
 def strings_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
-    """Texts over the bytes they are in, which are not copied: text i is raw[offsets[i] : offsets[i + 1]]."""
+    """A column of texts over bytes that are not copied: text i is raw[offsets[i] : offsets[i + 1]]."""
     return array_over(pa.string(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
 
 def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
-    """A string or binary column as (int64[n + 1] offsets, the bytes they point into, not copied); a null is empty."""
+    """A string or binary column as (int64[n + 1] offsets, the bytes they refer to, not copied); a null is empty."""
     _, ends, content = column.buffers()
     if not len(column):
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
@@ -83,7 +88,7 @@ def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
 
 
 def lists(column: Any) -> tuple[Ints, Ints]:
-    """A list column of whole numbers, without nulls, as (int64[n + 1] offsets from 0 on, int64 values)."""
+    """A list column of whole numbers without nulls as (int64[n + 1] offsets, the first of which is 0, int64 values)."""
     offsets, values = column.offsets.to_numpy().astype(np.int64), column.flatten().to_numpy(zero_copy_only=False)
     return offsets - offsets[0], values.astype(np.int64, copy=False)
 
@@ -99,7 +104,7 @@ def valid(column: pa.Array[Any]) -> Bools:
 
 
 def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of one batch after the other, of which there is at least one; all have the same schema."""
+    """The rows of all batches in one; there is at least one batch, and all have the same schema."""
     if len(batches) == 1:
         return batches[0]
     columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
@@ -107,14 +112,14 @@ def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def gathered_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Batches gathered until they hold `rows` rows or `size` bytes; none of those that come out is empty."""
-    held: list[pa.RecordBatch] = []
-    n = held_bytes = 0
+    """Joins batches until they have `rows` rows or `size` bytes; no result is empty."""
+    waiting: list[pa.RecordBatch] = []
+    n = waiting_bytes = 0
     for batch in batches:
-        held.append(batch)
-        n, held_bytes = n + batch.num_rows, held_bytes + batch.nbytes
-        if n >= rows or (size is not None and held_bytes >= size):
-            yield concatenated(held)
-            held, n, held_bytes = [], 0, 0
+        waiting.append(batch)
+        n, waiting_bytes = n + batch.num_rows, waiting_bytes + batch.nbytes
+        if n >= rows or (size is not None and waiting_bytes >= size):
+            yield concatenated(waiting)
+            waiting, n, waiting_bytes = [], 0, 0
     if n:
-        yield concatenated(held)
+        yield concatenated(waiting)

@@ -1,4 +1,4 @@
-"""Picking values by row number, and the place of each row among those of its parent."""
+"""Picks values and fields by row number, and numbers the rows of each parent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS_AT_ONCE = 64
 
 
 def pick(values: Ints, rows: Ints, missing: int) -> Ints:
-    """values[rows], and `missing` where the row is negative."""
+    """values[rows], with `missing` where the row is negative: int64[rows]."""
     picked = np.empty(len(rows), np.int64)
     _pick(read_only(values), read_only(rows), missing, picked)
     return picked
@@ -27,7 +27,10 @@ def _pick(values: Ints, rows: Ints, missing: int, picked: Ints) -> None:
 
 
 def columns_of(table: Records, fields: Mapping[str, int], rows: Ints) -> dict[str, Ints]:
-    """These fields of table[rows] as columns; all are int64. fields: what a column has where the row is negative."""
+    """Fields of table[rows] as columns, int64[rows] each; all fields of the table are int64.
+
+    fields: the names, and the value that a column has where the row is negative.
+    """
     every = table.dtype.names or ()
     places = np.array([every.index(name) for name in fields], np.int64)
     columns = np.empty((len(fields), len(rows)), np.int64)
@@ -39,7 +42,7 @@ def columns_of(table: Records, fields: Mapping[str, int], rows: Ints) -> dict[st
 
 @kernel
 def _pick_columns(cells: Ints, width: int, fields: Ints, missing: Ints, rows: Ints, columns: Ints) -> None:
-    # So few rows at a time that they stay in the cache while one field after the other is read of them, and the next.
+    # So few rows at a time that they, and the next ones, stay in the cache while one field after the other is read.
     for first in range(0, rows.size, ROWS_AT_ONCE):
         end = min(first + ROWS_AT_ONCE, rows.size)
         for i in range(end, min(end + ROWS_AT_ONCE, rows.size)):
@@ -51,7 +54,7 @@ def _pick_columns(cells: Ints, width: int, fields: Ints, missing: Ints, rows: In
 
 
 def position_among(parents: Ints) -> Ints:
-    """Place of each row among the neighbours that have its parent, from 0."""
+    """The place of each row, from 0, among its neighbours with the same parent: int64[n]; parents: int64[n]."""
     index = np.arange(len(parents))
     begins = np.append(True, parents[1:] != parents[:-1])[: len(parents)]
     return index - np.maximum.accumulate(np.where(begins, index, 0))

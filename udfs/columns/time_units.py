@@ -1,4 +1,4 @@
-"""How many of a unit of time another one is, and times that no clock shows."""
+"""Factors between units of time, and times before and behind all others."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ US_PER_S = 1_000_000
 US_PER_DAY = 86_400 * US_PER_S
 
 ALWAYS, NEVER = -(1 << 62), 1 << 62
-"""Before and behind every time of a capture, in us and in ns; a duration can be added to either."""
+"""Times before and behind every time of a capture, in us and in ns; a duration can be added to either."""

@@ -41,47 +41,47 @@ TYPES: Mapping[str, pa.DataType] = {
 }
 
 Values: TypeAlias = "pa.Array[Any] | npt.NDArray[np.generic] | Picked"
-"""Of a column."""
+"""The values of a column."""
 
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
 MOST_TEXT_BYTES = (1 << 31) - 1
-"""Of an Arrow column of texts."""
+"""The most bytes that an Arrow column of texts can have."""
 PACKED_ROWS = 50_000
-"""Most rows of a table in one row of PACKED: with texts as long as Kafka's may be, a column is no longer than that."""
+"""The most rows of a table in one row of PACKED: texts as long as Kafka allows then stay below MOST_TEXT_BYTES."""
 PACKED_TOGETHER = 10_000
-"""Rows of a table that small batches are held for, until they are packed together."""
+"""Small batches of a table are collected until they have so many rows; then they are packed together."""
 HELD_BYTES = 16 << 20
-"""... or their bytes."""
+"""The same, when the collected batches have so many bytes."""
 HELD_BATCHES = 64
-"""Most batches of a table that are held; then they are made one, for each takes memory beside its few rows."""
+"""So many collected batches are joined into one, since each takes memory besides its rows."""
 _WRITTEN = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a worker has one core
 _READ = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 @cache
 def arrow_schema(table: Table) -> pa.Schema:
-    """The table's columns as Arrow fields; nullability is the table's own business and checked where it is written."""
+    """The table's columns as Arrow fields. Which may be null is checked where the table is written."""
     return pa.schema([pa.field(str(column), TYPES[column.type]) for column in table.columns])
 
 
 @cache
 def no_rows(table: Table) -> pa.RecordBatch:
-    """A batch of the table without rows."""
+    """An empty batch of the table."""
     return pa.RecordBatch.from_pylist([], arrow_schema(table))
 
 
 def micros(ns: Ints) -> Ints:
-    """Nanoseconds as the microseconds that columns of times have, cut off, UNKNOWN where they are: int64[n]."""
+    """Nanoseconds as microseconds, rounded down, for columns of times; UNKNOWN stays UNKNOWN: int64[n]."""
     return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
 
 
 def rows_of(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
-    """A batch of the table's rows from its columns by name, in any order, numbers cast to the declared width.
+    """A batch of the table's rows from its columns by name, in any order; numbers are cast to the declared width.
 
-    Whole numbers are null where they are UNKNOWN; times are such numbers, of microseconds since 1970. Texts that come
-    as a dictionary column stay one, until the rows are unpacked. Raises ValueError that names every column that is
-    missing or not the table's.
+    A whole number that is UNKNOWN becomes null. Times are whole numbers, microseconds since 1970. Texts in a dictionary
+    column stay one until the rows are unpacked. Raises ValueError that names every column that is missing or that the
+    table does not have.
     """
     schema = arrow_schema(table)
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
@@ -97,7 +97,7 @@ def _rows(values: Values) -> int:
 
 
 def nulls_besides(table: Table, given: Iterable[str], rows: int) -> dict[str, pa.Array[Any]]:
-    """The columns of the table that are not given, all null."""
+    """The columns of the table that are not among `given`, all null."""
     there = set(given)
     nulls = cache(partial(pa.nulls, rows))
     return {f.name: nulls(f.type) for f in arrow_schema(table) if f.name not in there}
@@ -127,7 +127,7 @@ def cut_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def stream_of(batch: pa.RecordBatch) -> bytes:
-    """The rows as one Arrow IPC stream."""
+    """The rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_WRITTEN) as writer:
         writer.write_batch(batch)
@@ -137,9 +137,7 @@ def stream_of(batch: pa.RecordBatch) -> bytes:
 def packed_together(
     rows: Iterable[tuple[Table, pa.RecordBatch]], together: int = PACKED_TOGETHER
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of several tables as rows of PACKED. A table's batches are held until they have `together` rows, or
-    HELD_BYTES.
-    """
+    """Rows of several tables as rows of PACKED; a table's batches are collected to `together` rows or HELD_BYTES."""
     held: dict[Table, list[pa.RecordBatch]] = {}
     count: Counter[Table] = Counter()
     size: Counter[Table] = Counter()
@@ -163,18 +161,18 @@ def packed_together(
 
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
-    """The rows in one value of the column `rows`, or another IPC stream."""
+    """The rows in one value of PACKED's column `rows`, or in another Arrow IPC stream."""
     yield from map(plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch as `plain` has them: at once, or cut where their texts might be more than a column holds."""
+    """The rows of a batch without dictionary columns; cut into batches if their texts might exceed a column's bytes."""
     longest = max((_longest(c.dictionary) for c in batch.columns if isinstance(c, pa.DictionaryArray)), default=0)
     yield from map(plain, [batch] if longest * batch.num_rows <= MOST_TEXT_BYTES else cut_rows(batch))
 
 
 def _longest(texts: pa.Array[Any]) -> int:
-    """Bytes of the longest."""
+    """The bytes of the longest text."""
     return int(np.diff(binary_bytes(texts)[0]).max(initial=0))
 
 

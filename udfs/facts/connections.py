@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,7 @@ from udfs.columns.arrow_columns import array_of, repeated
 from udfs.facts.arrow_tables import micros, rows_of
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.not_refused import not_refused
-from udfs.facts.reasons import OF_LOSS, Reason
+from udfs.facts.quarantine_reasons import BY_LOSS, Reason
 
 PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
 COUNTED = (
@@ -26,7 +26,10 @@ COUNTED = (
 
 
 def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
-    """Rows of `connections` for those that have ended; software: hashes of name and version, int64[2, connections]."""
+    """Rows of `connections` for the connections that have ended.
+
+    software: int64[2, connections], hashes of the name and version of each client's software.
+    """
     frames, n = exchanges.frames, exchanges.frames.finished
     connections = frames.connections[:n]
     server, client = exchanges.server.slice(0, n), exchanges.client.slice(0, n)
@@ -67,11 +70,11 @@ def quarantine_rows(exchanges: Exchanges) -> Iterator[pa.RecordBatch]:
 
 
 def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
-    """A row a range of bytes that is in no frame."""
+    """A row of `quarantine` for each range of bytes that is in no frame."""
     losses = exchanges.frames.losses
     client = exchanges.frames.connections["client"][losses["connection"]]
     side = np.where(client < 0, 2, (losses["direction"] != client).astype(np.int64))
-    reasons = pa.array([OF_LOSS[code].value for code in sorted(OF_LOSS)])
+    reasons = pa.array([BY_LOSS[code].value for code in sorted(BY_LOSS)])
     t = QUARANTINE
     return rows_of(
         t,
@@ -86,30 +89,32 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
             t.missing_bytes: np.zeros(len(losses), np.int64),
             t.time: micros(losses["time"]),
             t.packet: losses["packet"],
-            **not_refused(len(losses)),
+            **not_refused_columns(len(losses)),
         },
     )
 
 
 def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
-    """A row a frame whose bytes are in an exchange but could not be decoded, with the first reason that it has."""
+    """A row of `quarantine` for each frame of an exchange that could not be decoded, with the first of its reasons.
+
+    side: request or response.
+    """
     is_request = side == "request"
-    of = exchanges.of_request if is_request else exchanges.of_response
-    is_there, missing = of["size"] != UNKNOWN, of["missing"]
+    fields = exchanges.request_fields if is_request else exchanges.response_fields
+    is_there, missing = fields["size"] != UNKNOWN, fields["missing"]
     reasons = {
         Reason.CUT_FRAME: missing > 0,
-        Reason.UNFINISHED_FRAME: of["unsent"] > 0,
+        Reason.UNFINISHED_FRAME: fields["unsent"] > 0,
         Reason.ORPHAN_RESPONSE: exchanges.request == UNKNOWN,
         Reason.UNDECODABLE: exchanges.fault != 0,
     }
     is_faulty = np.stack(list(reasons.values())) & is_there
     rows = np.flatnonzero(is_faulty.any(axis=0))
-    frames, of_exchange = (
-        (exchanges.frames.requests, exchanges.request)
+    faulty = (
+        exchanges.frames.requests[exchanges.request[rows]]
         if is_request
-        else (exchanges.frames.responses, exchanges.response)
+        else exchanges.frames.responses[exchanges.response[rows]]
     )
-    found = frames[of_exchange[rows]]
     t = QUARANTINE
     return rows_of(
         t,
@@ -117,13 +122,18 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.capture_id: repeated(exchanges.capture_id, len(rows)),
             t.connection_id: exchanges.connection_id[rows],
             t.direction: repeated(side, len(rows)),
-            t.stream_offset: found["stream_offset"],
+            t.stream_offset: faulty["stream_offset"],
             t.exchange_no: array_of(exchanges.number[rows], np.ones(len(rows), np.bool_)),
             t.reason: pa.array([reason.value for reason in reasons]).take(is_faulty[:, rows].argmax(axis=0)),
-            t.bytes: present_bytes(of)[rows],
+            t.bytes: present_bytes(fields)[rows],
             t.missing_bytes: missing[rows],
-            t.time: micros(found["first_time"]),
-            t.packet: found["first_packet"],
-            **not_refused(len(rows)),
+            t.time: micros(faulty["first_time"]),
+            t.packet: faulty["first_packet"],
+            **not_refused_columns(len(rows)),
         },
     )
+
+
+def not_refused_columns(rows: int) -> dict[str, pa.Array[Any]]:
+    """The columns of `quarantine` that only a gate fills, which refuses whole rows: all null."""
+    return {column: pa.nulls(rows, pa.string()) for column in (QUARANTINE.refused_from, QUARANTINE.refused_row)}

@@ -1,4 +1,4 @@
-"""Exchanges as rows of the table `exchanges`."""
+"""Exchanges as rows of the table `exchanges`, and counts of what they lack as rows of EXCHANGE_COUNTS."""
 
 from __future__ import annotations
 
@@ -8,62 +8,67 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from schemas.tables import values
 from schemas.tables.silver import EXCHANGES
-from schemas.tables.values import ANSWERED, NO_RESPONSE, ORPHAN_RESPONSE, UNANSWERED
+from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.wire.apis import APIS
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import coded
 from udfs.facts.arrow_tables import micros, nulls_besides, rows_of
-from udfs.facts.exchanges import LACKING, Exchanges, shared_columns
+from udfs.facts.exchanges import LACKING, ORPHAN_RESPONSE, UNANSWERED, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked
 from udfs.wire.faults import DecodeFault
 
-OF_LOG = (
+LOG_COLUMNS = (
     EXCHANGES.listener, EXCHANGES.security_protocol, EXCHANGES.principal, EXCHANGES.request_queue_time_ms,
     EXCHANGES.local_time_ms, EXCHANGES.remote_time_ms, EXCHANGES.api_throttle_time_ms,
     EXCHANGES.response_queue_time_ms, EXCHANGES.send_time_ms, EXCHANGES.total_time_ms, EXCHANGES.log_line,
 )  # fmt: skip
-"""What a request log alone tells of an exchange."""
+"""The columns of `exchanges` that only a request log has."""
 _NAME_OF = {api.key: api.name for api in APIS}
 API_NAMES = pa.array([*(_NAME_OF.get(key) for key in range(max(_NAME_OF) + 1)), None], pa.string())
-"""By API key, as in Kafka's request log; the last is null, for keys that no known Kafka has."""
-STATUSES = pa.array([ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE])
-"""By status code."""
+"""The name of each API key, as in Kafka's request log; the last is null, for keys that no known Kafka has."""
+STATUSES = pa.array([values.ANSWERED, values.NO_RESPONSE, values.UNANSWERED, values.ORPHAN_RESPONSE])
+"""The word for each status code of `udfs.facts.exchanges`."""
 FAULT_NAMES = pa.array([None if fault == DecodeFault.OK else fault.name.lower() for fault in DecodeFault], pa.string())
-"""By DecodeFault code, null for none."""
+"""The name of each DecodeFault, null for OK."""
 
 
 def present_bytes(of: Mapping[str, Ints]) -> Ints:
-    """Bytes of a side's frames that the capture has, sizes included; 0 where there is no frame."""
+    """The bytes that the capture has of each frame, its size included; 0 if there is no frame: int64[n].
+
+    of: fields of frames, `request_fields` or `response_fields` of Exchanges.
+    """
     size = of["size"]
     return np.where(size == UNKNOWN, 0, size + SIZE_BYTES - of[LACKING])
 
 
-def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
-    """The rows of the table `exchanges`; of_log: the columns OF_LOG, which are null without it."""
-    if of_log is None:
-        of_log = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(OF_LOG), len(exchanges))
+def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]] | None = None) -> pa.RecordBatch:
+    """The rows of the table `exchanges`; log_columns: the columns in LOG_COLUMNS, None for nulls."""
+    if log_columns is None:
+        log_columns = nulls_besides(EXCHANGES, set(EXCHANGES.columns) - set(LOG_COLUMNS), len(exchanges))
     keys, versions = exchanges.api_key, exchanges.api_version
     is_request = exchanges.request != UNKNOWN
-    correlation = np.where(is_request, exchanges.of_request["correlation_id"], exchanges.of_response["correlation_id"])
+    in_request, in_response = exchanges.request_fields["correlation_id"], exchanges.response_fields["correlation_id"]
+    correlation = np.where(is_request, in_request, in_response)
     return rows_of(
         EXCHANGES,
         shared_columns(exchanges)
         | {
-            EXCHANGES.request_first_time: micros(exchanges.of_request["first_time"]),
-            EXCHANGES.response_first_time: micros(exchanges.of_response["first_time"]),
+            EXCHANGES.request_first_time: micros(exchanges.request_fields["first_time"]),
+            EXCHANGES.response_first_time: micros(exchanges.response_fields["first_time"]),
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
             EXCHANGES.api_key: Picked(keys, known=is_request),
             EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
             EXCHANGES.api_version: Picked(versions, known=is_request),
             EXCHANGES.correlation_id: correlation,
-            EXCHANGES.request_packet: exchanges.of_request["last_packet"],
-            EXCHANGES.response_packet: exchanges.of_response["last_packet"],
-            EXCHANGES.request_bytes: present_bytes(exchanges.of_request),
-            EXCHANGES.response_bytes: present_bytes(exchanges.of_response),
+            EXCHANGES.request_packet: exchanges.request_fields["last_packet"],
+            EXCHANGES.response_packet: exchanges.response_fields["last_packet"],
+            EXCHANGES.request_bytes: present_bytes(exchanges.request_fields),
+            EXCHANGES.response_bytes: present_bytes(exchanges.response_fields),
             EXCHANGES.missing_bytes: exchanges.missing_bytes,
             EXCHANGES.unsent_bytes: exchanges.unsent_bytes,
             EXCHANGES.status: coded(STATUSES, exchanges.status),
@@ -77,11 +82,34 @@ def exchange_rows(exchanges: Exchanges, of_log: Mapping[str, pa.Array[Any]] | No
             EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
             EXCHANGES.decode_fault: coded(FAULT_NAMES, exchanges.fault),
         }
-        | dict(of_log),
+        | dict(log_columns),
     )
 
 
 def api_codes(keys: Ints) -> Ints:
-    """Where in API_NAMES the names of API keys are."""
+    """The place in API_NAMES of the name of each API key: int64[n]."""
     unknown = len(API_NAMES) - 1
     return np.where((keys >= 0) & (keys < unknown), keys, unknown)
+
+
+def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
+    """A row of EXCHANGE_COUNTS for each connection of the chunk; all columns of the exchanges have been filled in."""
+    connections = len(exchanges.frames.connections)
+
+    def counted(which: Bools) -> Ints:
+        return np.bincount(exchanges.connection[which], minlength=connections)
+
+    t = EXCHANGE_COUNTS
+    return rows_of(
+        t,
+        {
+            t.connection_id: exchanges.connection_ids,
+            t.exchanges: np.bincount(exchanges.connection, minlength=connections),
+            t.unanswered_requests: counted(exchanges.status == UNANSWERED),
+            t.orphan_responses: counted(exchanges.status == ORPHAN_RESPONSE),
+            t.cut_exchanges: counted(exchanges.missing_bytes > 0),
+            t.undecoded_exchanges: counted(exchanges.fault != 0),
+            t.fetches: counted(exchanges.session_known != UNKNOWN),
+            t.fetches_of_unknown_sessions: counted(exchanges.session_known == 0),
+        },
+    )

@@ -1,4 +1,4 @@
-"""Exchanges of a chunk of frames, and what every table's rows say of the exchange they belong to."""
+"""The exchanges of a chunk of frames, and the columns that rows of every table have of their exchange."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.tables.silver import EXCHANGES
-from udfs.capture.chunks import Frames
 from udfs.capture.endpoints import connection_endpoints
+from udfs.capture.packet_chunks import Frames
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Ints, read_only
 from udfs.columns.arrow_columns import coded, repeated
 from udfs.columns.picking import columns_of
 from udfs.facts.arrow_tables import Values, micros
-from udfs.facts.names import Names, hash_spans
+from udfs.facts.hashed_names import HashedNames, hash_spans
 from udfs.facts.number_columns import Picked
 
 ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = range(4)
-"""How an exchange ended. NO_RESPONSE: the request asks for none; UNANSWERED: it does, and the capture has none."""
+"""How an exchange ended. NO_RESPONSE: its request gets none. UNANSWERED: it gets one, but the capture has none."""
 
 NUMBER_BYTES = 8
 RESPONSE_FIELDS = {
@@ -38,32 +38,32 @@ REQUEST_FIELDS = {
     **RESPONSE_FIELDS, "api_key": -1, "api_version": -1, "client_id_start": UNKNOWN, "client_id_length": UNKNOWN,
     "body_start": UNKNOWN, "awaits_response": 1,
 }  # fmt: skip
-"""Of FRAME, what rows are made of, and what they have where there is no frame."""
+"""The fields of FRAME that rows are made of, and their values where there is no frame."""
 LACKING = "lacking"
-"""Beside these fields: bytes of the frame that are not there, missing from the capture or never sent."""
+"""One more field: the bytes of a frame that the capture lacks, because they were not captured or never sent."""
 
 
 @dataclass
 class Exchanges:
-    """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] where it is not said.
+    """A chunk's exchanges as columns, by connection and in the order of its requests: int64[n] if not said otherwise.
 
-    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame, and
-    `of_request` and `of_response` what rows are made of in these frames, with LACKING. `server`,
+    `request` and `response` are rows of the chunk's frames, UNKNOWN where the capture has no such frame.
+    `request_fields` and `response_fields` are the fields of these frames that rows are made of, and LACKING. `server`,
     `client`, `client_address` and `connection_ids` have a row for each connection, not for each exchange.
 
-    Filled in as bodies are decoded, UNKNOWN until then: `error`, `throttle`, what fetches ask for, and `session_known`
-    of fetches with partitions or in a session: 1 where all that the session holds is known, else 0. `fault` is a
-    DecodeFault, 0 until then. `software` holds the hashes of the client's software name and version, `member` those of
-    group and member id.
+    These columns are filled in as bodies are decoded: `error`, `throttle`, those of fetches, and `session_known` of
+    fetches with partitions or in a session, which is 1 if all partitions of the session are known, else 0. They are
+    UNKNOWN until then. `fault` is a DecodeFault, 0 until then. `software` has the hashes of the client's software name
+    and version, `member` those of group and member id.
     """
 
     frames: Frames
     capture_id: str
-    names: Names
+    names: HashedNames
     request: Ints
     response: Ints
-    of_request: Mapping[str, Ints]
-    of_response: Mapping[str, Ints]
+    request_fields: Mapping[str, Ints]
+    response_fields: Mapping[str, Ints]
     connection: Ints
     number: Ints
     connection_ids: Ints
@@ -95,39 +95,39 @@ class Exchanges:
     @cached_property
     def status(self) -> Ints:
         """How each exchange ended: ANSWERED, NO_RESPONSE, UNANSWERED or ORPHAN_RESPONSE, int64[n]."""
-        awaits = self.of_request["awaits_response"]
+        awaits = self.request_fields["awaits_response"]
         ends = [self.request == UNKNOWN, self.response != UNKNOWN, awaits == 0]
         return np.select(ends, [ORPHAN_RESPONSE, ANSWERED, NO_RESPONSE], default=UNANSWERED)
 
     @cached_property
     def request_us(self) -> Ints:
-        """When each request was there whole, us since 1970, UNKNOWN where there is none: int64[n]."""
-        return micros(self.of_request["last_time"])
+        """When all of each request had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
+        return micros(self.request_fields["last_time"])
 
     @cached_property
     def response_us(self) -> Ints:
-        """When each response was there whole, as `request_us`."""
-        return micros(self.of_response["last_time"])
+        """When all of each response had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
+        return micros(self.response_fields["last_time"])
 
     @cached_property
     def missing_bytes(self) -> Ints:
         """Bytes of both frames that the capture does not have, int64[n]."""
-        return self.of_request["missing"] + self.of_response["missing"]
+        return self.request_fields["missing"] + self.response_fields["missing"]
 
     @cached_property
     def unsent_bytes(self) -> Ints:
         """Bytes of both frames that were never sent, int64[n]."""
-        return self.of_request["unsent"] + self.of_response["unsent"]
+        return self.request_fields["unsent"] + self.response_fields["unsent"]
 
 
 def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
-    """The fields of frames, with LACKING; none can be changed."""
+    """The fields of frames and LACKING, as columns that cannot be written."""
     every = fields | {LACKING: fields["missing"] + fields["unsent"]}
     return {name: read_only(column) for name, column in every.items()}
 
 
-def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
-    """The exchanges that a chunk made complete, orphaned responses behind the requests of their connection."""
+def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchanges:
+    """The exchanges that a chunk completes; responses without a request come last among those of their connection."""
     closed = np.flatnonzero(frames.requests["is_open"] == 0)
     orphans = np.flatnonzero(frames.responses["partner"] == UNKNOWN)
     request = np.concatenate([closed, np.full(len(orphans), UNKNOWN)])
@@ -135,24 +135,24 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     connection = np.concatenate([frames.requests["connection"][closed], frames.responses["connection"][orphans]])
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
-    of_request, of_response = (
+    request_fields, response_fields = (
         with_lacking(columns_of(frames.requests, REQUEST_FIELDS, request)),
         with_lacking(columns_of(frames.responses, RESPONSE_FIELDS, response)),
     )
-    number = np.where(request != UNKNOWN, of_request["number"], of_response["number"])
-    # A hash of its endpoints and incarnation, the same in every run over the same capture.
-    ids = ids_of(frames.endpoints, frames.connections["incarnation"])
+    number = np.where(request != UNKNOWN, request_fields["number"], response_fields["number"])
+    # A hash of endpoints and incarnation, which is the same in every run over the same capture.
+    ids = connection_ids_of(frames.endpoints, frames.connections["incarnation"])
     server, client = endpoint_texts(frames)
-    client_ids = names.learn(frames.arena, of_request["client_id_start"], of_request["client_id_length"])
+    client_ids = names.learn(frames.arena, request_fields["client_id_start"], request_fields["client_id_length"])
     n = len(request)
     return Exchanges(
         frames=frames, capture_id=capture_id, names=names,
-        request=request, response=response, of_request=of_request, of_response=of_response,
+        request=request, response=response, request_fields=request_fields, response_fields=response_fields,
         connection=connection, number=number,
         connection_ids=ids, connection_id=ids[connection],
         server=server, client=client, client_address=addresses(client),
         client_id=names.texts_of(client_ids),
-        api_key=of_request["api_key"], api_version=of_request["api_version"],
+        api_key=request_fields["api_key"], api_version=request_fields["api_version"],
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
         fetch_replica_id=np.full(n, UNKNOWN), fetch_session_id=np.full(n, UNKNOWN),
         fetch_session_epoch=np.full(n, UNKNOWN), session_known=np.full(n, UNKNOWN), fault=np.zeros(n, np.int64),
@@ -161,8 +161,11 @@ def exchanges_of(frames: Frames, capture_id: str, names: Names) -> Exchanges:
     )  # fmt: skip
 
 
-def ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
-    """Ids of connections between endpoints, of the first between them where no incarnations are given: int64[n]."""
+def connection_ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
+    """Ids of connections: int64[n], hashes of their endpoints and incarnations.
+
+    endpoints: 36 bytes for each connection. incarnations: int64[n]; None for the first connection of each.
+    """
     rows = len(endpoints)
     numbers = (np.zeros(rows) if incarnations is None else incarnations).astype(">i8").view(np.uint8)
     ends = np.frombuffer(b"".join(endpoints), np.uint8).reshape(rows, CONNECTION_BYTES)
@@ -172,7 +175,7 @@ def ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = N
 
 
 def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """(server, client) by connection as address:port; null where it is not known which side is which."""
+    """(servers, clients) of connections as address:port; null where it is not known which side is the client."""
     lower, higher = connection_endpoints(b"".join(frames.endpoints))
     client = frames.connections["client"]
     ends = pa.concat_arrays([lower, higher, pa.nulls(1, pa.string())])
@@ -186,12 +189,15 @@ def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
 
 
 def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
-    """The address of each address:port."""
+    """The addresses of endpoints that are written as address:port."""
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 
 
 def shared_columns(exchanges: Exchanges, rows: Ints | None = None) -> dict[str, Values]:
-    """What rows of any table say of their exchange; rows: int64[n], the exchange of each row, None for each one."""
+    """The columns that rows of every table have of their exchange.
+
+    rows: int64[n], the exchange of each row; None for one row for each exchange.
+    """
     n = len(exchanges) if rows is None else len(rows)
     connection = exchanges.connection if rows is None else exchanges.connection[rows]
     return {

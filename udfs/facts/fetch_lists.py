@@ -1,4 +1,4 @@
-"""What decoded fetches list, as the follower of sessions takes it, and the rows that it writes."""
+"""The input and output of `udfs.facts.session_follower`: the partitions that fetches list, and rows for the table."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ FETCH = np.dtype(
             "is_answered",  # the response was captured and decoded
             "response_session_id",
             "response_error",
-            "wanted_from",  # rows of the request: [wanted_from, wanted_to)
-            "wanted_to",
+            "requested_from",  # rows of `Requested` are [requested_from, requested_to); likewise those of the others
+            "requested_to",
             "forgotten_from",
             "forgotten_to",
             "returned_from",
             "returned_to",
-            "is_known",  # written: of a fetch in a session, whether the session's partitions are all known
+            "is_known",  # output, for a fetch in a session: whether all partitions of the session are known
         )
     ],
     align=True,
 )
 
 
-class Wanted(NamedTuple):
-    """Partitions of fetch requests, int64[n] a column."""
+class Requested(NamedTuple):
+    """Partitions that fetch requests list, int64[n] each."""
 
     topic: Ints
     partition: Ints
@@ -43,14 +43,14 @@ class Wanted(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """Partitions that fetch requests remove from their session, int64[n] a column."""
+    """Partitions that fetch requests remove from their session, int64[n] each."""
 
     topic: Ints
     partition: Ints
 
 
 class Returned(NamedTuple):
-    """Partitions of fetch responses, int64[n] a column."""
+    """Partitions that fetch responses list, int64[n] each."""
 
     topic: Ints
     partition: Ints
@@ -61,20 +61,20 @@ class Returned(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The partitions that requests and responses list; a FETCH says which of them are its own."""
+    """The partitions that requests and responses list; the ranges in FETCH say which are those of a fetch."""
 
-    wanted: Wanted
+    requested: Requested
     forgotten: Forgotten
     returned: Returned
 
 
 class Rows(NamedTuple):
-    """Rows for `fetch_partitions`, int64[n] a column."""
+    """Rows for `fetch_partitions`, int64[n] each."""
 
     fetch: Ints
     topic: Ints
     partition: Ints
-    wanted: Ints  # row of the request, or NOWHERE
+    requested: Ints  # row of the request, or NOWHERE
     read_position: Ints  # or NOWHERE
     returned: Ints  # row of the response, or NOWHERE
     fetch_offset: Ints
@@ -83,12 +83,12 @@ class Rows(NamedTuple):
     high_watermark: Ints
     last_stable_offset: Ints
     log_start_offset: Ints
-    is_known: Ints  # the session's partitions are all known
+    is_known: Ints  # 1 if all partitions of the session are known, else 0
 
 
 @allocating_kernel
 def unwritten_rows(n: int) -> Rows:
-    """So many rows, to be written."""
+    """Rows for the follower to write, so many."""
     return Rows(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),

@@ -1,4 +1,4 @@
-"""Fetch requests and responses as rows of `fetch_partitions`: what was wanted, and what came."""
+"""Fetch requests and responses as rows of `fetch_partitions`: what was requested, and what was returned."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import coded
 from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import Values, rows_of
-from udfs.facts.bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.cut_fetches import note_cut_sessions
+from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Rows, Wanted
-from udfs.facts.fetch_sessions import follow
-from udfs.facts.held_session import NOWHERE, Session, new_session, resized
+from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned, Rows
+from udfs.facts.fetch_session import NOWHERE, Session, new_session, resized
+from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
+from udfs.facts.session_follower import follow
 from udfs.wire.messages import Decoded, decode
 
 ROWS_AT_A_TIME = 200_000
@@ -33,7 +34,7 @@ READERS = pa.array([CONSUMER, FOLLOWER])
 
 @dataclass
 class FollowedSession:
-    """The session of the connection that the last chunk left unfinished."""
+    """The fetch session of the connection that the last chunk left unfinished; NOWHERE if there is none."""
 
     session: Session = field(default_factory=lambda: new_session(1))
     connection: int = NOWHERE
@@ -41,61 +42,65 @@ class FollowedSession:
 
 @dataclass(frozen=True)
 class FetchMessages:
-    """A chunk's Fetch bodies: decoded, and the exchange of each."""
+    """A chunk's Fetch messages.
+
+    request_exchanges, response_exchanges: int64[n], the exchange of each message, UNKNOWN if it could not be decoded.
+    """
 
     exchanges: Exchanges
     request: Decoded
     response: Decoded
-    asked: Ints  # exchanges whose request was decoded
-    answered: Ints  # exchanges whose response was decoded
+    request_exchanges: Ints
+    response_exchanges: Ints
 
     @cached_property
     def lists(self) -> Lists:
-        """The partitions that they list."""
+        """The partitions that the messages list."""
         return lists_of(self.exchanges, self.request, self.response)
 
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
-    """Decode the Fetch exchanges `which`; faults are noted with them, and the sessions of requests that are cut."""
+    """Decode the Fetch exchanges `which`, and note what their messages say of the exchange, even of cut requests."""
     note_cut_sessions(exchanges, which)
     arena = exchanges.frames.arena
-    asked, bodies = request_bodies(exchanges, which)
+    request_exchanges, bodies = request_bodies(exchanges, which)
     request = decode(FETCH_REQUEST, arena, *bodies)
-    answered, bodies = response_bodies(exchanges, which)
-    return fetch_messages(exchanges, asked, request, answered, decode(FETCH_RESPONSE, arena, *bodies))
+    response_exchanges, bodies = response_bodies(exchanges, which)
+    response = decode(FETCH_RESPONSE, arena, *bodies)
+    return fetch_messages(exchanges, Messages(request_exchanges, request, response_exchanges, response))
 
 
-def fetch_messages(
-    exchanges: Exchanges, asked: Ints, request: Decoded, answered: Ints, response: Decoded
-) -> FetchMessages:
-    """Decoded Fetch bodies with what they hold; what a body says of its exchange is noted there.
-
-    asked, answered: int64, the exchange of each request and of each response.
-    """
-    asked_ok = note_faults(exchanges, asked, request.fault)
-    limits = request.levels[""]
-    exchanges.fetch_max_bytes[asked[asked_ok]] = limits.column("max_bytes")[asked_ok]
-    exchanges.fetch_replica_id[asked[asked_ok]] = replica_ids(request)[asked_ok]
-    exchanges.fetch_session_id[asked[asked_ok]] = limits.column("session_id")[asked_ok]
-    exchanges.fetch_session_epoch[asked[asked_ok]] = limits.column("session_epoch")[asked_ok]
-    answered_ok = note_faults(exchanges, answered, response.fault)
-    top = response.levels[""]
-    exchanges.error[answered[answered_ok]] = top.column("error_code")[answered_ok]
-    exchanges.throttle[answered[answered_ok]] = top.column("throttle_time_ms")[answered_ok]
+def fetch_messages(exchanges: Exchanges, messages: Messages) -> FetchMessages:
+    """Decoded Fetch messages as FetchMessages; their faults and what they say of the exchange are noted with it."""
+    request, response = messages.request, messages.response
+    requests_ok = note_faults(exchanges, messages.request_exchanges, request.fault)
+    of_request, top = messages.request_exchanges[requests_ok], request.levels[""]
+    exchanges.fetch_max_bytes[of_request] = top.column("max_bytes")[requests_ok]
+    exchanges.fetch_replica_id[of_request] = replica_ids(request)[requests_ok]
+    exchanges.fetch_session_id[of_request] = top.column("session_id")[requests_ok]
+    exchanges.fetch_session_epoch[of_request] = top.column("session_epoch")[requests_ok]
+    responses_ok = note_faults(exchanges, messages.response_exchanges, response.fault)
+    of_response, top = messages.response_exchanges[responses_ok], response.levels[""]
+    exchanges.error[of_response] = top.column("error_code")[responses_ok]
+    exchanges.throttle[of_response] = top.column("throttle_time_ms")[responses_ok]
     return FetchMessages(
-        exchanges, request, response, np.where(asked_ok, asked, UNKNOWN), np.where(answered_ok, answered, UNKNOWN)
+        exchanges=exchanges,
+        request=request,
+        response=response,
+        request_exchanges=np.where(requests_ok, messages.request_exchanges, UNKNOWN),
+        response_exchanges=np.where(responses_ok, messages.response_exchanges, UNKNOWN),
     )
 
 
 def lists_of(exchanges: Exchanges, request: Decoded, response: Decoded) -> Lists:
     """The partitions that Fetch requests and responses list."""
     arena, names = exchanges.frames.arena, exchanges.names
-    wanted, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
+    requested, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
     returned = response.levels["responses.partitions"]
     return Lists(
-        Wanted(
-            names.learn_topics(arena, request.levels["topics"])[wanted.parent],
-            *(wanted.column(name) for name in Wanted._fields[1:]),
+        Requested(
+            names.learn_topics(arena, request.levels["topics"])[requested.parent],
+            *(requested.column(name) for name in Requested._fields[1:]),
         ),
         Forgotten(
             names.learn_topics(arena, request.levels["forgotten_topics_data"])[forgotten.parent],
@@ -111,7 +116,7 @@ def lists_of(exchanges: Exchanges, request: Decoded, response: Decoded) -> Lists
 
 
 def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
-    """(first, end) by frame of the rows of a level two arrays deep."""
+    """(first row, end) of each frame in a level that is two arrays deep: int64[frames] both; frames: how many."""
     level = decoded.levels[path]
     frame = decoded.levels[path.rpartition(".")[0]].parent[level.parent]
     rows = np.bincount(frame, minlength=frames)
@@ -120,20 +125,20 @@ def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
 
 
 def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
-    """The exchanges whose request was decoded, as FETCH[n] for the session follower."""
-    usable = messages.asked != UNKNOWN
+    """The exchanges whose request was decoded, as FETCH[n] for `udfs.facts.session_follower`."""
+    usable = messages.request_exchanges != UNKNOWN
     fetches = np.zeros(int(usable.sum()), FETCH)
     top = messages.request.levels[""]
-    fetches["connection"] = exchanges.connection[messages.asked[usable]]
+    fetches["connection"] = exchanges.connection[messages.request_exchanges[usable]]
     for name in ("session_id", "session_epoch"):
         fetches[name] = top.column(name)[usable]
-    for name, path in (("wanted", "topics.partitions"), ("forgotten", "forgotten_topics_data.partitions")):
+    for name, path in (("requested", "topics.partitions"), ("forgotten", "forgotten_topics_data.partitions")):
         first, end = row_ranges(messages.request, path, len(usable))
         fetches[f"{name}_from"], fetches[f"{name}_to"] = first[usable], end[usable]
     row = np.full(len(exchanges), UNKNOWN)
-    there = messages.answered != UNKNOWN
-    row[messages.answered[there]] = np.flatnonzero(there)
-    response_row = row[messages.asked[usable]]
+    there = messages.response_exchanges != UNKNOWN
+    row[messages.response_exchanges[there]] = np.flatnonzero(there)
+    response_row = row[messages.request_exchanges[usable]]
     fetches["is_answered"] = response_row != UNKNOWN
     first, end = row_ranges(messages.response, "responses.partitions", len(there))
     answer = messages.response.levels[""]
@@ -148,17 +153,20 @@ def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
 
 
 def capacities(fetches: Records) -> Ints:
-    """By fetch, the most partitions that its connection's session can come to hold in this chunk, int64[fetches]."""
-    rows = fetches["wanted_to"] - fetches["wanted_from"] + fetches["returned_to"] - fetches["returned_from"]
+    """The most partitions that the session of each fetch's connection can hold in this chunk: int64[fetches]."""
+    rows = fetches["requested_to"] - fetches["requested_from"] + fetches["returned_to"] - fetches["returned_from"]
     _, connection = np.unique(fetches["connection"], return_inverse=True)
     return (np.bincount(connection, rows).astype(np.int64) + 1)[connection] if len(fetches) else rows
 
 
 def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedSession) -> Iterator[pa.RecordBatch]:
-    """Rows of `fetch_partitions` for decoded Fetch messages; `carried` is taken over and brought up to date."""
+    """Rows of `fetch_partitions` for decoded Fetch messages.
+
+    carried: the session that the last chunk left unfinished; afterwards, the one that this chunk leaves.
+    """
     fetches = fetches_of(exchanges, messages)
     capacity = capacities(fetches)
-    exchange = messages.asked[messages.asked != UNKNOWN]
+    exchange = messages.request_exchanges[messages.request_exchanges != UNKNOWN]
     session, connection = carried.session, carried.connection
     if connection != NOWHERE:
         session = resized(session, int(capacity[0]) if len(fetches) and fetches["connection"][0] == connection else 0)
@@ -171,25 +179,28 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
         exchanges.session_known[exchange[rows.fetch]] = rows.is_known
         yield partition_rows(exchanges, messages, fetches, exchange, rows)
     idle = (fetches["session_epoch"] > 0) & (exchanges.session_known[exchange] == UNKNOWN)
-    exchanges.session_known[exchange[idle]] = fetches["is_known"][idle]  # nothing tells a partition of theirs
+    exchanges.session_known[exchange[idle]] = fetches["is_known"][idle]  # no row has a partition of theirs
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
 
 
 def replica_ids(request: Decoded) -> Ints:
-    """The follower that sends each request, -1 for a consumer: int64[requests]."""
+    """The broker that sends each request as a follower, -1 for a consumer: int64[requests]."""
     top = request.levels[""]
     replica = top.column("replica_id")
     return np.where(replica == -1, top.column("replica_state.replica_id"), replica)
 
 
-def of_consumers(messages: FetchMessages) -> Ints:
-    """The exchanges whose request was decoded and is a consumer's."""
-    return messages.asked[(messages.asked != UNKNOWN) & (replica_ids(messages.request) < 0)]
+def consumer_exchanges(messages: FetchMessages) -> Ints:
+    """The exchanges whose request was decoded and comes from a consumer."""
+    return messages.request_exchanges[(messages.request_exchanges != UNKNOWN) & (replica_ids(messages.request) < 0)]
 
 
 def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, exchange: Ints) -> dict[str, Values]:
-    """Columns that are the same for all partitions of a request; rows: request of each row."""
+    """Columns that are the same for all partitions of a request.
+
+    rows, exchange: int64[n], the request and the exchange of each row.
+    """
     top = messages.request.levels[""]
     replica, epoch = replica_ids(messages.request), top.column("session_epoch")
     return {
@@ -214,32 +225,32 @@ def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, e
 def partition_rows(
     exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: Rows
 ) -> pa.RecordBatch:
-    """Rows of `fetch_partitions` from what the session follower wrote."""
-    fetch, wanted, returned = rows.fetch, rows.wanted, rows.returned
-    request = np.flatnonzero(messages.asked != UNKNOWN)[fetch]
-    answered, of_row = (fetches["is_answered"] == 1)[fetch], exchange[fetch]
+    """Rows of `fetch_partitions` from the rows of the session follower; exchange: int64[fetches], of each fetch."""
+    fetch, requested, returned = rows.fetch, rows.requested, rows.returned
+    request = np.flatnonzero(messages.request_exchanges != UNKNOWN)[fetch]
+    answered, exchange_of_row = (fetches["is_answered"] == 1)[fetch], exchange[fetch]
     response = messages.response.levels["responses.partitions"]
     request_level = messages.request.levels["topics.partitions"]
-    asked_in = messages.request.levels["topics"].parent[request_level.parent]
-    came_in = messages.response.levels["responses"].parent[response.parent]
+    request_of_partition = messages.request.levels["topics"].parent[request_level.parent]
+    response_of_partition = messages.response.levels["responses"].parent[response.parent]
     records = np.maximum(pick(messages.lists.returned.records_bytes, returned, 0), 0)
     total = np.bincount(fetch, records, len(fetches)).astype(np.int64)
-    has_request = (wanted != NOWHERE) | (rows.fetch_offset >= 0)
+    has_request = (requested != NOWHERE) | (rows.fetch_offset >= 0)
     topic, topic_id = exchanges.names.topic_columns(rows.topic)
     t = FETCH_PARTITIONS
     return rows_of(
         t,
-        shared_columns(exchanges, of_row)
-        | request_columns(exchanges, messages, request, of_row)
+        shared_columns(exchanges, exchange_of_row)
+        | request_columns(exchanges, messages, request, exchange_of_row)
         | {
             t.response_session_id: Picked(fetches["response_session_id"], fetch, answered),
             t.session_known: rows.is_known == 1,
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: rows.partition,
-            t.request_position: Picked(position_among(asked_in), wanted),
+            t.request_position: Picked(position_among(request_of_partition), requested),
             t.read_position: Picked(rows.read_position, known=(rows.read_position != NOWHERE) & has_request),
-            t.response_position: Picked(position_among(came_in), returned),
+            t.response_position: Picked(position_among(response_of_partition), returned),
             t.fetch_offset: Picked(rows.fetch_offset, known=has_request),
             t.partition_max_bytes: Picked(rows.partition_max_bytes, known=has_request),
             t.current_leader_epoch: Picked(rows.current_leader_epoch, known=has_request),
@@ -251,6 +262,6 @@ def partition_rows(
             t.preferred_read_replica: Picked(response.column("preferred_read_replica"), returned),
             t.error_code: Picked(pick(response.column("error_code"), returned, 0), known=answered),
             t.response_error_code: Picked(fetches["response_error"], fetch, answered),
-            t.throttle_time_ms: Picked(exchanges.throttle, of_row, answered),
+            t.throttle_time_ms: Picked(exchanges.throttle, exchange_of_row, answered),
         },
     )

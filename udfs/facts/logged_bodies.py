@@ -1,6 +1,6 @@
-"""Messages as request logs write them (org.apache.kafka.common.message.*JsonConverter), as the decoder would give them.
+"""Reads messages in request logs (org.apache.kafka.common.message.*JsonConverter) into the columns of the decoder.
 
-The JSON has the fields of Kafka's own schemas, so the declarations in schemas/wire say what is read and how it nests.
+The JSON has the fields of Kafka's own schemas, so that the declarations in schemas/wire say what is read.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from udfs.capture.json_lines import parsed
 from udfs.columns.arrays import Bools, Bytes, Ints
 from udfs.columns.arrow_columns import array_of, binary_bytes, valid
 from udfs.columns.arrow_columns import compute as pc
+from udfs.wire.decoded_level import Level
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import INT_WIDTHS, PARENT, default_value, element_fields, element_path, is_array, is_span
-from udfs.wire.level import Level
 from udfs.wire.messages import Decoded
 
 NULL, UNREADABLE_ID = -1, -2
@@ -31,29 +31,32 @@ INTS = {name: pa.from_numpy_dtype(np.dtype(f"i{width}")) for name, width in INT_
 
 @dataclass
 class Texts:
-    """Texts laid one behind the other in an arena, so that spans point to them as to those of frames."""
+    """Texts that are put one behind the other in an arena, so that spans can refer to them as to those of frames."""
 
     parts: list[Bytes] = field(default_factory=list)
     size: int = 0
 
     def arena(self) -> Bytes:
-        """All of them, uint8."""
+        """The bytes of all texts, uint8."""
         return np.concatenate([np.zeros(0, np.uint8), *self.parts])
 
     def add(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
-        """(starts, lengths) of the texts in the arena; length NULL for null."""
+        """Add texts; returns (starts, lengths) in the arena, int64[n] each, length NULL for null."""
         ends, content = binary_bytes(texts)
         starts = self.size + ends[:-1] - ends[0]
         self._append(content[ends[0] : ends[-1]])
         return starts, np.where(valid(texts), np.diff(ends), NULL)
 
     def add_ids(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
-        """The same for ids, which are sixteen bytes on the wire; length UNREADABLE_ID for a text that is none."""
+        """Add ids, given as text, as the sixteen bytes that they are in frames; returns (starts, lengths).
+
+        The length is NULL for null, and UNREADABLE_ID for a text that is no id.
+        """
         coded = texts.dictionary_encode()
         ids = [id_bytes(text) for text in coded.dictionary.to_pylist() if text is not None]
-        known = np.array([found is not None for found in ids] + [False])
+        known = np.array([raw is not None for raw in ids] + [False])
         starts = self.size + UUID_BYTES * np.arange(len(ids) + 1)
-        self._append(np.frombuffer(b"".join(found or bytes(UUID_BYTES) for found in ids), np.uint8))
+        self._append(np.frombuffer(b"".join(raw or bytes(UUID_BYTES) for raw in ids), np.uint8))
         code = pc.fill_null(coded.indices, len(ids)).to_numpy()
         lengths = np.where(known[code], UUID_BYTES, UNREADABLE_ID)
         return starts[code], np.where(valid(texts), lengths, NULL)
@@ -64,7 +67,7 @@ class Texts:
 
 
 def id_bytes(text: str) -> bytes | None:
-    """An id as Kafka prints it (org.apache.kafka.common.Uuid), in bytes; None for another text."""
+    """The sixteen bytes of an id as Kafka prints it (org.apache.kafka.common.Uuid); None if the text is no id."""
     if len(text) != UUID_CHARACTERS:
         return None
     try:
@@ -74,7 +77,7 @@ def id_bytes(text: str) -> bytes | None:
 
 
 def json_name(declared: Field) -> str:
-    """The field's key: Kafka's name, and the size in the place of records."""
+    """The key of a field in JSON: Kafka's name; request logs have the size of records in their place."""
     first, *rest = declared.name.split("_")
     return "recordsSizeInBytes" if declared.type == "records" else first + "".join(part.capitalize() for part in rest)
 
@@ -99,7 +102,10 @@ def _arrow_type(declared: Field) -> pa.DataType:
 
 @dataclass(frozen=True)
 class LoggedBodies:
-    """Requests and responses of one API's lines: read: bool[lines], bodies that could be read; answered: bool[read]."""
+    """Requests and responses of one API's lines.
+
+    read: bool[lines], the lines that could be read. answered: bool[lines read], those with a response.
+    """
 
     read: Bools
     answered: Bools
@@ -108,15 +114,15 @@ class LoggedBodies:
 
 
 def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts: Texts) -> LoggedBodies:
-    """Decode the lines of an API; the texts go to `texts`, to whose arena the spans refer."""
+    """Read the lines of one API, whose messages are given; the spans refer to the arena of `texts`."""
     schema = pa.schema([("request", arrow_struct(request.fields)), ("response", arrow_struct(response.fields))])
     objects, read = parsed(lines, schema)
-    found = _bodies(request, response, objects, read, texts)
+    bodies = _bodies(request, response, objects, read, texts)
     no_request = np.flatnonzero(~valid(pc.struct_field(objects, "request")))
-    answers = np.flatnonzero(found.answered)[_bodies_with_bad_ids(found.response)]
-    wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(found.request), answers]))
+    answers = np.flatnonzero(bodies.answered)[_bodies_with_bad_ids(bodies.response)]
+    wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(bodies.request), answers]))
     if not len(wrong):
-        return found
+        return bodies
     sound = np.ones(len(objects), np.bool_)
     sound[wrong] = False
     still_read = read.copy()
@@ -125,10 +131,10 @@ def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts
 
 
 def _bodies(request: Message, response: Message, objects: pa.StructArray, read: Bools, texts: Texts) -> LoggedBodies:
-    asked, answers = pc.struct_field(objects, "request"), pc.struct_field(objects, "response")
-    answered = valid(answers)
-    came = answers.filter(array_of(answered))
-    return LoggedBodies(read, answered, _decoded(request, asked, texts), _decoded(response, came, texts))
+    requests, responses = pc.struct_field(objects, "request"), pc.struct_field(objects, "response")
+    answered = valid(responses)
+    there = responses.filter(array_of(answered))
+    return LoggedBodies(read, answered, _decoded(request, requests, texts), _decoded(response, there, texts))
 
 
 def _decoded(message: Message, bodies: pa.StructArray, texts: Texts) -> Decoded:
@@ -141,7 +147,7 @@ def _decoded(message: Message, bodies: pa.StructArray, texts: Texts) -> Decoded:
 def _columns(
     fields: Sequence[Field], rows: pa.Array[Any], path: str, prefix: str, texts: Texts
 ) -> Iterator[tuple[str, str, Ints]]:
-    """(level, name, values) of the columns of `fields`, of which `rows` are the structs, or the values of VALUE."""
+    """(level, name, values) of the columns of `fields`; rows: their structs, or the elements of a primitive array."""
     for declared in fields:
         name = prefix + declared.name
         values = pc.struct_field(rows, json_name(declared)) if pa.types.is_struct(rows.type) else rows
@@ -164,22 +170,22 @@ def _columns(
 
 
 def _ints(values: pa.Array[Any], missing: int) -> Ints:
-    # A copy can be written, as the decoder's columns can: for others the kernels would be compiled once more.
+    # A copy, which can be written like the decoder's columns: for read-only arrays kernels would be compiled again.
     return np.array(pc.fill_null(values.cast(pa.int64()), missing).to_numpy())
 
 
 def _bodies_with_bad_ids(decoded: Decoded) -> Ints:
-    """Bodies with an id that is none."""
-    found = [np.zeros(0, np.int64)]
+    """The bodies that have an unreadable id."""
+    bodies = [np.zeros(0, np.int64)]
     for path, level in decoded.levels.items():
         for name, lengths in level.columns.items():
             if name.endswith(".length"):
-                found.append(_bodies_of(decoded, path, np.flatnonzero(lengths == UNREADABLE_ID)))
-    return np.unique(np.concatenate(found))
+                bodies.append(_bodies_of(decoded, path, np.flatnonzero(lengths == UNREADABLE_ID)))
+    return np.unique(np.concatenate(bodies))
 
 
 def _bodies_of(decoded: Decoded, path: str, rows: Ints) -> Ints:
-    """The bodies that rows of a level belong to."""
+    """The bodies that some rows of a level belong to."""
     while path:
         rows = decoded.levels[path].parent[rows]
         path = path.rpartition(".")[0]

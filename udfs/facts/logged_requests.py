@@ -1,4 +1,4 @@
-"""Lines of request logs as the frames they were, but for what a log does not tell: sizes, places, records."""
+"""Turns lines of request logs into frames like those of captures, but without sizes, places and records."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.capture.chunks import Frames, packet_number, runs_of
+from udfs.capture.chunk_output import LOSS
 from udfs.capture.conversation import CONNECTION, KAFKA
 from udfs.capture.endpoints import logged_connection
-from udfs.capture.found import LOSS
 from udfs.capture.framing import FRAME
+from udfs.capture.packet_chunks import Frames, number_runs, packet_number
 from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
 from udfs.columns.arrays import Bytes, Ints, Records
 from udfs.columns.arrow_columns import array_of, flags, gathered_batches
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.picking import position_among
+from udfs.facts.hashed_names import hash_spans
 from udfs.facts.logged_bodies import Texts
-from udfs.facts.names import hash_spans
-from udfs.facts.repeated_lines import KeptLine, repeated
+from udfs.facts.repeated_lines import LastRequest, repeated
 
 
 @dataclass
 class LoggedConnection:
-    """The connection that may go on in the next chunk; no name: there is none."""
+    """The connection that may go on in the next chunk; its name is empty if there is none."""
 
     name: str = ""
     state: Records = field(default_factory=lambda: np.zeros(1, CONNECTION))
@@ -35,9 +35,9 @@ class LoggedConnection:
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Lines of a log, sorted by connection. is_last: none follow.
+    """Lines of a log, sorted by connection. is_last: whether no lines follow.
 
-    requests: those that tell a request; unreadable: those that do not; repeated: those that an earlier file has too.
+    requests: lines that report a request. unreadable: lines that do not. repeated: lines that an earlier file has, too.
     """
 
     requests: pa.RecordBatch
@@ -47,12 +47,12 @@ class LogChunk:
 
 
 def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[LogChunk]:
-    """Chunks of LOGGED_REQUESTS of about so many rows or bytes, with an empty one that ends them."""
-    kept = KeptLine()
+    """Chunks of LOGGED_REQUESTS of about so many rows or bytes; the last chunk is empty."""
+    last = LastRequest()
     for chunk in gathered_batches(batches, rows, size):
         named = pc.not_equal(chunk["connection"], "")
         lines = chunk.filter(named)
-        again = array_of(repeated(lines, kept))
+        again = array_of(repeated(lines, last))
         yield LogChunk(
             lines.filter(pc.invert(again)), chunk.filter(pc.invert(named)), lines.filter(again), is_last=False
         )
@@ -61,29 +61,32 @@ def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Itera
 
 
 def ints(lines: pa.RecordBatch, name: str) -> Ints:
-    """A column of numbers, UNKNOWN for null."""
+    """A column of whole numbers, UNKNOWN for null: int64[n]."""
     return pc.fill_null(lines[name].cast(pa.int64()), UNKNOWN).to_numpy()
 
 
 def line_numbers(lines: pa.RecordBatch) -> Ints:
-    """Each line's place in the capture set."""
+    """The number of each line in the capture set: int64[n]."""
     return packet_number(ints(lines, "file_no"), ints(lines, "line_no"))
 
 
 def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]]:
-    """`runs_of` lines by the name of their connection."""
+    """Number the runs of lines with the same connection; see `number_runs` for the result.
+
+    names: of each line's connection. carried: that of the connection that goes on, empty if there is none.
+    """
     changes = np.zeros(0, np.int64)
     if len(names) > 1:
         changes = np.flatnonzero(flags(pc.not_equal(names[1:], names[:-1]))) + 1
     starts = np.append(np.zeros(min(len(names), 1), np.int64), changes)
-    found = [str(name) for name in names.take(array_of(starts)).to_pylist()]
-    return runs_of(changes, found, len(names), carried or None)
+    keys = [str(name) for name in names.take(array_of(starts)).to_pylist()]
+    return number_runs(changes, keys, len(names), carried or None)
 
 
 def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frames:
-    """The chunk's requests and responses; `carried` is taken over and brought up to date.
+    """The chunk's requests and responses as frames; request i is that of line i.
 
-    A frame's row is its line's. texts: what the frames' spans are laid into.
+    carried: the connection that may go on; brought up to date. texts: where the texts of the frames go.
     """
     lines = chunk.requests
     run, names = connection_runs(lines["connection"], carried.name)
@@ -100,9 +103,15 @@ def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frame
     if names:
         carried.name, carried.state = names[-1], connections[-1:].copy()
     return Frames(
-        texts.arena(), requests, responses, np.zeros(0, LOSS), connections, np.zeros(2 * len(names), DIRECTION),
-        [end[0] for end in ends if end], finished,
-    )  # fmt: skip
+        arena=texts.arena(),
+        requests=requests,
+        responses=responses,
+        losses=np.zeros(0, LOSS),
+        connections=connections,
+        directions=np.zeros(2 * len(names), DIRECTION),
+        endpoints=[end[0] for end in ends if end],
+        finished=finished,
+    )
 
 
 def _request_frames(lines: pa.RecordBatch, texts: Texts) -> Records:
@@ -129,7 +138,7 @@ def _response_frames(lines: pa.RecordBatch) -> Records:
 
 
 def _frames(n: int) -> Records:
-    """Frames of which nothing is known."""
+    """So many frames, FRAME[n], with nothing filled in."""
     frames = np.zeros(n, FRAME)
     for name in ("stream_offset", "start", "size", "body_start"):
         frames[name] = UNKNOWN
@@ -137,23 +146,23 @@ def _frames(n: int) -> Records:
 
 
 def _connections(names: list[str], requests: Records, completed: Ints, carried: LoggedConnection) -> Records:
-    """CONNECTION[n]; the first goes on from the carried one, if there is one."""
+    """The connections, CONNECTION[n]; the first one goes on from the carried one, if there is one."""
     n = len(names)
-    found = np.zeros(n, CONNECTION)
-    found["first_time"], found["last_time"] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+    connections = np.zeros(n, CONNECTION)
+    connections["first_time"], connections["last_time"] = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     if carried.name:
-        found[:1] = carried.state
-    np.minimum.at(found["first_time"], requests["connection"], requests["last_time"])
-    np.maximum.at(found["last_time"], requests["connection"], completed)
-    found["requests"] += np.bincount(requests["connection"], minlength=n)
-    found["index"] = found["run"] = np.arange(n)
-    found["incarnation"] = _name_hashes(names)
-    found["syn_sequence"], found["protocol"] = UNKNOWN, KAFKA
-    return found
+        connections[:1] = carried.state
+    np.minimum.at(connections["first_time"], requests["connection"], requests["last_time"])
+    np.maximum.at(connections["last_time"], requests["connection"], completed)
+    connections["requests"] += np.bincount(requests["connection"], minlength=n)
+    connections["index"] = connections["run"] = np.arange(n)
+    connections["incarnation"] = _name_hashes(names)
+    connections["syn_sequence"], connections["protocol"] = UNKNOWN, KAFKA
+    return connections
 
 
 def _name_hashes(names: list[str]) -> Ints:
-    """Between the same endpoints, the name's index tells one connection from another."""
+    """A hash of each name: int64[n]. The index in a name distinguishes connections between the same endpoints."""
     texts = Texts()
     starts, lengths = texts.add(pa.array(names, pa.string()))
     arena: Bytes = texts.arena()

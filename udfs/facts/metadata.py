@@ -15,10 +15,10 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import repeated
 from udfs.columns.picking import position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
+from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.messages import Messages
-from udfs.facts.names import ABSENT
-from udfs.wire.level import Level
+from udfs.facts.hashed_names import ABSENT
+from udfs.wire.decoded_level import Level
 from udfs.wire.messages import Decoded
 
 SHARED = (
@@ -33,40 +33,43 @@ SHARED = (
 
 def metadata_rows(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
     """Rows of `cluster_metadata` for decoded Metadata exchanges."""
-    said = Said(naming(exchanges, messages), clusters_of(exchanges, messages))
-    yield broker_rows(exchanges, messages.answered, messages.response, said)
-    yield topic_rows(exchanges, messages.answered, messages.response, said)
-    yield partition_rows(exchanges, messages.answered, messages.response, said)
+    summary = MetadataSummary(names_topics(exchanges, messages), cluster_ids(exchanges, messages))
+    yield broker_rows(exchanges, messages, summary)
+    yield topic_rows(exchanges, messages, summary)
+    yield partition_rows(exchanges, messages, summary)
 
 
-class Said(NamedTuple):
-    """What Metadata messages say as a whole, by exchange: whether the request names topics, bool[exchanges]; the hash
-    of the cluster's id in the response, int64[exchanges], ABSENT where it has none.
+class MetadataSummary(NamedTuple):
+    """What Metadata messages say as a whole.
+
+    names_topics: bool[exchanges], whether the request names topics. cluster: int64[exchanges], the hash of the cluster
+    id in the response, ABSENT if it has none.
     """
 
-    named: Bools
+    names_topics: Bools
     cluster: Ints
 
 
-def naming(exchanges: Exchanges, messages: Messages) -> Bools:
-    """By exchange, whether the request names topics: bool[exchanges]. One that names none asks for all, or for none."""
-    asked = messages.asked[messages.request.levels["topics"].parent]
-    return np.bincount(asked, minlength=len(exchanges)) > 0
+def names_topics(exchanges: Exchanges, messages: Messages) -> Bools:
+    """Whether each exchange's request names topics: bool[exchanges]. One that names none asks for all, or for none."""
+    named = messages.request_exchanges[messages.request.levels["topics"].parent]
+    return np.bincount(named, minlength=len(exchanges)) > 0
 
 
-def clusters_of(exchanges: Exchanges, messages: Messages) -> Ints:
-    """By exchange, the hash of the cluster's id as its response has it, or ABSENT: int64[exchanges]."""
+def cluster_ids(exchanges: Exchanges, messages: Messages) -> Ints:
+    """The hash of the cluster's id in the response of each exchange, or ABSENT: int64[exchanges]."""
     by_exchange = np.full(len(exchanges), ABSENT)
     starts, lengths = messages.response.levels[""].span("cluster_id")
-    told = np.flatnonzero(lengths > 0)
-    by_exchange[messages.answered[told]] = exchanges.names.learn(exchanges.frames.arena, starts[told], lengths[told])
+    known = np.flatnonzero(lengths > 0)
+    hashes = exchanges.names.learn(exchanges.frames.arena, starts[known], lengths[known])
+    by_exchange[messages.response_exchanges[known]] = hashes
     return by_exchange
 
 
 def entry_rows(
     exchanges: Exchanges, entry: str, exchange: Ints, position: Ints, columns: Mapping[Column, Values]
 ) -> pa.RecordBatch:
-    """Rows of one kind of entry; columns that such an entry does not have are null."""
+    """Rows of one kind of entry; the columns that are not given are null. exchange, position: int64[n]."""
     shared = shared_columns(exchanges, exchange)
     given: dict[str, Values] = {
         **{str(name): shared[str(name)] for name in SHARED},
@@ -77,21 +80,21 @@ def entry_rows(
     return rows_of(CLUSTER_METADATA, {**given, **nulls_besides(CLUSTER_METADATA, given, len(exchange))})
 
 
-def broker_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Said) -> pa.RecordBatch:
-    """A row a broker."""
-    level = decoded.levels["brokers"]
-    exchange = answered[level.parent]
+def broker_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
+    """One row for each broker in the responses."""
+    level = messages.response.levels["brokers"]
+    exchange = messages.response_exchanges[level.parent]
     text = {name: span_texts(exchanges, level, name) for name in ("host", "rack")}
     t = CLUSTER_METADATA
     return entry_rows(
         exchanges, BROKER, exchange, position_among(level.parent),
-        {t.cluster_id: exchanges.names.texts_of(said.cluster[exchange]), t.node_id: level.column("node_id"),
+        {t.cluster_id: exchanges.names.texts_of(summary.cluster[exchange]), t.node_id: level.column("node_id"),
          t.host: text["host"], t.port: level.column("port"), t.rack: text["rack"]},
     )  # fmt: skip
 
 
 def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Column, pa.Array[Any] | Ints]:
-    """Name, id and kind of the topics in `rows` of the level."""
+    """Name and id of topics, and whether they are internal; rows: int64[n], rows of the level."""
     hashes = exchanges.names.learn_topics(exchanges.frames.arena, topics, "name")
     _, topic_id = exchanges.names.topic_columns(hashes[rows])
     t = CLUSTER_METADATA
@@ -102,28 +105,29 @@ def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Colum
     }
 
 
-def topic_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Said) -> pa.RecordBatch:
-    """A row a topic that has no partitions in the response: errors, mostly."""
-    level = decoded.levels["topics"]
+def topic_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
+    """One row for each topic without partitions in the responses; most of these topics have an error."""
+    level = messages.response.levels["topics"]
     rows = np.flatnonzero(level.column("partitions.count") <= 0)
-    exchange = answered[level.parent[rows]]
+    exchange = messages.response_exchanges[level.parent[rows]]
     columns = topic_columns(exchanges, level, rows) | {
-        CLUSTER_METADATA.cluster_id: exchanges.names.texts_of(said.cluster[exchange]),
-        CLUSTER_METADATA.is_named: pa.array(said.named[exchange]),
+        CLUSTER_METADATA.cluster_id: exchanges.names.texts_of(summary.cluster[exchange]),
+        CLUSTER_METADATA.is_named: pa.array(summary.names_topics[exchange]),
         CLUSTER_METADATA.error_code: level.column("error_code")[rows],
     }
     return entry_rows(exchanges, TOPIC, exchange, position_among(level.parent)[rows], columns)
 
 
-def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said: Said) -> pa.RecordBatch:
-    """A row a partition."""
+def partition_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
+    """One row for each partition in the responses."""
+    decoded = messages.response
     topics, level = decoded.levels["topics"], decoded.levels["topics.partitions"]
     frame = topics.parent[level.parent]
-    exchange = answered[frame]
+    exchange = messages.response_exchanges[frame]
     t = CLUSTER_METADATA
     columns = topic_columns(exchanges, topics, level.parent) | {
-        t.cluster_id: exchanges.names.texts_of(said.cluster[exchange]),
-        t.is_named: pa.array(said.named[exchange]),
+        t.cluster_id: exchanges.names.texts_of(summary.cluster[exchange]),
+        t.is_named: pa.array(summary.names_topics[exchange]),
         t.partition: level.column("partition_index"),
         t.leader_id: level.column("leader_id"),
         t.leader_epoch: level.column("leader_epoch"),
@@ -135,7 +139,7 @@ def partition_rows(exchanges: Exchanges, answered: Ints, decoded: Decoded, said:
 
 
 def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:
-    """An array of node ids by partition."""
+    """The node ids of each partition in an array field, as lists."""
     nodes = decoded.levels[f"topics.partitions.{name}"]
     offsets = np.searchsorted(nodes.parent, np.arange(level.rows + 1))
     ids: pa.Array[Any] = pa.array(nodes.column("value"), pa.int32())
@@ -143,5 +147,5 @@ def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:
 
 
 def span_texts(exchanges: Exchanges, level: Level, name: str) -> pa.Array[Any]:
-    """The texts of a level's string field."""
+    """The texts of a level's string field, one for each row."""
     return exchanges.names.texts_of(exchanges.names.learn(exchanges.frames.arena, *level.span(name)))

@@ -1,4 +1,4 @@
-"""Columns of whole numbers and times as Arrow has them, made in one pass: rows picked, cells narrowed, nulls noted."""
+"""Makes Arrow columns of whole numbers and times in one pass, which picks rows, narrows values and marks nulls."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _EVERY_ROW, _ALL_KNOWN = np.zeros(0, np.int64), np.zeros(0, np.bool_)
 
 
 class Picked(NamedTuple):
-    """values[rows], or all values: null where the row is negative, the value UNKNOWN, or the row not `known`.
+    """A column of values[rows], or of all values if no rows are given.
 
-    values: int64[m]; rows: int64[n]; known: bool[n], of the rows that are picked.
+    It is null where the row is negative, the value UNKNOWN, or `known` false. values: int64[m]. rows: int64[n]. known:
+    bool[n], of the rows that are picked; None if all are.
     """
 
     values: Ints
@@ -29,12 +30,13 @@ class Picked(NamedTuple):
 
     @property
     def rows_picked(self) -> int:
-        """How many rows there are."""
+        """How many rows the column has."""
         return len(self.values) if self.rows is None else len(self.rows)
 
     def of_type(self, kind: pa.DataType) -> pa.Array[Any]:
-        """As a column of whole numbers, or of times whose unit the values have. Raises OverflowError for a value that
-        the type cannot hold.
+        """The column as whole numbers of a type, or as times in the unit that the values have.
+
+        Raises OverflowError for a value that the type cannot hold.
         """
         n = self.rows_picked
         cells, validity = unwritten(n, f"i{kind.bit_width // _BITS}"), unwritten((n + _BITS - 1) // _BITS, np.uint8)
@@ -54,7 +56,7 @@ class Picked(NamedTuple):
 
 @kernel
 def _write_cells(values: Ints, rows: Ints, known: Bools, cells: Any, valid: Bytes) -> int:
-    """Write cells and validity bits; returns how many are null, -1 where a value does not fit."""
+    """Write cells and validity bits; returns how many are null, or -1 if a value does not fit its cell."""
     nulls = misfits = 0
     for byte in range(valid.size):
         bits = 0

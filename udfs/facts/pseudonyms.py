@@ -1,6 +1,6 @@
-"""Topics, clients, principals and hosts called by keyed hashes: equal names stay equal across tables and runs.
+"""Replaces names of topics, clients, principals and hosts by keyed hashes; equal names stay equal in tables and runs.
 
-HMAC-SHA-256 (RFC 2104) under a key that only the user has: without it a name can be neither read nor guessed.
+They are HMAC-SHA-256 (RFC 2104) under a key that only the user has: without it a name can be neither read nor guessed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from schemas.tables.table import Column, Table
 
 DIGITS = 16
 KEY = "key"
-"""What the pseudonym of a key is called."""
+"""The kind of pseudonym that stands for a key."""
 KNOWN_TO_ALL = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "User:ANONYMOUS"}
 )
@@ -26,16 +26,16 @@ KNOWN_TO_ALL = frozenset(
 
 @dataclass(frozen=True)
 class Pseudonyms:
-    """What to call things under one key. The key is never shown."""
+    """Pseudonyms under one key, which is never shown."""
 
     key: bytes = field(repr=False)
 
     @property
     def key_id(self) -> str:
-        """Tells keys apart without telling them."""
+        """A text that distinguishes this key from others and does not reveal it."""
         return pseudonym(self.key, KEY, "")
 
-    def of_rows(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def applied_to(self, table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
         """A table's rows with every column that names somebody's topic, client, host, principal or group replaced."""
         columns = [self._of_column(column, rows[str(column)]) for column in table.columns]
         return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
@@ -55,16 +55,16 @@ class Pseudonyms:
         return name if name in KNOWN_TO_ALL or not name else pseudonym(self.key, kind, name)
 
     def topic_given(self, name: str) -> str:
-        """The pseudonym of a topic that a user names: by its name, or by the pseudonym itself as tables have it."""
+        """The pseudonym of a topic that a user gives by its name, or already by its pseudonym as tables have it."""
         return name if is_pseudonym("topic", name) else self.of("topic", name)
 
 
 def is_pseudonym(kind: str, name: str) -> bool:
-    """Whether a name is what pseudonyms of this kind are, or one that stays as it is."""
+    """Whether a name has the form of pseudonyms of this kind, or is one that gets no pseudonym."""
     return name in KNOWN_TO_ALL or re.fullmatch(f"{kind}-[0-9a-f]{{{DIGITS}}}", name) is not None
 
 
 @lru_cache(maxsize=1 << 16)
 def pseudonym(key: bytes, kind: str, name: str) -> str:
-    """The kind and 64 bits of the keyed hash of kind and name."""
+    """A pseudonym: the kind, and 64 bits of the keyed hash of kind and name."""
     return f"{kind}-{hmac.digest(key, f'{kind}:{name}'.encode(), 'sha256').hex()[:DIGITS]}"

@@ -1,6 +1,7 @@
-"""What is in batches as columns of `record_batches`, for a replay that asks for it.
+"""Reads the records of batches, for runs that sample records, into columns of `record_batches`.
 
-Of produced ones the sizes and times of their records, of those that consumers fetched only their size uncompressed.
+Of produced batches it reads the sizes and times of their records, of those that consumers fetched only the
+uncompressed size.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from schemas.tables.values import FROM_FETCH
 from udfs.columns.arrays import Bools, Bytes
 from udfs.columns.arrow_columns import array_of, compute
 from udfs.facts.arrow_tables import TYPES, nulls_besides
-from udfs.facts.asked_records import Asked
+from udfs.facts.record_sampling import RecordSampling
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches
@@ -31,112 +32,128 @@ COLUMNS = (
 
 
 HELD_BYTES = 64 << 20
-"""Uncompressed bytes of batches of whose records the sizes are held, before rows are made of them."""
+"""Rows are made when the batches that were read have so many uncompressed bytes, which bounds memory."""
 Columns: TypeAlias = "dict[str, pa.Array[Any]]"
 
 
 def record_columns(
-    arena: Bytes, content: Unwrapped, source: str, is_learnt: Bools, asked: Asked | None, budget_of: BudgetOf
+    arena: Bytes,
+    content: Unwrapped,
+    source: str,
+    reads_records: Bools,
+    sampling: RecordSampling | None,
+    budget_of: BudgetOf,
 ) -> Iterator[tuple[range, Columns]]:
-    """The columns of COLUMNS, of some rows after the others: of wrappers what was found in them, of other batches what
-    is asked for.
+    """The columns in COLUMNS, a range of rows at a time.
 
-    Null where nothing is asked for, and where a batch cannot be read, which then has a fault. source: produce or fetch.
-    is_learnt: bool[batches], those to learn of.
+    They are null for a batch that is not read, and for one that cannot be read, which has a fault instead. Wrappers of
+    message sets have been read already. source: FROM_PRODUCE or FROM_FETCH. reads_records: bool[batches], which batches
+    are read if records are sampled. sampling: None if they are not.
     """
     t = RECORD_BATCHES
     of_wrappers = {
         t.uncompressed_bytes: array_of(content.uncompressed, content.uncompressed != UNKNOWN),
         t.records_fault: FAULT_NAMES.take(np.where(content.fault == UNKNOWN, len(FAULTS), content.fault)),
     }
-    for rows, columns in asked_columns(arena, content.batches, source, is_learnt, asked, budget_of):
-        known = {name: of_all.slice(rows.start, len(rows)) for name, of_all in of_wrappers.items()}
-        yield rows, columns | {name: compute.coalesce(told, columns[name]) for name, told in known.items()}
+    for rows, columns in sampled_columns(arena, content.batches, source, reads_records, sampling, budget_of):
+        wrappers = {name: of_all.slice(rows.start, len(rows)) for name, of_all in of_wrappers.items()}
+        yield rows, columns | {name: compute.coalesce(column, columns[name]) for name, column in wrappers.items()}
 
 
 FAULT_NAMES = pa.array([*(fault.value for fault in FAULTS), None])
 
 
-def asked_columns(
-    arena: Bytes, found: RecordBatches, source: str, is_learnt: Bools, asked: Asked | None, budget_of: BudgetOf
+def sampled_columns(
+    arena: Bytes,
+    batches: RecordBatches,
+    source: str,
+    reads_records: Bools,
+    sampling: RecordSampling | None,
+    budget_of: BudgetOf,
 ) -> Iterator[tuple[range, Columns]]:
-    """The columns of COLUMNS as far as they are asked for, of batches of magic 2, of some rows after the others."""
-    n = len(found.parent)
-    if asked is None:
+    """The columns in COLUMNS for batches of magic 2, a range of rows at a time; see `record_columns`."""
+    n = len(batches.parent)
+    if sampling is None:
         yield range(n), nulls_besides(RECORD_BATCHES, set(RECORD_BATCHES.columns) - set(COLUMNS), n)
         return
     first, held = 0, 0
-    told: dict[int, dict[str, Any]] = {}
-    for row in learnt(found, source, is_learnt):  # a batch, not a record: one call of a codec and one of a kernel
+    read: dict[int, dict[str, Any]] = {}
+    # A Python loop over batches, not records: one call of a codec and one of a kernel for each.
+    for row in batches_to_read(batches, source, reads_records):
         if held >= HELD_BYTES:
-            yield range(first, row), columns_of(told, range(first, row))
-            first, held, told = row, 0, {}
-        is_fetched, budget = source == FROM_FETCH, budget_of(row)
-        told[row] = _fetched(arena, found, row, budget) if is_fetched else _produced(arena, found, row, budget, asked)
-        held += told[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
-    yield range(first, n), columns_of(told, range(first, n))
+            yield range(first, row), columns_of(read, range(first, row))
+            first, held, read = row, 0, {}
+        budget = budget_of(row)
+        if source == FROM_FETCH:
+            read[row] = _fetched(arena, batches, row, budget)
+        else:
+            read[row] = _produced(arena, batches, row, budget, sampling)
+        held += read[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
+    yield range(first, n), columns_of(read, range(first, n))
 
 
-def columns_of(told: Mapping[int, Mapping[str, Any]], rows: range) -> Columns:
-    """The columns of COLUMNS of some rows, null where nothing is told of one."""
+def columns_of(read: Mapping[int, Mapping[str, Any]], rows: range) -> Columns:
+    """The columns in COLUMNS for a range of rows, null for rows that were not read; read: values by row and column."""
     return {
-        str(column): pa.array([told.get(row, {}).get(column) for row in rows], TYPES[column.type]) for column in COLUMNS
+        str(column): pa.array([read.get(row, {}).get(column) for row in rows], TYPES[column.type]) for column in COLUMNS
     }
 
 
-def learnt(found: RecordBatches, source: str, is_learnt: Bools) -> list[int]:
-    """The batches to learn of; a consumer decompresses what is compressed and not cut."""
+def batches_to_read(batches: RecordBatches, source: str, reads_records: Bools) -> list[int]:
+    """The row numbers of the batches to read; of fetched ones, those that a consumer decompresses: not cut ones."""
     if source == FROM_FETCH:
-        is_learnt = is_learnt & (found.codec > 0) & (found.is_cut == 0) & (found.magic == MAGIC_VALUE_V2)
-    return np.flatnonzero(is_learnt).tolist()
+        reads_records = reads_records & (batches.codec > 0) & (batches.is_cut == 0) & (batches.magic == MAGIC_VALUE_V2)
+    return np.flatnonzero(reads_records).tolist()
 
 
-def _produced(arena: Bytes, found: RecordBatches, row: int, budget: Budget, asked: Asked) -> dict[str, Any]:
-    """What there is to know of a produced batch; of one that cannot be read, why."""
+def _produced(
+    arena: Bytes, batches: RecordBatches, row: int, budget: Budget, sampling: RecordSampling
+) -> dict[str, Any]:
+    """The values of a produced batch by column; the fault of one that cannot be read."""
     t = RECORD_BATCHES
     try:
-        records, sizes = read_records(arena, found, row, budget)
+        records, sizes = read_records(arena, batches, row, budget)
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
-    start = int(found.start[row])
+    start = int(batches.start[row])
     stored_crc = int.from_bytes(arena[start + CRC_AT : start + CRC_AT + 4].tobytes(), "big")
-    again = stored_crc % asked.every == 0
+    again = stored_crc % sampling.every == 0
     return {
         t.uncompressed_bytes: sizes.uncompressed,
         t.keyless_records: sizes.keyless,
         t.record_sizes: sizes.content,
-        t.create_times: sizes.timestamp_deltas + found.base_timestamp[row],
+        t.create_times: sizes.timestamp_deltas + batches.base_timestamp[row],
         t.recompressed_bytes: compressed_parts(records, sizes.ends) if again else None,
     }
 
 
-def _fetched(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
-    """What a fetched batch is without compression; of one that cannot be read, why."""
+def _fetched(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
+    """The uncompressed size of a fetched batch by its column; the fault of one that cannot be read."""
     t = RECORD_BATCHES
     try:
-        return {t.uncompressed_bytes: len(read_bytes(arena, found, row, budget))}
+        return {t.uncompressed_bytes: len(read_bytes(arena, batches, row, budget))}
     except RecordsError as fault:
         return {t.records_fault: fault.fault.value}
 
 
-def read_records(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
-    """A batch's records without compression, and their sizes. Raises RecordsError."""
-    records = read_bytes(arena, found, row, budget)
-    return records, sizes_of(records, int(found.record_count[row]))
+def read_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
+    """(a batch's uncompressed records, their sizes). Raises RecordsError."""
+    records = read_bytes(arena, batches, row, budget)
+    return records, sizes_of(records, int(batches.record_count[row]))
 
 
-def read_bytes(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> bytes:
-    """A batch's records without compression. Raises RecordsError."""
-    _check(found, row)
-    start, size = int(found.start[row]), int(found.size[row])
-    return uncompressed(int(found.codec[row]), arena[start + RECORD_BATCH_OVERHEAD : start + size].tobytes(), budget)
+def read_bytes(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
+    """A batch's uncompressed records. Raises RecordsError."""
+    _check(batches, row)
+    start, size = int(batches.start[row]), int(batches.size[row])
+    return uncompressed(int(batches.codec[row]), arena[start + RECORD_BATCH_OVERHEAD : start + size].tobytes(), budget)
 
 
-def _check(found: RecordBatches, row: int) -> None:
-    """Raises RecordsError where the batch is not whole, or not of magic 2."""
-    if found.fault[row] != 0 or found.is_cut[row] != 0:
+def _check(batches: RecordBatches, row: int) -> None:
+    """Raise RecordsError if the batch is cut, corrupt or not of magic 2."""
+    if batches.fault[row] != 0 or batches.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
-    if found.magic[row] != MAGIC_VALUE_V2:
+    if batches.magic[row] != MAGIC_VALUE_V2:
         raise RecordsError(RecordsFault.OLD_FORMAT)
-    if found.crc_valid[row] != 1:
+    if batches.crc_valid[row] != 1:
         raise RecordsError(RecordsFault.CORRUPT)

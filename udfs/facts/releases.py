@@ -1,4 +1,4 @@
-"""The releases of brokers, which their ApiVersions responses tell, as rows of `cluster_metadata`."""
+"""The releases of brokers, inferred from their ApiVersions responses, as rows of `cluster_metadata`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.values import RELEASE
 from schemas.wire.releases import BROKERS_ONLY, MARKS
 from udfs.columns.arrays import Ints
+from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.messages import Messages
 from udfs.facts.metadata import entry_rows
 from udfs.wire.messages import Decoded
 
@@ -18,16 +18,17 @@ UNKNOWN = -1
 
 
 def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
-    """A row an ApiVersions response that tells the broker's release."""
-    newest = newest_marks(versions.response, len(versions.answered))
-    told = np.flatnonzero(newest != UNKNOWN)
-    releases = pa.array([MARKS[place].release for place in newest[told].tolist()], pa.string())
-    at = versions.answered[told]
-    return entry_rows(exchanges, RELEASE, at, np.zeros(len(at), np.int64), {CLUSTER_METADATA.release: releases})
+    """One row for each ApiVersions response that shows the broker's release."""
+    newest = newest_marks(versions.response, len(versions.response_exchanges))
+    known = np.flatnonzero(newest != UNKNOWN)
+    releases = pa.array([MARKS[place].release for place in newest[known].tolist()], pa.string())
+    exchange = versions.response_exchanges[known]
+    position = np.zeros(len(exchange), np.int64)
+    return entry_rows(exchanges, RELEASE, exchange, position, {CLUSTER_METADATA.release: releases})
 
 
 def newest_marks(decoded: Decoded, responses: int) -> Ints:
-    """By response the place in MARKS of the newest that it bears, or UNKNOWN; int64[responses]."""
+    """The place in MARKS of the newest mark that each response has, or UNKNOWN: int64[responses]."""
     offered = decoded.levels["api_keys"]
     api_key, version = offered.column("api_key"), offered.column("max_version")
     key = np.where((api_key >= 0) & (api_key < NO_MARK), api_key, NO_MARK)
@@ -38,8 +39,10 @@ def newest_marks(decoded: Decoded, responses: int) -> Ints:
 
 
 def newest_by_offer() -> Ints:
-    """By API key and newest version offered the place in MARKS of the newest mark that this bears, or UNKNOWN. The last
-    row is of keys, the last column of versions, that bear none.
+    """The place in MARKS of the newest mark that an API has, or UNKNOWN: int64[keys, versions].
+
+    The row is the API's key, the column the newest version that is offered of it. The last row is for all keys without
+    a mark, the last column for all versions without one.
     """
     newest = np.full((NO_MARK + 1, NEWEST_VERSION + 2), UNKNOWN)
     for place, mark in enumerate(MARKS):

@@ -1,4 +1,4 @@
-"""Lines that several request logs of a set have, as of rotated files that overlap, and of copies."""
+"""Finds lines that several request logs of a capture set have, because rotated files overlap or were copied."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from udfs.columns.arrow_columns import flags
 from udfs.facts.arrow_tables import rows_of
 
 IDENTITY = ("connection", "completed", "correlation_id")
-"""Lines that agree in these tell the same request, if they are of different files."""
+"""Lines of different files that agree in these columns report the same request."""
 
 
 @dataclass
-class KeptLine:
-    """The request that the last chunk ended with, and the file that told it first; no request before there is one."""
+class LastRequest:
+    """The last request of the chunk before, empty if there was none, and the first file that has it."""
 
     request: tuple[object, ...] = ()
     file_no: int = 0
 
 
-def repeated(lines: pa.RecordBatch, kept: KeptLine) -> Bools:
-    """Which lines tell a request that an earlier file of the set has told: bool[n]; `kept` is brought up to date.
+def repeated(lines: pa.RecordBatch, last: LastRequest) -> Bools:
+    """Which lines report a request that an earlier file of the set has: bool[n]; brings `last` up to date.
 
-    lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. Lines of one file that agree are different requests, as
-    those of a client that does not count up its correlation ids.
+    lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. Lines of one file that agree report different requests: a
+    client need not count up its correlation ids.
     """
     n = lines.num_rows
     if n == 0:
         return np.zeros(0, np.bool_)
     begins = np.zeros(n, np.bool_)
-    begins[0] = tuple(lines[name][0].as_py() for name in IDENTITY) != kept.request
+    begins[0] = tuple(lines[name][0].as_py() for name in IDENTITY) != last.request
     for name in IDENTITY:
         begins[1:] |= flags(pc.not_equal(lines[name][1:], lines[name][:-1]))
     files = lines["file_no"].to_numpy()
     first = np.maximum.accumulate(np.where(begins, np.arange(n), -1))
-    first_file: Ints = np.where(first >= 0, files[first], kept.file_no)
-    kept.request = tuple(lines[name][n - 1].as_py() for name in IDENTITY)
-    kept.file_no = int(first_file[-1])
+    first_file: Ints = np.where(first >= 0, files[first], last.file_no)
+    last.request = tuple(lines[name][n - 1].as_py() for name in IDENTITY)
+    last.file_no = int(first_file[-1])
     return first_file != files
 
 
 def repeated_rows(lines: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of the step `repeated_lines` for lines that were left out."""
+    """Rows of REPEATED_LINES for the repeated lines, which are left out."""
     files, counts = np.unique(lines["file_no"].to_numpy(), return_counts=True)
     return rows_of(REPEATED_LINES, {REPEATED_LINES.file_no: files, REPEATED_LINES.lines: counts})

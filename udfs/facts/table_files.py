@@ -1,4 +1,4 @@
-"""Rows of tables as the Parquet files that Delta keeps, written where they are decoded.
+"""Writes rows of tables into the Parquet files of Delta tables, in the workers that decode the rows.
 
 That is twenty times as fast as rows that go through Spark one by one; Spark gets a single row for each file.
 """
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, unpack_rows
-from udfs.facts.known_names import Names, with_names
+from udfs.facts.cluster_names import ClusterNames, with_names
 
 _FILES: list[pa.Field[Any]] = [
     pa.field("table", pa.string()),
@@ -30,20 +30,19 @@ _FILES: list[pa.Field[Any]] = [
     pa.field("stats", pa.string()),
 ]
 FILES = pa.schema(_FILES)
-"""A file of a table: its path below the table's folder, its bytes and rows, and its statistics as Delta's log has them.
-"""
+"""A file of a table: its path in the table's folder, its bytes, its rows, and its statistics as in Delta's log."""
 COMPRESSION: Literal["zstd"] = "zstd"
 """A third smaller than Spark's own snappy, in the same time."""
 
 DICTIONARY, DIFFERENCES, PLAIN = "RLE_DICTIONARY", "DELTA_BINARY_PACKED", "PLAIN"
-"""Parquet's encodings, as its format has them."""
+"""Names of Parquet's encodings."""
 _DICTIONARY_BITS = 64
-"""Of the least whole numbers that may have a dictionary."""
+"""Whole numbers of fewer bits get no dictionary."""
 _SAMPLE_ROWS = 8192
 
 
 class TableFile:
-    """One Parquet file of a table's rows that all have the same value in the column by which they are replaced."""
+    """One Parquet file of a table's rows, all with the same value in the column by which a run replaces rows."""
 
     def __init__(self, folder: Path, table: Table, replaced: str, first_rows: pa.RecordBatch) -> None:
         """Begin a file; the first rows show how its columns are best encoded."""
@@ -56,19 +55,19 @@ class TableFile:
         (folder / self._path).parent.mkdir(parents=True, exist_ok=True)
         schema = arrow_schema(table)
         self._schema = schema.remove(schema.get_field_index(table.replaced_by))
-        of_columns = {field.name: encoding(first_rows[field.name]) for field in self._schema}
+        encodings = {field.name: encoding(first_rows[field.name]) for field in self._schema}
         self._writer = pq.ParquetWriter(
             folder / self._path,
             self._schema,
             compression=COMPRESSION,
-            use_dictionary=[leaf for f in self._schema if of_columns[f.name] == DICTIONARY for leaf in _leaves(f)],  # type: ignore[arg-type]  # stubs
-            column_encoding={name: of for name, of in of_columns.items() if of != DICTIONARY},
+            use_dictionary=[leaf for f in self._schema if encodings[f.name] == DICTIONARY for leaf in _leaves(f)],  # type: ignore[arg-type]  # stubs
+            column_encoding={name: kind for name, kind in encodings.items() if kind != DICTIONARY},
             store_schema=False,
             metadata_collector=self._footer,
         )
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add the table's rows, as a row group. Raises LakeError for those of another capture set or run."""
+        """Add rows of the table, as a row group. Raises LakeError if they are of another capture set or run."""
         others = pc.unique(rows[self._table.replaced_by]).to_pylist()
         if others != [self._replaced]:
             raise LakeError(
@@ -78,18 +77,23 @@ class TableFile:
         self._writer.write_batch(rows.select(self._schema.names).cast(self._schema))
 
     def closed(self) -> dict[str, object]:
-        """End the file; its row of FILES."""
+        """End the file; returns its row of FILES."""
         self._writer.close()
         size = (self._folder / self._path).stat().st_size
         footer = self._footer[0]
         stats = json.dumps(statistics(footer, self._schema), separators=(",", ":"))
-        told = {"table": self._table.name, "path": self._path.as_posix()}
-        return told | {"size": size, "rows": footer.num_rows, "stats": stats}
+        return {
+            "table": self._table.name,
+            "path": self._path.as_posix(),
+            "size": size,
+            "rows": footer.num_rows,
+            "stats": stats,
+        }
 
     def abandon(self) -> None:
-        """Remove a file that was not ended, for nobody will know of it."""
+        """Remove the file if it was not ended: nothing will refer to it."""
         if not self._footer:
-            with suppress(OSError, RuntimeError):  # on a full disk it cannot be ended, and the first fault counts
+            with suppress(OSError, RuntimeError):  # on a full disk it cannot be ended; the first fault is reported
                 self._writer.close()
             (self._folder / self._path).unlink(missing_ok=True)
 
@@ -97,13 +101,13 @@ class TableFile:
 def write_files(
     rows: Iterable[tuple[Table, pa.RecordBatch]], folders: Mapping[Table, str], replaced: str
 ) -> pa.RecordBatch:
-    """Write rows to a file a table; returns rows of FILES.
+    """Write rows to one file for each table; returns rows of FILES.
 
-    folders: of the tables. replaced: what all rows have in their table's `replaced_by` column. Where it fails it leaves
-    no file. Raises LakeError for rows that have something else there, and where nothing can be written.
+    folders: of the tables. replaced: the value that all rows have in the `replaced_by` column of their table. Raises
+    LakeError for rows with another value there, and if files cannot be written; then it leaves none.
     """
     files: dict[Table, TableFile] = {}
-    with ExitStack() as unless_done, _faults_told(folders):
+    with ExitStack() as unless_done, _lake_errors(folders):
         for table, batch in rows:
             if batch.num_rows:
                 if table not in files:
@@ -115,8 +119,8 @@ def write_files(
 
 
 @contextmanager
-def _faults_told(folders: Mapping[Table, str]) -> Iterator[None]:
-    """Raise LakeError with the lake's layer in place of what the file system raises in the block."""
+def _lake_errors(folders: Mapping[Table, str]) -> Iterator[None]:
+    """Raise LakeError, which names the lake's layer, in place of any error of the file system in the block."""
     try:
         yield
     except OSError as fault:
@@ -125,9 +129,9 @@ def _faults_told(folders: Mapping[Table, str]) -> Iterator[None]:
 
 
 def unpacked_rows(
-    batches: Iterable[pa.RecordBatch], tables: Iterable[Table], names: Names | None
+    batches: Iterable[pa.RecordBatch], tables: Iterable[Table], names: ClusterNames | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of these tables out of rows of PACKED, called by their names if any are given."""
+    """The rows of some tables in rows of PACKED, with names filled in if any are given."""
     by_name = {table.name: table for table in tables}
     for batch in batches:
         for name, packed in zip(batch["table"], batch["rows"], strict=True):
@@ -137,10 +141,10 @@ def unpacked_rows(
 
 
 def encoding(values: pa.Array[Any]) -> str:
-    """Parquet's encoding of a column.
+    """The Parquet encoding that suits a column.
 
-    Times and numbers of which hardly one is there twice, such as those of packets, are differences: their dictionary
-    would be larger than they are. Of narrow numbers zstd makes as little as a dictionary does, in less time.
+    Times, and numbers that are nearly all different, such as those of packets, are written as differences: their
+    dictionary would be larger than they are. Narrow numbers need no dictionary: zstd makes them as small in less time.
     """
     if pa.types.is_timestamp(values.type):
         return DIFFERENCES
@@ -153,7 +157,7 @@ def encoding(values: pa.Array[Any]) -> str:
 
 
 def _leaves(field: pa.Field[Any]) -> Iterator[str]:
-    """Parquet's paths of a column's values."""
+    """Parquet's paths of the values of a column."""
     if isinstance(field.type, pa.ListType):
         yield f"{field.name}.list.element"
     elif isinstance(field.type, pa.MapType):
@@ -163,31 +167,33 @@ def _leaves(field: pa.Field[Any]) -> Iterator[str]:
 
 
 def statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:
-    """What Delta's log says of a file (protocol, "Per-file Statistics"): rows, and of whole numbers and times how many
-    are null, the least and the greatest. Times are cut to milliseconds, as readers expect.
+    """The statistics of a file in Delta's log (its protocol, "Per-file Statistics").
+
+    They are the number of rows, and for whole numbers and times how many are null, the least and the greatest. Times
+    are cut to milliseconds, as readers expect.
     """
-    found: dict[str, dict[str, object]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    stats: dict[str, dict[str, object]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for number in range(footer.num_columns):
         name = footer.schema.column(number).path
         bounds = _bounds(footer, number) if name in schema.names and _is_ordered(schema.field(name).type) else None
         if bounds is not None:
-            found["nullCount"][name], values = bounds
+            stats["nullCount"][name], values = bounds
             if values:
-                found["minValues"][name], found["maxValues"][name] = _told(min(values)), _told(max(values))
-    return {"numRecords": footer.num_rows, **found}
+                stats["minValues"][name], stats["maxValues"][name] = _as_json(min(values)), _as_json(max(values))
+    return {"numRecords": footer.num_rows, **stats}
 
 
 def _bounds(footer: pq.FileMetaData, column: int) -> tuple[int, list[Any]] | None:
-    """(nulls, the least and greatest value of every row group) of a column; None where the file does not tell."""
+    """(nulls, least and greatest value of every row group) of a column; None if the file lacks its statistics."""
     nulls, values, bounds = 0, 0, []
     for group in range(footer.num_row_groups):
-        found = footer.row_group(group).column(column).statistics
-        if found is None or found.null_count is None:
+        stats = footer.row_group(group).column(column).statistics
+        if stats is None or stats.null_count is None:
             return None
-        nulls += found.null_count
-        if found.has_min_max:
-            values += found.num_values
-            bounds += [found.min, found.max]
+        nulls += stats.null_count
+        if stats.has_min_max:
+            values += stats.num_values
+            bounds += [stats.min, stats.max]
     return (nulls, bounds) if values + nulls == footer.num_rows else None
 
 
@@ -195,7 +201,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_timestamp(kind)
 
 
-def _told(bound: int | datetime) -> object:
+def _as_json(bound: int | datetime) -> object:
     if isinstance(bound, datetime):
         return bound.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return bound

@@ -1,4 +1,4 @@
-"""Requests that make, delete, grow or move topics, and their answers, as rows of `topic_changes`."""
+"""Requests that create, delete, extend or move topics, and their responses, as rows of `topic_changes`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, repeated
 from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.facts.batches import key_of, match
+from udfs.facts.exchange_messages import Messages, MessagesOf, decode_both
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.messages import Messages, MessagesOf, decode_both
-from udfs.facts.names import ABSENT
+from udfs.facts.hashed_names import ABSENT
+from udfs.facts.record_batch_rows import partition_keys, places_of
 from udfs.facts.topic_configs import max_message_bytes
-from udfs.wire.level import Level
+from udfs.wire.decoded_level import Level
 from udfs.wire.messages import Decoded
 
 NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response
 
 
 def topic_change_rows(exchanges: Exchanges, decoded: MessagesOf = decode_both) -> Iterator[pa.RecordBatch]:
-    """Rows of `topic_changes` for all but Metadata exchanges; decoded: gives the messages of an API's exchanges."""
+    """Rows of `topic_changes` for all APIs except Metadata; decoded: a function that gives the messages of an API."""
     for declared, rows_from in (
         (CREATE_TOPICS, created_topics),
         (DELETE_TOPICS, deleted_topics),
@@ -45,7 +45,7 @@ def topic_change_rows(exchanges: Exchanges, decoded: MessagesOf = decode_both) -
 def change_rows(
     exchanges: Exchanges, kind: str, exchange: Ints, columns: Mapping[Column, pa.Array[Any] | Ints | Bools]
 ) -> pa.RecordBatch:
-    """Rows of one kind; columns that such a request does not have are null. exchange: int64, of each row."""
+    """Rows of one kind of change; the columns that are not given are null. exchange: int64[n], of each row."""
     shared = shared_columns(exchanges, exchange)
     kinds = {str(TOPIC_CHANGES.kind): repeated(kind, len(exchange))}
     given = {**shared, **kinds, **{str(name): column for name, column in columns.items()}}
@@ -53,11 +53,11 @@ def change_rows(
 
 
 def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
-    """A row a topic of CreateTopics requests."""
+    """One row for each topic in CreateTopics requests."""
     topics, answer = messages.request.levels["topics"], messages.response.levels["topics"]
-    name = learnt(exchanges, topics)
-    exchange = messages.asked[topics.parent]
-    row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
+    name = name_hashes(exchanges, topics)
+    exchange = messages.request_exchanges[topics.parent]
+    row = answer_of(exchange, name, messages.response_exchanges[answer.parent], name_hashes(exchanges, answer))
     t = TOPIC_CHANGES
     placed = messages.request.levels["topics.assignments"]
     assignments = assignment_texts(messages.request, "topics.assignments", placed.column("partition_index"))
@@ -72,25 +72,25 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         t.max_message_bytes: max_message_bytes(exchanges, topics.rows, messages.request.levels["topics.configs"]),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
         t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
-        t.answered_num_partitions: counts(answer, "num_partitions", row),
-        t.answered_replication_factor: counts(answer, "replication_factor", row),
+        t.answered_num_partitions: response_counts(answer, "num_partitions", row),
+        t.answered_replication_factor: response_counts(answer, "replication_factor", row),
     })  # fmt: skip
 
 
 def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
-    """A row a topic of DeleteTopics requests, which name topics up to version 5 and name or identify them from 6 on."""
+    """One row for each topic in DeleteTopics requests, which have names up to version 5, and names or ids from 6 on."""
     answer = messages.response.levels["responses"]
-    answered, answer_name = messages.answered[answer.parent], learnt(exchanges, answer)
+    answered, answer_name = messages.response_exchanges[answer.parent], name_hashes(exchanges, answer)
     answer_id = exchanges.names.learn_ids(exchanges.frames.arena, answer)
     for path, name_field in (("topic_names", "value"), ("topics", "name")):
         topics = messages.request.levels[path]
-        exchange, name = messages.asked[topics.parent], learnt(exchanges, topics, name_field)
-        asked_id = np.full(topics.rows, ABSENT)
+        exchange, name = messages.request_exchanges[topics.parent], name_hashes(exchanges, topics, name_field)
+        requested_id = np.full(topics.rows, ABSENT)
         if path == "topics":
-            asked_id = exchanges.names.learn_ids(exchanges.frames.arena, topics)
-        by_id = answer_of(exchange, asked_id, answered, answer_id)
-        row = np.where(asked_id != ABSENT, by_id, answer_of(exchange, name, answered, answer_name))
-        ids = np.where(asked_id != ABSENT, asked_id, pick(answer_id, row, ABSENT))
+            requested_id = exchanges.names.learn_ids(exchanges.frames.arena, topics)
+        by_id = answer_of(exchange, requested_id, answered, answer_id)
+        row = np.where(requested_id != ABSENT, by_id, answer_of(exchange, name, answered, answer_name))
+        ids = np.where(requested_id != ABSENT, requested_id, pick(answer_id, row, ABSENT))
         t = TOPIC_CHANGES
         yield change_rows(exchanges, values.DELETE_TOPIC, exchange, {
             t.position: position_among(topics.parent),
@@ -101,11 +101,11 @@ def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
 
 
 def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
-    """A row a topic of CreatePartitions requests; assignments are of the partitions to come, the last ones."""
+    """One row for each topic in CreatePartitions requests; the assignments are those of the new, last partitions."""
     topics, answer = messages.request.levels["topics"], messages.response.levels["results"]
-    name = learnt(exchanges, topics)
-    exchange = messages.asked[topics.parent]
-    row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
+    name = name_hashes(exchanges, topics)
+    exchange = messages.request_exchanges[topics.parent]
+    row = answer_of(exchange, name, messages.response_exchanges[answer.parent], name_hashes(exchanges, answer))
     placed = messages.request.levels["topics.assignments"]
     first_new = topics.column("count") - topics.column("assignments.count")
     partition = first_new[placed.parent] + position_among(placed.parent)
@@ -122,22 +122,22 @@ def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.
 
 
 def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
-    """A row a partition of AlterPartitionReassignments requests; null assignments cancel (KIP-455)."""
+    """One row for each partition in AlterPartitionReassignments requests; null assignments cancel one (KIP-455)."""
     topics, level = messages.request.levels["topics"], messages.request.levels["topics.partitions"]
     answer_topics, answer = messages.response.levels["responses"], messages.response.levels["responses.partitions"]
-    name, frame = learnt(exchanges, topics)[level.parent], topics.parent[level.parent]
-    exchange, partition = messages.asked[frame], level.column("partition_index")
-    row = match(
-        key_of(exchange, name, partition),
-        key_of(
-            messages.answered[answer_topics.parent[answer.parent]],
-            learnt(exchanges, answer_topics)[answer.parent],
+    name, frame = name_hashes(exchanges, topics)[level.parent], topics.parent[level.parent]
+    exchange, partition = messages.request_exchanges[frame], level.column("partition_index")
+    row = places_of(
+        partition_keys(exchange, name, partition),
+        partition_keys(
+            messages.response_exchanges[answer_topics.parent[answer.parent]],
+            name_hashes(exchanges, answer_topics)[answer.parent],
             answer.column("partition_index"),
         ),
     )
     # A request that is refused as a whole has no error of a partition.
     refused = np.zeros(len(exchanges), np.int64)
-    refused[messages.answered] = messages.response.levels[""].column("error_code")
+    refused[messages.response_exchanges] = messages.response.levels[""].column("error_code")
     error = pick(answer.column("error_code"), row, UNKNOWN)
     is_refused = ((error == 0) | (error == UNKNOWN)) & (refused[exchange] != 0)
     moved = assignment_texts(messages.request, "topics.partitions", partition, "replicas")
@@ -152,16 +152,17 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
 
 
 def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBatch:
-    """A row a topic that a Metadata request names, allows to be made, and whose response, which was read, does not
-    show it.
+    """One row for each topic that a Metadata request may have created.
+
+    The request names it and allows its creation, and the response could be decoded and does not have the topic.
     """
     topics, answer = messages.request.levels["topics"], messages.response.levels["topics"]
-    name = learnt(exchanges, topics)
-    exchange = messages.asked[topics.parent]
-    row = answer_of(exchange, name, messages.answered[answer.parent], learnt(exchanges, answer))
+    name = name_hashes(exchanges, topics)
+    exchange = messages.request_exchanges[topics.parent]
+    row = answer_of(exchange, name, messages.response_exchanges[answer.parent], name_hashes(exchanges, answer))
     error = pick(answer.column("error_code"), row, UNKNOWN)
     allowed = messages.request.levels[""].column("allow_auto_topic_creation")[topics.parent] == 1
-    is_read = np.isin(exchange, messages.answered[messages.response.fault == 0])
+    is_read = np.isin(exchange, messages.response_exchanges[messages.response.fault == 0])
     wanted = np.flatnonzero(allowed & (name != ABSENT) & is_read & (error != 0))
     t = TOPIC_CHANGES
     return change_rows(exchanges, values.AUTO_CREATE, exchange[wanted], {
@@ -171,30 +172,35 @@ def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBa
     })  # fmt: skip
 
 
-def learnt(exchanges: Exchanges, level: Level, name: str = "name") -> Ints:
-    """Hashes of a level's names, ABSENT for a null one."""
+def name_hashes(exchanges: Exchanges, level: Level, name: str = "name") -> Ints:
+    """Remember the names in a level; returns their hashes, ABSENT for null: int64[rows]."""
     return exchanges.names.learn(exchanges.frames.arena, *level.span(name))
 
 
 def answer_of(exchange: Ints, topic: Ints, answered: Ints, answer: Ints) -> Ints:
-    """Row of the response that is about the same topic of the same exchange; UNKNOWN where there is none."""
-    return match(key_of(exchange, topic, np.zeros_like(topic)), key_of(answered, answer, np.zeros_like(answer)))
+    """The row of the response about each requested topic, UNKNOWN if there is none: int64[n].
+
+    exchange, topic: int64[n], exchange and hash of each requested topic. answered, answer: int64[m], exchange and hash
+    of each topic in the responses.
+    """
+    requested = partition_keys(exchange, topic, np.zeros_like(topic))
+    return places_of(requested, partition_keys(answered, answer, np.zeros_like(answer)))
 
 
 def topic_ids(exchanges: Exchanges, answer: Level, rows: Ints) -> pa.Array[Any]:
-    """Ids of the topics in `rows` of a response's level; null where there is no row or no id."""
+    """The ids of topics in a response; rows: int64[n], rows of its level. Null where there is no row or no id."""
     ids = exchanges.names.learn_ids(exchanges.frames.arena, answer)
     return exchanges.names.topic_columns(pick(ids, rows, ABSENT))[1]
 
 
-def counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
-    """A count of the response; null where it has none: older versions, topics not made."""
+def response_counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
+    """A count of each topic in a response; null where it has none, as older versions and topics with an error."""
     count = pick(answer.column(name), rows, NO_COUNT)
     return array_of(count, count != NO_COUNT)
 
 
 def assignment_texts(request: Decoded, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:
-    """PARTITION:BROKER,BROKER,... of each row of a level."""
+    """PARTITION:BROKER,BROKER,... for each row of a level; nodes: the name of its array of broker ids."""
     brokers = request.levels[f"{path}.{nodes}"]
     ids = grouped(pa.array(brokers.column("value")).cast(pa.string()), brokers.parent, np.full(len(partition), True))
     parts = [pa.array(partition).cast(pa.string()), pc.binary_join(ids, ",")]
@@ -203,6 +209,6 @@ def assignment_texts(request: Decoded, path: str, partition: Ints, nodes: str = 
 
 
 def grouped(values: pa.Array[Any], parent: Ints, there: Bools) -> pa.Array[Any]:
-    """Values as a list by parent, null where not `there`; parent: int64, ascending."""
+    """The values as one list for each parent; parent: int64[values], ascending. A list is null where not `there`."""
     offsets = np.searchsorted(parent, np.arange(len(there) + 1))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(~there))

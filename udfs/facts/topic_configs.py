@@ -1,4 +1,4 @@
-"""Configurations that CreateTopics requests give a topic: those that a replay goes by, as numbers."""
+"""The configurations in CreateTopics requests that replays use, as numbers."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pyarrow as pa
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of, compute, flags
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.names import hash_of, hash_spans
-from udfs.wire.level import Level
+from udfs.facts.hashed_names import hash_of, hash_spans
+from udfs.wire.decoded_level import Level
 
 MOST_DIGITS = 10
-"""Of a Kafka INT."""
+"""The most digits that a Kafka INT has."""
 _MAX_MESSAGE_BYTES = hash_of(b"max.message.bytes")
 
 
 def max_message_bytes(exchanges: Exchanges, topics: int, configs: Level) -> pa.Array[Any]:
-    """int64[topics], max.message.bytes of each topic; null where the request gives it none, or what is no number.
+    """max.message.bytes of each topic, int64[topics]; null if the request has none, or one that is no number.
 
     configs: the level of the topics' configurations.
     """
     arena = exchanges.frames.arena
     starts, lengths = configs.span("value")
     named = hash_spans(arena, *configs.span("name")) == _MAX_MESSAGE_BYTES
-    mine = np.flatnonzero(named & (lengths > 0) & (lengths <= MOST_DIGITS))
-    values = exchanges.names.texts_of(exchanges.names.learn(arena, starts[mine], lengths[mine])).dictionary_decode()
-    is_number = compute.match_substring_regex(values, "^[0-9]+$")
-    topic: Ints = configs.parent[mine[flags(is_number)]]
-    found, given = np.zeros(topics, np.int64), np.zeros(topics, np.bool_)
-    found[topic], given[topic] = values.filter(is_number).cast(pa.int64()).to_numpy(), True
-    return array_of(found, given)
+    rows = np.flatnonzero(named & (lengths > 0) & (lengths <= MOST_DIGITS))
+    texts = exchanges.names.texts_of(exchanges.names.learn(arena, starts[rows], lengths[rows])).dictionary_decode()
+    is_number = compute.match_substring_regex(texts, "^[0-9]+$")
+    topic: Ints = configs.parent[rows[flags(is_number)]]
+    values, given = np.zeros(topics, np.int64), np.zeros(topics, np.bool_)
+    values[topic], given[topic] = texts.filter(is_number).cast(pa.int64()).to_numpy(), True
+    return array_of(values, given)

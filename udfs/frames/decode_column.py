@@ -1,7 +1,7 @@
-"""A column of frames and their versions into a column of structs: pure functions of Arrow arrays.
+"""Decodes a column of frames, with a column of their versions, into a column of structs; all are Arrow arrays.
 
-A frame that cannot be decoded has null in every field but `decode_fault`; a null frame is null. Nothing raises for
-what a frame holds.
+A frame that cannot be decoded has null in every field except `decode_fault`; a null frame is null. No content of a
+frame raises.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ NO_VERSION = -1
 def request_column(message: Message, versions: pa.Array[Any], frames: pa.Array[Any]) -> pa.Array[Any]:
     """Requests of one message as structs of `message_type(message)`.
 
-    versions: integers; null leaves it to the frame's own header. frames: binary.
+    versions: integers; with null, the version is that in the frame's header. frames: binary.
     """
     rows = framed(frames)
     header = request_headers(rows)
-    own = header[:, API_VERSION]
-    other_version = (version_numbers(versions) != own) & valid(versions)
+    in_header = header[:, API_VERSION]
+    other_version = (version_numbers(versions) != in_header) & valid(versions)
     fault = np.select(
         [rows.size_fault != 0, header[:, FAULT] != 0, header[:, API_KEY] != message.api_key, other_version],
         [rows.size_fault, header[:, FAULT], DecodeFault.OTHER_API, DecodeFault.OTHER_VERSION],
         default=DecodeFault.OK,
     )
-    return _told(message, rows, header[:, BODY], own, fault)
+    return _decoded(message, rows, header[:, BODY], in_header, fault)
 
 
 def response_column(message: Message, versions: pa.Array[Any], frames: pa.Array[Any]) -> pa.Array[Any]:
     """Responses of one message as structs of `message_type(message)`.
 
-    versions: integers, those of the requests, which a response does not tell. frames: binary.
+    versions: integers, those of the requests: responses do not have them. frames: binary.
     """
     rows = framed(frames)
     header = response_headers(rows, message.api_key, version_numbers(versions))
     fault = np.where(rows.size_fault != 0, rows.size_fault, header[:, FAULT])
-    return _told(message, rows, header[:, RESPONSE_BODY], header[:, RESPONSE_VERSION], fault)
+    return _decoded(message, rows, header[:, RESPONSE_BODY], header[:, RESPONSE_VERSION], fault)
 
 
 def version_numbers(versions: pa.Array[Any]) -> Ints:
-    """Versions of any integer type as int64; NO_VERSION for null and for what no version can be."""
+    """Versions of any integer type as int64[n]; NO_VERSION for null and for numbers that are no version."""
     wide: Any = versions.cast(pa.int64()).fill_null(NO_VERSION)
     numbers: Ints = wide.to_numpy(zero_copy_only=False)
     return np.where((numbers < 0) | (numbers > np.iinfo(np.int16).max), NO_VERSION, numbers)
 
 
-def _told(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault: Ints) -> pa.Array[Any]:
-    """The bodies without a fault so far, decoded; the others, and those with a fault of their own, with null fields."""
+def _decoded(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault: Ints) -> pa.Array[Any]:
+    """Structs of the bodies; those with a fault, in `fault` or found when decoding, have null fields."""
     wanted = np.flatnonzero((fault == DecodeFault.OK) & rows.known)
     body = decode(message, rows.arena, bodies[wanted], rows.ends[wanted], versions[wanted].astype(np.int16))
     fault = fault.astype(np.int64)

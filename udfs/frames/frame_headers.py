@@ -1,4 +1,4 @@
-"""Where the bodies of a column of frames begin, and what the headers before them say."""
+"""Reads the headers of a column of frames, and where their bodies begin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRAILING_BYTES = int(DecodeFault.TRAILING_BYTES)
 # Columns of what `read_request_headers` writes.
 FAULT, API_KEY, API_VERSION, CORRELATION_ID, CLIENT_ID_START, CLIENT_ID_LENGTH, BODY = range(7)
 REQUEST_COLUMNS = 7
-# Columns of what `read_response_headers` writes, behind fault and before body as above.
+# Columns of what `read_response_headers` writes; its first column is FAULT, too.
 RESPONSE_VERSION, RESPONSE_CORRELATION_ID, RESPONSE_BODY = 1, 2, 3
 RESPONSE_COLUMNS = 4
 
@@ -31,8 +31,8 @@ RESPONSE_COLUMNS = 4
 class Framed(NamedTuple):
     """A column of frames in one arena.
 
-    starts, ends: int64[n], the frame without its size; size_fault: int64[n], DecodeFault of the size itself; known:
-    bool[n], false for null.
+    starts, ends: int64[n], where each frame is in the arena, without its size. size_fault: int64[n], the DecodeFault of
+    its size. known: bool[n], false for null.
     """
 
     arena: Bytes
@@ -43,7 +43,7 @@ class Framed(NamedTuple):
 
 
 def framed(frames: pa.Array[Any]) -> Framed:
-    """The frames of a binary column, of any width of offsets, which are not copied."""
+    """The frames of a column of any binary type; their bytes are not copied."""
     column = frames if pa.types.is_binary(frames.type) else frames.cast(pa.binary())
     offsets, content = binary_bytes(column)
     arena, faults = read_only(content), np.zeros(len(column), np.int64)
@@ -54,49 +54,49 @@ def framed(frames: pa.Array[Any]) -> Framed:
 
 @kernel
 def check_sizes(arena: Bytes, offsets: Ints, faults: Ints) -> None:
-    """Compare the size that each frame says with what there is: offsets int64[n + 1] to faults int64[n]."""
+    """Compare the declared size of each frame with its bytes and write faults, int64[n]; offsets: int64[n + 1]."""
     for i in range(len(faults)):
         there = offsets[i + 1] - offsets[i] - SIZE_BYTES
         if there < 0:
             faults[i] = _TRUNCATED
             continue
-        said = signed(arena, offsets[i], SIZE_BYTES)
-        if said < 0:
+        declared = signed(arena, offsets[i], SIZE_BYTES)
+        if declared < 0:
             faults[i] = _BAD_LENGTH
-        elif said != there:
-            faults[i] = _TRUNCATED if said > there else _TRAILING_BYTES
+        elif declared != there:
+            faults[i] = _TRUNCATED if declared > there else _TRAILING_BYTES
 
 
 def request_headers(frames: Framed) -> Ints:
-    """int64[n, REQUEST_COLUMNS]: what `udfs.wire.header.request_header` says of each frame."""
-    found = np.empty((len(frames.starts), REQUEST_COLUMNS), np.int64)
-    read_request_headers(frames.arena, frames.starts, frames.ends, API_TABLE, found)
-    return found
+    """The headers of requests, int64[n, REQUEST_COLUMNS], as `udfs.wire.header.request_header` reads them."""
+    headers = np.empty((len(frames.starts), REQUEST_COLUMNS), np.int64)
+    read_request_headers(frames, API_TABLE, headers)
+    return headers
 
 
 @kernel
-def read_request_headers(arena: Bytes, starts: Ints, ends: Ints, apis: Shorts, found: Ints) -> None:
-    """Write a row of `found` for every request frame [start, end)."""
-    for i in range(len(starts)):
-        header = request_header(arena, starts[i], ends[i], apis)
-        found[i, FAULT], found[i, API_KEY], found[i, API_VERSION], found[i, CORRELATION_ID] = header[:4]
-        found[i, CLIENT_ID_START], found[i, CLIENT_ID_LENGTH], found[i, BODY] = header[4:]
+def read_request_headers(frames: Framed, apis: Shorts, headers: Ints) -> None:
+    """Write the header of each request to a row of `headers`, int64[n, REQUEST_COLUMNS]."""
+    for i in range(len(frames.starts)):
+        header = request_header(frames.arena, frames.starts[i], frames.ends[i], apis)
+        headers[i, FAULT], headers[i, API_KEY], headers[i, API_VERSION], headers[i, CORRELATION_ID] = header[:4]
+        headers[i, CLIENT_ID_START], headers[i, CLIENT_ID_LENGTH], headers[i, BODY] = header[4:]
 
 
 def response_headers(frames: Framed, api_key: int, versions: Ints) -> Ints:
-    """int64[n, RESPONSE_COLUMNS] of responses to requests of one API, each in its version, int64[n]."""
-    found = np.empty((len(frames.starts), RESPONSE_COLUMNS), np.int64)
-    read_response_headers(frames.arena, frames.starts, frames.ends, api_key, versions, API_TABLE, found)
-    return found
+    """The headers of responses of one API, int64[n, RESPONSE_COLUMNS]; versions: int64[n], those of the requests."""
+    headers = np.empty((len(frames.starts), RESPONSE_COLUMNS), np.int64)
+    read_response_headers(frames, api_key, versions, API_TABLE, headers)
+    return headers
 
 
 @kernel
-def read_response_headers(
-    arena: Bytes, starts: Ints, ends: Ints, api_key: int, versions: Ints, apis: Shorts, found: Ints
-) -> None:
-    """Write a row of `found` for every response frame [start, end)."""
-    for i in range(len(starts)):
-        fault, correlation_id, body = response_body_start(arena, starts[i], ends[i], api_key, versions[i], apis)
+def read_response_headers(frames: Framed, api_key: int, versions: Ints, apis: Shorts, headers: Ints) -> None:
+    """Write the header of each response to a row of `headers`, int64[n, RESPONSE_COLUMNS]."""
+    arena = frames.arena
+    for i in range(len(frames.starts)):
+        start, end, version = frames.starts[i], frames.ends[i], versions[i]
+        fault, correlation_id, body = response_body_start(arena, start, end, api_key, version, apis)
         body = body if fault == _OK else -1
-        found[i, FAULT], found[i, RESPONSE_CORRELATION_ID], found[i, RESPONSE_BODY] = fault, correlation_id, body
-        found[i, RESPONSE_VERSION] = response_version(arena, body, ends[i], api_key, versions[i])
+        headers[i, FAULT], headers[i, RESPONSE_CORRELATION_ID], headers[i, RESPONSE_BODY] = fault, correlation_id, body
+        headers[i, RESPONSE_VERSION] = response_version(arena, body, end, api_key, version)

@@ -1,4 +1,4 @@
-"""A column of frames into what their headers say, of any API: pure functions of Arrow arrays."""
+"""Decodes the headers of a column of frames of any API; columns are Arrow arrays."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field(DECODE_FAULT, pa.string()),
 ]
 REQUEST_HEADER = pa.struct(_FIELDS)
-"""What `request_header_column` makes of a frame."""
+"""The struct that `request_header_column` makes of a frame."""
 
 
 def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
-    """The headers of requests as structs of REQUEST_HEADER; a frame that is cut behind its header will do.
+    """The headers of requests as structs of REQUEST_HEADER; a frame may be cut behind its header.
 
-    A frame of an API that bears credentials has them in its body, which is not read.
+    Credentials are in the bodies of some APIs, which are not read.
     """
     rows = framed(frames)
     header = request_headers(rows)
@@ -60,7 +60,7 @@ def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
 
 
 def response_correlation_id_column(frames: pa.Array[Any]) -> pa.Array[Any]:
-    """The correlation ids of responses, int32, by which they belong to requests; null where a frame has none."""
+    """The correlation ids of responses, int32, by which they belong to requests; null if a frame has none."""
     rows = framed(frames)
     header = response_headers(rows, NO_VERSION, np.full(len(frames), NO_VERSION))
     return array_of(header[:, RESPONSE_CORRELATION_ID].astype(np.int32), header[:, FAULT] == DecodeFault.OK)

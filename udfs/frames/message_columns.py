@@ -1,4 +1,4 @@
-"""Decoded columns as Arrow's: numbers, texts, ids, lists and structs of the declared names."""
+"""Turns decoded columns into Arrow columns: numbers, texts, ids, lists and structs with the declared names."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pyarrow as pa
 from schemas.wire.message import Field
 from udfs.columns.arrays import Bytes, Ints, edges
 from udfs.columns.arrow_columns import array_of, array_over
-from udfs.facts.names import topic_id_text
+from udfs.facts.hashed_names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
+from udfs.wire.byte_spans import gathered
+from udfs.wire.decoded_level import Level
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import element_fields, element_path, is_array, is_nullable_struct
-from udfs.wire.level import Level
-from udfs.wire.spans import gathered
 
 ZERO_UUID = bytes(UUID_BYTES)
 """Kafka's Uuid.ZERO_UUID, which stands for no id."""
 
 
 class Decodings(NamedTuple):
-    """The levels of a decoded message and the arena that their spans are in."""
+    """The levels of decoded messages, and the arena that their spans are in."""
 
     levels: dict[str, Level]
     arena: Bytes
 
 
 def columns(decoded: Decodings, fields: tuple[Field, ...], level: str = "", prefix: str = "") -> list[pa.Array[Any]]:
-    """The fields of a struct, each with a value for every row of its level."""
+    """The fields of a struct as columns, with a value for each row of its level."""
     return [_column(decoded, field, level, prefix + field.name) for field in fields]
 
 
@@ -46,7 +46,7 @@ def _column(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array
 
 
 def _lists(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[Any]:
-    """The arrays of a level; the elements of all lie one behind the other, in the order of their rows."""
+    """The lists in an array field; their elements are one behind the other, in the order of the rows."""
     counts, path, elements = decoded.levels[level].column(name + ".count"), element_path(level, name), field.fields
     if elements:
         rows = decoded.levels[path].rows
@@ -60,7 +60,7 @@ def _lists(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[
 
 
 def structs(inner: list[pa.Array[Any]], kind: pa.StructType, absent: np.ndarray[Any, Any]) -> pa.Array[Any]:
-    """Structs of a type from their fields' columns; null where `absent`, bool[n]."""
+    """Structs of a type from the columns of their fields; null where `absent`, bool[n]."""
     make: Any = pa.StructArray.from_arrays
     return make(inner, fields=list(kind), mask=array_of(absent))
 
@@ -78,28 +78,28 @@ def _plain(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[
 
 
 def texts(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """Spans as texts, null for a null one; bytes that are not UTF-8 become U+FFFD."""
-    found = _binaries(arena, starts, lengths)
+    """Spans as texts, null for a null span; bytes that are not UTF-8 become U+FFFD."""
+    binaries = _binaries(arena, starts, lengths)
     try:
-        return found.cast(pa.string())
+        return binaries.cast(pa.string())
     except pa.ArrowInvalid:
-        return _each_once(found, lambda raw: raw.decode("utf-8", "replace"))
+        return _each_once(binaries, lambda raw: raw.decode("utf-8", "replace"))
 
 
 def ids(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """Spans of sixteen bytes as Kafka prints its ids; null for no id."""
+    """Spans of sixteen bytes as Kafka prints ids; null if there is no id."""
     return _each_once(_binaries(arena, starts, lengths), lambda raw: None if raw == ZERO_UUID else topic_id_text(raw))
 
 
-def _each_once(found: pa.Array[Any], told: Callable[[bytes], str | None]) -> pa.Array[Any]:
-    """`told` of each value of a binary column, called once for each distinct value."""
-    distinct: Any = found.dictionary_encode()
-    known: Any = pa.array([told(raw) for raw in distinct.dictionary.to_pylist()], pa.string())
-    return known.take(distinct.indices)
+def _each_once(binaries: pa.Array[Any], text_of: Callable[[bytes], str | None]) -> pa.Array[Any]:
+    """The text of each value of a binary column; `text_of` is called once for each distinct value."""
+    distinct: Any = binaries.dictionary_encode()
+    texts: Any = pa.array([text_of(raw) for raw in distinct.dictionary.to_pylist()], pa.string())
+    return texts.take(distinct.indices)
 
 
 def _binaries(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
-    """A binary column of the spans; null where a length is below 0."""
+    """Spans as a binary column; null where a length is below 0."""
     ends = edges(np.maximum(lengths, 0))
     content = gathered(arena, starts, ends)
     return array_over(pa.binary(), len(lengths), ends.astype(np.int32), content, known=lengths >= 0)

@@ -1,4 +1,4 @@
-"""The Arrow type of a message, derived from its declaration: the union of the fields of all its versions."""
+"""The Arrow type of a message, derived from its declaration; it has the fields of all versions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from schemas.wire.message import Field, Message
 from udfs.wire.layout import element_fields, is_array
 
 DECODE_FAULT = "decode_fault"
-"""The field beside the message's own: why the frame could not be decoded, null where it could."""
+"""One more field of each message: why the frame could not be decoded, null if it could."""
 SIZE_IN_BYTES = "_size_in_bytes"
 OPAQUE = frozenset({"records", "bytes"})
-"""Types whose content is nobody's business: NAME_size_in_bytes is told, as Kafka's request log does of records."""
+"""Types whose content is never shown; there is NAME_size_in_bytes instead, as in Kafka's request log for records."""
 
 _PLAIN: dict[str, pa.DataType] = {
     "int8": pa.int8(),
@@ -28,18 +28,18 @@ _PLAIN: dict[str, pa.DataType] = {
 
 
 def message_type(message: Message) -> pa.StructType:
-    """The struct that a frame of the message becomes."""
+    """The type of the struct that a frame of the message is decoded into."""
     fault: pa.Field[Any] = pa.field(DECODE_FAULT, pa.string())
     return pa.struct([*struct_type(message.fields), fault])
 
 
 def struct_type(fields: tuple[Field, ...]) -> pa.StructType:
-    """The struct of these fields; each can be null."""
-    return pa.struct([pa.field(told_name(field), field_type(field)) for field in fields])
+    """The type of a struct with these fields; each can be null."""
+    return pa.struct([pa.field(column_name(field), field_type(field)) for field in fields])
 
 
-def told_name(field: Field) -> str:
-    """What a field is called here: Kafka's name, with SIZE_IN_BYTES behind it where the field is opaque."""
+def column_name(field: Field) -> str:
+    """The name of a field in a struct: Kafka's name, with SIZE_IN_BYTES appended if the field is opaque."""
     return field.name + SIZE_IN_BYTES if field.type in OPAQUE else field.name
 
 
@@ -51,5 +51,5 @@ def field_type(field: Field) -> pa.DataType:
 
 
 def list_type(element: pa.DataType) -> pa.DataType:
-    """A list as Spark names its parts."""
+    """The type of a list whose elements have the name that Spark gives them."""
     return pa.list_(pa.field("element", element))

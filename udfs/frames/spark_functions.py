@@ -4,8 +4,8 @@
     frames.select(request_header("frame").client_id, fetch_request("version", "frame").max_bytes)
 
 `request_header(frame)` and `response_correlation_id(frame)` take frames of any API. Each declared message has a
-function of its own, `fetch_request(version, frame)` or `metadata_response(version, frame)`: versions may differ from
-row to row; that of a request may be null, for its header tells it, that of a response is its request's.
+function of its own, as `fetch_request(version, frame)` or `metadata_response(version, frame)`. Versions may differ from
+row to row. That of a request may be null, since its header has it; that of a response is the version of its request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ else:
 
 
 def spelt_in_snake_case(name: str) -> str:
-    """FetchRequest as fetch_request."""
+    """A name in snake case: fetch_request for FetchRequest."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
@@ -64,7 +64,7 @@ def frame_function(name: str) -> UserDefinedFunctionLike:
     if name not in NAMES:
         raise FrameError(f"there is no function {name}; there are {', '.join(NAMES)}")
 
-    # By name, for a worker that was sent a copy of the declaration would compile it again for every task.
+    # The functions only contain the name: a worker that is sent a copy of the declaration compiles it in every task.
     def of_frame(frame: ArrowColumn) -> ArrowColumn:
         return decoded_column(name, frame)
 
@@ -73,16 +73,16 @@ def frame_function(name: str) -> UserDefinedFunctionLike:
 
     decoded = of_frame if name in HEADERS else of_versions
     decoded.__name__ = name
-    return arrow_udf(decoded, from_arrow_type(told_type(name)))
+    return arrow_udf(decoded, from_arrow_type(result_type(name)))
 
 
-def told_type(name: str) -> pa.DataType:
-    """What the function of this name makes of a frame."""
+def result_type(name: str) -> pa.DataType:
+    """The type that the function of this name decodes a frame into."""
     return HEADERS[name][1] if name in HEADERS else message_type(REQUESTS.get(name) or RESPONSES[name])
 
 
 def decoded_column(name: str, *columns: pa.Array[Any]) -> pa.Array[Any]:
-    """What the function of this name makes of its columns."""
+    """The result of the function of this name for its columns."""
     if name in HEADERS:
         return HEADERS[name][0](*columns)
     if name in REQUESTS:

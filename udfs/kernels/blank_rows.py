@@ -1,4 +1,4 @@
-"""Rows of a table without content, on which a kernel is compiled."""
+"""Rows of a table without content, on which the warm-up runs kernels to have them compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from udfs.facts.arrow_tables import TYPES, rows_of
 
 
 def blank_rows(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
-    """Rows of a table that are zero, true or empty but for the columns given."""
+    """Rows of a table whose columns are zero, true or empty, except for those given."""
     values: dict[str, object] = {"string": "", "binary": b"", "boolean": True}
     filled: dict[str, pa.Array[Any] | Ints] = {
         str(c): pa.array([values.get(c.type, [] if "<" in c.type else 0)] * rows, TYPES[c.type])

@@ -1,4 +1,4 @@
-"""Which parts of the machine code of kernels are in the cache. Imports neither numba nor numpy."""
+"""Which parts of the kernels' machine code are in the cache; imports neither numba nor numpy."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 DECODER = ("capture", "facts")
-"""Parts that every run needs, of about the same length, so that two processes can share the work. The other parts are
-named after the algorithms whose kernels they are."""
+"""The parts that every run needs; both take about as long, so that two processes can share the work. Each other part is
+named after the algorithm whose kernels it has."""
 QUICKSTART = (("capture", "session_cache"), ("facts", "fetch_max_bytes", "consumer_memory"))
-"""What two processes compile while the environment is made, for about as long: all that conf/quickstart.yaml needs."""
+"""The parts that conf/quickstart.yaml needs, for two processes, which take about as long as making the environment."""
 
 
 def compiled(part: str) -> Path:
-    """The file that says that a part's kernels are in the cache."""
+    """The file whose existence says that a part's kernels are in the cache."""
     return Path(os.environ["NUMBA_CACHE_DIR"]) / f"{part}.compiled"

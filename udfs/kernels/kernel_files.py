@@ -1,7 +1,7 @@
-"""Which files numba keeps a kernel's machine code in.
+"""In which files numba keeps the machine code of a kernel.
 
-Numba's own choice asks for the source file. It passes over NUMBA_CACHE_DIR for code in a zip, as executors have it, and
-names its folder after the zip's path, which differs for each Spark application.
+By itself, numba needs the source file. For code in a zip, as executors have it, it ignores NUMBA_CACHE_DIR and names
+its folder after the zip's path, which differs for each Spark application.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from udfs import CODE
 
 
 class KernelFiles:
-    """Of one function: a folder of its module's in NUMBA_CACHE_DIR, wherever the module was imported from."""
+    """The files of one function: in a folder of NUMBA_CACHE_DIR that has the name of the function's module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._folder = Path(os.environ["NUMBA_CACHE_DIR"]) / function.__module__
@@ -26,23 +26,23 @@ class KernelFiles:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], _source_file: str) -> KernelFiles:
-        """What numba calls."""
+        """Make the object for a function; called by numba."""
         return cls(function)
 
     def get_cache_path(self) -> str:
-        """The folder."""
+        """The folder of the files."""
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """What the function is compiled from: any of the code, for much of it is inlined."""
+        """A digest of all code, since much of it is inlined in the function."""
         return CODE
 
     def get_disambiguator(self) -> str:
-        """Functions of the same name in a module differ in their lines."""
+        """The line of the function, by which functions with the same name in a module differ."""
         return str(self._line)
 
     def ensure_cache_path(self) -> None:
-        """Make the folder. Raises OSError where it cannot be written to."""
+        """Make the folder. Raises OSError if it cannot be written."""
         self._folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=self._folder).close()
 

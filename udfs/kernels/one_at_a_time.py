@@ -1,6 +1,6 @@
-"""What only one of several processes may do at a time.
+"""A lock among processes.
 
-Standard library only: it is needed before the Python environment is set up.
+It uses only the standard library, since it is needed before the Python environment is set up.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Hold a lock among processes, each of which names the same file; its folder is made where there is none."""
+    """Hold a lock while the block runs; all processes name the same file. Makes the file's folder if there is none."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Asking for memory before it is read. Reading rows that lie all over it takes mostly the time until they arrive."""
+"""Prefetches memory before it is read. Reading rows that are scattered in memory is mostly waiting for them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from udfs.columns.arrays import Cells
 from udfs.kernels.kernel import kernel
 
 LINE_BYTES = 64
-"""Of the processor's cache: memory comes by so many bytes. Where lines are longer, some are asked for twice."""
+"""The length of a line of the processor's cache. If lines are longer, some of them are prefetched twice."""
 
 _config: Any = config  # its type hints leave out what the environment sets
 _INT = ir.IntType(32)
 _PREFETCH = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _INT, _INT, _INT])
-_ARGUMENTS = (0, 3, 1)  # of llvm.prefetch: to be read, often, as data
+_ARGUMENTS = (0, 3, 1)  # of llvm.prefetch: for reading, keep in the cache, data
 
 
 def _emit_prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """The signature of asking for the line of an element, and the function that generates it."""
+    """The signature of prefetching the line of an array's element, and the function that generates it."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
@@ -35,7 +35,7 @@ def _emit_prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 def _nothing(array: Cells, index: int) -> None:
-    """For when numba is told to compile nothing."""
+    """Do nothing, for when numba compiles nothing."""
 
 
 _prefetch = cast(Callable[[Cells, int], None], _nothing if _config.DISABLE_JIT else intrinsic(_emit_prefetch))
@@ -43,7 +43,7 @@ _prefetch = cast(Callable[[Cells, int], None], _nothing if _config.DISABLE_JIT e
 
 @kernel
 def ask_for(cells: Cells, first: int, count: int) -> None:
-    """Have cells[first : first + count] brought near; harmless where there are none."""
+    """Prefetch cells[first : first + count]; harmless if there are no such cells."""
     for index in range(first, first + count, LINE_BYTES // cells.itemsize):
         _prefetch(cells, index)
     _prefetch(cells, first + count - 1)

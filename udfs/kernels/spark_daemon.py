@@ -27,7 +27,7 @@ if __name__ == "__main__":
     from udfs.kernels.warm_up import load
 
     load()
-    # After each task a worker collects garbage, among all that has been loaded: a tenth of a second, unless it is set
-    # apart. Nor does a collection then write to the pages that workers share.
+    # After each task a worker collects garbage, which takes a tenth of a second if all that was loaded is searched.
+    # Freezing excludes it, and also keeps collections from writing to the pages that workers share.
     gc.freeze()
     manager()

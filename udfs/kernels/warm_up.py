@@ -1,9 +1,9 @@
-"""Have every kernel compiled: one tiny conversation goes the whole way from a capture file to the gold rows.
+"""Compiles every kernel: one tiny conversation goes the whole way from a capture file to the gold rows.
 
 Numba compiles a kernel when it is first called and keeps the machine code in the cache folder; all kernels together
 take a minute of CPU time. That is done here once, before Spark's workers start, so that no two workers compile the same
-kernel. What one algorithm alone needs is a part of its own, compiled when the algorithm is asked for. The readers of
-messages are not numba's: a worker makes the reader of a version when it first meets one, in a fraction of a second.
+kernel. The kernels of an algorithm are a part of their own, compiled when a run needs the algorithm. The readers of
+messages are not numba's: a worker makes the reader of a version when it first needs it, in a fraction of a second.
 
     python -m udfs.kernels.warm_up PART...
 """
@@ -22,22 +22,22 @@ import pyarrow as pa
 
 from schemas.tables import algorithms
 from schemas.wire.declared import FETCH as FETCH_MESSAGES
-from udfs.capture.bare_frames import lack_sizes
-from udfs.capture.chunks import Frames, frames
+from udfs.capture.chunk_output import LOSS
 from udfs.capture.conversation import CONNECTION
-from udfs.capture.found import LOSS
-from udfs.capture.frame_rows import dumped_connection
+from udfs.capture.file_index import index_capture
+from udfs.capture.frame_dump_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
-from udfs.capture.held_packets import held
-from udfs.capture.index import index_capture
-from udfs.capture.packet_store import Memory, PacketStore
+from udfs.capture.missing_sizes import sizes_are_missing
+from udfs.capture.packet_chunks import Frames, frames
+from udfs.capture.packet_store import MemoryBudget, PacketStore
 from udfs.capture.packets import read_packets
+from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import read_only
-from udfs.facts.build import Carried, tables_of
-from udfs.facts.held_session import new_session, resized
+from udfs.facts.fetch_session import new_session, resized
+from udfs.facts.rows_from_packets import EarlierChunks, tables_of
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernels.compiled_parts import compiled
@@ -68,7 +68,7 @@ def fetch_request() -> bytes:
 
 
 def fetch_response() -> bytes:
-    """The answer to it: nothing there."""
+    """A Fetch response v4 for that partition, without records."""
     topic = struct.pack(">iiih", CORRELATION_ID, 0, 1, 1) + b"t"
     return frame(topic + struct.pack(">iihqqii", 1, 0, 0, 0, 0, -1, 0))
 
@@ -107,39 +107,45 @@ def pcapng() -> bytes:
 
 
 def packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
-    """The capture's packets, read from a file as captures are, and held in `store`, too."""
+    """The packets of `capture`, read from a file; they are added to `store`, too."""
     for content in (pcapng(), capture()):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "warm-up"
             path.write_bytes(content)
-            for part in index_capture(str(path), range_bytes=1 << 20, buckets=1, parsed=store.add).ranges:
+            for part in index_capture(str(path), range_bytes=1 << 20, buckets=1, on_packets=store.add).ranges:
                 yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
 def follow_connections() -> None:
-    """From a capture file to frames."""
-    store = PacketStore(Memory(1 << 20))
+    """Compile the kernels from a capture file to frames."""
+    store = PacketStore(MemoryBudget(1 << 20))
     for _ in frames(packets(store)):
         pass
-    held([store.content], in_order=True).frames(range(1))
+    packets_by_connection([store.content], in_order=True).frames(range(1))
     dumped_connection(b"", None, None, 1)
-    lack_sizes(pa.array([fetch_request()]))
+    sizes_are_missing(pa.array([fetch_request()]))
 
 
 def decode() -> None:
-    """From frames to silver rows."""
+    """Compile the kernels from frames to silver rows."""
     request, response = fetch_request(), fetch_response()
     arena = np.frombuffer(request + response, np.uint8).copy()
-    asked, answered = np.zeros(1, FRAME), np.zeros(1, FRAME)
-    asked["start"], asked["size"] = SIZE_BYTES, len(request) - SIZE_BYTES
-    asked["body_start"] = SIZE_BYTES + REQUEST_HEADER_BYTES
-    asked["api_key"], asked["api_version"], asked["client_id_length"] = FETCH, VERSION, -1
-    answered["start"], answered["size"] = len(request) + SIZE_BYTES, len(response) - SIZE_BYTES
-    connections = np.zeros(1, CONNECTION)
+    requests, responses = np.zeros(1, FRAME), np.zeros(1, FRAME)
+    requests["start"], requests["size"] = SIZE_BYTES, len(request) - SIZE_BYTES
+    requests["body_start"] = SIZE_BYTES + REQUEST_HEADER_BYTES
+    requests["api_key"], requests["api_version"], requests["client_id_length"] = FETCH, VERSION, -1
+    responses["start"], responses["size"] = len(request) + SIZE_BYTES, len(response) - SIZE_BYTES
     chunk = Frames(
-        arena, asked, answered, np.zeros(0, LOSS), connections, np.zeros(2, DIRECTION), [bytes(CONNECTION_BYTES)], 1
+        arena=arena,
+        requests=requests,
+        responses=responses,
+        losses=np.zeros(0, LOSS),
+        connections=np.zeros(1, CONNECTION),
+        directions=np.zeros(2, DIRECTION),
+        endpoints=[bytes(CONNECTION_BYTES)],
+        finished=1,
     )
-    for _ in tables_of(chunk, "", Carried()):
+    for _ in tables_of(chunk, "", EarlierChunks()):
         pass
     resized(new_session(1), 1)  # as for a connection that goes on in a second chunk
     walk_messages(read_only(np.zeros(0, np.uint8)), np.zeros(4, np.int64))  # as for a compressed message set
@@ -147,7 +153,7 @@ def decode() -> None:
 
 
 def decode_columns(version: pa.Array[Any], request: pa.Array[Any], response: pa.Array[Any]) -> None:
-    """From columns of frames to columns of structs."""
+    """Compile the kernels from columns of frames to columns of structs."""
     request_header_column(request)
     request_column(FETCH_MESSAGES.request, version, request)
     response_column(FETCH_MESSAGES.response, version, response)
@@ -162,11 +168,11 @@ RUNS = {
     algorithms.BATCH_SPLIT: batch_split.warm_up,
     algorithms.PARTITION_LIMITS: partition_limits.warm_up,
 }
-"""By part what compiles it; a replay has its part in its own package."""
+"""The function that compiles each part; that of a replay is in the replay's package."""
 
 
 def compile_part(part: str) -> None:
-    """Compile a part's kernels, unless that was done or another process is at it: then wait for it."""
+    """Compile a part's kernels, unless that was done. If another process is doing it, wait until it has finished."""
     done = compiled(part)
     with one_at_a_time(done.with_suffix(".lock")):
         if not done.exists():

@@ -1,4 +1,4 @@
-"""CRC-32 and CRC-32C over ranges of the arena, sixteen bytes a step.
+"""CRC-32 and CRC-32C of ranges of the arena, sixteen bytes at a step.
 
 CRC-32C (RFC 3720, appendix B.4) guards record batches, CRC-32 (RFC 1952, section 8) the older message sets. A table
 holds, for each of sixteen positions, what each byte there adds to the remainder (slicing, M. Kounavis and F. Berry,

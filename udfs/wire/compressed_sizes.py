@@ -1,7 +1,7 @@
-"""How many bytes records take when compressed as by Kafka's producer: same codecs, levels and framing.
+"""How many bytes records take when compressed as Kafka's producer does: with the same codecs, levels and framing.
 
-`GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3 at their default
-levels. The codecs are zlib's, pyarrow's and zstandard's; only the sizes of what they make are kept.
+They are those of `GzipCompression`, `SnappyCompression`, `Lz4Compression` and `ZstdCompression` of kafka-clients 4.3 at
+their default levels. The codecs are zlib's, pyarrow's and zstandard's; only the sizes of the results are kept.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from udfs.columns.arrays import Bytes, Ints
 from udfs.kernels.kernel import kernel
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By the batch's codec number."""
+"""The codecs of batches, in the order of their numbers."""
 COMPRESSING = CODEC_NAMES[1:]
 PARTS = 8
-"""A batch that is compressed anew is compressed so often: up to each eighth of its records, to size its parts."""
+"""A batch is compressed anew so often with each codec: its first eighth, its first two eighths, up to all of it."""
 
 XERIAL_HEADER = 16
 """SnappyOutputStream of xerial: magic and two versions, then blocks of 32 KiB behind their size."""
@@ -32,11 +32,11 @@ _GZIP_FORMAT = 31  # zlib's window of 32 KiB, in a gzip header and trailer
 _BLOCK_SIZE = 4
 
 _codec: Any = pa.Codec
-"""Without the stubs, which want names of codecs as literals."""
+"""pa.Codec without its stub, which accepts only literals as names of codecs."""
 
 
 def compressed_size(codec: int, records: bytes) -> int:
-    """Bytes that encoded records take behind the header of a batch of this codec."""
+    """How many bytes encoded records take behind the header of a batch with this codec."""
     return _SIZES[CODEC_NAMES[codec]](records)
 
 
@@ -69,13 +69,14 @@ _SIZES = {"none": len, "gzip": _gzip, "snappy": _snappy, "lz4": _lz4, "zstd": _z
 
 
 def part_ends(records: int) -> Ints:
-    """How many records there are up to the end of each part of a batch: int64[PARTS]."""
+    """How many of a batch's records there are up to the end of each of its parts: int64[PARTS]."""
     return -(-records * np.arange(1, PARTS + 1) // PARTS)
 
 
 def compressed_parts(records: bytes, ends: Ints) -> Ints:
-    """Compressed bytes of the first eighth of the records, the first two, ..., all: int64[codecs * PARTS], by codec in
-    the order of COMPRESSING. ends: int64[records], as RecordSizes has it.
+    """Compressed bytes of the first eighth of the records, the first two eighths, up to all: int64[codecs * PARTS].
+
+    The codecs are in the order of COMPRESSING. ends: int64[records], where each record ends.
     """
     stops = ends[part_ends(len(ends)) - 1] if len(ends) else np.zeros(PARTS, np.int64)
     return np.array([_SIZES[name](records[:stop]) for name in COMPRESSING for stop in stops.tolist()], np.int64)
@@ -83,7 +84,7 @@ def compressed_parts(records: bytes, ends: Ints) -> Ints:
 
 @kernel
 def put_varlong(out: Bytes, at: int, value: int) -> int:
-    """Write a zig-zag varint; the offset behind it (ByteUtils.writeVarlong)."""
+    """Write a zig-zag varint at `at` (ByteUtils.writeVarlong); returns the offset behind it."""
     raw = np.uint64((value << 1) ^ (value >> 63))
     while raw >= np.uint64(0x80):
         out[at] = np.uint8(raw & np.uint64(0x7F)) | np.uint8(0x80)
@@ -97,11 +98,11 @@ def put_varlong(out: Bytes, at: int, value: int) -> int:
 def encode_records(
     records: Bytes, ends: Ints, content: Ints, timestamp_deltas: Ints, offset_delta: int, out: Bytes, at: int
 ) -> int:
-    """Write records as they stand in another batch (DefaultRecord.writeTo); the offset behind them.
+    """Write records as they are in another batch (DefaultRecord.writeTo); returns the offset behind them.
 
-    ends, content: int64[n], where each record ends in `records` and what of it is key, value and headers.
-    timestamp_deltas: int64[n], ms since the first record of the other batch. offset_delta: of the first.
-    out: at least len(records) + 20 * n bytes behind `at`.
+    ends, content: int64[n], where each record ends in `records`, and how many bytes its key, value and headers are.
+    timestamp_deltas: int64[n], ms since the first record of the other batch. offset_delta: of the first record. out:
+    has at least len(records) + 20 * n bytes from `at` on.
     """
     for record in range(len(ends)):
         start = at + 5  # a length takes up to five bytes, and is known behind what it is of

@@ -1,5 +1,4 @@
-"""How a version encodes fields: which exist, which are tagged, how lengths are written, and the fewest bytes they
-take."""
+"""How a version encodes fields: which there are, which are tagged, how lengths are written, how few bytes they take."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ UUID_BYTES = 16
 
 
 def untagged(fields: Sequence[Field], version: int) -> list[Field]:
-    """The fields that are in every struct of this version."""
+    """The fields that every struct of this version has."""
     return [field for field in fields if is_in(version, field.versions) and not is_in(version, field.tagged)]
 
 

@@ -1,4 +1,4 @@
-"""Why bytes could not be decoded, one code for headers, bodies and record batches."""
+"""The reasons for which bytes cannot be decoded, in headers, bodies and record batches alike."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import IntEnum
 
 
 class DecodeFault(IntEnum):
-    """What was wrong; 0 is nothing. Users see the names, which schemas.tables.fault_reasons explains."""
+    """Why bytes could not be decoded. Users see the names, which schemas.tables.fault_reasons explains."""
 
     OK = 0
     TRUNCATED = 1  # a fixed-width field or a length runs over the end of the frame
-    BAD_LENGTH = 2  # a string, bytes or tagged field is longer than what remains, or not as long as said
+    BAD_LENGTH = 2  # a string, bytes or tagged field is longer than what remains, or than its own length
     BAD_COUNT = 3  # an array or tag section has more elements than the remaining bytes can hold
     BAD_VARINT = 4  # a varint of more than five bytes, or beyond 2^31-1
     BAD_TAG = 5  # tags repeated or not ascending (KIP-482)
@@ -21,6 +21,6 @@ class DecodeFault(IntEnum):
     BAD_FRAME = 10  # start and end are no range of the arena
     BAD_MAGIC = 11  # a record batch of a format other than 0, 1 or 2
     BAD_BATCH_SIZE = 12  # a record batch smaller than its own header
-    BAD_JSON = 13  # a request log's line whose messages are not what their API has
-    OTHER_API = 14  # a request of another API than the one it was to be read as
-    OTHER_VERSION = 15  # a request whose header says another version than the one it was to be read in
+    BAD_JSON = 13  # a line of a request log whose messages do not have the fields of their API
+    OTHER_API = 14  # a request of another API than the expected one
+    OTHER_VERSION = 15  # a request of another version than the expected one

@@ -1,6 +1,6 @@
-"""How many bytes Fetch requests and responses take, by version, computed from their declarations without encoding them.
+"""How many bytes Fetch requests and responses take in each version, computed from their declarations.
 
-A size is that of the message's body without the header; tagged fields have their defaults.
+A size is that of a message's body without the header; tagged fields have their defaults.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ TALLY = np.dtype(
     [(name, np.int64) for name in ("topic", "topics", "partitions", "in_topic", "bytes")],
     align=True,
 )
-"""A list of partitions as it is written: neighbours of one topic share its name. topic: the last one's."""
+"""A list of partitions while it is written; neighbours of one topic share its name.
+
+topic: that of the last partition. topics, partitions: how many were written. in_topic: partitions of the last topic.
+bytes: of the list, without the lengths of arrays that are not complete.
+"""
 
 
 class FetchSizes(NamedTuple):
-    """Bytes of an empty message or element by version, int64[versions] a column."""
+    """Bytes of an empty message or of an empty element, by version: int64[versions] each."""
 
     request: Ints
     request_topic: Ints
@@ -43,7 +47,7 @@ class FetchSizes(NamedTuple):
 
 @cache
 def fetch_sizes() -> FetchSizes:
-    """The sizes for every version that Fetch ever had."""
+    """The sizes in all versions that Fetch ever had."""
 
     def by_version(message: Message, *path: str) -> Ints:
         fields = message.fields
@@ -71,7 +75,7 @@ def _least(fields: tuple[Field, ...], version: int, message: Message) -> int:
 
 @kernel
 def beyond_least(length: int, is_flexible: int) -> int:
-    """How many more bytes the length of an array or text takes than that of an empty one."""
+    """How many bytes the length of an array or text takes, beyond those for an empty one."""
     more, value = 0, (length + 1) >> VARINT_BITS
     while is_flexible == 1 and value > 0:
         more += 1
@@ -81,19 +85,19 @@ def beyond_least(length: int, is_flexible: int) -> int:
 
 @kernel
 def name_bytes(length: int, version: int, is_flexible: int) -> int:
-    """Bytes of a topic's name beyond those of an empty one; none where topics go by their ids."""
+    """Bytes of a topic's name beyond those of an empty name; 0 in versions with topic ids."""
     return 0 if version >= FIRST_WITH_TOPIC_IDS else length + beyond_least(length, is_flexible)
 
 
 @kernel
 def record_length_bytes(length: int, is_flexible: int) -> int:
-    """Bytes of records beyond those of an empty field: their own, and what their length takes more."""
+    """Bytes of a `records` field beyond those of an empty one: the records, and what their length takes more."""
     return length + beyond_least(length, is_flexible)
 
 
 @kernel
 def tally(held: Record, topic: int, topic_bytes: int, partitions: int, partition_bytes: int, is_flexible: int) -> None:
-    """Write so many more partitions of a topic in a list; topic_bytes: of the topic, which neighbours share."""
+    """Add partitions of a topic to a list. topic_bytes: of the topic, which neighbours share."""
     if partitions == 0:
         return
     if held.topics == 0 or held.topic != topic:
@@ -107,5 +111,5 @@ def tally(held: Record, topic: int, topic_bytes: int, partitions: int, partition
 
 @kernel
 def tallied(held: Record, is_flexible: int) -> int:
-    """Bytes of a list that is complete, beyond those of an empty one."""
+    """Bytes of a complete list, beyond those of an empty one."""
     return held.bytes + beyond_least(held.in_topic, is_flexible) + beyond_least(held.topics, is_flexible)

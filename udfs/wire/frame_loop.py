@@ -1,16 +1,16 @@
-"""Decodes the frames of a batch: each run of neighbours of one version by the function that reads this version.
+"""Decodes the frames of a batch: each run of neighbours with one version by the function that reads this version.
 
-Output is one flat int64 buffer. Columns that some rows of a version leave out hold their defaults before the loop
-begins; those that no row of a version sets are filled behind each of its runs. A frame that fails gives back the rows
-that it took. So does a frame for whose rows there is no room: the loop stops there, and is called again when there is
-more.
+The output is one flat int64 buffer. Columns that some rows of a version leave out have their defaults in it before the
+loop begins; columns that no row of a version sets are filled after each of its runs. A frame that cannot be decoded
+gives back the rows that it took. So does a frame for whose rows there is no room: the loop stops there, and is called
+again when there is more.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from llvmlite import ir
@@ -28,7 +28,7 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 _LEAST_FAULT = -max(DecodeFault)
 
 MOST_VERSIONS = 63
-"""Of a message; Fetch, which has most, has 19."""
+"""The most versions that a message can have; Fetch, which has most, has 19."""
 
 _config: Any = config  # its type hints leave out what the environment sets
 
@@ -37,7 +37,7 @@ def _emit_call(
     typing_context: Any, reader: Any, arena: Any, starts: Any, ends: Any, first: Any, end: Any, columns: Any,
     levels: Any,
 ) -> Any:  # fmt: skip
-    """The signature of calling a reader by its address, and the function that generates the call."""
+    """The signature of a call of a reader by its address, and the function that generates the call."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: Sequence[Any]) -> Any:
         address, *given = values
@@ -51,12 +51,60 @@ def _emit_call(
 
 
 def _called(address: int, *arguments: int) -> int:
-    """The same call from plain Python, for when numba is told to compile nothing."""
+    """Call a reader by its address from plain Python, for when numba compiles nothing."""
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(READER.args))
     return int(function(int(address))(*map(int, arguments)))
 
 
 _read = cast(Callable[..., int], _called if _config.DISABLE_JIT else intrinsic(_emit_call))
+
+
+class Readers(NamedTuple):
+    """The machine code for some versions of a message.
+
+    addresses: int64[versions], of each version's reader, 0 for a version that is not read. unset: bool[versions,
+    columns], the columns that no row of a version sets, though rows of their level set others.
+    """
+
+    addresses: Ints
+    unset: Bools
+
+
+class FrameBatch(NamedTuple):
+    """Frames to decode: frame i is arena[starts[i]:ends[i]], in version versions[i]; int64[n], versions int16[n]."""
+
+    arena: Bytes
+    starts: Ints
+    ends: Ints
+    versions: Shorts
+
+
+class OutputColumns(NamedTuple):
+    """Where the columns are in the output buffer `out`.
+
+    levels: the level table (`udfs.wire.reader_code`). level_of, first_cells, defaults: int64[columns], each column's
+    level, its first cell in `out` or -1 if it has none, and its default.
+    """
+
+    levels: Ints
+    level_of: Ints
+    first_cells: Ints
+    defaults: Ints
+    out: Ints
+
+
+class Faults(NamedTuple):
+    """The DecodeFault of each frame, int8[n], and where in the arena a fault is, int64[n]."""
+
+    codes: Codes
+    places: Ints
+
+
+class WorkingMemory(NamedTuple):
+    """What the loop overwrites: int64[columns], addresses of the columns; int64[levels], rows before a run."""
+
+    addresses: Ints
+    rows_before: Ints
 
 
 @kernel
@@ -66,45 +114,44 @@ def _fill(out: Ints, first: int, count: int, value: int) -> None:
 
 
 @kernel
-def _set_defaults(frame: int, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
-    """Set a frame's own row to the defaults."""
-    for column in range(first_cells.size):
-        if level_of[column] == 0 and first_cells[column] >= 0:
-            put(out, first_cells[column] + frame, defaults[column])
+def _set_defaults(frame: int, output: OutputColumns) -> None:
+    """Set a frame's row at the top level to the defaults."""
+    for column in range(output.first_cells.size):
+        if output.level_of[column] == 0 and output.first_cells[column] >= 0:
+            put(output.out, output.first_cells[column] + frame, output.defaults[column])
 
 
 @kernel
-def _give_back(frame: int, levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints) -> None:
-    """Forget the rows that the frame which failed took below the top level, and set them to the defaults."""
+def _give_back(frame: int, output: OutputColumns) -> None:
+    """Give back the rows that a failed frame took below the top level, and set them to the defaults."""
+    levels, first_cells = output.levels, output.first_cells
     for column in range(first_cells.size):
-        level = level_of[column] * LEVEL_WIDTH
+        level = output.level_of[column] * LEVEL_WIDTH
         if level > 0 and first_cells[column] >= 0 and cell(levels, level + FRAME) == frame:
             before = cell(levels, level + USED_BEFORE)
-            _fill(out, first_cells[column] + before, cell(levels, level + USED) - before, defaults[column])
+            count = cell(levels, level + USED) - before
+            _fill(output.out, first_cells[column] + before, count, output.defaults[column])
     for level in range(LEVEL_WIDTH, levels.size, LEVEL_WIDTH):
         if cell(levels, level + FRAME) == frame:
             put(levels, level + USED, cell(levels, level + USED_BEFORE))
 
 
 @kernel
-def _fault_of(readers: Ints, version: int, start: int, end: int, arena_size: int) -> int:
-    """Why a frame cannot be read at all, 0 where it can be tried."""
-    if start < 0 or start > end or end > arena_size:
+def _fault_of(readers: Readers, batch: FrameBatch, frame: int) -> int:
+    """Why a frame cannot be read at all, 0 if its reader can try it."""
+    start, end, version = batch.starts[frame], batch.ends[frame], batch.versions[frame]
+    if start < 0 or start > end or end > batch.arena.size:
         return _BAD_FRAME
-    if version < 0 or version >= readers.size or readers[version] == 0:
+    if version < 0 or version >= readers.addresses.size or readers.addresses[version] == 0:
         return _UNKNOWN_VERSION
     return 0
 
 
 @kernel
-def _run_end(readers: Ints, versions: Shorts, starts: Ints, ends: Ints, first: int, arena_size: int) -> int:
-    """The frame behind those from `first` on that have its version and can be tried."""
-    frame, version = first, versions[first]
-    while (
-        frame < starts.size
-        and versions[frame] == version
-        and _fault_of(readers, version, starts[frame], ends[frame], arena_size) == 0
-    ):
+def _run_end(readers: Readers, batch: FrameBatch, first: int) -> int:
+    """The end of the run of frames, from `first` on, that have the version of the first and can be tried."""
+    frame, version = first, batch.versions[first]
+    while frame < batch.starts.size and batch.versions[frame] == version and _fault_of(readers, batch, frame) == 0:
         frame += 1
     return frame
 
@@ -117,75 +164,63 @@ def _begin_run(levels: Ints, rows_before: Ints) -> None:
 
 
 @kernel
-def _fill_unset(
-    unset: Bools, first: int, end: int, rows_before: Ints,
-    levels: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints,
-) -> None:  # fmt: skip
-    """Set the columns that no row of a version sets, bool[columns], in the rows of the frames from `first` to `end`."""
-    for column in range(first_cells.size):
-        if unset[column] and first_cells[column] >= 0:
-            level = level_of[column]
+def _fill_unset(unset: Bools, first: int, end: int, rows_before: Ints, output: OutputColumns) -> None:
+    """Set the columns in `unset`, bool[columns], to their defaults in all rows of the frames [first, end)."""
+    for column in range(output.first_cells.size):
+        if unset[column] and output.first_cells[column] >= 0:
+            level = output.level_of[column]
             from_row = first if level == 0 else rows_before[level]
-            to_row = end if level == 0 else cell(levels, level * LEVEL_WIDTH + USED)
-            _fill(out, first_cells[column] + from_row, to_row - from_row, defaults[column])
+            to_row = end if level == 0 else cell(output.levels, level * LEVEL_WIDTH + USED)
+            _fill(output.out, output.first_cells[column] + from_row, to_row - from_row, output.defaults[column])
 
 
 @kernel
-def versions_asked(versions: Shorts, starts: Ints, ends: Ints) -> tuple[int, int]:
-    """(the versions of some frames as bits of a number, those beyond the 63rd left out; the bytes of all frames)."""
-    asked, size = np.int64(0), 0
+def versions_in(versions: Shorts, starts: Ints, ends: Ints) -> tuple[int, int]:
+    """(the versions of some frames as bits of a number, without those beyond the 63rd; the bytes of all frames)."""
+    bits, size = np.int64(0), 0
     for frame in range(versions.size):
         version = np.int64(versions[frame])
         if 0 <= version < MOST_VERSIONS:
-            asked |= np.int64(1) << version
+            bits |= np.int64(1) << version
         size += ends[frame] - starts[frame]
-    return int(asked), size
+    return int(bits), size
 
 
 @kernel
 def read_frames(
-    readers: Ints, unset: Bools, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts, first_frame: int,
-    columns: Ints, levels: Ints, rows_before: Ints, level_of: Ints, first_cells: Ints, defaults: Ints, out: Ints,
-    fault: Codes, places: Ints,
-) -> tuple[int, int]:  # fmt: skip
-    """Decode frames from `first_frame` on.
+    readers: Readers, batch: FrameBatch, first_frame: int, output: OutputColumns, faults: Faults, memory: WorkingMemory
+) -> tuple[int, int]:
+    """Decode the frames of a batch from `first_frame` on into `output`, and write their faults.
 
-    Returns (number of frames, DONE), or where room ran out (frame to go on from, FULL - level or LACKING - column).
-
-    readers: int64[versions], the address of each version's reader, 0 where it is not read. unset: bool[versions,
-    columns], those that no row of a version sets, though other rows of their level do. starts, ends: int64[frames],
-    where each frame lies in the arena. versions: int16[frames]. levels: the level table. level_of, first_cells,
-    defaults: int64[columns], the level of each column, its first cell in `out` or -1 where it has none, and its
-    default. columns, rows_before: int64[columns] and int64[levels], room to work in.
-
-    Writes `levels` and `out`, and of a frame with a fault `fault`, int8[frames], and `places`, int64[frames].
+    Returns (number of frames, DONE), or if room ran out (the frame to go on from, FULL - level or LACKING - column).
     """
-    for column in range(columns.size):
-        has_room = first_cells[column] >= 0
-        columns[column] = out.ctypes.data + CELL_BYTES * first_cells[column] if has_room else 0
+    levels, out, addresses = output.levels, output.out, memory.addresses
+    for column in range(addresses.size):
+        has_room = output.first_cells[column] >= 0
+        addresses[column] = out.ctypes.data + CELL_BYTES * output.first_cells[column] if has_room else 0
     frame = first_frame
-    while frame < starts.size:
-        version, end = versions[frame], _run_end(readers, versions, starts, ends, frame, arena.size)
+    while frame < batch.starts.size:
+        version, end = batch.versions[frame], _run_end(readers, batch, frame)
         if end == frame:
-            fault[frame] = _fault_of(readers, version, starts[frame], ends[frame], arena.size)
-            places[frame] = starts[frame]
-            _set_defaults(frame, level_of, first_cells, defaults, out)
+            faults.codes[frame] = _fault_of(readers, batch, frame)
+            faults.places[frame] = batch.starts[frame]
+            _set_defaults(frame, output)
             frame += 1
             continue
-        _begin_run(levels, rows_before)
+        _begin_run(levels, memory.rows_before)
         result = _read(
-            readers[version], arena.ctypes.data, starts.ctypes.data, ends.ctypes.data, frame, end,
-            columns.ctypes.data, levels.ctypes.data,
+            readers.addresses[version], batch.arena.ctypes.data, batch.starts.ctypes.data, batch.ends.ctypes.data,
+            frame, end, addresses.ctypes.data, levels.ctypes.data,
         )  # fmt: skip
         failed = end if result == DONE else cell(levels, FRAME)
         if result != DONE:
-            _set_defaults(failed, level_of, first_cells, defaults, out)
-            _give_back(failed, levels, level_of, first_cells, defaults, out)
-        _fill_unset(unset[version], frame, failed, rows_before, levels, level_of, first_cells, defaults, out)
+            _set_defaults(failed, output)
+            _give_back(failed, output)
+        _fill_unset(readers.unset[version], frame, failed, memory.rows_before, output)
         frame = failed
         if result < _LEAST_FAULT:
             return frame, result
         if result != DONE:
-            fault[frame], places[frame] = -result, levels[FAULT_AT]
+            faults.codes[frame], faults.places[frame] = -result, levels[FAULT_AT]
             frame += 1
-    return starts.size, DONE
+    return batch.starts.size, DONE

@@ -1,8 +1,8 @@
-"""Request and response headers, and whether bytes look like a Kafka request at all.
+"""Reads request and response headers, and decides whether bytes can be a Kafka request at all.
 
 Sources: RequestHeader.json, ResponseHeader.json, `ApiKeys` and `ApiVersionsResponse` of kafka-clients. All functions
-are kernels, to be called from kernels. A frame is [start, end) of the arena, without its 4-byte size. Whatever depends
-on the API is looked up in `apis`, which is API_TABLE.
+are kernels for other kernels. A frame is [start, end) of the arena, without its 4-byte size. The parameter `apis` is
+always API_TABLE.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _by_key() -> Shorts:
 
 
 API_TABLE = _by_key()
-"""int16[keys, 2], the `apis` of the functions below: row = API key; FLEXIBLE_FROM, NO_FLEXIBLE_VERSION where there is
-none; LAST_VERSION known, -1 where no API has the key."""
+"""int16[keys, 2], by API key: FLEXIBLE_FROM, the first flexible version, or NO_FLEXIBLE_VERSION; LAST_VERSION, the last
+known version, -1 if no API has the key."""
 
 
 @kernel
@@ -79,7 +79,7 @@ def skip_tags(arena: Bytes, offset: int, end: int) -> int:
 
 @kernel
 def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
-    """Whether this version of this API has the flexible encoding; a key beyond the table does not."""
+    """Whether this version of an API has the flexible encoding (KIP-482); false for an unknown API."""
     return 0 <= api_key < len(apis) and api_version >= apis[api_key, FLEXIBLE_FROM]
 
 
@@ -87,8 +87,8 @@ def is_flexible(api_key: int, api_version: int, apis: Shorts) -> bool:
 def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[int, int, int, int, int, int, int]:
     """(fault, api_key, api_version, correlation_id, client_id_start, client_id_length, body_start).
 
-    A null client id has length -1. What a cut header lacks is -1, and so is body_start with any fault. An API
-    key that no API has is UNKNOWN_API, with ids and client id read as of header v1.
+    A null client id has length -1. What a cut header lacks is -1, and with any fault body_start is. If no API has the
+    key, the fault is UNKNOWN_API, and ids and client id are read as in header v1.
     """
     if start < 0 or end > arena.size or start > end:
         return _BAD_FRAME, -1, -1, -1, -1, -1, -1
@@ -138,10 +138,10 @@ def response_body_start(
 
 @kernel
 def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> int:
-    """The version a response body is written in: the request's, unless the broker did not know the version of
-    ApiVersions.
+    """The version in which a response body is written: that of the request, except for ApiVersions.
 
-    It then answers with UNSUPPORTED_VERSION in version 0, so that the client can read what is supported (KIP-511).
+    A broker that does not know the version of an ApiVersions request answers with UNSUPPORTED_VERSION in version 0, so
+    that the client can read which versions are supported (KIP-511).
     """
     if api_key != API_VERSIONS or body_start < 0 or end > arena.size or body_start + 2 > end:
         return api_version
@@ -150,7 +150,7 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
 
 @kernel
 def is_printable(arena: Bytes, start: int, size: int) -> bool:
-    """Whether no byte of [start, start + size) is an ASCII control character, as in UTF-8 text that people write."""
+    """Whether no byte of [start, start + size) is an ASCII control character: client ids and topics have none."""
     for at in range(start, start + size):  # noqa: SIM110  (numba knows no generators in all())
         if arena[at] < 0x20 or arena[at] == 0x7F:
             return False
@@ -159,17 +159,17 @@ def is_printable(arena: Bytes, start: int, size: int) -> bool:
 
 @kernel
 def begins_request(arena: Bytes, start: int, end: int, apis: Shorts) -> bool:
-    """Whether a header that is cut at `end` can be one that `plausible_request` takes, with what follows."""
+    """Whether a header that is cut at `end` can be the beginning of one that `plausible_request` accepts."""
     fault, key, version, _, _, _, _ = request_header(arena, start, end, apis)
     return fault != _OK and 0 <= key < len(apis) and 0 <= version <= apis[key, LAST_VERSION] + VERSIONS_AHEAD
 
 
 @kernel
 def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Shorts) -> bool:
-    """Whether a frame of `size` declared bytes, of which [start, end) is at hand, can be a Kafka request.
+    """Whether a frame of `size` declared bytes, of which [start, end) is there, can be a Kafka request.
 
-    Its whole header must be at hand and inside the declared size, the API known, the version at most VERSIONS_AHEAD
-    of the newest known, the client id null or printable.
+    Its whole header must be there and inside the declared size, the API known, the version at most VERSIONS_AHEAD
+    beyond the newest known one, and the client id null or printable.
     """
     end = min(end, start + size)
     fault, key, version, _, client_id, client_id_length, _ = request_header(arena, start, end, apis)

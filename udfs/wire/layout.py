@@ -1,5 +1,4 @@
-"""Which columns a message decodes into: one level per nesting of arrays, the union of the fields of all its
-versions."""
+"""Which columns a message is decoded into: a level for each array in it, with the fields of all versions."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ VALUE = "value"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One int64 column: the path of its level, its name there, and the value where a frame does not set it."""
+    """One int64 column: the path of its level, its name there, and its value if a frame does not set it."""
 
     level: str
     name: str
@@ -32,8 +31,9 @@ class Column:
 class Layout:
     """The levels and columns of a message; the columns of a level are neighbours, PARENT first.
 
-    `first_column` int64[levels + 1]: where a level's columns begin; `level_of` int64[columns]: the number of its level;
-    `defaults` int64[columns]. `numbers`, `defaults_by_name`: of each level's columns, without PARENT in the latter.
+    first_column: int64[levels + 1], where each level's columns begin. level_of: int64[columns], the number of each
+    column's level. defaults: int64[columns]. numbers, defaults_by_name: for each level, the numbers and the defaults of
+    its columns by name; the latter without PARENT.
     """
 
     levels: tuple[str, ...]
@@ -56,9 +56,9 @@ class Layout:
 @cache
 def lay_out(message: Message) -> Layout:
     """The layout of a message."""
-    found = [Column("", PARENT, -1), *_columns(message.fields, "", "")]
-    levels = tuple(dict.fromkeys(column.level for column in found))
-    columns = tuple(column for level in levels for column in found if column.level == level)
+    in_order = [Column("", PARENT, -1), *_columns(message.fields, "", "")]
+    levels = tuple(dict.fromkeys(column.level for column in in_order))
+    columns = tuple(column for level in levels for column in in_order if column.level == level)
     first = [next(n for n, column in enumerate(columns) if column.level == level) for level in levels]
     of_level = [[(n, column) for n, column in enumerate(columns) if column.level == level] for level in levels]
     return Layout(
@@ -67,15 +67,15 @@ def lay_out(message: Message) -> Layout:
         first_column=np.array([*first, len(columns)], np.int64),
         level_of=np.array([levels.index(column.level) for column in columns], np.int64),
         defaults=np.array([column.default for column in columns], np.int64),
-        numbers=tuple({column.name: n for n, column in found} for found in of_level),
-        defaults_by_name=tuple({c.name: c.default for _, c in found if c.name != PARENT} for found in of_level),
+        numbers=tuple({column.name: n for n, column in level} for level in of_level),
+        defaults_by_name=tuple({c.name: c.default for _, c in level if c.name != PARENT} for level in of_level),
     )
 
 
 def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Column]:
     for field in fields:
         name = prefix + field.name
-        yield from (Column(level, own, default) for own, default in own_columns(field, name).items())
+        yield from (Column(level, column, default) for column, default in field_columns(field, name).items())
         if is_array(field):
             child = element_path(level, name)
             yield Column(child, PARENT, -1)
@@ -84,10 +84,10 @@ def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Colum
             yield from _columns(field.fields, level, name + ".")
 
 
-def own_columns(field: Field, name: str) -> dict[str, int]:
-    """The columns of a field itself and their defaults, besides those of the fields in it. name: its path in the level.
+def field_columns(field: Field, name: str) -> dict[str, int]:
+    """The columns of a field itself, without those of fields in it, and their defaults. name: its path in the level.
 
-    A struct that is always there has none.
+    A struct that cannot be null has none.
     """
     is_null = field.default == "null"
     if is_array(field):
@@ -100,34 +100,34 @@ def own_columns(field: Field, name: str) -> dict[str, int]:
 
 
 def _default_length(field: Field) -> int:
-    """-1 for null, and for a uuid, whose default of sixteen zero bytes is nowhere in the arena to point to."""
+    """-1 for null, and for a uuid, whose default of sixteen zero bytes is not in the arena."""
     return -1 if field.default == "null" or field.type in ("uuid", "records") else 0
 
 
 def default_value(field: Field) -> int:
-    """The number where a frame does not set it."""
+    """The value of a number or bool if a frame does not set it."""
     if field.type == "bool":
         return int(field.default == "true")
     return int(field.default or "0", 0)
 
 
 def element_fields(field: Field) -> tuple[Field, ...]:
-    """The fields of an array's element; a primitive one is the single field VALUE."""
+    """The fields of an array's elements; primitive elements have the single field VALUE."""
     return field.fields or (Field(VALUE, field.type.removeprefix("[]"), field.versions),)
 
 
 def element_path(level: str, name: str) -> str:
-    """The level of an array's elements."""
+    """The path of the level of an array's elements; level, name: of the array."""
     return f"{level}.{name}" if level else name
 
 
 def is_array(field: Field) -> bool:
-    """Whether the field holds any number of elements."""
+    """Whether the field is an array."""
     return field.type.startswith("[]")
 
 
 def is_span(field: Field) -> bool:
-    """Whether the field is bytes of the arena rather than a number."""
+    """Whether the field is a span of the arena rather than a number."""
     return field.type in _SPANS
 
 

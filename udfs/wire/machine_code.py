@@ -1,6 +1,6 @@
-"""Functions given in LLVM's language: compiled for this processor, kept on disk, loaded.
+"""Compiles functions that are written in LLVM's language for this processor, keeps them on disk and loads them.
 
-LLVM takes a fraction of a second for what takes numba seconds, most of them for inferring types.
+LLVM needs a fraction of a second for what takes numba seconds, mostly to infer types.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from udfs import CODE
 _SPEED_LEVEL = 2
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _ONE_AT_A_TIME = Lock()
-"""LLVM's engine is not to be called from two threads."""
+"""LLVM's engine must not be called from two threads."""
 
 
 def address_of(name: str, made_from: str, write: Callable[[ir.Module, str], None]) -> int:
-    """Where a function is in this process. `write` adds it to a module, under the name it is given, where its machine
-    code is not on disk already. May be called by several threads.
+    """The address of a function in this process; threads may call this at the same time.
 
-    made_from: everything that the function depends on, except refetch's own code.
+    made_from: everything that the function depends on, except refetch's own code. write: adds the function to a module
+    under the name that it is given; it is called only if the machine code is not on disk.
     """
     key = "\0".join((CODE, made_from, *_processor(), str(binding.llvm_version_info)))
     symbol = f"{name}_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
@@ -43,7 +43,7 @@ def address_of(name: str, made_from: str, write: Callable[[ir.Module, str], None
 
 
 def _code(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
-    """A function's machine code, kept for the next process where the folder can be written."""
+    """A function's machine code, from disk or compiled; it is kept for other processes if the folder can be written."""
     file = Path(os.environ["NUMBA_CACHE_DIR"]) / f"{symbol}.o"
     code = _kept(file, symbol)
     if code is None:
@@ -65,7 +65,7 @@ def _compiled(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
 
 
 def _kept(file: Path, symbol: str) -> bytes | None:
-    """The code in a file, None where it is not what was written for this function: LLVM would run, or crash on, any."""
+    """The code in a file; None if it is not what was written for this function, since LLVM would run anything."""
     with suppress(OSError):
         content = file.read_bytes()
         digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
@@ -74,7 +74,7 @@ def _kept(file: Path, symbol: str) -> bytes | None:
 
 
 def _keep(file: Path, symbol: str, code: bytes) -> None:
-    """Write a file at once, so that another process finds all of it or nothing."""
+    """Write a file in one step, so that another process finds all of it or nothing."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=file.parent, prefix=f"{symbol}.", delete=False) as part:
         try:
@@ -96,7 +96,7 @@ def _processor() -> tuple[str, str]:
 
 
 def _machine() -> Any:
-    """This processor, once for each use: an engine takes what it is given for its own."""
+    """A new LLVM target for this processor; each engine needs one of its own."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     cpu, features = _processor()

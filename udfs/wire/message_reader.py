@@ -1,4 +1,4 @@
-"""Makes the function that reads frames of one version of a message, field by field, by `udfs.wire.reader_code`."""
+"""Makes the function that reads frames of one version of a message, field by field, with `udfs.wire.reader_code`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 from llvmlite import ir
 
 from schemas.wire.message import Field, Message
-from udfs.wire.columns_set import first_column_set
 from udfs.wire.encoding import UUID_BYTES, least_bytes, prefix_of, tag_of, untagged
 from udfs.wire.faults import DecodeFault
 from udfs.wire.layout import (
@@ -28,15 +27,16 @@ from udfs.wire.layout import (
 )
 from udfs.wire.machine_code import address_of
 from udfs.wire.reader_code import ReaderCode, number
+from udfs.wire.version_columns import first_column_set
 
-_LEAST_TAG_BYTES = 2  # its number and its size
+_LEAST_TAG_BYTES = 2  # the tag and its size
 
 
 @cache
 def reader(message: Message, version: int) -> int:
-    """The address of the function that reads a version, which the message declares.
+    """The address of the function that reads one version of a message; the message declares this version.
 
-    Raises TypeError for a field of a type that the decoder does not know.
+    Raises TypeError if a field has a type that the decoder does not know.
     """
 
     def write(module: ir.Module, name: str) -> None:
@@ -48,8 +48,9 @@ def reader(message: Message, version: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _MessageReader:
-    """Appends to `code` what reads each field. level, prefix: where a field's columns are, and what their names begin
-    with.
+    """Appends to `code` the instructions that read each field.
+
+    In the methods, `level` is the level of a field's columns and `prefix` what their names begin with.
     """
 
     message: Message
@@ -102,13 +103,13 @@ class _MessageReader:
             raise TypeError(f"{self.message.name}: the decoder knows no type {field.type}, of {name}")
 
     def _byte_is(self, comparison: str, other: int) -> Any:
-        """Read a byte: 1 where it compares so, 0 otherwise."""
+        """Read a byte and compare it: 1 if the comparison holds, else 0."""
         self.code.begin_field()
         self.code.require(1)
         return self.code.as_number(self.code.compare(self.code.take_int(1), comparison, other))
 
     def _span(self, field: Field, level: str, name: str) -> None:
-        """Keep where a string, bytes, records or a uuid are."""
+        """Read a string, bytes, records or uuid: store its start and length."""
         code = self.code
         code.begin_field()
         if field.type == "uuid":
@@ -122,14 +123,14 @@ class _MessageReader:
         code.skip(length)
 
     def _length(self, field: Field) -> Any:
-        """Read the length or count in front of a field: -1 where it is null and may be."""
+        """Read the length or count before a field: -1 for null, if null is allowed."""
         length = self.code.read_length(prefix_of(field, self._flexible))
         if not is_in(self.version, field.nullable):
             self.code.fail_unless(self.code.compare(length, ">=", 0), DecodeFault.UNEXPECTED_NULL)
         return length
 
     def _nullable_struct(self, field: Field, level: str, name: str) -> None:
-        """A negative byte is null (KIP-893)."""
+        """Read a struct that may be null; a negative byte means null (KIP-893)."""
         is_null = self._byte_is("<", 0)
         self._store(level, name + ".is_null", is_null)
         with self.code.when(self.code.compare(is_null, "==", 0), likely=True):
@@ -154,7 +155,7 @@ class _MessageReader:
                     self._field(elements[0], child, "")
 
     def _note_rows(self, level: str) -> None:
-        """Note what this level and those in it have, before the frame's only array of it is read."""
+        """Note how many rows a level and those in it have, before the array is read that adds rows to it."""
         for number_of_it, path in enumerate(self.layout.levels):
             if f"{path}.".startswith(f"{level}."):
                 self.code.note_rows(number_of_it)
@@ -170,7 +171,7 @@ class _MessageReader:
                 self._tag(known, before, level, prefix)
 
     def _tag(self, known: Sequence[Field], before: Any, level: str, prefix: str) -> None:
-        """One tag, above the one before: its field if it is known, else skipped."""
+        """Read one tag, which must be above the tag before: its field if that is known; else skip it."""
         code = self.code
         code.begin_field()
         tag = code.read_varint()

@@ -1,8 +1,9 @@
-"""What compressed entries of message sets (formats 0 and 1, before Kafka 0.11) hold: offsets and times, never content.
+"""Reads the offsets and times in compressed entries of message sets (formats 0 and 1, before Kafka 0.11).
 
-The value of such an entry, a wrapper, is a compressed message set itself, and only its entries have offsets: absolute
-ones in format 0, in format 1 relative to that of the last, which the wrapper has (KIP-31). Read as kafka-clients does
-(`AbstractLegacyRecordBatch.DeepRecordsIterator`): one level deep, and a message that is cut off ends the set.
+The value of such an entry, a wrapper, is a compressed message set itself. The offsets of its messages are absolute in
+format 0; in format 1 they are relative to that of the last one, which the wrapper has (KIP-31). It is read as
+kafka-clients does (`AbstractLegacyRecordBatch.DeepRecordsIterator`): one level deep, and up to a message that is cut.
+The content of messages is never kept.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ from udfs.wire.record_batches import (
 from udfs.wire.records import Budget, BudgetOf, RecordsError, RecordsFault, uncompressed
 
 FAULTS = tuple(RecordsFault)
-"""By the codes of Unwrapped.fault."""
+"""The faults in the order of the codes in Unwrapped.fault."""
 _LENGTHS = 8  # of key and value, at the end of a header
 _INT32 = struct.Struct(">i")
 _MOST_DELTA = 0x7FFFFFFF  # between two relative offsets
 _ZSTD = CODEC_NAMES.index("zstd")
 _LZ4 = CODEC_NAMES.index("lz4")
 _OK = int(DecodeFault.OK)
-# Rows of what is found in a set.
+# Places in what `messages_of` returns.
 MESSAGES, FIRST_OFFSET, LAST_OFFSET, FIRST_TIMESTAMP = range(4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unwrapped:
-    """Batches with what is in their wrappers.
+    """Batches whose wrappers have been read.
 
-    batches: as walked, but a wrapper has the first offset, count and first timestamp of its messages; -1 where they
-    cannot be read. uncompressed: int64[rows], bytes of a wrapper's set, else -1. fault: int64[rows], why a wrapper
-    cannot be read, as a place in FAULTS, else -1.
+    batches: wrappers have the first offset, count and first timestamp of their messages, or -1 if they cannot be read.
+    uncompressed: int64[rows], bytes of a wrapper's message set, else -1. fault: int64[rows], why a wrapper cannot be
+    read, as a place in FAULTS, else -1.
     """
 
     batches: RecordBatches
@@ -55,39 +56,39 @@ class Unwrapped:
 
 
 def unwrapped(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
-    """The batches of an arena, with every wrapper among them decompressed, read and dropped, one after the other."""
-    found = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
+    """The batches of an arena after every wrapper among them was decompressed and read, one after the other."""
+    batches = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
     sizes, faults = np.full(len(walked.parent), UNKNOWN), np.full(len(walked.parent), UNKNOWN)
     is_old = (walked.magic == 0) | (walked.magic == 1)
     for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper, no message
         try:
             records = wrapped_records(arena, walked, row, budget_of(row))
-            note_messages(found, row, messages_of(records))
+            note_messages(batches, row, messages_of(records))
             sizes[row] = len(records)
         except RecordsError as refused:
             faults[row] = FAULTS.index(refused.fault)
-            found.base_offset[row] = UNKNOWN
-    return Unwrapped(found, sizes, faults)
+            batches.base_offset[row] = UNKNOWN
+    return Unwrapped(batches, sizes, faults)
 
 
-def wrapped_records(arena: Bytes, found: RecordBatches, row: int, budget: Budget) -> bytes:
-    """The uncompressed message set in a wrapper. Raises RecordsError."""
-    if found.is_cut[row] != 0:
+def wrapped_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
+    """The uncompressed message set in a wrapper, a row of `batches`. Raises RecordsError."""
+    if batches.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)
-    if found.crc_valid[row] != 1:
+    if batches.crc_valid[row] != 1:
         raise RecordsError(RecordsFault.CORRUPT)
-    magic, codec = int(found.magic[row]), int(found.codec[row])
+    magic, codec = int(batches.magic[row]), int(batches.codec[row])
     if codec >= _ZSTD:  # Kafka reads no zstd in these formats (KIP-110)
         raise RecordsError(RecordsFault.UNKNOWN_CODEC)
-    start = int(found.start[row])
-    key_and_value = arena[start + HEADERS[magic] - _LENGTHS : start + int(found.size[row])].tobytes()
+    start = int(batches.start[row])
+    key_and_value = arena[start + HEADERS[magic] - _LENGTHS : start + int(batches.size[row])].tobytes()
     stored = value_of(key_and_value)
     return uncompressed(codec, with_frame_checksum(stored) if magic == 0 and codec == _LZ4 else stored, budget)
 
 
 def value_of(key_and_value: bytes) -> bytes:
-    """The value of an entry, whose last fields are a key and a value behind their lengths. Raises RecordsError."""
+    """The value of an entry; its last fields are a key and a value, each after its length. Raises RecordsError."""
     (key_length,) = _INT32.unpack_from(key_and_value)
     value_at = 4 + max(key_length, 0)
     if value_at + 4 > len(key_and_value):
@@ -99,33 +100,33 @@ def value_of(key_and_value: bytes) -> bytes:
 
 
 def messages_of(records: bytes) -> Ints:
-    """Count, first and last offset, first timestamp of the messages of a set: int64[4]. Raises RecordsError."""
-    found = np.full(4, UNKNOWN)
-    if not walk_messages(read_only(np.frombuffer(records, np.uint8)), found):
+    """Count, first offset, last offset and first timestamp of a set's messages: int64[4]. Raises RecordsError."""
+    summary = np.full(4, UNKNOWN)
+    if not walk_messages(read_only(np.frombuffer(records, np.uint8)), summary):
         raise RecordsError(RecordsFault.BAD_RECORDS)
-    return found
+    return summary
 
 
-def note_messages(found: RecordBatches, row: int, messages: Ints) -> None:
-    """Give the row of a wrapper what its messages say. Raises RecordsError where the two cannot be of one set."""
+def note_messages(batches: RecordBatches, row: int, messages: Ints) -> None:
+    """Fill in the row of a wrapper from its messages. Raises RecordsError if their offsets contradict each other."""
     count, first, last, timestamp = messages.tolist()
     if not 0 <= last - first <= _MOST_DELTA:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     shift = 0
-    if found.magic[row] == 1 and found.base_offset[row] != 0:  # 0: a producer that did not care, e.g. old librdkafka
-        shift = int(found.base_offset[row]) - last
+    if batches.magic[row] == 1 and batches.base_offset[row] != 0:  # 0: of a producer that sets none, as old librdkafka
+        shift = int(batches.base_offset[row]) - last
         if shift < 0:
             raise RecordsError(RecordsFault.BAD_RECORDS)
-    found.base_offset[row], found.last_offset_delta[row] = first + shift, last - first
-    found.record_count[row] = count
-    if found.magic[row] == 1 and found.timestamp_type[row] == 0:  # else the wrapper's own time is that of them all
-        found.base_timestamp[row] = timestamp
+    batches.base_offset[row], batches.last_offset_delta[row] = first + shift, last - first
+    batches.record_count[row] = count
+    if batches.magic[row] == 1 and batches.timestamp_type[row] == 0:  # else the wrapper's own time is that of them all
+        batches.base_timestamp[row] = timestamp
 
 
 @kernel
-def walk_messages(arena: Bytes, found: Ints) -> bool:
-    """Fill in MESSAGES, FIRST_OFFSET, ... of the set that an arena is; False where the bytes are no such set."""
-    at, found[MESSAGES] = 0, 0
+def walk_messages(arena: Bytes, summary: Ints) -> bool:
+    """Write count, offsets and first timestamp of a message set, which is the whole arena; False if it is none."""
+    at, summary[MESSAGES] = 0, 0
     while at < arena.size:
         fault, size, step = extent(arena, at, arena.size)
         if fault != _OK:
@@ -135,14 +136,14 @@ def walk_messages(arena: Bytes, found: Ints) -> bool:
         magic = signed(arena, at + MAGIC_AT, 1)
         if magic > 1 or cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x07 != 0:  # a wrapper in a wrapper
             return False
-        found[LAST_OFFSET] = signed(arena, at, 8)
-        if found[MESSAGES] == 0:
-            found[FIRST_OFFSET] = found[LAST_OFFSET]
+        summary[LAST_OFFSET] = signed(arena, at, 8)
+        if summary[MESSAGES] == 0:
+            summary[FIRST_OFFSET] = summary[LAST_OFFSET]
             if magic == 1:
-                found[FIRST_TIMESTAMP] = signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
-        found[MESSAGES] += 1
+                summary[FIRST_TIMESTAMP] = signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
+        summary[MESSAGES] += 1
         at += size
-    return bool(found[MESSAGES] > 0)
+    return bool(summary[MESSAGES] > 0)
 
 
 _LZ4_MAGIC, _LZ4_HAS_SIZE = 4, 0x08
@@ -151,9 +152,9 @@ _UINT32 = 0xFFFFFFFF
 
 
 def with_frame_checksum(stored: bytes) -> bytes:
-    """An LZ4 frame with the checksum of its descriptor put right, which clients of format 0 made of too many bytes.
+    """An LZ4 frame with a correct checksum of its descriptor; clients of format 0 computed it over too many bytes.
 
-    Kafka ignores it in that format (KAFKA-3160, `Lz4BlockInputStream.ignoreFlagDescriptorChecksum`).
+    Kafka ignores the checksum in that format (KAFKA-3160, `Lz4BlockInputStream.ignoreFlagDescriptorChecksum`).
     """
     size = 2 + (8 if len(stored) > _LZ4_MAGIC and stored[_LZ4_MAGIC] & _LZ4_HAS_SIZE else 0)
     end = _LZ4_MAGIC + size
@@ -164,7 +165,7 @@ def with_frame_checksum(stored: bytes) -> bytes:
 
 
 def short_xxh32(content: bytes) -> int:
-    """XXH32 with seed 0 of fewer than 16 bytes (the algorithm's steps 1, 5 and 6 for such)."""
+    """XXH32, with seed 0, of fewer than 16 bytes: only steps 1, 5 and 6 of the algorithm are needed."""
     value = _PRIMES[4] + len(content) & _UINT32
     whole = len(content) & ~3
     for at in range(0, whole, 4):

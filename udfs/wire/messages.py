@@ -1,4 +1,4 @@
-"""Decoding a batch of message bodies into columns."""
+"""Decodes a batch of message bodies into columns."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.columns.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
-from udfs.wire.frame_loop import read_frames, versions_asked
-from udfs.wire.level import Level
-from udfs.wire.output import output_for
-from udfs.wire.program import program_for
+from udfs.wire.column_buffer import buffer_for
+from udfs.wire.decoded_level import Level
+from udfs.wire.decoding_plan import plan_for
+from udfs.wire.frame_loop import Faults, FrameBatch, WorkingMemory, read_frames, versions_in
 from udfs.wire.reader_code import DONE, FULL, LACKING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """A batch of frames, decoded.
+    """A decoded batch of frames.
 
-    `fault` int8[frames] holds DecodeFault codes, `places` int64[frames] where faults were found, anything elsewhere.
-    `levels[""]` has a row for every frame; a frame with a fault has defaults there and no rows in other levels.
+    fault: int8[frames], DecodeFault codes. places: int64[frames], where in the arena a fault is; without a fault it is
+    undefined. levels: by path; `levels[""]` has a row for every frame. A frame with a fault has defaults there, and no
+    rows in other levels.
     """
 
     fault: Codes
@@ -29,8 +30,9 @@ class Decoded:
 
     @property
     def fault_at(self) -> Ints:
-        """The arena offset of the field that could not be read, or of the first of neighbouring integers; -1 without a
-        fault: int64[frames].
+        """Arena offset of the field that could not be read, or -1 if there is no fault: int64[frames].
+
+        Neighbouring integers are read together; then it is the offset of the first of them.
         """
         return np.where(self.fault == 0, -1, self.places)
 
@@ -40,30 +42,27 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
 
     arena: uint8; starts, ends: int64[frames], body i is arena[starts[i]:ends[i]]; versions: int16[frames].
 
-    The columns do not depend on the versions: they are those of all versions, with Kafka's default where a frame's
-    version has no such field. Nothing in a frame raises, nor does any place or version. Raises ValueError for arrays of
-    different lengths, and TypeError for versions that are not int16, since a cast could turn one into another.
+    The columns do not depend on the versions: they are those of all versions, with Kafka's default if a frame's version
+    has no such field. No content of a frame, place or version raises. Raises ValueError for arrays of different
+    lengths, and TypeError for versions that are not int16, since a cast could turn one version into another.
     """
     frames = len(starts)
     if not frames == len(ends) == len(versions):
         raise ValueError(f"{frames} starts, {len(ends)} ends and {len(versions)} versions: expected as many of each")
     if versions.dtype != np.int16:
         raise TypeError(f"versions are {versions.dtype}, expected int16")
-    batch = read_only(arena), int64s(starts), int64s(ends), np.ascontiguousarray(versions)
-    asked, size = versions_asked(batch[3], *batch[1:3])
-    program = program_for(message, asked)
-    fault, places = np.zeros(frames, np.int8), np.empty(frames, np.int64)
-    layout, output, frame, outcome = program.layout, output_for(program, frames, size), 0, FULL
-    columns, rows_before = np.empty(len(layout.columns), np.int64), np.empty(len(layout.levels), np.int64)
+    batch = FrameBatch(read_only(arena), int64s(starts), int64s(ends), np.ascontiguousarray(versions))
+    version_bits, size = versions_in(batch.versions, batch.starts, batch.ends)
+    plan = plan_for(message, version_bits)
+    layout, buffer, frame, outcome = plan.layout, buffer_for(plan, frames, size), 0, FULL
+    faults = Faults(np.zeros(frames, np.int8), np.empty(frames, np.int64))
+    memory = WorkingMemory(np.empty(len(layout.columns), np.int64), np.empty(len(layout.levels), np.int64))
     while outcome != DONE:
-        frame, outcome = read_frames(
-            program.readers, program.unset, *batch, frame, columns, output.levels, rows_before,
-            layout.level_of, output.first_cells, layout.defaults, output.out, fault, places,
-        )  # fmt: skip
+        frame, outcome = read_frames(plan.readers, batch, frame, buffer.columns, faults, memory)
         if outcome <= LACKING:
-            output = output.with_field_of(LACKING - outcome)
+            buffer = buffer.with_field_of(LACKING - outcome)
         elif outcome <= FULL:
-            done = int(batch[2][:frame].sum() - batch[1][:frame].sum())
-            output = output.grown(FULL - outcome, done / max(size, 1))
-    output.remember(size)
-    return Decoded(fault, places, output.decoded())
+            done = int(batch.ends[:frame].sum() - batch.starts[:frame].sum())
+            buffer = buffer.grown(FULL - outcome, done / max(size, 1))
+    buffer.remember(size)
+    return Decoded(faults.codes, faults.places, buffer.decoded())

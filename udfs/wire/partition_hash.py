@@ -1,4 +1,4 @@
-"""Where a partition goes in a hash table of a kernel."""
+"""The hash of a partition, for hash tables in kernels."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ MIX_PARTITION, MIX_BOTH = -7046029254386353131, 2685821657736338717
 
 @kernel
 def partition_hash(topic: int, partition: int) -> int:
-    """A number whose low bits depend on all bits of a topic's hash or number, and on the partition."""
+    """A number whose low bits depend on all bits of the topic and the partition; topic: a hash or number."""
     return ((topic ^ (partition * MIX_PARTITION)) * MIX_BOTH) >> 20

@@ -1,7 +1,7 @@
-"""Reading Kafka's primitive types (KIP-482, Protocol guide "Protocol Primitive Types") at an offset of an arena.
+"""Reads Kafka's primitive types (KIP-482, Protocol guide "Protocol Primitive Types") at an offset of an arena.
 
-A reader gets `limit`, the end of the bytes it may look at, and returns the offset after what it read, or the negative
-of a `DecodeFault`. Callers keep 0 <= offset <= limit <= arena.size; arenas are uint8, contiguous.
+Functions that get a `limit`, the end of the bytes that may be read, return the offset behind what they read, or the
+negative of a `DecodeFault`. Callers keep 0 <= offset <= limit <= arena.size; arenas are uint8, contiguous.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ VARINT_BYTES = 5  # at most
 
 @kernel
 def cell(array: Cells, index: int) -> int:
-    """array[index] of an index that is not negative, with no code for those that count from the end."""
+    """array[index]; the index must not be negative, so that no code is needed for indices that count from the end."""
     return array[np.uint64(index)]
 
 
 @kernel
 def put(array: Ints, index: int, value: int) -> None:
-    """array[index] = value, likewise."""
+    """Set array[index]; the index must not be negative."""
     array[np.uint64(index)] = value
 
 
 @kernel
 def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -> None:
-    """target[at : at + length] = source[start : start + length], which takes seconds to compile; no overlap."""
+    """Copy source[start : start + length] to target[at:], without overlap; slices would take seconds to compile."""
     first, to = np.uint64(start), np.uint64(at)
     for index in range(np.uint64(max(length, 0))):
         target[to + index] = source[first + index]
@@ -76,7 +76,10 @@ def unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
 
 @kernel
 def length(arena: Bytes, offset: int, limit: int, prefix: int) -> tuple[int, int]:
-    """(offset after, length or count) behind a COMPACT, SHORT or INT `prefix`; -1 is null. Not checked yet."""
+    """(offset after, length or count) as written in a COMPACT, SHORT or INT `prefix`; -1 is null.
+
+    The length is not checked against the bytes that remain.
+    """
     if prefix == COMPACT:
         after, value = unsigned_varint(arena, offset, limit)
         return after, value - 1

@@ -1,7 +1,7 @@
-"""The beginning of a Produce request, which shows whether it is answered and whether it is one at all.
+"""Reads the beginning of a Produce request, which shows whether it gets a response and whether it is one at all.
 
-Source: ProduceRequest.json of kafka-clients. The functions are kernels, to be called from kernels. A body is
-[body_start, end) of the arena.
+Source: ProduceRequest.json of kafka-clients. The functions are kernels for other kernels. A body is [body_start, end)
+of the arena.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from udfs.wire.header import API_TABLE, FLEXIBLE_FROM, PRODUCE, is_printable
 from udfs.wire.primitives import COMPACT, INT, SHORT, length, signed
 
 TRANSACTIONAL_FROM = 3  # the first version that begins with a transactional id
-TOPIC_IDS_FROM = 13  # ... that has topic ids instead of names
+TOPIC_IDS_FROM = 13  # the first version that has topic ids instead of names
 ACKS_BYTES, TIMEOUT_BYTES = 2, 4
 
 _FLEXIBLE = int(API_TABLE[PRODUCE, FLEXIBLE_FROM])
@@ -22,7 +22,7 @@ _TRUNCATED = int(DecodeFault.TRUNCATED)
 
 @kernel
 def acks_offset(arena: Bytes, body_start: int, end: int, api_version: int) -> int:
-    """Where acks is in the body of a Produce request, all of it before `end`, or the negative of a fault."""
+    """Where the field acks is in the body of a Produce request, or the negative of a fault if `end` cuts it."""
     acks = body_start
     if api_version >= TRANSACTIONAL_FROM:
         acks, size = length(arena, acks, end, COMPACT if api_version >= _FLEXIBLE else SHORT)
@@ -36,7 +36,7 @@ def acks_offset(arena: Bytes, body_start: int, end: int, api_version: int) -> in
 
 @kernel
 def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_version: int) -> bool:
-    """Whether the broker answers this request: all but a Produce with acks=0 (true too where its acks are cut off)."""
+    """Whether the broker answers a request: all except a Produce with acks=0. True, too, if its acks are cut off."""
     if api_key != PRODUCE or body_start < 0 or end > arena.size:
         return True
     acks = acks_offset(arena, body_start, end, api_version)
@@ -45,11 +45,11 @@ def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_
 
 @kernel
 def begins_produce(arena: Bytes, body_start: int, end: int, api_version: int, is_cut: bool) -> bool:
-    """Whether a body can be that of a Produce request: acks of -1, 0 or 1, and the name or id of a first topic.
+    """Whether a body can be that of a Produce request: it has acks of -1, 0 or 1, and the name or id of a first topic.
 
-    A response looks like the header of a Produce request while its correlation id is small: API key 0, and that id as a
-    version. If a string follows, such as a topic's name, it looks like the client id.
-    is_cut: the body goes on behind `end`; what is not there does not count against it.
+    The check is needed because a response with a small correlation id looks like the header of a Produce request: API
+    key 0, with the id as its version; a string that follows, such as a topic's name, looks like a client id.
+    is_cut: whether the body goes on behind `end`; then it may be cut anywhere.
     """
     acks = acks_offset(arena, body_start, end, api_version) if body_start >= 0 else -_TRUNCATED
     if acks < 0:

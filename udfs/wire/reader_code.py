@@ -1,15 +1,15 @@
 """LLVM instructions that read frames: a cursor over bytes, checked before each read, and stores into columns.
 
-The function that they are appended to is
+The instructions are appended to a function
 
     int64 read(arena, starts, ends, first, end, columns, levels)
 
 arena: address of uint8s, of which [starts[i], ends[i]) are frame i; starts, ends: int64s. It reads the frames from
-`first` up to `end`, of which there is at least one. columns: int64s, the address of each column's first row, 0 where
-there is no room for the column. levels: the level table.
-The result is DONE; or the negative of a `DecodeFault`; or FULL less the number of the level that lacks room, or LACKING
-less that of the column.
-Whatever it is but DONE, the level table then has the frame it was found in, and the place of a fault.
+`first` up to `end`, of which there is at least one. columns: int64s, the address of each column's first row, 0 if there
+is no room for the column. levels: the level table.
+The result is DONE; or the negative of a `DecodeFault`; or FULL minus the number of the level that lacks room, or
+LACKING minus the number of the column that does. Unless it is DONE, the level table then has the frame in which reading
+ended, and the place of a fault.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from udfs.wire.faults import DecodeFault
 from udfs.wire.primitives import COMPACT, MAX_INT32, VARINT_BYTES
 
 DONE = 0
-# Not faults: level l has too few rows, as FULL - l; there is no column c, which only a tag sets, as LACKING - c.
+# No faults: FULL - l if level l has too few rows; LACKING - c if there is no room for column c, which only a tag sets.
 FULL = -1000
 LACKING = -2000
 
-# The level table is flat, LEVEL_WIDTH cells a level: rows used, rows there is room for, the last frame that may have
-# used any, and rows used before that frame. Of the top, whose rows are the frames themselves, the last two say in which
-# frame reading ended, and where.
+# The level table is flat, with LEVEL_WIDTH cells for each level: rows used, rows that there is room for, the last frame
+# that may have used any, and rows used before that frame. For the top level, whose rows are the frames themselves, the
+# last two are the frame in which reading ended, and where.
 USED = 0
 CAPACITY = 1
 FRAME = 2
@@ -48,18 +48,19 @@ _VALUE_BITS = 32  # of a varint that is read, below the number of its bytes
 
 
 def number(value: int) -> Any:
-    """An int64 that is known when the code is made."""
+    """A constant int64 in the code."""
     return ir.Constant(_INT64, value)
 
 
 class ReaderCode:
-    """The code so far, and what it knows: `limit`, the end of the bytes to be read, and `row`, the one to be written.
+    """The code of one function while it is written.
 
-    Values are LLVM's int64s.
+    limit: the end of the bytes that may be read. row: the row that is written. These and all other values are LLVM's
+    int64s.
     """
 
     def __init__(self, module: ir.Module, name: str) -> None:
-        """Begin a function of this name, and in it the loop over frames."""
+        """Begin a function of this name, and in it a loop over frames."""
         function = ir.Function(module, READER, name)
         for argument in function.args:
             if argument.type == _ADDRESS:
@@ -77,18 +78,18 @@ class ReaderCode:
         self.go_to(self._begun)
 
     def variable(self, value: Any) -> Any:
-        """A place that holds an int64, which LLVM makes registers of."""
+        """A new variable for int64s with this value; LLVM keeps it in registers."""
         with self.builder.goto_entry_block():
             place = self.builder.alloca(_INT64)
         self.builder.store(value, place)
         return place
 
     def change(self, variable: Any, value: Any) -> None:
-        """Have a variable hold something else."""
+        """Set a variable."""
         self.builder.store(value, variable)
 
     def value(self, variable: Any) -> Any:
-        """What a variable holds."""
+        """The value of a variable."""
         return self.builder.load(variable, typ=_INT64)
 
     @property
@@ -109,26 +110,27 @@ class ReaderCode:
         return self.builder.add(self.offset, size, flags=_NO_OVERFLOW)
 
     def compare(self, left: Any, comparison: str, right: Any) -> Any:
-        """Whether two int64s, of which the second may be a number, compare so (==, <=, ...): for `when`, `fail_unless`
-        and `as_number`.
+        """A comparison (==, <=, ...) of two values, of which the second may be a Python number.
+
+        Its result is for `when`, `fail_unless` and `as_number`.
         """
         return self.builder.icmp_signed(comparison, left, number(right) if isinstance(right, int) else right)
 
     def as_number(self, condition: Any) -> Any:
-        """1 where a condition holds, else 0."""
+        """1 if a condition holds, else 0."""
         return self.builder.zext(condition, _INT64)
 
     def begin_field(self) -> None:
-        """Have faults from here on name this offset."""
+        """Let faults from here on have this offset as their place."""
         self._begun = self.offset
 
     def require_room(self, count: Any, size: int, fault: DecodeFault) -> None:
-        """End with a fault where fewer bytes remain than `count` times `size`; count is at most 2^31."""
+        """End with a fault if fewer bytes remain than `count` times `size`; count is at most 2^31."""
         fits = self.compare(self.builder.mul(count, number(size)), "<=", self._remaining())
         self.fail_unless(fits, fault)
 
     def fail_unless(self, condition: Any, fault: DecodeFault) -> None:
-        """End with a fault where a condition does not hold."""
+        """End with a fault if a condition does not hold."""
         self._fail_if(self.builder.not_(condition), number(-int(fault)))
 
     def _fail_if(self, condition: Any, result: Any) -> None:
@@ -141,12 +143,12 @@ class ReaderCode:
         self.builder.ret(result)
 
     def when(self, condition: Any, *, likely: bool) -> AbstractContextManager[Any]:
-        """What is appended in this context runs if a condition holds."""
+        """A context; the code that is appended in it runs if a condition holds."""
         return self.builder.if_then(condition, likely=likely)
 
     @contextmanager
     def each(self, first: Any, end: Any) -> Iterator[Any]:
-        """What is appended in this context runs for first, first + 1, ... end - 1, of which there is at least one."""
+        """A context; the code in it runs for first, first + 1, ... end - 1, of which there is at least one."""
         index = self.variable(first)
         body = self.builder.append_basic_block()
         self.builder.branch(body)
@@ -160,8 +162,9 @@ class ReaderCode:
 
     @contextmanager
     def each_row(self, level: int, count: Any) -> Iterator[Any]:
-        """What is appended in this context runs for each of `count` new rows of a level, at least one; gives the row
-        outside. Ends with FULL where there is no room.
+        """A context; the code in it runs for each of `count` new rows of a level, at least one.
+
+        It gives the row of the level outside. The function ends with FULL if there is no room.
         """
         outside, first = self.row, self._take_rows(level, count)
         with self.each(first, self.builder.add(first, count)) as row:
@@ -171,24 +174,24 @@ class ReaderCode:
 
     @contextmanager
     def up_to(self, end: Any) -> Iterator[None]:
-        """What is appended in this context reads no further than `end`, which is inside the limit."""
+        """A context; the code in it reads no further than `end`, which is inside the limit."""
         outside, self.limit = self.limit, end
         yield
         self.limit = outside
 
     def require(self, size: int) -> None:
-        """End with TRUNCATED where fewer bytes than this remain."""
+        """End with TRUNCATED if fewer bytes than this remain."""
         self.fail_unless(self.compare(self._remaining(), ">=", size), DecodeFault.TRUNCATED)
 
     def take_int(self, width: int) -> Any:
-        """A big-endian signed integer of 1, 2, 4 or 8 bytes, which are there."""
+        """Read a big-endian signed integer of 1, 2, 4 or 8 bytes; the caller has checked that they are there."""
         offset = self.offset
         value = self.builder.load(self._byte_at(self._arena, offset), typ=ir.IntType(8 * width), align=1)
         self.go_to(self.builder.add(offset, number(width), flags=_NO_OVERFLOW))
         return self.builder.sext(self.builder.bswap(value) if width > 1 else value, _INT64)
 
     def read_varint(self) -> Any:
-        """An unsigned varint of at most five bytes and 2^31-1; nearly all have one byte."""
+        """Read an unsigned varint of at most five bytes and 2^31-1; nearly all have one byte."""
         self.require(1)
         offset = self.offset
         byte = self.builder.load(self._byte_at(self._arena, offset), typ=_BYTE)
@@ -202,7 +205,7 @@ class ReaderCode:
         return self.value(value)
 
     def read_length(self, prefix: int) -> Any:
-        """The length or count behind a COMPACT, SHORT or INT prefix; -1 is null. Kafka takes any below 0 for null."""
+        """Read a length or count with a COMPACT, SHORT or INT prefix; -1 is null. Kafka takes any below 0 for null."""
         if prefix == COMPACT:
             return self.builder.sub(self.read_varint(), number(1))
         self.require(prefix)
@@ -215,17 +218,17 @@ class ReaderCode:
         self.builder.store(value, self.builder.inttoptr(at, _ADDRESS), align=CELL_BYTES)
 
     def require_column(self, column: int) -> None:
-        """End with LACKING where there is no room for a column."""
+        """End with LACKING if there is no room for a column."""
         with self.when(self.compare(self._address_of(column), "==", 0), likely=False):
             self._end_with(number(LACKING - column))
 
     def note_rows(self, level: int) -> None:
-        """Have the level table say how many rows a level had before this frame."""
+        """Note in the level table how many rows a level had before this frame."""
         self.builder.store(self.value(self._frame), self._level_cell(level, FRAME))
         self.builder.store(self.value(self._level_cell(level, USED)), self._level_cell(level, USED_BEFORE))
 
     def end(self) -> None:
-        """The frame has been read: end with TRAILING_BYTES where it goes on, else read the next one."""
+        """End the code of a frame: TRAILING_BYTES if bytes of it are left, else go on with the next frame."""
         self.begin_field()
         self.fail_unless(self.compare(self.offset, "==", self.limit), DecodeFault.TRAILING_BYTES)
         following = self.builder.add(self.value(self._frame), number(1))
@@ -267,7 +270,7 @@ class ReaderCode:
 
 
 def _long_varint(module: ir.Module) -> ir.Function:
-    """A function (arena, offset, limit): a varint's value and, above it, the number of its bytes, or a fault."""
+    """A function (arena, offset, limit) that reads a varint: its value and, above that, its bytes; or a fault."""
     function = ir.Function(module, _LONG_VARINT, "long_varint")
     function.linkage = "internal"
     function.attributes.add("noinline")

@@ -1,6 +1,6 @@
-"""The record batches of `records` fields: their headers, sizes and checksums, never what is in them.
+"""Reads the headers, sizes and checksums of the record batches in `records` fields, never the records.
 
-The magic byte, at offset 16 in all three formats, tells them apart (`DefaultRecordBatch`, `LegacyRecord` and
+The magic byte, at offset 16 in all three formats, distinguishes them (`DefaultRecordBatch`, `LegacyRecord` and
 `ByteBufferLogInputStream` of kafka-clients). A fetch response is a slice of the log's bytes, so that its last batch
 may be cut.
 """
@@ -8,6 +8,7 @@ may be cut.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,17 +21,17 @@ from udfs.wire.primitives import cell, signed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBatches:
-    """One row per batch, or per entry of a message set (a compressed wrapper is one), in wire order; all int64[rows].
+    """One row for each batch, or each entry of a message set (a compressed wrapper is one), in wire order; int64[rows].
 
-    What a batch's format does not have, or what was cut off, is -1. Timestamps are ms. A row with a fault covers the
-    rest of its span, so that `available` sums to the spans' lengths.
+    A value is -1 if the format of the batch does not have it, or if it was cut off. Timestamps are ms. A row with a
+    fault covers the rest of its span, so that the sum of `available` is the length of all spans.
     """
 
     parent: Ints  # the span it is in
     fault: Ints  # DecodeFault code
     start: Ints  # arena offset
     size: Ints  # declared bytes, header included
-    available: Ints  # of these, bytes that are there
+    available: Ints  # bytes that are there
     is_cut: Ints  # 1: the span ends before the batch
     magic: Ints  # 0 or 1: message set (before Kafka 0.11), 2: record batch
     base_offset: Ints  # a message set's entry has its own offset, a wrapper that of its last inner message
@@ -57,17 +58,16 @@ class RecordBatches:
 
 UNKNOWN = -1
 
-# Before the size: offset and size themselves. Up to and with the magic byte.
-LOG_OVERHEAD = 12
-HEADER_UP_TO_MAGIC = 17
+LOG_OVERHEAD = 12  # bytes of the offset and the size, which the size does not count
+HEADER_UP_TO_MAGIC = 17  # bytes up to and including the magic byte
 MAGIC_AT = 16
-# The least size Kafka's stream takes for a record of any format (LegacyRecord.RECORD_OVERHEAD_V0).
+# The least size that Kafka's stream accepts for a record of any format (LegacyRecord.RECORD_OVERHEAD_V0).
 LEAST_BATCH_LENGTH = 14
 MAGIC_VALUE_V2 = 2
-"""Of record batches, the format since Kafka 0.11 (RecordBatch.MAGIC_VALUE_V2); message sets have 0 or 1."""
+"""The magic of record batches, the format since Kafka 0.11 (RecordBatch.MAGIC_VALUE_V2); message sets have 0 or 1."""
 RECORD_BATCH_OVERHEAD = 61
 """Bytes of a record batch before its records (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
-# A whole header by magic.
+# Bytes of a whole header, by magic.
 HEADERS = (26, 34, RECORD_BATCH_OVERHEAD)
 
 # Record batch, magic 2: column, offset, width.
@@ -95,16 +95,23 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 
 
 def walk(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
-    """The batches of every span (int64 starts and lengths, -1 for null) of the arena."""
+    """The batches in spans of the arena; starts, lengths: int64[spans], the length is -1 for null."""
     arena, starts, lengths = read_only(arena), int64s(starts), int64s(lengths)
     rows = np.full((len(fields(RecordBatches)), _count(arena, starts, lengths)), UNKNOWN, np.int64)
-    _fill(arena, starts, lengths, CRC32, CRC32C, rows)
+    _fill(arena, starts, lengths, Checksums(CRC32, CRC32C), rows)
     return RecordBatches(*rows)
+
+
+class Checksums(NamedTuple):
+    """The tables of the two checksums that batches have."""
+
+    crc32: Table
+    crc32c: Table
 
 
 @kernel
 def extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """(fault, declared size or UNKNOWN, bytes to step over) of the batch at an offset before `end` (nextBatchSize)."""
+    """(fault, declared size or UNKNOWN, bytes to skip) of the batch at an offset before `end` (nextBatchSize)."""
     remaining = end - at
     if remaining < LOG_OVERHEAD:
         return _OK, UNKNOWN, remaining
@@ -129,7 +136,7 @@ def _is_inside(arena: Bytes, start: int, length: int) -> bool:
 
 @kernel
 def _count(arena: Bytes, starts: Ints, lengths: Ints) -> int:
-    """How many rows the spans have; one that is not inside the arena has one, for its fault."""
+    """How many rows the spans have; a span that is not inside the arena has one row, for its fault."""
     count = 0
     for span in range(starts.size):
         at, end = starts[span], starts[span] + lengths[span]
@@ -152,7 +159,7 @@ def _flags(attributes: int, row: int, rows: Ints) -> None:
 
 @kernel
 def _record_batch(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
-    """A batch of magic 2, as much of its header as there is."""
+    """Fill in the row of a batch of magic 2, from as much of its header as there is."""
     for column, offset, width in _NUMBERS:
         if offset + width <= available:
             rows[column, row] = signed(arena, at + offset, width)
@@ -165,7 +172,7 @@ def _record_batch(arena: Bytes, at: int, available: int, row: int, table: Table,
 
 @kernel
 def _message(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
-    """An entry of a message set, magic 0 or 1; only a wrapper has a codec, for `message_sets` to look into."""
+    """Fill in the row of an entry of a message set, magic 0 or 1; only wrappers have a codec (`message_sets`)."""
     magic = rows[MAGIC, row]
     if available > LEGACY_ATTRIBUTES_AT:
         _flags(cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)
@@ -182,8 +189,8 @@ def _message(arena: Bytes, at: int, available: int, row: int, table: Table, rows
 
 
 @kernel
-def _batch(arena: Bytes, at: int, end: int, row: int, crc32: Table, crc32c: Table, rows: Ints) -> int:
-    """Fill in the row of the batch at an offset; the offset behind it."""
+def _batch(arena: Bytes, at: int, end: int, row: int, checksums: Checksums, rows: Ints) -> int:
+    """Fill in the row of the batch at an offset; returns the offset behind it."""
     fault, size, available = extent(arena, at, end)
     rows[FAULT, row], rows[START, row], rows[SIZE, row], rows[AVAILABLE, row] = fault, at, size, available
     rows[IS_CUT, row] = fault == _OK and available != size
@@ -192,14 +199,15 @@ def _batch(arena: Bytes, at: int, end: int, row: int, crc32: Table, crc32c: Tabl
     if available >= HEADER_UP_TO_MAGIC:
         rows[MAGIC, row] = signed(arena, at + MAGIC_AT, 1)
     if fault == _OK and rows[MAGIC, row] == MAGIC_VALUE_V2:
-        _record_batch(arena, at, available, row, crc32c, rows)
+        _record_batch(arena, at, available, row, checksums.crc32c, rows)
     elif fault == _OK and rows[MAGIC, row] >= 0:
-        _message(arena, at, available, row, crc32, rows)
+        _message(arena, at, available, row, checksums.crc32, rows)
     return at + available
 
 
 @kernel
-def _fill(arena: Bytes, starts: Ints, lengths: Ints, crc32: Table, crc32c: Table, rows: Ints) -> None:
+def _fill(arena: Bytes, starts: Ints, lengths: Ints, checksums: Checksums, rows: Ints) -> None:
+    """Fill in the rows of all batches in the spans."""
     row = 0
     for span in range(starts.size):
         at, end = starts[span], starts[span] + lengths[span]
@@ -209,5 +217,5 @@ def _fill(arena: Bytes, starts: Ints, lengths: Ints, crc32: Table, crc32c: Table
             continue
         while at < end:
             rows[PARENT, row] = span
-            at = _batch(arena, at, end, row, crc32, crc32c, rows)
+            at = _batch(arena, at, end, row, checksums, rows)
             row += 1

@@ -1,7 +1,7 @@
-"""What is inside a record batch of magic 2: sizes and times of its records, never what they hold.
+"""Reads sizes and times of the records in a batch of magic 2, never their content.
 
 A batch's records are one compressed stream (`DefaultRecordBatch.compressedIterator`). It is decompressed step by step,
-so that a decompression bomb ends where a bound is reached. The bytes are walked and dropped; `RecordSizes` remains.
+so that a decompression bomb stops at a bound. The bytes are read and dropped; only `RecordSizes` remains.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from udfs.wire.compressed_sizes import CODEC_NAMES, XERIAL_HEADER
 from udfs.wire.primitives import cell
 
 MOST_BYTES_A_BATCH = 64 << 20
-"""Most uncompressed bytes of one batch; brokers take batches of 1 MiB unless they are told otherwise."""
+"""The most uncompressed bytes of one batch; by default, brokers accept batches of 1 MiB."""
 MOST_BYTES_A_MESSAGE = 1 << 30
-"""Most uncompressed bytes of all batches of a request or response; batches beyond are refused."""
+"""The most uncompressed bytes of all batches in a request or response; batches beyond are refused."""
 MOST_EXPANSION = 1200
-"""Most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE ends at 1032."""
+"""The most uncompressed bytes for one compressed byte, beyond LEAST_LIMIT; DEFLATE reaches 1032."""
 LEAST_LIMIT = 1 << 20
 STEP = 1 << 20
 LEAST_RECORD_BYTES = 7
-"""Size, attributes, two deltas, null key, null value and no headers take a byte each."""
+"""Size, attributes, two deltas, a null key, a null value and no headers take one byte each."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
+# Rows of what `walk_records` writes.
+CONTENT, TIMESTAMP_DELTA, END, IS_KEYLESS = range(4)
 
 
 class RecordsFault(StrEnum):
-    """Why the sizes of a batch's records are not known: schemas.tables.fault_reasons."""
+    """Why the records of a batch cannot be read; schemas.tables.fault_reasons explains the words to users."""
 
     OLD_FORMAT = "old_format"
     CUT = "cut"
@@ -56,11 +58,12 @@ class RecordsError(Exception):
 
 @dataclass(frozen=True)
 class RecordSizes:
-    """The records of one batch in order.
+    """Sizes and times of the records of one batch, in their order.
 
-    content: int64[records], bytes of key, value and headers with their lengths: what a record takes in any batch, but
-    for its own length, attributes and deltas. timestamp_deltas: int64[records], ms since the batch's base timestamp.
-    ends: int64[records], offset behind each, uncompressed. keyless: records without key. uncompressed: bytes of all.
+    content: int64[records], bytes of key, value and headers with their lengths, which are the same in any batch; a
+    record's own length, attributes and deltas are not. timestamp_deltas: int64[records], ms since the batch's base
+    timestamp. ends: int64[records], uncompressed offset behind each record. keyless: how many records have no key.
+    uncompressed: bytes of all records.
     """
 
     content: Ints
@@ -72,17 +75,17 @@ class RecordSizes:
 
 @dataclass(slots=True)
 class Budget:
-    """How many more bytes of records may be decompressed; those of a batch that ends up refused count too."""
+    """How many more bytes of records may be decompressed; those of batches that are refused in the end count, too."""
 
     left: int = MOST_BYTES_A_MESSAGE
 
 
 BudgetOf = Callable[[int], Budget]
-"""The budget for a batch, by its row: that of its message, so that none depends on what is decoded together."""
+"""The budget of a batch, given its row: each message has its own, so that it does not matter what is read together."""
 
 
 def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
-    """The bytes behind the header of a batch, decompressed; they are taken off `budget`. Raises RecordsError."""
+    """The decompressed bytes of a batch without its header; takes them off the budget. Raises RecordsError."""
     if codec == 0:
         if len(stored) > budget.left:
             raise RecordsError(RecordsFault.EXCESSIVE)
@@ -113,7 +116,7 @@ def _stream(codec: str, stored: bytes) -> Iterator[bytes]:
 
 
 def _snappy(stored: bytes, limit: int) -> Iterator[bytes]:
-    """Blocks of xerial's framing, or one block without it, as librdkafka and others write."""
+    """The decompressed blocks of xerial's framing, or of one block without framing, as librdkafka and others write."""
     if not stored.startswith(_XERIAL_MAGIC):
         yield _snappy_block(stored, limit)
         return
@@ -129,7 +132,7 @@ def _snappy(stored: bytes, limit: int) -> Iterator[bytes]:
 
 
 def _snappy_block(block: bytes, limit: int) -> bytes:
-    """A block begins with its uncompressed size, which is checked before use."""
+    """A decompressed block of snappy. The block begins with its uncompressed size, which is checked before use."""
     size = shift = 0
     for byte in block[:5]:
         size |= (byte & 0x7F) << shift
@@ -143,24 +146,29 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
 
 _stream_of: Any = pa.CompressedInputStream
 _codec: Any = pa.Codec
-"""Without the stubs, which want names of codecs as literals."""
+"""Both without their stubs, which accept only literals as names of codecs."""
 
 
 def sizes_of(records: bytes, record_count: int) -> RecordSizes:
-    """Sizes and times of records that are not compressed. Raises RecordsError."""
+    """Sizes and times of uncompressed records. Raises RecordsError."""
     if not 0 <= record_count <= len(records) // LEAST_RECORD_BYTES:
         raise RecordsError(RecordsFault.BAD_RECORDS)
     arena = read_only(np.frombuffer(records, np.uint8))
-    found = np.zeros((4, record_count), np.int64)
-    if walk_records(arena, found) != len(records):
+    sizes = np.zeros((4, record_count), np.int64)
+    if walk_records(arena, sizes) != len(records):
         raise RecordsError(RecordsFault.BAD_RECORDS)
-    content, deltas, ends, keyless = found
-    return RecordSizes(content, deltas, ends, int(keyless.sum()), len(records))
+    return RecordSizes(
+        content=sizes[CONTENT],
+        timestamp_deltas=sizes[TIMESTAMP_DELTA],
+        ends=sizes[END],
+        keyless=int(sizes[IS_KEYLESS].sum()),
+        uncompressed=len(records),
+    )
 
 
 @kernel
 def _varlong(arena: Bytes, at: int, limit: int) -> tuple[int, int]:
-    """(offset after, value) of a zig-zag varint of at most ten bytes before `limit`; (-1, 0) where there is none."""
+    """(offset after, value) of a zig-zag varint of at most ten bytes before `limit`; (-1, 0) if there is none."""
     raw = np.uint64(0)
     for index in range(10):
         if at + index >= limit:
@@ -173,13 +181,13 @@ def _varlong(arena: Bytes, at: int, limit: int) -> tuple[int, int]:
 
 
 @kernel
-def walk_records(arena: Bytes, found: Ints) -> int:
-    """Fill in content, timestamp delta, end and whether there is no key of each record (DefaultRecord.readFrom).
+def walk_records(arena: Bytes, sizes: Ints) -> int:
+    """Write content bytes, timestamp delta, end, and whether the key is null of each record (DefaultRecord.readFrom).
 
-    found: int64[4, records]. Returns the offset behind the last record, -1 for bytes that are no such records.
+    sizes: int64[4, records]. Returns the offset behind the last record, -1 if the bytes are not so many records.
     """
     at = 0
-    for record in range(found.shape[1]):
+    for record in range(sizes.shape[1]):
         at, length = _varlong(arena, at, arena.size)
         if at < 0 or length < LEAST_RECORD_BYTES - 1 or length > arena.size - at:
             return -1
@@ -193,6 +201,7 @@ def walk_records(arena: Bytes, found: Ints) -> int:
         after_length, key = _varlong(arena, place, end)
         if after_length < 0 or key > end - after_length:
             return -1
-        found[0, record], found[1, record], found[2, record], found[3, record] = end - place, timestamp, end, key < 0
+        sizes[CONTENT, record], sizes[TIMESTAMP_DELTA, record] = end - place, timestamp
+        sizes[END, record], sizes[IS_KEYLESS, record] = end, key < 0
         at = end
     return at

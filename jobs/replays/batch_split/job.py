@@ -30,7 +30,7 @@ from schemas.tables.steps import SENT
 from schemas.tables.values import FROM_PRODUCE
 from udfs.columns.time_units import US_PER_MS
 from udfs.errors import CaptureError
-from udfs.facts.asked_records import SAMPLE_EVERY
+from udfs.facts.record_sampling import SAMPLE_EVERY
 from udfs.replay.batch_split.compression_estimate import BY_CLIENT, KIP_TEXT, PROFILES, TODAY, Producers
 from udfs.replay.batch_split.replay_with_records import IS_SENT, PACKET_ORDER, replay_with_records
 from udfs.replay.batch_split.split_replay import CLIENT, SplitLanes, replay_splits

@@ -1,4 +1,4 @@
-"""Captures taken apart into files and made again, and the tables that come of several files."""
+"""Splits captures into files and joins them again, and makes the tables of several files, for tests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from schemas.tables.silver import CAPTURES, SILVER
 from tests.packed import unpack
 from tests.sort_keys import SortKeys
 from tests.unit.capture.packet_builders import Packet, pcap
-from udfs.capture.index import index_capture
+from udfs.capture.capture_points import file_orders, in_time_order
+from udfs.capture.file_index import index_capture
 from udfs.capture.packets import read_packets
-from udfs.capture.points import file_orders, in_time_order
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.build import facts
+from udfs.facts.rows_from_packets import rows_from_packets
 
 RECORD = struct.Struct("<IIII")
 FILE_HEADER_BYTES, LINK_TYPE_AT = 24, 20
@@ -99,7 +99,7 @@ def rows_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa.Re
 def tables_of(packets: pa.RecordBatch, **chunk_size: int) -> Tables:
     """The silver rows of packets by table, in the order of their keys, without the columns that name packets."""
     tables: Tables = {table.name: [] for table in SILVER if table is not CAPTURES}
-    for batch in facts([packets], "a-capture", None, None, **chunk_size):
+    for batch in rows_from_packets([packets], "a-capture", None, None, **chunk_size):
         for name in tables:
             packed = batch.filter(pa.compute.equal(batch["table"], pa.scalar(name)))
             for unpacked in unpack([packed.select(["rows"])]):

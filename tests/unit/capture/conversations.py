@@ -1,4 +1,4 @@
-"""Conversations for tests: what each side sends as segments, made into packets, and what is made of them."""
+"""Conversations for tests: segments that each side sends, made into packets, and the rows that come of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from tests.unit.capture.packet_builders import ACK, BROKER, CLIENT, SYN
-from udfs.capture.chunks import frames
 from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
+from udfs.capture.packet_chunks import frames
 from udfs.capture.packets import PACKETS
 from udfs.capture.sasl import SASL_TOKENS
 

@@ -1,4 +1,4 @@
-"""Ethernet frames in the envelopes of overlays, tunnels and port mirrors, laid out as RFCs and drafts draw them."""
+"""Ethernet frames in the envelopes of overlays, tunnels and port mirrors, laid out as RFCs and drafts describe them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frame dumps for tests: of what a capture holds, and written by hand."""
+"""Frame dumps for tests, made of captures or written by hand."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.sort_keys import SortKeys
-from udfs.capture.chunks import frames
 from udfs.capture.endpoints import connection_endpoints
 from udfs.capture.frame_dump import index_frames, read_frames
 from udfs.capture.framing import SIZE_BYTES
+from udfs.capture.packet_chunks import frames
 
 FIELDS: list[pa.Field[Any]] = [
     pa.field("connection", pa.string()),

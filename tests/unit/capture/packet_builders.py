@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from udfs.capture.index import CaptureIndex, index_capture
+from udfs.capture.file_index import CaptureIndex, index_capture
 from udfs.capture.packets import PACKETS, read_packets
 
 CLIENT, BROKER = "10.0.0.1", "10.0.0.2"

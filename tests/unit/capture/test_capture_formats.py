@@ -145,7 +145,7 @@ def compressed_in_two(content: bytes, compress: object) -> bytes:
     ids=["gzip", "zstd"],
 )
 @pytest.mark.parametrize("format_", ["pcap", "pcapng"])
-def test_compression_is_told_by_content_and_may_come_in_pieces(
+def test_the_content_shows_the_compression_and_may_come_in_pieces(
     tmp_path: Path, compression: str, compress: object, format_: str
 ) -> None:
     packets = packets_of(b"one", b"two", b"three")

@@ -39,15 +39,16 @@ from udfs.capture.compression import Compression, decompress
 from udfs.capture.packet_table import (
     BIG_ENDIAN,
     INTERFACE_COLUMNS,
-    INTERFACES,
+    INTERFACE_COUNT,
     MOST_INTERFACES,
     PACKET,
     SECTION_SLOTS,
     STARTED,
+    Section,
 )
 from udfs.capture.pcap import walk_pcap
 from udfs.capture.pcapng import walk_pcapng
-from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, parse_tcp_packets
+from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, TcpPackets, parse_tcp_packets
 from udfs.errors import CaptureError
 
 FUZZ = settings(derandomize=True, max_examples=150, deadline=None)
@@ -140,9 +141,9 @@ LINK_TYPES = st.sampled_from([0, 1, 12, 101, 108, 113, 147, 228, 276])
 
 def parsed(content: bytes, original: int, link_type: int, poison: int) -> tuple[list[Any], bytes]:
     packets = np.array([(0, len(content), original, 0, link_type)], PACKET)
-    tcp_packets, connections = np.zeros(1, TCP_PACKET), np.zeros((1, CONNECTION_BYTES), np.uint8)
-    parse_tcp_packets(poisoned(content, poison), packets, 8, tcp_packets, connections)
-    return tcp_packets.tolist(), connections.tobytes()
+    tcp_packets = TcpPackets(np.zeros(1, TCP_PACKET), np.zeros((1, CONNECTION_BYTES), np.uint8))
+    parse_tcp_packets(poisoned(content, poison), packets, 8, tcp_packets)
+    return tcp_packets.rows.tolist(), tcp_packets.connections.tobytes()
 
 
 @KERNEL_FUZZ
@@ -167,13 +168,14 @@ def test_headers_are_never_read_beyond_the_packet(
 
 def walked(content: bytes, poison: int, *, blocks: bool) -> tuple[Any, ...]:
     packets = np.zeros(64, PACKET)
-    section_state = np.zeros(SECTION_SLOTS, np.int64)
-    section_state[[BIG_ENDIAN, INTERFACES, STARTED]] = 0, 1, 1
+    state = np.zeros(SECTION_SLOTS, np.int64)
+    state[[BIG_ENDIAN, INTERFACE_COUNT, STARTED]] = 0, 1, 1
     interfaces = np.zeros((MOST_INTERFACES, INTERFACE_COLUMNS), np.int64)
     interfaces[0] = 1, 96, 6, 0
     walk = walk_pcapng if blocks else walk_pcap
-    count, at, status = walk(poisoned(content, poison), len(content), 0, 1 << 40, section_state, interfaces, packets)
-    return count, at, status, packets[:count].tolist(), section_state.tolist(), interfaces[:3].tolist()
+    one_section = Section(state, interfaces)
+    count, at, status = walk(poisoned(content, poison), len(content), 0, 1 << 40, one_section, packets)
+    return count, at, status, packets[:count].tolist(), state.tolist(), interfaces[:3].tolist()
 
 
 @KERNEL_FUZZ

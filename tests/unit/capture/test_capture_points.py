@@ -21,8 +21,8 @@ from tests.unit.capture.capture_files import (
     without,
 )
 from tests.unit.capture.packet_builders import Packet, ethernet, ipv4, tcp
-from udfs.capture.index import index_capture
-from udfs.capture.points import FileOrder, file_orders, in_time_order
+from udfs.capture.capture_points import FileOrder, file_orders, in_time_order
+from udfs.capture.file_index import index_capture
 
 Capture = tuple[int, list[Packet]]
 ALL_EQUAL = ("exchanges", "fetch_partitions", "record_batches", "cluster_metadata", "quarantine")
@@ -220,7 +220,7 @@ def test_files_without_times_keep_their_order(tmp_path: Path) -> None:
     assert [order.point for order in file_orders(indexes)] == [0, 0]
 
 
-def test_a_packet_cut_in_its_options_is_told_by_nothing_that_lies_behind_it(tmp_path: Path) -> None:
+def test_the_fingerprint_of_a_packet_cut_in_its_options_depends_on_nothing_behind_it(tmp_path: Path) -> None:
     whole = ethernet(ipv4(tcp(b"kafka", options=bytes(range(12)))))
     cut = Packet(whole[: -len(b"kafka") - 4], original=len(whole))
     digests = []

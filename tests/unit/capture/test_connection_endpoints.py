@@ -1,4 +1,4 @@
-"""Connections as people write them."""
+"""Endpoints and connections as text."""
 
 from __future__ import annotations
 

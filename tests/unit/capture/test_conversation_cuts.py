@@ -1,4 +1,4 @@
-"""However a capture is cut into batches, and however TCP carried the bytes, the same exchanges come of it."""
+"""The same exchanges come out however a capture is cut into batches, and however TCP carried the bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.unit.capture.conversations import (
 )
 from tests.unit.capture.packet_builders import FIN, RST, SYN
 from udfs.capture.conversation import PROBE_BYTES
-from udfs.capture.index import index_capture
+from udfs.capture.file_index import index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.segments import REORDER_BYTES
 
@@ -237,7 +237,7 @@ ONCE_CUT_DIFFERENTLY = {
 
 
 @pytest.mark.parametrize("segments", ONCE_CUT_DIFFERENTLY.values(), ids=ONCE_CUT_DIFFERENTLY)
-def test_what_was_once_told_differently_when_cut_is_told_the_same(segments: list[Segment]) -> None:
+def test_captures_that_once_gave_other_rows_when_cut_give_the_same(segments: list[Segment]) -> None:
     rows = packets(segments) + packets([Segment(ASKS)], Connection(client=("10.0.0.1", 50001)), first_packet=100)
     rows.sort(key=lambda row: row["connection"])
     assert understand(cut(batch(rows), 1), rows=1, payload_bytes=1) == understand([batch(rows)])

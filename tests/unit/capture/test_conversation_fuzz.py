@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.capture.conversations import Connection, accounted, batch, cut, frame, request, response, understand
-from udfs.capture.connection_ends import ANSWERED, ASKED
+from udfs.capture.connection_boundaries import IS_REQUEST, IS_RESPONSE
 from udfs.capture.sasl import SASL_HANDSHAKE
 from udfs.capture.tcp_headers import ACK, RST, SYN
 
@@ -30,7 +30,7 @@ sequences = st.one_of(
     st.integers(0, 300),
     st.sampled_from([2**32 - 1, 2**31, 2**31 - 1, 1 << 26, (1 << 26) + 1, 1 << 22]),
 )
-flags = st.one_of(st.integers(0, 255), st.sampled_from([ASKED, ANSWERED]))
+flags = st.one_of(st.integers(0, 255), st.sampled_from([IS_REQUEST, IS_RESPONSE]))
 
 
 def hostile_packet(
@@ -109,11 +109,11 @@ def test_hostile_packets_give_the_same_however_they_are_cut(rows: list[dict[str,
 def test_packets_behind_frames_of_the_same_endpoints_are_of_another_connection_wherever_chunks_end() -> None:
     key = Connection(client=("10.0.0.1", 1)).key
     frames = [
-        (ASKED, bytes(4)),
-        (ASKED, request(1)),
+        (IS_REQUEST, bytes(4)),
+        (IS_REQUEST, request(1)),
         (SYN | RST | ACK, frame(bytes(17))),
         (0, b""),
-        (ASKED, request(2)),
+        (IS_REQUEST, request(2)),
     ]
     rows = [hostile_packet(n, key, 0, 0, flags, payload) for n, (flags, payload) in enumerate(frames)]
     whole = understand([batch(rows)])

@@ -1,4 +1,4 @@
-"""What gaps, cuts and foreign bytes cost: no more than they must, and all of it named."""
+"""Gaps, cuts and foreign bytes cost no more than they must, and all that they cost is reported."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_bytes_that_come_one_by_one_are_the_same_frames() -> None:
     assert found.pairs() == [(request(i)[4:], response(i)[4:]) for i in (1, 2)]
 
 
-def test_several_frames_in_one_segment_are_told_apart() -> None:
+def test_several_frames_in_one_segment_are_separate_frames() -> None:
     found = talk(asks(b"".join(map(request, range(5)))), answers(b"".join(map(response, range(5)))))
     assert statuses(found) == [(i, "answered") for i in range(5)]
 
@@ -68,7 +68,7 @@ def test_produce_with_acks_is_unanswered_without_its_response() -> None:
     assert statuses(found) == [(1, "unanswered"), (2, "answered")]
 
 
-def test_a_response_nobody_asked_for_is_an_orphan() -> None:
+def test_a_response_without_a_request_is_an_orphan() -> None:
     found = talk(answers(response(41) + response(42)), asks(request(43)), answers(response(43)), is_opened=False)
     assert statuses(found) == [(42, "orphan"), (41, "orphan"), (43, "answered")]
     assert [exchange.number for exchange in found.exchanges] == [-2, -1, 0]

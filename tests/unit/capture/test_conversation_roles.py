@@ -121,7 +121,7 @@ def test_what_the_first_connection_left_unanswered_is_not_answered_by_the_next()
     assert [exchange.status for exchange in found.exchanges] == ["unanswered", "answered"]
 
 
-def test_connections_with_different_endpoints_are_told_apart() -> None:
+def test_connections_with_different_endpoints_are_different() -> None:
     other = Connection(client=(CLIENT, 50001))
     rows = packets([*OPENING, asks(request(1)), answers(response(1))])
     rows += packets([*OPENING, asks(request(1)), answers(response(1)), asks(produce(2, 0))], other)

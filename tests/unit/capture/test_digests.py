@@ -1,4 +1,4 @@
-"""What a digest of bytes tells apart."""
+"""Which bytes have different digests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_bit_counts(size: int) -> None:
     assert len({digest(content), *map(digest, others)}) == 1 + 8 * size
 
 
-def test_bytes_that_change_places_are_told_apart() -> None:
+def test_bytes_that_change_places_give_another_digest() -> None:
     assert len({digest(content) for content in (b"client::broker::", b"broker::client::", b"clientbr::::oker")}) == 3
 
 

@@ -132,7 +132,7 @@ def test_whole_captures_in_all_kinds_of_envelopes_give_the_rows_of_the_plain_one
     assert read_rows(store(tmp_path, b"".join(sent))).equals(read_rows(path))
 
 
-def test_a_packet_seen_plain_and_in_its_envelope_counts_once(recorded: list[Packet], tmp_path: Path) -> None:
+def test_a_packet_captured_plain_and_in_its_envelope_counts_once(recorded: list[Packet], tmp_path: Path) -> None:
     """As `-i any` on a node sees it: on the pod's interface and, a little later, on the card."""
     twice = [
         packet

@@ -1,4 +1,4 @@
-"""tshark, which takes envelopes apart by code of its own, finds the same segments in them."""
+"""tshark, which has its own code to open envelopes, gives the same segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames that another tool saw give what packets give, and what is wrong with them is told."""
+"""Frames from another tool give the same rows as packets, and wrong rows and columns are reported."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_frame_without_a_byte_is_missing(tmp_path: Path) -> None:
     assert found.only["missing_bytes"] == 4
 
 
-def test_who_is_the_client_is_told_and_not_guessed(tmp_path: Path) -> None:
+def test_the_dump_says_who_is_the_client(tmp_path: Path) -> None:
     """Neither request gives a client id, and the first is of an API that nobody knows yet."""
     unknown = request(1, client_id=None, key=900, version=3)
     found = understood(tmp_path, ("response", response(0)), ("request", unknown), ("response", response(1)))
@@ -161,7 +161,7 @@ def test_who_is_the_client_is_told_and_not_guessed(tmp_path: Path) -> None:
     assert (found.only["protocol"], found.only["orphan_responses"]) == ("kafka", 1)
 
 
-def test_connections_with_the_same_addresses_are_told_apart(tmp_path: Path) -> None:
+def test_connections_with_the_same_addresses_and_other_names_are_different(tmp_path: Path) -> None:
     table = pa.concat_tables([rows(("request", request(1)), ("response", response(1)))] * 2)
     names = ["first", "first", "second", "second"]
     times = pa.array([AT + i for i in range(4)], pa.timestamp("ns"))
@@ -173,7 +173,7 @@ def test_connections_with_the_same_addresses_are_told_apart(tmp_path: Path) -> N
     assert [connection["requests"] for connection in found.connections] == [1, 1]
 
 
-def test_wrong_rows_are_left_out_and_told(tmp_path: Path) -> None:
+def test_wrong_rows_are_left_out_and_reported(tmp_path: Path) -> None:
     table = pa.Table.from_pylist(
         [
             {"connection": "c", "direction": "request", "timestamp": AT, "frame": request(1), "broker": "10.0.0.1:1"},
@@ -205,7 +205,7 @@ def test_numbers_in_another_unit_than_ns_are_no_times(tmp_path: Path, per_ns: in
     assert fault.reason.value == "timestamp_implausible"
 
 
-def test_every_wrong_column_is_told_at_once(tmp_path: Path) -> None:
+def test_all_wrong_columns_are_reported_at_once(tmp_path: Path) -> None:
     table = pa.table({"connection": [1], "direction": ["request"], "frame": ["text"], "broker": [b"x"]})
     with pytest.raises(CaptureError) as raised:
         index_frames(str(write_parquet(tmp_path / "frames", table)), range_bytes=1, buckets=1)
@@ -227,7 +227,7 @@ def without_sizes(table: pa.Table) -> pa.Table:
     return table.set_column(table.schema.get_field_index("frame"), "frame", bare)
 
 
-def test_frames_without_their_sizes_are_told_and_not_decoded_as_something_else(
+def test_frames_without_their_sizes_are_refused_and_not_decoded_as_something_else(
     capture: pa.RecordBatch, tmp_path: Path
 ) -> None:
     path = write_parquet(tmp_path / "frames", without_sizes(dumped([capture])))

@@ -1,4 +1,4 @@
-"""How many requests may wait for an answer, and that this depends on no more than the packets."""
+"""How many requests may wait for a response, and that this depends on the packets alone."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.unit.capture.conversations import (
     request,
     response,
 )
-from udfs.capture.chunks import frames
 from udfs.capture.open_requests import MOST_OPEN_BYTES, MOST_OPEN_REQUESTS
+from udfs.capture.packet_chunks import frames
 
 ROWS = [1, 7, 10_000]
 TOGETHER = 2000

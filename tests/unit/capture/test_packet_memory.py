@@ -1,4 +1,4 @@
-"""What header kernels touch of memory: no byte outside the captured part of a packet."""
+"""Kernels that read headers touch no byte outside the captured part of a packet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.capture.envelopes import ENVELOPES, as_ipv6
 from tests.unit.capture.packet_builders import ethernet
 from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones, run_apart
 from udfs.capture.packet_table import PACKET
-from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, parse_tcp_packets
+from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, TcpPackets, parse_tcp_packets
 
 
 def damaged_packets() -> Iterator[tuple[bytes, int]]:
@@ -30,11 +30,11 @@ def damaged_packets() -> Iterator[tuple[bytes, int]]:
 def parse_between_forbidden_pages() -> None:
     """Parse packets where not a byte around their captured part can be read."""
     page = page_between_forbidden_ones()
-    tcp_packets, connections = np.zeros(1, TCP_PACKET), np.zeros((1, CONNECTION_BYTES), np.uint8)
+    tcp_packets = TcpPackets(np.zeros(1, TCP_PACKET), np.zeros((1, CONNECTION_BYTES), np.uint8))
     for captured, original in damaged_packets():
         packets = np.array([(0, len(captured), original, 0, 1)], PACKET)
         for chunk in arenas(captured, page):
-            parse_tcp_packets(chunk, packets, 8, tcp_packets, connections)
+            parse_tcp_packets(chunk, packets, 8, tcp_packets)
 
 
 def test_no_kernel_reads_outside_the_captured_part_of_a_packet(repository: Path) -> None:

@@ -1,4 +1,4 @@
-"""What request logs are, and what their lines tell."""
+"""How request logs are recognised, and what is read from their lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import udfs.capture.line_blocks
 from tests.request_logs import index_request_log
 from tests.unit.capture.logged import CONNECTION, heartbeat, line
 from udfs.capture.endpoints import connection_endpoints, logged_connection
-from udfs.capture.index import CaptureIndex
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.line_blocks import line_blocks
 from udfs.capture.log_lines import FINE, NO_JSON, NO_REQUEST, NO_TIME
 from udfs.capture.request_log import read_requests
@@ -59,7 +59,7 @@ def test_a_line_tells_its_request(tmp_path: Path) -> None:
     ("time", "after"),
     [("2026-11-21 12:00:48,601", 0), ("2026-11-21T12:00:48.601002003", 2_003), ("2026-11-21 12:00:48", -601_000_000)],
 )
-def test_the_clock_is_taken_to_be_utc_where_no_zone_is_told(tmp_path: Path, time: str, after: int) -> None:
+def test_the_clock_is_taken_to_be_utc_where_no_zone_is_given(tmp_path: Path, time: str, after: int) -> None:
     (row,) = rows(index(tmp_path / "log", heartbeat(1, time=time)))
     assert row["completed"] == AT + after
 

@@ -1,4 +1,4 @@
-"""Raw SASL tokens (before KIP-152) are passed over by state and named; what follows them decodes."""
+"""Raw SASL tokens (before KIP-152) are skipped and reported; what follows them is decoded."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.capture.packet_builders import index, packets_of, pcap, store
 from udfs.capture.compression import unpacked_bytes
-from udfs.capture.index import WINDOW_BYTES
+from udfs.capture.file_index import WINDOW_BYTES
 from udfs.capture.storage import FIRST_READ_BYTES, HashedFile, RemoteFile, StreamWindow
 
 CONTENT = np.random.default_rng(7).bytes(FIRST_READ_BYTES * 5)
@@ -93,7 +93,7 @@ def test_the_digest_is_of_all_bytes_of_a_damaged_file(tmp_path: Path) -> None:
     assert (read.sha256, read.size_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
 
 
-def test_a_hashed_file_gives_less_than_asked_for_only_at_its_end() -> None:
+def test_a_hashed_file_fills_a_buffer_in_part_only_at_its_end() -> None:
     file, _ = remote(CONTENT)
     with HashedFile(file, from_buffers=True) as hashed:
         pieces = [bytearray(FIRST_READ_BYTES * 2) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What a FIN or an RST tells of the stream it ends: what was never sent is not missing, what was lost before it is."""
+"""What a FIN or RST shows: bytes that were never sent are not missing, bytes that were lost before it are."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from schemas.wire.message import Field, Message
 from tests.packed import unpack
 from tests.unit.capture.conversations import OPENING, Connection, Segment, answers, asks, batch, cut, frame, packets
 from tests.unit.wire.reference import default, encode, within
-from udfs.capture.held_packets import HeldPackets
-from udfs.facts.asked_records import Asked
-from udfs.facts.build import Carried, facts
-from udfs.facts.build import tables_of as decoded_tables
+from udfs.capture.packets_by_connection import PacketsByConnection
+from udfs.facts.record_sampling import RecordSampling
+from udfs.facts.rows_from_packets import EarlierChunks, rows_from_packets
+from udfs.facts.rows_from_packets import tables_of as decoded_tables
 
 TOPIC_ID = bytes(range(16))
 API_VERSIONS = 18  # its response header never has tags
@@ -57,7 +57,7 @@ def turns(*frames: bytes) -> list[Segment]:
 
 
 def tables(
-    *segments: Segment, connection: Connection | None = None, rows: int = 50_000, records: Asked | None = None
+    *segments: Segment, connection: Connection | None = None, rows: int = 50_000, records: RecordSampling | None = None
 ) -> dict[str, list[dict[str, Any]]]:
     """Rows of each silver table from one opened connection."""
     packet_rows = batch(packets([*OPENING, *segments], connection))
@@ -65,10 +65,10 @@ def tables(
 
 
 def tables_of(
-    batches: list[pa.RecordBatch], records: Asked | None = None, **chunk_size: int
+    batches: list[pa.RecordBatch], records: RecordSampling | None = None, **chunk_size: int
 ) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for packed in facts(batches, "capture", None, records, **chunk_size):
+    for packed in rows_from_packets(batches, "capture", None, records, **chunk_size):
         for content in unpack([packed]):
             found[packed["table"][0].as_py()] += content.to_pylist()
     for lines in found.values():
@@ -76,11 +76,11 @@ def tables_of(
     return found
 
 
-def tables_held(packets: HeldPackets, parts: int) -> dict[str, list[dict[str, Any]]]:
+def tables_held(packets: PacketsByConnection, parts: int) -> dict[str, list[dict[str, Any]]]:
     """As `tables_of`, of packets held in memory that are decoded in so many parts."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for part in packets.parts(parts):
-        for table, rows in decoded_tables(packets.frames(part), "capture", Carried()):
+        for table, rows in decoded_tables(packets.frames(part), "capture", EarlierChunks()):
             found[table.name] += rows.to_pylist()
     for lines in found.values():
         lines.sort(key=repr)

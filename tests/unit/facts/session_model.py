@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
-from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Returned, Wanted
-from udfs.facts.fetch_sessions import follow
-from udfs.facts.held_session import NOWHERE, new_session, resized
+from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned
+from udfs.facts.fetch_session import NOWHERE, new_session, resized
+from udfs.facts.session_follower import follow
 
 Partition = tuple[int, int]  # topic, partition
 
@@ -51,7 +51,7 @@ class Row:
 
     fetch: int
     partition: Partition
-    wanted: int | None
+    requested: int | None
     read_position: int | None
     returned: int | None
     offset: int = -1
@@ -114,15 +114,15 @@ class Model:
                 self.is_known = self.is_known and fetch.session[1] <= 0
                 self.partitions[got.partition] = {"high_watermark": -1}
             self.partitions[got.partition]["high_watermark"] = got.high_watermark
-        wanted = first_index([want.partition for want in fetch.wants])
+        requested = first_index([want.partition for want in fetch.wants])
         for partition in fetch.forgets:
-            wanted.pop(partition, None)
+            requested.pop(partition, None)
         returned = first_index([got.partition for got in fetch.gets])
         return [
             Row(
                 f,
                 partition,
-                wanted.get(partition),
+                requested.get(partition),
                 was_read.index(partition) if partition in was_read else None,
                 returned.get(partition),
                 entry.get("offset", -1),
@@ -157,7 +157,7 @@ def columns(rows: list[tuple[int, ...]], kind: Any) -> Any:
 
 def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
     array = np.zeros(len(fetches), FETCH)
-    wanted: list[tuple[int, ...]] = []
+    requested: list[tuple[int, ...]] = []
     forgotten: list[tuple[int, ...]] = []
     returned: list[tuple[int, ...]] = []
     for row, fetch in zip(array, fetches, strict=True):
@@ -165,19 +165,19 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
         row["is_answered"] = fetch.answer is not None
         row["response_session_id"], row["response_error"] = fetch.answer or (0, 0)
         for name, lines, more in (
-            ("wanted", wanted, [(*want.partition, want.offset, want.max_bytes, 7) for want in fetch.wants]),
+            ("requested", requested, [(*want.partition, want.offset, want.max_bytes, 7) for want in fetch.wants]),
             ("forgotten", forgotten, list(fetch.forgets)),
             ("returned", returned, [(*got.partition, got.records, got.high_watermark, 4, 0) for got in fetch.gets]),
         ):
             row[f"{name}_from"], row[f"{name}_to"] = len(lines), len(lines) + len(more)
             lines += more
-    return array, Lists(columns(wanted, Wanted), columns(forgotten, Forgotten), columns(returned, Returned))
+    return array, Lists(columns(requested, Requested), columns(forgotten, Forgotten), columns(returned, Returned))
 
 
 def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = False) -> list[Row]:
     """What the product makes of the fetches, in calls of `row_limit` rows; `resize` as between two chunks."""
     array, lists = fetch_array(fetches)
-    sizes = array["wanted_to"] - array["wanted_from"] + array["returned_to"] - array["returned_from"]
+    sizes = array["requested_to"] - array["requested_from"] + array["returned_to"] - array["returned_from"]
     capacity = np.full(len(array), sizes.sum() + 1)
     session, connection, at, out = new_session(1), NOWHERE, 0, []
     while at < len(array):
@@ -198,7 +198,7 @@ def product_row(row: dict[str, int], fetches: np.ndarray) -> Row:
     return Row(
         int(row["fetch"]),
         (int(row["topic"]), int(row["partition"])),
-        or_none(row["wanted"], fetch["wanted_from"]),
+        or_none(row["requested"], fetch["requested_from"]),
         or_none(row["read_position"]),
         or_none(row["returned"], fetch["returned_from"]),
         int(row["fetch_offset"]),

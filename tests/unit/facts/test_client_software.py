@@ -1,4 +1,4 @@
-"""What ApiVersions requests tell of a client's software: of which exchanges, wherever chunks end."""
+"""The client software that ApiVersions requests report, and the exchanges that get it, wherever chunks end."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[tuple[Segment, ...], Told, str | None]] = {
 
 @pytest.mark.parametrize(("segments", "told", "of_connection"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("rows", [1, 2, 3, 50_000])
-def test_software_is_what_the_last_request_up_to_there_told(
+def test_software_is_what_the_last_request_up_to_there_reported(
     segments: tuple[Segment, ...], told: Told, of_connection: str | None, rows: int
 ) -> None:
     found = tables(*segments, rows=rows)

@@ -1,4 +1,4 @@
-"""Of a Fetch request that is cut, its session is told wherever the capture goes that far."""
+"""The session of a Fetch request that is cut is known if the capture reaches that far."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def fetch(version: int, correlation_id: int = 1) -> bytes:
     return asked(FETCH_REQUEST, version, correlation_id, topics=topics, max_bytes=9, **SESSION)
 
 
-def told(*segments: Segment, rows: int = 50_000) -> dict[str, Any]:
-    """The first exchange."""
+def first_exchange(*segments: Segment, rows: int = 50_000) -> dict[str, Any]:
+    """The row of the first exchange."""
     return next(row for row in tables(*segments, rows=rows)["exchanges"] if row["exchange_no"] == 0)
 
 
 @pytest.mark.parametrize("rows", [1, 50_000])
 @pytest.mark.parametrize("version", UP_TO_TOPICS)
-def test_session_and_epoch_are_told_where_the_snaplen_is_behind_them(version: int, rows: int) -> None:
+def test_session_and_epoch_are_known_where_the_snaplen_is_behind_them(version: int, rows: int) -> None:
     answer = answers(answered(FETCH_RESPONSE, version, 1, session_id=77))
     for captured, session in ((UP_TO_TOPICS[version], (77, 5)), (UP_TO_TOPICS[version] - 1, (None, None))):
-        row = told(asks(fetch(version), captured=captured), answer, rows=rows)
+        row = first_exchange(asks(fetch(version), captured=captured), answer, rows=rows)
         assert (row["fetch_session_id"], row["fetch_session_epoch"]) == session
         assert (row["fetch_replica_id"], row["fetch_max_bytes"], row["error_code"]) == (None, None, 0)
         assert row["decode_fault"] is None
@@ -41,7 +41,7 @@ def test_session_and_epoch_are_told_where_the_snaplen_is_behind_them(version: in
 
 def test_what_lies_behind_a_loss_is_not_taken_for_it() -> None:
     request = fetch(18)
-    row = told(asks(request[:30]), asks(request[30:40], is_lost=True), asks(request[40:]))
+    row = first_exchange(asks(request[:30]), asks(request[30:40], is_lost=True), asks(request[40:]))
     assert (row["missing_bytes"], row["fetch_session_epoch"]) == (10, None)
 
 
@@ -49,10 +49,10 @@ def test_versions_without_sessions_or_that_are_not_known_tell_none() -> None:
     for version in (6, 19):
         request = bytearray(fetch(18))
         request[6:8] = version.to_bytes(2, "big")
-        row = told(asks(bytes(request), captured=60))
+        row = first_exchange(asks(bytes(request), captured=60))
         assert (row["api_version"], row["fetch_session_epoch"]) == (version, None)
 
 
 def test_a_request_that_was_never_sent_whole_is_none_that_the_broker_took() -> None:
-    row = told(asks(fetch(18)[:50]), asks(b"", flags=FIN | ACK))
+    row = first_exchange(asks(fetch(18)[:50]), asks(b"", flags=FIN | ACK))
     assert (row["unsent_bytes"] > 0, row["fetch_session_epoch"]) == (True, None)

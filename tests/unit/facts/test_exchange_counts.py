@@ -1,4 +1,4 @@
-"""What exchanges lack is counted by connection."""
+"""What exchanges lack is counted for each connection."""
 
 from __future__ import annotations
 

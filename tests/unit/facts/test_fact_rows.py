@@ -1,4 +1,4 @@
-"""What the silver tables say of fetches, produces and metadata on the wire."""
+"""Rows of the silver tables from fetches, produces and metadata on the wire."""
 
 from __future__ import annotations
 

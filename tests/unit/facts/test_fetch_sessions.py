@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.facts.session_model import Fetch, Got, Partition, Row, Want, followed, modelled
-from udfs.facts.held_session import GENERATION, new_session
+from udfs.facts.fetch_session import GENERATION, new_session
 
 A, B, C, D = (1, 0), (1, 1), (2, 0), (2, 1)
 OPENED = Fetch((0, 0), (Want(A), Want(B), Want(C)), answer=(9, 0), gets=(Got(A), Got(B), Got(C)))
@@ -66,7 +66,7 @@ def test_a_partition_both_listed_and_forgotten_ends_up_removed() -> None:
 
 def test_a_duplicate_keeps_its_first_place_and_its_last_data() -> None:
     full = Fetch((0, -1), (Want(A, 1), Want(B, 2), Want(A, 3)), gets=(Got(A), Got(B)))
-    assert [(row.partition, row.wanted, row.offset) for row in followed([full])] == [(A, 0, 3), (B, 1, 2)]
+    assert [(row.partition, row.requested, row.offset) for row in followed([full])] == [(A, 0, 3), (B, 1, 2)]
 
 
 @pytest.mark.parametrize("error", [70, 71, 106])

@@ -1,4 +1,4 @@
-"""What fetched batches are without compression, where a replay asks for it."""
+"""The uncompressed sizes of fetched batches, for runs that sample records."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.unit.facts.brokers import asked, tables, turns
 from tests.unit.facts.test_fact_rows import fetched, returned, wanted
 from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import message, record_batch
-from udfs.facts import batches, record_sizes
-from udfs.facts.asked_records import Asked
+from udfs.facts import record_batch_rows, record_sizes
+from udfs.facts.record_sampling import RecordSampling
 from udfs.wire.records import Budget
 
 GZIP, CONTENT = 1, b"a" * 500
@@ -25,7 +25,7 @@ UNREADABLE = record_batch(base_offset=106, attributes=GZIP, records=b"no gzip")
 CUT = COMPRESSED[:-1]
 
 
-def sizes(records: Asked | None, **request: Any) -> list[tuple[int | None, str | None]]:
+def sizes(records: RecordSampling | None, **request: Any) -> list[tuple[int | None, str | None]]:
     answer = [returned(b"t", (0, PLAIN + COMPRESSED + UNREADABLE + CUT))]
     rows = tables(*turns(*fetched([wanted(b"t", 0)], answer, **request)), records=records)["record_batches"]
     in_order = sorted(rows, key=lambda row: int(row["position"]))
@@ -33,11 +33,13 @@ def sizes(records: Asked | None, **request: Any) -> list[tuple[int | None, str |
 
 
 def test_a_compressed_batch_that_a_consumer_fetched_is_measured_and_a_cut_one_is_not() -> None:
-    assert sizes(Asked()) == [(None, None), (len(CONTENT), None), (None, "unreadable"), (None, None)]
+    assert sizes(RecordSampling()) == [(None, None), (len(CONTENT), None), (None, "unreadable"), (None, None)]
 
 
-@pytest.mark.parametrize(("records", "of"), [(None, {}), (Asked(), {"replica_id": 2})])
-def test_nothing_is_measured_unasked_nor_what_a_follower_fetched(records: Asked | None, of: dict[str, int]) -> None:
+@pytest.mark.parametrize(("records", "of"), [(None, {}), (RecordSampling(), {"replica_id": 2})])
+def test_nothing_is_read_without_sampling_nor_what_a_follower_fetched(
+    records: RecordSampling | None, of: dict[str, int]
+) -> None:
     assert sizes(records, **of) == [(None, None)] * 4
 
 
@@ -45,10 +47,11 @@ def test_nothing_is_measured_unasked_nor_what_a_follower_fetched(records: Asked 
 def test_how_much_is_decompressed_is_counted_by_message_wherever_chunks_end(
     monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr(batches, "Budget", partial(Budget, 3 * len(CONTENT)))
+    monkeypatch.setattr(record_batch_rows, "Budget", partial(Budget, 3 * len(CONTENT)))
     answer = [returned(b"t", (0, 2 * COMPRESSED))], [returned(b"t", (0, 4 * COMPRESSED))]
     frames = [fetched([wanted(b"t", 0)], topics, correlation_id=i) for i, topics in enumerate((*answer, *answer))]
-    found = tables(*turns(*(part for pair in frames for part in pair)), rows=rows, records=Asked())["record_batches"]
+    segments = turns(*(part for pair in frames for part in pair))
+    found = tables(*segments, rows=rows, records=RecordSampling())["record_batches"]
     faults = [(row["exchange_no"], row["position"]) for row in found if row["records_fault"] == "excessive"]
     assert sorted(faults) == [(1, 3), (3, 3)]
     assert len([row for row in found if row["uncompressed_bytes"] == len(CONTENT)]) == 2 * (2 + 3)
@@ -67,7 +70,7 @@ def test_sizes_of_records_are_the_same_however_many_are_held_at_a_time(
     )
     data = [{"index": index, "records": batch} for index, batch in enumerate(sent)]
     request = asked(PRODUCE_REQUEST, 7, 1, acks=-1, topic_data=[{"name": b"t", "partition_data": data}])
-    found = tables(asks(request), records=Asked())["record_batches"]
+    found = tables(asks(request), records=RecordSampling())["record_batches"]
     told = {(row["partition"], row["position"]): (row["record_sizes"], row["records_fault"]) for row in found}
     sizes = [len(record(0, 0, None, b"value")) - 4] * 3
     assert told == {

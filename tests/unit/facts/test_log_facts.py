@@ -16,7 +16,7 @@ from tests.sort_keys import SortKeys
 from tests.unit.capture.logged import PARTITION, TOPIC_ID, answered, fetch, heartbeat, line, topics
 from tests.unit.facts.brokers import counts_by_connection
 from udfs.capture.request_log import read_requests
-from udfs.facts.build_from_log import READ_KEYS, log_facts
+from udfs.facts.rows_from_log import READ_KEYS, rows_from_log
 
 Tables = dict[str, list[dict[str, Any]]]
 OTHER = "10.0.0.1:9092-10.0.0.2:5-7"
@@ -35,7 +35,7 @@ def tables(tmp_path: Path) -> Any:
         order: SortKeys = [("connection", "ascending"), ("line_no", "ascending")]
         batches = pa.Table.from_batches(parts).sort_by(order).to_batches(max_chunksize=rows)
         found: Tables = defaultdict(list)
-        for packed in log_facts(batches, "capture", rows=rows):
+        for packed in rows_from_log(batches, "capture", rows=rows):
             for content in unpack([packed]):
                 found[packed["table"][0].as_py()] += content.to_pylist()
         return found

@@ -1,4 +1,4 @@
-"""Columns of whole numbers: rows picked, cells narrowed, nulls where nothing is known."""
+"""Columns of whole numbers: rows are picked, values narrowed, and unknown ones null."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUES = np.array([10, UNKNOWN, -30])
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()], ids=str)
-def test_numbers_have_the_width_that_is_asked_for(kind: pa.DataType) -> None:
+def test_numbers_have_the_width_of_the_type(kind: pa.DataType) -> None:
     assert Picked(VALUES).of_type(kind) == pa.array([10, None, -30], kind)
 
 

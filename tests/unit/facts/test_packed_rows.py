@@ -1,4 +1,4 @@
-"""Rows of small batches travel together, as many as were given and in their order."""
+"""Rows of small batches are packed together; none is lost, and they keep their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names under a key: the same name everywhere the same pseudonym, and never the name."""
+"""A name has the same pseudonym everywhere under one key, and never appears itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_name_has_one_pseudonym_under_one_key() -> None:
     assert "orders" not in ONE.of("topic", "orders")
 
 
-def test_a_topic_and_a_client_of_one_name_cannot_be_told_to_be_equal() -> None:
+def test_a_topic_and_a_client_of_one_name_have_different_pseudonyms() -> None:
     assert ONE.of("topic", "orders").partition("-")[2] != ONE.of("client", "orders").partition("-")[2]
 
 
@@ -38,7 +38,7 @@ def test_columns_that_hold_names_are_replaced_and_nulls_stay() -> None:
     nothing: dict[str, str | None] = dict.fromkeys(map(str, t.columns))
     row = nothing | {t.client: "10.1.2.3:40000", t.protocol: "kafka"}
     rows = pa.RecordBatch.from_pylist([row, nothing], schema=arrow_schema(t))
-    first, second = ONE.of_rows(t, rows).to_pylist()
+    first, second = ONE.applied_to(t, rows).to_pylist()
     assert first == row | {t.client: ONE.of("endpoint", "10.1.2.3:40000")}
     assert second == nothing
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from udfs.capture.request_log import LOGGED_REQUESTS
-from udfs.facts.build_from_log import LINE_ORDER
-from udfs.facts.repeated_lines import KeptLine, repeated, repeated_rows
+from udfs.facts.repeated_lines import LastRequest, repeated, repeated_rows
+from udfs.facts.rows_from_log import LINE_ORDER
 
 Line = tuple[str, int, int, int]
 """Connection, time, correlation id, file."""
@@ -25,7 +25,7 @@ def lines(*told: Line) -> pa.RecordBatch:
 
 
 def left_out(batch: pa.RecordBatch, most: int) -> list[Line]:
-    kept, found = KeptLine(), []
+    kept, found = LastRequest(), []
     for first in range(0, batch.num_rows, most):
         part = batch.slice(first, most)
         again = part.filter(pa.array(repeated(part, kept)))

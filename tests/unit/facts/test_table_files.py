@@ -1,4 +1,4 @@
-"""The files that workers write of a table: its rows, laid out as Delta's, with statistics that hold for every row."""
+"""The files that workers write for a table: rows, layout as Delta's, and statistics that hold for every row."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from schemas.tables.table import Table
 from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema, pack
-from udfs.facts.known_names import Names
+from udfs.facts.cluster_names import ClusterNames
 from udfs.facts.table_files import DICTIONARY, DIFFERENCES, unpacked_rows, write_files
 
-NAMES = Names(broker_of={"10.0.0.1:9092": "1"})
+NAMES = ClusterNames(broker_of={"10.0.0.1:9092": "1"})
 Row = dict[str, Any]
 
 

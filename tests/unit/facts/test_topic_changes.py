@@ -1,4 +1,4 @@
-"""What the table `topic_changes` says of requests that make, delete, grow or move topics."""
+"""Rows of `topic_changes` from requests that create, delete, extend or move topics."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CREATION = exchange(
 )  # fmt: skip
 
 
-def test_a_creation_is_a_row_a_topic_with_what_was_asked_and_what_was_answered() -> None:
+def test_a_creation_is_one_row_for_each_topic_with_request_and_response() -> None:
     rows = changes(CREATION)
     asked_for = values(rows, "kind", "position", "topic", "num_partitions", "replication_factor", "validate_only")
     assert asked_for == [
@@ -128,7 +128,7 @@ def test_deletions_by_name_or_id_are_rows_with_both_where_the_answer_tells() -> 
     assert {row["kind"] for row in rows} == {"delete_topic"}
 
 
-def test_partitions_to_come_are_the_last_of_those_asked_for() -> None:
+def test_new_partitions_are_the_last_of_the_requested_ones() -> None:
     topics = [
         {"name": b"t", "count": 6, "assignments": [{"broker_ids": [1, 2]}, {"broker_ids": [2, 3]}]},
         {"name": b"u", "count": 2, "assignments": None},
@@ -173,7 +173,7 @@ def test_a_topic_named_but_not_there_asks_to_be_made(version: int, allowed: dict
     assert values(rows, "kind", "position", "topic", "error_code") == [("auto_create", 1, "new", UNKNOWN_TOPIC)]
 
 
-def test_a_topic_asked_for_by_id_or_not_to_be_made_is_no_change() -> None:
+def test_a_topic_requested_by_id_or_without_creation_is_no_change() -> None:
     def missing(request: dict[str, Any], *, number: int, **answer: Any) -> Exchange:
         return exchange(METADATA, 12, request, {"topics": [{"error_code": UNKNOWN_TOPIC, **answer}]}, number)
 

@@ -1,4 +1,4 @@
-"""Whole frames as clients and brokers send them, and what a function over a column of them is to tell."""
+"""Whole frames as clients and brokers send them, and the structs that they are decoded into."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas.wire.message import Field, Message
 from tests.unit.wire.reference import Struct, encode, expected, within
-from udfs.facts.names import topic_id_text
+from udfs.facts.hashed_names import topic_id_text
 
 API_VERSIONS = 18
 CORRELATION_ID = 7
@@ -41,26 +41,26 @@ def frame_of(message: Message, version: int, value: Struct) -> bytes:
     return response(body, tags=flexible and message.api_key != API_VERSIONS)
 
 
-def told(message: Message, version: int, value: Struct) -> Struct:
-    """What is to be told of it: every declared field, opaque ones by their size, and no fault."""
-    return _told_struct(message.fields, expected(message.fields, value, version)) | {"decode_fault": None}
+def decoded_struct(message: Message, version: int, value: Struct) -> Struct:
+    """The struct that a value is decoded into: every declared field, opaque ones as their size, and no fault."""
+    return _decoded_struct(message.fields, expected(message.fields, value, version)) | {"decode_fault": None}
 
 
-def _told_struct(fields: tuple[Field, ...], value: Struct) -> Struct:
-    return dict(_told(field, value[field.name]) for field in fields)
+def _decoded_struct(fields: tuple[Field, ...], value: Struct) -> Struct:
+    return dict(_decoded_field(field, value[field.name]) for field in fields)
 
 
-def _told(field: Field, value: Any) -> tuple[str, Any]:
+def _decoded_field(field: Field, value: Any) -> tuple[str, Any]:
     if field.type in ("records", "bytes"):
         return f"{field.name}_size_in_bytes", None if value is None else len(value)
     if isinstance(value, list):
-        return field.name, [_told_element(field, element) for element in value]
-    return field.name, _told_element(field, value)
+        return field.name, [_decoded_element(field, element) for element in value]
+    return field.name, _decoded_element(field, value)
 
 
-def _told_element(field: Field, value: Any) -> Any:
+def _decoded_element(field: Field, value: Any) -> Any:
     if isinstance(value, dict):
-        return _told_struct(field.fields, value)
+        return _decoded_struct(field.fields, value)
     if isinstance(value, bytes):
         if field.type.endswith("uuid"):
             return topic_id_text(value) if any(value) else None

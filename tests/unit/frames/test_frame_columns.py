@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from schemas.wire.apis import APIS
 from schemas.wire.message import Message
-from tests.unit.frames.kafka_frames import frame_of, request, response, sized, told
+from tests.unit.frames.kafka_frames import decoded_struct, frame_of, request, response, sized
 from tests.unit.wire.reference import MESSAGES, be, message_values
 from tests.unit.wire.test_hostile_frames import damage, damaged
 from udfs.errors import FrameError
-from udfs.frames.spark_functions import NAMES, decoded_column, frame_function, spelt_in_snake_case, told_type
+from udfs.frames.spark_functions import NAMES, decoded_column, frame_function, result_type, spelt_in_snake_case
 
 FETCH_V4 = be("iiiib", -1, 500, 1, 1048576, 0) + be("i", 0)
 SASL_AUTHENTICATE = 36
@@ -31,7 +31,7 @@ def column(name: str, versions: Sequence[int | None], frames: Sequence[bytes | N
     """The function's answer, seen to be sound Arrow of the type it promises."""
     found = decoded_column(name, pa.array(versions, pa.int32()), pa.array(frames, pa.binary()))
     found.validate(full=True)
-    assert found.type == told_type(name)
+    assert found.type == result_type(name)
     return found
 
 
@@ -55,7 +55,8 @@ def test_every_version_of_a_message_can_stand_in_one_column(message: Message, da
     values = [data.draw(message_values(message, version)) for version in versions]
     frames = [frame_of(message, version, value) for version, value in zip(versions, values, strict=True)]
     found = column(ids(message.name), versions, frames)
-    assert found.to_pylist() == [told(message, version, value) for version, value in zip(versions, values, strict=True)]
+    of_versions = zip(versions, values, strict=True)
+    assert found.to_pylist() == [decoded_struct(message, version, value) for version, value in of_versions]
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
@@ -163,4 +164,4 @@ def test_no_bytes_of_a_message_come_out_but_numbers_and_texts(name: str) -> None
         return leaves(kind.value_type) if pa.types.is_list(kind) else [kind]
 
     numbers = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.bool_()}
-    assert set(leaves(told_type(name))) <= numbers | {pa.string()}
+    assert set(leaves(result_type(name))) <= numbers | {pa.string()}

@@ -11,7 +11,7 @@ import pytest
 from jobs.captures.capture_index import check_faults, index_file, indexed
 from jobs.captures.capture_plan import plan_capture
 from tests.unit.capture.frame_dumps import DUMP, write_arrow
-from udfs.capture.index import CaptureIndex
+from udfs.capture.file_index import CaptureIndex
 from udfs.capture.request_log_head import UTC
 from udfs.errors import CaptureError
 

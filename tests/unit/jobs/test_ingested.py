@@ -17,8 +17,8 @@ from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.version import decoder
 from schemas.tables.silver import CAPTURE_QUALITY
-from udfs.facts.asked_records import Asked
 from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.record_sampling import RecordSampling
 
 RULES = default_gates().quarantine_id
 
@@ -40,7 +40,7 @@ class Captures:
     ("path", "written_by", "missing", "is_kept"),
     [
         ("", decoder(None, None, quarantine_id=RULES), None, True),
-        ("", decoder(None, Asked(), quarantine_id=RULES), None, True),
+        ("", decoder(None, RecordSampling(), quarantine_id=RULES), None, True),
         ("", "0.1.0+of-an-earlier-day", None, False),
         ("", decoder(Pseudonyms(b"a secret key of ours"), None, quarantine_id=RULES), None, False),
         ("", decoder(None, None, quarantine_id="other rules"), None, False),
@@ -69,9 +69,11 @@ def test_what_was_ingested_is_kept_only_where_nothing_differs(
     assert is_ingested(session, run, plan_capture((index_file(str(capture)),), 2)) is is_kept
 
 
-@pytest.mark.parametrize(("written_by", "is_kept"), [(None, False), (Asked(), True), (Asked(every=1), True)])
+@pytest.mark.parametrize(
+    ("written_by", "is_kept"), [(None, False), (RecordSampling(), True), (RecordSampling(every=1), True)]
+)
 def test_sizes_of_records_that_a_replay_needs_are_read_where_they_are_not_there(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, written_by: Asked | None, is_kept: bool
+    repository: Path, monkeypatch: pytest.MonkeyPatch, written_by: RecordSampling | None, is_kept: bool
 ) -> None:
     capture = repository / "tests/captures/mixed.pcap.zst"
     monkeypatch.setattr(jobs.ingest, "has_table", lambda *_: True)

@@ -13,10 +13,10 @@ from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.known_names import InForce, Names
-from udfs.facts.told_names import told_names
+from udfs.facts.captured_names import captured_names
+from udfs.facts.cluster_names import ClusterNames, IdInForce
 
-KNOWN = Names({"id-orders": "orders"}, {"orders": [InForce("id-orders")]}, {"10.0.0.1:9092": "1"})
+KNOWN = ClusterNames({"id-orders": "orders"}, {"orders": [IdInForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 
 
 def rows_of(table: Table, *rows: dict[str, object]) -> tuple[Table, pa.RecordBatch]:
@@ -24,9 +24,9 @@ def rows_of(table: Table, *rows: dict[str, object]) -> tuple[Table, pa.RecordBat
     return table, pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(table))
 
 
-def learnt(*parts: tuple[Table, pa.RecordBatch]) -> Names:
+def learnt(*parts: tuple[Table, pa.RecordBatch]) -> ClusterNames:
     """What is learnt of rows, which does not depend on the workers that have them."""
-    names, apart = learn_names(told_names(parts)), [told_names([part]) for part in parts]
+    names, apart = learn_names(captured_names(parts)), [captured_names([part]) for part in parts]
     assert names == learn_names(pa.concat_tables(reversed(apart)))
     return names
 
@@ -99,14 +99,14 @@ def test_a_topic_made_again_under_its_name_has_each_id_while_it_was_there() -> N
     )  # fmt: skip
     names = learnt(metadata, changes)
     assert names.topic_of == {"id-1": "orders", "id-2": "orders"}
-    assert names.ids_of == {"orders": [InForce("id-1", until=5 * SECOND), InForce("id-2", since=6 * SECOND)]}
+    assert names.ids_of == {"orders": [IdInForce("id-1", until=5 * SECOND), IdInForce("id-2", since=6 * SECOND)]}
 
 
 def test_a_topic_is_also_known_from_the_answer_to_its_creation() -> None:
     orders = {"topic": "orders", "topic_id": "id-1", "error_code": 0, "kind": "create_topic"}
     changes = rows_of(TOPIC_CHANGES, orders, {"topic": "refused", "error_code": 36})
     names = learnt(changes)
-    assert (names.topic_of, names.ids_of) == ({"id-1": "orders"}, {"orders": [InForce("id-1")]})
+    assert (names.topic_of, names.ids_of) == ({"id-1": "orders"}, {"orders": [IdInForce("id-1")]})
 
 
 A, B = "10.0.0.1:9092", "10.0.1.1:9092"
@@ -158,8 +158,8 @@ def test_topics_of_two_clusters_may_have_one_name() -> None:
     assert names.cluster_of == {A: "cluster-1", B: "cluster-2"}
     assert names.topic_of == {"id-a": "orders", "id-b": "orders"}
     assert names.ids_of == {
-        "cluster-1/orders": [InForce("id-a")],
-        "cluster-2/orders": [InForce("id-b", until=5 * SECOND)],
+        "cluster-1/orders": [IdInForce("id-a")],
+        "cluster-2/orders": [IdInForce("id-b", until=5 * SECOND)],
     }
 
 
@@ -170,4 +170,4 @@ def test_what_several_brokers_show_of_a_topic_is_one_id() -> None:
         {"broker": A, "request_time": AT[1], "response_time": AT[2]} | orders,
         {"broker": B, "request_time": AT[8], "response_time": AT[9]} | orders,
     )  # fmt: skip
-    assert learnt(metadata).ids_of == {"orders": [InForce("id-1")]}
+    assert learnt(metadata).ids_of == {"orders": [IdInForce("id-1")]}

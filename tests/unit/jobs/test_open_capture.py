@@ -29,7 +29,7 @@ from tests.unit.capture.frame_dumps import dumped, write_parquet
 from tests.unit.capture.logged import heartbeat
 from tests.unit.facts.brokers import asked
 from udfs.capture import packet_store
-from udfs.capture.packet_store import Memory
+from udfs.capture.packet_store import MemoryBudget
 from udfs.errors import ArgumentError, CaptureError
 from udfs.facts import arrow_tables
 from udfs.facts.arrow_tables import PACKED_ROWS, arrow_schema
@@ -182,7 +182,7 @@ def test_files_that_are_being_read_are_left_when_the_user_interrupts(
     left, reads = list[str](), Event()
     waited_for, other = sorted(map(str, (capture_file, plain_file)))
 
-    def read(memory: Memory, path: str) -> None:
+    def read(memory: MemoryBudget, path: str) -> None:
         if path == waited_for:
             reads.wait()
             raise KeyboardInterrupt

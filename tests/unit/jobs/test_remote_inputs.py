@@ -15,7 +15,7 @@ from tests.unit.capture.capture_files import rows_in_order
 from tests.unit.capture.frame_dumps import dumped, write_parquet
 from tests.unit.capture.logged import heartbeat
 from tests.unit.capture.object_store import ObjectStore, object_store
-from udfs.capture.index import CaptureIndex, index_capture
+from udfs.capture.file_index import CaptureIndex, index_capture
 from udfs.capture.packets import read_packets
 from udfs.capture.storage import FIRST_READ_BYTES, MOST_READ_BYTES, open_stored, stored_bytes
 from udfs.errors import ArgumentError, CaptureError

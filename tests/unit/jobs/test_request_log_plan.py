@@ -8,8 +8,8 @@ from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import plan_capture
 from tests.request_logs import index_request_log
 from tests.unit.capture.logged import heartbeat
-from udfs.capture.index import CaptureIndex, index_capture
-from udfs.capture.points import in_time_order
+from udfs.capture.capture_points import in_time_order
+from udfs.capture.file_index import CaptureIndex, index_capture
 from udfs.capture.request_log_head import REQUEST_LOG
 
 

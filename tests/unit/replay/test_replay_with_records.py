@@ -19,7 +19,7 @@ from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture.packets import PACKETS
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.exchanges import ids_of
+from udfs.facts.exchanges import connection_ids_of
 from udfs.replay.batch_split import held_records
 from udfs.replay.batch_split.records_in_packets import read_held
 from udfs.replay.batch_split.replay_with_records import IS_SENT, replay_with_records
@@ -94,7 +94,7 @@ def test_no_more_is_held_than_may_be_wherever_chunks_end(monkeypatch: pytest.Mon
 def test_what_produce_requests_hold_is_held_by_where_it_was() -> None:
     rows = conversation()
     held = read_held([pa.RecordBatch.from_pylist(rows, schema=PACKETS)])
-    assert {connection for connection, _, _ in held.batches} == {ids_of([rows[0]["connection"]])[0]}
+    assert {connection for connection, _, _ in held.batches} == {connection_ids_of([rows[0]["connection"]])[0]}
     assert [place[1:] for place in sorted(held.batches)] == [(number, 0) for number in range(3)]
     assert [held.batches[place].records.tobytes() for place in sorted(held.batches)] == RECORDS
 

@@ -1,4 +1,4 @@
-"""Records as they stand in a batch of magic 2."""
+"""Encodes records as a batch of magic 2 has them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
 from udfs.columns.arrays import read_only
-from udfs.wire import output
+from udfs.wire import column_buffer
 from udfs.wire.messages import Decoded, decode
 
 MESSAGES = tuple(message for declared in DECLARED for message in declared)
@@ -236,7 +236,7 @@ def in_arena(frame: bytes) -> tuple[np.ndarray, int, int]:
 def junk_in_memory() -> Iterator[None]:
     """Columns that nobody has written to are full of junk, as memory that was used before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output, "unwritten", lambda cells: np.full(cells, JUNK))
+        patch.setattr(column_buffer, "unwritten", lambda cells, dtype: np.full(cells, JUNK, dtype))
         yield
 
 

@@ -68,7 +68,7 @@ def test_every_codec_takes_about_what_another_implementation_of_it_does() -> Non
         assert compressed_size(CODEC_NAMES.index(codec), text) == pytest.approx(theirs, rel=0.25)
 
 
-def test_a_batch_compressed_anew_is_told_by_its_eighths() -> None:
+def test_a_batch_is_compressed_anew_by_eighths() -> None:
     ends = sizes_of(b"".join(record(number, 0, None, b"a" * 50) for number in range(10)), 10).ends
     assert part_ends(10).tolist() == [2, 3, 4, 5, 7, 8, 9, 10]
     found = compressed_parts(bytes(int(ends[-1])), ends).reshape(len(COMPRESSING), PARTS)

@@ -1,4 +1,4 @@
-"""Which messages are declared, beside the table of APIs."""
+"""Which messages are declared, compared with the table of APIs."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def release(tmp_path: Path) -> Path:
     return zipped(tmp_path / "application-1" / "refetch.zip")
 
 
-def told(code: str, packages: Path, caches: Path) -> str:
+def output_of(code: str, packages: Path, caches: Path) -> str:
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(packages), "XDG_CACHE_HOME": str(caches)}
     command = [sys.executable, "-P", "-c", code]
@@ -43,16 +43,16 @@ def told(code: str, packages: Path, caches: Path) -> str:
     return answer.stdout.strip()
 
 
-def test_code_in_a_zip_is_told_apart_as_in_folders(repository: Path, release: Path, tmp_path: Path) -> None:
+def test_code_in_a_zip_has_the_digest_that_it_has_in_folders(repository: Path, release: Path, tmp_path: Path) -> None:
     assert code_digest(zipfile.Path(release, "udfs/"), zipfile.Path(release, "schemas/")) == CODE
-    assert told(FOLDER, release, tmp_path) == told(FOLDER, repository, tmp_path)
+    assert output_of(FOLDER, release, tmp_path) == output_of(FOLDER, repository, tmp_path)
     assert Path(kernel_cache_dir()).name == f"kernels-{CODE}"
 
 
 @pytest.mark.parametrize("changed", ["udfs/wire/primitives.py", "schemas/wire/apis.py"])
 def test_another_release_in_a_zip_has_other_machine_code(changed: str, release: Path, tmp_path: Path) -> None:
     other = zipped(tmp_path / "application-2" / "refetch.zip", changed)
-    assert told(FOLDER, other, tmp_path) != told(FOLDER, release, tmp_path)
+    assert output_of(FOLDER, other, tmp_path) != output_of(FOLDER, release, tmp_path)
 
 
 def test_a_kernel_is_compiled_once_for_all_places_the_code_comes_from(
@@ -61,7 +61,7 @@ def test_a_kernel_is_compiled_once_for_all_places_the_code_comes_from(
     elsewhere = tmp_path / "application-2" / "refetch.zip"
     elsewhere.parent.mkdir()
     shutil.copy(release, elsewhere)
-    answers = [told(CALL, packages, tmp_path) for packages in (release, elsewhere, repository)]
+    answers = [output_of(CALL, packages, tmp_path) for packages in (release, elsewhere, repository)]
     assert answers == ["[0, 7, 0] 0 1", "[0, 7, 0] 1 0", "[0, 7, 0] 1 0"]
 
 

@@ -1,4 +1,4 @@
-"""Functions in LLVM's language: compiled once a machine, and never from a file that is not what was written."""
+"""Functions in LLVM's language are compiled once on a machine, and never loaded from a file with other content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What wrappers of message sets hold is told, and what cannot be read of them has a reason."""
+"""Wrappers of message sets are read, and those that cannot be read have a reason."""
 
 from __future__ import annotations
 

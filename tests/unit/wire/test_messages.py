@@ -1,4 +1,4 @@
-"""What a frame decodes into, and what is wrong with one that does not."""
+"""What frames are decoded into, and the faults of those that cannot be decoded."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from schemas.wire.message import Field, Message
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
 from tests.unit.wire.reference import MESSAGES, be, decode_frames, junk_in_memory, lay_in_arena
+from udfs.wire.decoding_plan import plan_of_versions
 from udfs.wire.faults import DecodeFault
 from udfs.wire.layout import PARENT, lay_out
 from udfs.wire.messages import decode
-from udfs.wire.program import compile_message
 
 TOPIC_ID = bytes(range(16))
 # Metadata v1: an array of names. Fetch v4 up to its topics; v12 likewise, with a session.
@@ -74,7 +74,7 @@ def test_a_field_that_a_version_lacks_has_kafkas_default() -> None:
     assert request.column("replica_state.replica_id").tolist() == [-1]
 
 
-def test_a_null_array_and_an_empty_one_are_told_apart() -> None:
+def test_a_null_array_and_an_empty_one_differ() -> None:
     _, decoded = decode_frames(METADATA_REQUEST, 1, [be("i", -1), be("i", 0)])
     assert decoded.levels[""].column("topics.count").tolist() == [-1, 0]
     assert decoded.levels["topics"].rows == 0
@@ -249,4 +249,4 @@ def test_finalized_features_name_their_highest_level_first() -> None:
 def test_a_type_the_decoder_does_not_know_is_refused_when_compiled() -> None:
     message = Message("Strange", api_key=0, versions="0", flexible="none", fields=(Field("x", "float128", "0+"),))
     with pytest.raises(TypeError, match="Strange: the decoder knows no type float128, of x"):
-        compile_message(message, (0,))
+        plan_of_versions(message, (0,))

@@ -1,4 +1,4 @@
-"""What readers touch of memory: no byte outside their frame, no cell outside the rows there is room for."""
+"""Readers touch no byte outside their frame, and no cell outside the rows that there is room for."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones,
 from tests.unit.wire.reference import JUNK, MESSAGES, encode, filled_struct, message_values, within
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
 from udfs.columns.arrays import read_only
-from udfs.wire.frame_loop import read_frames
+from udfs.wire.column_buffer import allocate
+from udfs.wire.decoding_plan import plan_of_versions
+from udfs.wire.frame_loop import Faults, FrameBatch, WorkingMemory, read_frames
 from udfs.wire.messages import decode
-from udfs.wire.output import allocate
-from udfs.wire.program import compile_message
 from udfs.wire.reader_code import DONE, FULL
 
 
@@ -89,18 +89,16 @@ def test_a_reader_that_does_not_check_what_remains_would_be_found_out(
 def test_no_reader_writes_a_row_for_which_there_is_no_room(message: Message, data: st.DataObject) -> None:
     version, rows = data.draw(st.integers(0, newest(message))), data.draw(st.integers(0, 3))
     frame = encode(message, version, data.draw(message_values(message, version)))
-    arena, program = read_only(np.frombuffer(frame, np.uint8)), compile_message(message, (version,))
-    output = allocate(program, np.full(len(program.layout.levels), rows), program.settable)
+    arena, plan = read_only(np.frombuffer(frame, np.uint8)), plan_of_versions(message, (version,))
+    output = allocate(plan, np.full(len(plan.layout.levels), rows), plan.settable)
     output.capacity[0] = 1
     output.out[:] = JUNK
-    columns, rows_before = np.empty_like(output.first_cells), np.empty_like(output.used)
-    _, outcome = read_frames(
-        program.readers, program.unset, arena, np.zeros(1, np.int64), np.array([len(frame)]),
-        np.array([version], np.int16), 0, columns, output.levels, rows_before, program.layout.level_of,
-        output.first_cells, program.layout.defaults, output.out, np.zeros(1, np.int8), np.zeros(1, np.int64),
-    )  # fmt: skip
+    batch = FrameBatch(arena, np.zeros(1, np.int64), np.array([len(frame)]), np.array([version], np.int16))
+    faults = Faults(np.zeros(1, np.int8), np.zeros(1, np.int64))
+    memory = WorkingMemory(np.empty_like(output.first_cells), np.empty_like(output.used))
+    _, outcome = read_frames(plan.readers, batch, 0, output.columns, faults, memory)
     assert outcome == DONE or outcome <= FULL
-    room = output.capacity[program.layout.level_of]
+    room = output.capacity[plan.layout.level_of]
     places = zip(output.first_cells.tolist(), room.tolist(), strict=True)
     outside = np.ones(output.out.size, np.bool_)
     for first, rows_of_it in places:

@@ -1,4 +1,4 @@
-"""Batches of a records field, in every format, whole, cut and broken."""
+"""Batches of a `records` field in every format: whole, cut and broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes of records: what is told of a batch's content, and what ends a bomb."""
+"""Sizes of records are read from a batch, and a decompression bomb is stopped."""
 
 from __future__ import annotations
 

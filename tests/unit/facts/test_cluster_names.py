@@ -1,0 +1,99 @@
+"""Rows get the names that the whole capture set shows, however their texts are stored."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
+from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.tables.table import Table
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.cluster_names import ClusterNames, IdInForce, with_names
+
+KNOWN = ClusterNames({"id-orders": "orders"}, {"orders": [IdInForce("id-orders")]}, {"10.0.0.1:9092": "1"})
+Row = dict[str, object]
+
+
+def rows_of(table: Table, *rows: Row) -> pa.RecordBatch:
+    """Rows of a table of which only some columns matter."""
+    return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(table))
+
+
+@pytest.mark.parametrize(
+    ("topic", "topic_id", "named"),
+    [
+        pytest.param(None, "id-orders", ("orders", "id-orders"), id="an id gets its name"),
+        pytest.param("orders", None, ("orders", "id-orders"), id="a name gets its id"),
+        pytest.param(None, "id-new", ("id-new", "id-new"), id="an unknown id stands for the name"),
+        pytest.param("payments", None, ("payments", None), id="an unknown name stays without id"),
+        pytest.param("payments", "id-orders", ("payments", "id-orders"), id="what the row says goes before"),
+    ],
+)
+def test_topics_have_both_names(topic: str | None, topic_id: str | None, named: tuple[str, str | None]) -> None:
+    row: Row = {"broker": "10.0.0.1:9092", "partition": 3}
+    rows = rows_of(FETCH_PARTITIONS, row | {"topic": topic, "topic_id": topic_id})
+    assert with_names(rows, FETCH_PARTITIONS, KNOWN) == rows_of(
+        FETCH_PARTITIONS, {"broker": "1", "partition": 3, "topic": named[0], "topic_id": named[1]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "topic_id"),
+    [
+        pytest.param(1, "id-1", id="before it was first shown"),
+        pytest.param(5, "id-1", id="when it was deleted"),
+        pytest.param(6, None, id="between both"),
+        pytest.param(7, "id-2", id="when it was made again"),
+        pytest.param(9, "id-2", id="later"),
+        pytest.param(11, None, id="when it was deleted for good"),
+        pytest.param(None, None, id="at no time"),
+    ],
+)
+def test_a_name_that_was_made_again_gets_the_id_that_was_in_force(second: int | None, topic_id: str | None) -> None:
+    spans = [IdInForce("id-1", until=5_000_000), IdInForce("id-2", since=7_000_000, until=10_000_000)]
+    names = ClusterNames({}, {"bills": [IdInForce("id-0")], "orders": spans, "payments": [IdInForce("id-3")]})
+    at = None if second is None else datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC)
+    row: Row = {"topic": "orders", "partition": 3, "request_time": at}
+    assert with_names(rows_of(FETCH_PARTITIONS, row), FETCH_PARTITIONS, names) == rows_of(
+        FETCH_PARTITIONS, row | {"topic_id": topic_id}
+    )
+
+
+def test_a_broker_without_a_name_keeps_its_address() -> None:
+    rows = rows_of(EXCHANGES, {"broker": "10.0.0.9:9092"}, {"broker": "10.0.0.1:9092"})
+    assert with_names(rows, EXCHANGES, KNOWN) == rows_of(EXCHANGES, {"broker": "10.0.0.9:9092"}, {"broker": "1"})
+
+
+def test_what_metadata_itself_says_is_not_rewritten() -> None:
+    rows = rows_of(CLUSTER_METADATA, {"topic": None, "topic_id": "id-orders"}, {"topic": "orders", "topic_id": None})
+    assert with_names(rows, CLUSTER_METADATA, KNOWN) == rows
+
+
+def test_where_nothing_is_known_rows_stay_as_they_are() -> None:
+    rows = rows_of(FETCH_PARTITIONS, {"broker": "10.0.0.1:9092", "topic": "orders"})
+    assert with_names(rows, FETCH_PARTITIONS, ClusterNames()) == rows
+
+
+def test_a_name_gets_the_id_that_it_stands_for_on_its_cluster() -> None:
+    servers = {"10.0.0.1:9092": "cluster-1", "10.0.1.1:9092": "cluster-2"}
+    ids = {"cluster-1/orders": [IdInForce("id-a")], "cluster-2/orders": [IdInForce("id-b")]}
+    names = ClusterNames({}, ids, {}, servers)
+    rows: list[Row] = [{"broker": server, "topic": "orders"} for server in (*servers, "10.0.2.1:9092")]
+    given: list[Row] = [row | {"topic_id": id_} for row, id_ in zip(rows, ("id-a", "id-b", None), strict=True)]
+    assert with_names(rows_of(FETCH_PARTITIONS, *rows), FETCH_PARTITIONS, names) == rows_of(FETCH_PARTITIONS, *given)
+
+
+def test_a_connection_is_of_its_brokers_cluster_in_a_worker_as_well() -> None:
+    """There a table is a copy of the one that is declared."""
+    table = deepcopy(CONNECTIONS)
+    server: Row = {"server": "10.0.0.1:9092"}
+    names = ClusterNames({}, {}, {}, {"10.0.0.1:9092": "cluster-1"})
+    rows: list[Row] = [server | {"broker": "10.0.0.1:9092"}, server | {"broker": None}]
+    named: list[Row] = [rows[0] | {"cluster_id": "cluster-1"}, rows[1]]
+    assert with_names(rows_of(CONNECTIONS, *rows), table, names) == rows_of(CONNECTIONS, *named)
+    told = rows_of(CLUSTER_METADATA, {"topic": "orders", "topic_id": None})
+    assert with_names(told, deepcopy(CLUSTER_METADATA), KNOWN) == told

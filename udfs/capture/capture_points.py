@@ -1,0 +1,199 @@
+"""Several capture files as one capture: which continue each other, which share packets, and whose clock counts.
+
+A *capture point* is a place at which packets were captured. Its files (`tcpdump -C`, `-G`) follow one another. Packets
+that pass two points are captured at both, by clocks that differ. The samples of two files show which packets they share
+(`udfs.capture.fingerprints`), and the times of these packets show how far their clocks are apart.
+
+The packets of all files are put in one order, in which those of a point keep theirs. If two points share packets, those
+of the second come a little later: a byte that both have gets its time from the first, and the second fills gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+
+from udfs.capture.file_index import CaptureIndex
+from udfs.columns.arrays import Ints
+
+# A file may begin so long before the last packet of the file that it follows: processors deliver packets in parallel.
+OVERLAP_NS = 10_000_000
+# Files share packets if so many of the smaller sample, and so large a part of it, are in both at a steady distance.
+LEAST_SHARED, LEAST_PART = 4, 0.005
+STEADY_NS = 100_000_000
+# How far behind the first point's packets those of the next are put, in addition to half of what their distance varies
+# by. It is short, or a request that the first point lost would come behind its response.
+BEHIND_NS = 20_000
+# A packet that is in more files than this is not used to compare them.
+MOST_COPIES = 8
+FARTHEST_NS = 1 << 61
+LAST_NS = 1 << 62
+"""The latest time that a packet can have; later ones (beyond the year 2116) become this time, so that sums fit."""
+
+
+@dataclass(frozen=True)
+class FileOrder:
+    """How the packets of a file are dated and ordered among those of other files.
+
+    point: number of the capture point, from 0. offset_ns: what has to be added to the file's times to have them on the
+    clock of the first point that it shares packets with. after_ns: no packet is ordered before this time. delay_ns: how
+    much later than its time a packet is ordered.
+    """
+
+    point: int = 0
+    offset_ns: int = 0
+    after_ns: int = 0
+    delay_ns: int = 0
+
+    def dated(self, times: Ints) -> Ints:
+        """The file's times, int64[n] ns, on the clock of the first point; 0, which stands for no time, stays 0."""
+        return np.where(times == 0, 0, _shifted(times, self.offset_ns)) if self.offset_ns else times
+
+    def ordered(self, latest: Ints) -> Ints:
+        """The times by which packets are ordered among those of other files, int64[n] ns.
+
+        latest: int64[n] ns, the latest time in the file up to each packet.
+        """
+        return np.maximum(_shifted(latest, self.offset_ns), self.after_ns) + self.delay_ns
+
+
+def _shifted(times: Ints, by: int) -> Ints:
+    """The times, none later than LAST_NS, plus so many ns."""
+    return np.minimum(times, LAST_NS) + by
+
+
+ALONE = FileOrder()
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Pairs of equal packets in two files, int64[n] each: the files, first < second, and the ns between the times."""
+
+    first: Ints
+    second: Ints
+    apart: Ints
+
+    def where(self, chosen: np.ndarray) -> Shared:
+        """The pairs that are chosen; chosen: bool[n]."""
+        return Shared(self.first[chosen], self.second[chosen], self.apart[chosen])
+
+
+def in_time_order(indexes: Sequence[CaptureIndex]) -> tuple[CaptureIndex, ...]:
+    """The files in the order of their first packets' times, whatever their names; files without times come last."""
+
+    def key(index: CaptureIndex) -> tuple[bool, int, int, str]:
+        return index.first_ts_ns is None, index.first_ts_ns or 0, index.last_ts_ns or 0, index.sha256
+
+    return tuple(sorted(indexes, key=key))
+
+
+def file_orders(indexes: Sequence[CaptureIndex]) -> tuple[FileOrder, ...]:
+    """How each file's packets are ordered among those of all files; indexes: as by `in_time_order`."""
+    shared = steady(shared_packets(indexes), [len(index.sample.digests) for index in indexes])
+    points = points_of(indexes, set(zip(shared.first.tolist(), shared.second.tolist(), strict=True)))
+    clocks = clocks_of(points, shared)
+    orders: list[FileOrder] = []
+    ends: dict[int, int] = {}
+    for index, point in zip(indexes, points, strict=True):
+        offset, delay = clocks[point]
+        orders.append(FileOrder(point, offset, ends.get(point, 0), delay))
+        ends[point] = max(ends.get(point, 0), (index.last_ts_ns or 0) + offset)
+    return tuple(orders)
+
+
+def shared_packets(indexes: Sequence[CaptureIndex]) -> Shared:
+    """All pairs of equal packets in the samples of the files."""
+    sizes = [len(index.sample.digests) for index in indexes]
+    digests = np.concatenate([index.sample.digests for index in indexes])
+    times = np.concatenate([index.sample.times for index in indexes])
+    files = np.repeat(np.arange(len(indexes)), sizes)
+    order = np.lexsort((files, digests))
+    digests, times, files = digests[order], times[order], files[order]
+    pairs = [np.empty((3, 0), np.int64)]
+    for lag in range(1, min(len(indexes), MOST_COPIES)):
+        at = np.flatnonzero(digests[lag:] == digests[:-lag])
+        pairs.append(np.stack([files[at], files[at + lag], times[at + lag] - times[at]]))
+    first, second, apart = np.concatenate(pairs, axis=1)
+    return Shared(first, second, apart)
+
+
+def steady(shared: Shared, sizes: Sequence[int]) -> Shared:
+    """The pairs whose distance in time is that of most pairs of their two files, if these files truly share packets.
+
+    That leaves out retransmissions without time stamps, which another file of the same point may have.
+    sizes: of each file's sample.
+    """
+    keep = np.zeros(len(shared.first), np.bool_)
+    keys = shared.first * len(sizes) + shared.second
+    order = np.argsort(keys, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
+        if len(rows) == 0:
+            continue
+        middle = np.median(shared.apart[rows])
+        near = rows[np.abs(shared.apart[rows] - middle) <= STEADY_NS]
+        smaller = min(sizes[shared.first[rows[0]]], sizes[shared.second[rows[0]]])
+        least = max(LEAST_SHARED, LEAST_PART * smaller, len(rows) / 2)
+        keep[near] = len(near) >= least and abs(middle) < FARTHEST_NS
+    return shared.where(keep)
+
+
+def points_of(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) -> list[int]:
+    """The capture point of each file.
+
+    A file belongs to the point whose last file ended where it begins, if it shares no packet with the point's files. If
+    there are several such points, it is the one with the most similar name, and then the one that ended last.
+    sharing: the pairs of files that share packets.
+    """
+    points: list[list[int]] = []
+    point_of: list[int] = []
+    for number, index in enumerate(indexes):
+        fitting = [
+            (likeness(index, last := indexes[files[-1]]), last.last_ts_ns or 0, -point)
+            for point, files in enumerate(points)
+            if not any((file, number) in sharing for file in files) and follows(index, indexes[files[-1]])
+        ]
+        point = -max(fitting)[2] if fitting else len(points)
+        if point == len(points):
+            points.append([])
+        points[point].append(number)
+        point_of.append(point)
+    return point_of
+
+
+def likeness(index: CaptureIndex, other: CaptureIndex) -> int:
+    """How many characters at the beginning of two files' paths are the same."""
+    pairs = zip(index.path, other.path, strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def follows(index: CaptureIndex, before: CaptureIndex) -> bool:
+    """Whether a file begins where another one ended; true if one of them has no times."""
+    if index.first_ts_ns is None or before.last_ts_ns is None:
+        return True
+    return before.last_ts_ns <= index.first_ts_ns + OVERLAP_NS
+
+
+def clocks_of(points: Sequence[int], shared: Shared) -> list[tuple[int, int]]:
+    """(offset_ns, delay_ns) of each point; points: of each file.
+
+    Packets go both ways, so that the clocks are apart by the middle between the extremes of the packets' distances.
+    """
+    point_of = np.array(points, np.int64)
+    first, second = point_of[shared.first], point_of[shared.second]
+    apart = np.where(first < second, shared.apart, -shared.apart)
+    lower, higher = np.minimum(first, second), np.maximum(first, second)
+    clocks: list[tuple[int, int]] = []
+    for point in range(max(points, default=-1) + 1):
+        partners, counts = np.unique(lower[higher == point], return_counts=True)
+        offset = delay = most = 0
+        for partner, count in zip(partners.tolist(), counts.tolist(), strict=True):
+            distances = apart[(lower == partner) & (higher == point)]
+            low, high = np.quantile(distances, (0.05, 0.95)).astype(np.int64).tolist()
+            if count > most:
+                most, offset = count, clocks[partner][0] - (low + high) // 2
+            delay = max(delay, clocks[partner][1] + (high - low) // 2 + BEHIND_NS)
+        clocks.append((offset, delay))
+    return clocks

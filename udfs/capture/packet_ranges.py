@@ -1,0 +1,80 @@
+"""Cuts a capture into ranges of whole packet records, each of which a task can read alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from udfs.capture.compression import Compression
+from udfs.capture.packet_table import INTERFACE_COLUMNS
+from udfs.capture.packet_walk import PacketWalk
+
+
+@dataclass(frozen=True)
+class PacketRange:
+    """A range of packet records of one capture, and all that is needed to read it; plain values only.
+
+    first_byte, length: in the uncompressed stream
+    first_packet:       number in the file of the first packet
+    latest_ns:          latest time of a packet of the file before the range; 0 if there is none
+    interfaces:         little endian int64[n, 4] (`packet_table`) of the section in force at `first_byte`
+    """
+
+    path: str
+    compression: str
+    format: str
+    big_endian: bool
+    first_byte: int
+    length: int
+    first_packet: int
+    latest_ns: int
+    interfaces: bytes
+
+    def interface_table(self) -> np.ndarray:
+        """`interfaces` as int64[n, 4]."""
+        return np.frombuffer(self.interfaces, "<i8").reshape(-1, INTERFACE_COLUMNS)
+
+
+def cut_ranges(
+    walk: PacketWalk,
+    visit: Callable[[PacketWalk], object],
+    *,
+    path: str,
+    compression: Compression,
+    range_bytes: int,
+) -> list[PacketRange]:
+    """Walk to the end, call `visit` after each step, and return the ranges, which together cover all that was walked.
+
+    A range ends before the first record that begins `range_bytes` or more behind its first byte.
+    """
+    ranges = []
+    latest = 0
+    begun = _begin_range(walk, path, compression, latest)
+    while walk.advance(begun.first_byte + range_bytes):
+        visit(walk)
+        latest = int(walk.packets["ts_ns"].max(initial=latest))
+        if walk.at_stop:
+            ranges.append(_end_range(begun, walk))
+            begun = _begin_range(walk, path, compression, latest)
+    ranges.append(_end_range(begun, walk))
+    return [r for r in ranges if r.length > 0]
+
+
+def _begin_range(walk: PacketWalk, path: str, compression: Compression, latest_ns: int) -> PacketRange:
+    return PacketRange(
+        path=path,
+        compression=compression.value,
+        format=walk.format.value,
+        big_endian=walk.big_endian,
+        first_byte=walk.offset,
+        length=0,
+        first_packet=walk.packet_no,
+        latest_ns=latest_ns,
+        interfaces=walk.interfaces.astype("<i8").tobytes(),
+    )
+
+
+def _end_range(begun: PacketRange, walk: PacketWalk) -> PacketRange:
+    return replace(begun, length=walk.offset - begun.first_byte)

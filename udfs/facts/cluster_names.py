@@ -1,0 +1,112 @@
+"""Names of brokers, topics and clusters, which only a whole capture set shows, and how rows get them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.tables.table import Table
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.searches import behind
+from udfs.columns.time_units import ALWAYS, NEVER
+
+BROKER, TOPIC, TOPIC_ID, REQUEST_TIME = "broker", "topic", "topic_id", "request_time"
+CLUSTER_SEPARATOR = "/"
+
+
+def topic_of_cluster(cluster_id: str, topic: str) -> str:
+    """The key of a topic if there are several clusters. No topic's name contains the separator."""
+    return f"{cluster_id}{CLUSTER_SEPARATOR}{topic}"
+
+
+def names_several_clusters(cluster_of: Mapping[str, str]) -> bool:
+    """Whether the servers belong to more than one cluster, so that one name may stand for two topics."""
+    return len(set(cluster_of.values())) > 1
+
+
+class IdInForce(NamedTuple):
+    """A topic id, and the first and last time at which the topic's name stands for it, us since 1970."""
+
+    topic_id: str
+    since: int = ALWAYS
+    until: int = NEVER
+
+
+@dataclass(frozen=True)
+class ClusterNames:
+    """Names that a capture set shows.
+
+    topic_of: topic name by topic id. ids_of: by topic name, or by `topic_of_cluster` if there are several clusters, the
+    ids that it stands for, in the order of time. broker_of: node id by server. cluster_of: cluster id by server.
+    """
+
+    topic_of: Mapping[str, str] = field(default_factory=dict)
+    ids_of: Mapping[str, Sequence[IdInForce]] = field(default_factory=dict)
+    broker_of: Mapping[str, str] = field(default_factory=dict)
+    cluster_of: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def has_several_clusters(self) -> bool:
+        """Whether the capture set has more than one cluster."""
+        return names_several_clusters(self.cluster_of)
+
+    @cached_property
+    def _in_force(self) -> tuple[pa.Array[Any], Ints, pa.Array[Any]]:
+        """(topic names; int64[3, ids], for each id the number of its name, since and until; the ids)."""
+        spans = [(number, *span) for number, ids in enumerate(self.ids_of.values()) for span in ids]
+        times = np.array([(number, since, until) for number, _, since, until in spans], np.int64).reshape(-1, 3).T
+        texts = [topic_id for _, topic_id, _, _ in spans]
+        return pa.array(self.ids_of, pa.string()), np.ascontiguousarray(times), pa.array(texts, pa.string())
+
+    def id_at(self, server: pa.Array[Any], topic: pa.Array[Any], time: pa.Array[Any]) -> pa.Array[Any]:
+        """The id that each topic name stands for on a server at a time: string[n], null if that is not known.
+
+        A row without a time gets an id if its name stands for no other.
+        """
+        names, (name_of_id, since, until), ids = self._in_force
+        if self.has_several_clusters:
+            cluster: Any = looked_up(server, self.cluster_of).fill_null("")
+            parts: list[Any] = [cluster, topic.cast(pa.string()), CLUSTER_SEPARATOR]
+            topic = pc.binary_join_element_wise(*parts)
+        number = pc.index_in(topic, value_set=names).fill_null(-1).to_numpy().astype(np.int64)
+        from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for end in (ALWAYS, NEVER))
+        place = behind(name_of_id, since, np.maximum(number, 0), from_us) - 1
+        within = np.where((number >= 0) & (place >= 0), place, len(ids))
+        is_name = np.append(name_of_id, -1)[within] == number
+        known = is_name & (to_us <= np.append(until, ALWAYS)[within]) & (number >= 0)
+        return ids.take(array_of(place, known))
+
+
+def with_names(rows: pa.RecordBatch, table: Table, names: ClusterNames) -> pa.RecordBatch:
+    """The table's rows with the names of brokers, clusters and topics filled in; a topic without a name has its id."""
+    named: dict[str, pa.Array[Any]] = {}
+    if BROKER in table.columns:
+        named[BROKER] = _first(looked_up(rows[BROKER], names.broker_of), rows[BROKER])
+    if table == CONNECTIONS:  # connections that are not Kafka's have no broker
+        named[CONNECTIONS.cluster_id] = looked_up(rows[BROKER], names.cluster_of)
+    if table != CLUSTER_METADATA and TOPIC_ID in table.columns:
+        topic, topic_id = rows[TOPIC], rows[TOPIC_ID]
+        named[TOPIC_ID] = _first(topic_id, names.id_at(rows[BROKER], topic, rows[REQUEST_TIME]))
+        named[TOPIC] = _first(topic, looked_up(topic_id, names.topic_of), named[TOPIC_ID])
+    columns = [named.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+
+
+def looked_up(keys: pa.Array[Any], texts: Mapping[str, str]) -> pa.Array[Any]:
+    """The text of each key, string[n], null for keys without one; texts: by key."""
+    known = pc.index_in(keys, value_set=pa.array(texts, pa.string()))
+    return pa.array(texts.values(), pa.string()).take(known)
+
+
+def _first(*columns: pa.Array[Any]) -> pa.Array[Any]:
+    """The first value in each row that is not null."""
+    return pc.coalesce(*columns)

@@ -1,0 +1,43 @@
+"""The reasons for which rows are in quarantine."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
+from udfs.capture.log_lines import NO_JSON, NO_REQUEST, NO_TIME
+from udfs.capture.sasl import SASL_TOKENS
+
+
+class Reason(StrEnum):
+    """The words of quarantine.reason: schemas.tables.fault_reasons says what each means."""
+
+    BEFORE_FIRST_FRAME = "before_first_frame"
+    BEHIND_GAP = "behind_gap"
+    NOT_A_FRAME = "not_a_frame"
+    CUT_AT_END = "cut_at_end"
+    SASL_TOKENS = "sasl_tokens"
+    CUT_FRAME = "cut_frame"
+    UNFINISHED_FRAME = "unfinished_frame"
+    UNDECODABLE = "undecodable"
+    ORPHAN_RESPONSE = "orphan_response"
+    NO_REQUEST_LINE = "no_request_line"
+    LINE_WITHOUT_TIME = "line_without_time"
+    LINE_NOT_READABLE = "line_not_readable"
+
+
+BY_LINE_FAULT = {
+    NO_REQUEST: Reason.NO_REQUEST_LINE,
+    NO_TIME: Reason.LINE_WITHOUT_TIME,
+    NO_JSON: Reason.LINE_NOT_READABLE,
+}
+"""By the code of a line's fault, as `udfs.capture.log_lines` has them."""
+
+BY_LOSS = {
+    BEFORE_FIRST_FRAME: Reason.BEFORE_FIRST_FRAME,
+    BEHIND_GAP: Reason.BEHIND_GAP,
+    IMPLAUSIBLE_HEADER: Reason.NOT_A_FRAME,
+    CUT_AT_END: Reason.CUT_AT_END,
+    SASL_TOKENS: Reason.SASL_TOKENS,
+}
+"""By the code of a loss, as `udfs.capture` has them."""

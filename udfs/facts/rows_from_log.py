@@ -1,0 +1,199 @@
+"""The step of ingest for request logs: lines of whole connections in, packed rows of the silver tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
+from schemas.tables.steps import EXCHANGE_COUNTS, REPEATED_LINES
+from schemas.tables.table import Table
+from schemas.wire.declared import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    API_VERSIONS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    Declared,
+)
+from udfs.capture.segments import UNKNOWN
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import compute as pc
+from udfs.facts.arrow_tables import micros, pack, rows_of
+from udfs.facts.client_software import software_by_connection
+from udfs.facts.connections import connection_rows, not_refused_columns
+from udfs.facts.exchange_messages import Messages, response_errors
+from udfs.facts.exchange_rows import LOG_COLUMNS, count_rows, exchange_rows
+from udfs.facts.exchanges import Exchanges, exchanges_of
+from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
+from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
+from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
+from udfs.facts.metadata import metadata_rows
+from udfs.facts.pseudonyms import Pseudonyms
+from udfs.facts.quarantine_reasons import BY_LINE_FAULT, Reason
+from udfs.facts.releases import release_rows
+from udfs.facts.repeated_lines import IDENTITY, repeated_rows
+from udfs.facts.rows_from_packets import EarlierChunks
+from udfs.facts.topic_changes import auto_created_topics, topic_change_rows
+from udfs.wire.faults import DecodeFault
+
+READ = (
+    FETCH, PRODUCE, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS,
+    ALTER_PARTITION_REASSIGNMENTS,
+)  # fmt: skip
+"""The APIs whose bodies are read from logs."""
+READ_KEYS = tuple(declared.request.api_key for declared in READ)
+
+LINE_ORDER = (*IDENTITY, "file_no", "line_no")
+"""In this order, a connection's requests stand as it sent them: a broker answers them one after the other."""
+
+NO_SOFTWARE = "unknown"  # org.apache.kafka.common.network.ClientInformation.UNKNOWN_NAME_OR_VERSION
+
+
+def rows_from_log(
+    batches: Iterable[pa.RecordBatch],
+    capture_id: str,
+    pseudonyms: Pseudonyms | None = None,
+    *,
+    rows: int = 50_000,
+    size: int = 16 << 20,
+) -> Iterator[pa.RecordBatch]:
+    """Rows of PACKED from batches of LOGGED_REQUESTS that come sorted by LINE_ORDER.
+
+    pseudonyms: what to call topics, clients and hosts; None leaves them their names. rows, size: how many lines or
+    bytes are read at a time; the rows do not depend on them.
+    """
+    carried, connection = EarlierChunks(), LoggedConnection()
+    for chunk in log_chunks(batches, rows, size):
+        yield from pack(REPEATED_LINES, repeated_rows(chunk.repeated))
+        for table, batch in log_tables(chunk, capture_id, carried, connection):
+            yield from pack(table, batch if pseudonyms is None else pseudonyms.applied_to(table, batch))
+
+
+def log_tables(
+    chunk: LogChunk, capture_id: str, carried: EarlierChunks, connection: LoggedConnection
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of each table from one chunk of lines; brings `carried` and `connection` up to date."""
+    texts, lines = Texts(), chunk.requests
+    software = [texts.add(known_software(lines, name)) for name in ("software_name", "software_version")]
+    which = {api: np.flatnonzero(ints(lines, "api_key") == api.request.api_key) for api in READ}
+    bodies = {api: read_bodies(*api, lines["json"].take(array_of(which[api])), texts) for api in READ}
+    exchanges = exchanges_of(frames_of(chunk, connection, texts), capture_id, carried.names)
+    for hashes, spans in zip(exchanges.software, software, strict=True):
+        hashes[:] = carried.names.learn(exchanges.frames.arena, *spans)
+    exchanges.error[:], exchanges.throttle[:] = ints(lines, "error_code"), ints(lines, "throttle_time_ms")
+    note_unread(exchanges, which, bodies)
+    messages = {api: messages_of(which[api], bodies[api]) for api in READ}
+    yield from fetch_tables(exchanges, messages[FETCH], carried)
+    for api in READ[1:]:
+        exchanges.error[messages[api].response_exchanges] = response_errors(messages[api])
+    for rows in metadata_rows(exchanges, messages[METADATA]):
+        yield CLUSTER_METADATA, rows
+    yield CLUSTER_METADATA, release_rows(exchanges, messages[API_VERSIONS])
+    yield TOPIC_CHANGES, auto_created_topics(exchanges, messages[METADATA])
+    for rows in topic_change_rows(exchanges, lambda _, api, __: messages[api]):
+        yield TOPIC_CHANGES, rows
+    yield EXCHANGES, exchange_rows(exchanges, log_columns(lines))
+    yield EXCHANGE_COUNTS, count_rows(exchanges)
+    yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, carried.software))
+    yield QUARANTINE, unreadable_rows(chunk.unreadable, capture_id)
+    yield QUARANTINE, undecodable_rows(exchanges, lines)
+
+
+def log_columns(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
+    """The columns of `exchanges` that only a request log has."""
+    return {column: lines[column] for column in LOG_COLUMNS if column != EXCHANGES.log_line} | {
+        EXCHANGES.log_line: array_of(line_numbers(lines))
+    }
+
+
+def known_software(lines: pa.RecordBatch, name: str) -> pa.StringArray:
+    """The name or version of each client's software, null where the broker did not know it."""
+    return pc.if_else(pc.equal(lines[name], NO_SOFTWARE), None, lines[name])
+
+
+def note_unread(exchanges: Exchanges, which: dict[Declared, Ints], bodies: dict[Declared, LoggedBodies]) -> None:
+    """Note a fault with each exchange whose bodies could not be read; which: int64[n], the exchanges of each API."""
+    for api, lines in which.items():
+        exchanges.fault[lines[~bodies[api].read]] = int(DecodeFault.BAD_JSON)
+
+
+def messages_of(which: Ints, bodies: LoggedBodies) -> Messages:
+    """The messages of the exchanges `which` whose bodies could be read."""
+    read = which[bodies.read]
+    return Messages(read, bodies.request, read[bodies.answered], bodies.response)
+
+
+def fetch_tables(
+    exchanges: Exchanges, messages: Messages, carried: EarlierChunks
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of `fetch_partitions`; brings `carried` up to date."""
+    for rows in fetch_rows(exchanges, fetch_messages(exchanges, messages), carried.session):
+        yield FETCH_PARTITIONS, rows
+    if exchanges.frames.finished == len(exchanges.frames.connections):
+        carried.session = FollowedSession()
+
+
+def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
+    """A row of `quarantine` for each line that reports no request."""
+    reasons = pa.array([None, *(BY_LINE_FAULT[code].value for code in sorted(BY_LINE_FAULT))])
+    time = ints(lines, "completed")
+    nothing = np.zeros(lines.num_rows, np.int64)
+    return line_rows(
+        capture_id,
+        lines,
+        connection_id=nothing,
+        exchange_no=array_of(nothing, nothing < 0),
+        reason=reasons.take(lines["fault"]),
+        time=micros(np.where(time > 0, time, UNKNOWN)),
+    )
+
+
+def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBatch:
+    """A row of `quarantine` for each line that gave an exchange but whose messages could not be read."""
+    rows = np.flatnonzero(exchanges.fault)
+    return line_rows(
+        exchanges.capture_id,
+        lines.take(array_of(rows)),
+        connection_id=exchanges.connection_id[rows],
+        exchange_no=array_of(exchanges.number[rows]),
+        reason=repeated(Reason.UNDECODABLE.value, len(rows)),
+        time=micros(exchanges.request_fields["last_time"][rows]),
+    )
+
+
+def line_rows(
+    capture_id: str,
+    lines: pa.RecordBatch,
+    *,
+    connection_id: Ints,
+    exchange_no: pa.Array[Any],
+    reason: pa.Array[Any],
+    time: Ints,
+) -> pa.RecordBatch:
+    """Rows of `quarantine` for lines. They say where the lines are, never what they contain."""
+    t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)
+    return rows_of(
+        t,
+        {
+            t.capture_id: repeated(capture_id, n),
+            t.connection_id: connection_id,
+            t.direction: repeated("line", n),
+            t.stream_offset: number,
+            t.exchange_no: exchange_no,
+            t.reason: reason,
+            t.bytes: ints(lines, "size"),
+            t.missing_bytes: np.zeros(n, np.int64),
+            t.time: time,
+            t.packet: number,
+            **not_refused_columns(n),
+        },
+    )

@@ -1,0 +1,243 @@
+"""Finds all partitions that each fetch of a connection is for, in the order in which the broker reads them (KIP-227).
+
+A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest
+is found by following the session as the broker does (org.apache.kafka.server.FetchSession and FetchContext, Kafka 4.3).
+If a session was opened before the capture began, or the capture lacks one of its responses, only some of its partitions
+are known; its rows are marked.
+"""
+
+from __future__ import annotations
+
+from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.facts.fetch_lists import Forgotten, Lists, Requested, Returned, Rows, unwritten_rows
+from udfs.facts.fetch_session import (
+    GENERATION,
+    IS_KNOWN,
+    NEXT_EPOCH,
+    NO_HIGH_WATERMARK,
+    NOWHERE,
+    ORDERED,
+    SESSION_ID,
+    Session,
+    clear_marks,
+    entry_of,
+    find_slot,
+    forget_all,
+    keep_ordered,
+    new_session,
+)
+from udfs.kernels.kernel import allocating_kernel, kernel
+
+GREATEST_EPOCH = (1 << 31) - 1
+
+
+@kernel
+def apply_requested(session: Session, requested: Requested, row: int) -> None:
+    """Apply one partition of a request. A new one goes to the tail, others keep their place; if repeated, the last
+    counts.
+    """
+    index, _ = entry_of(session, requested.topic[row], requested.partition[row])
+    entry = session.entries[index]
+    entry.requested = row if entry.requested == NOWHERE else entry.requested
+    entry.fetch_offset = requested.fetch_offset[row]
+    entry.partition_max_bytes = requested.partition_max_bytes[row]
+    entry.current_leader_epoch = requested.current_leader_epoch[row]
+
+
+@kernel
+def remove_forgotten(session: Session, forgotten: Forgotten, first: int, end: int) -> None:
+    """Remove the partitions that a request forgets, rows [first, end)."""
+    for row in range(first, end):
+        slot = find_slot(session, forgotten.topic[row], forgotten.partition[row])
+        if session.stamps[slot] == session.state[GENERATION]:
+            session.entries[session.slots[slot]].is_live = 0
+    if end > first:
+        keep_ordered(session)
+
+
+@kernel
+def note_returned(session: Session, returned: Returned, first: int, end: int) -> int:
+    """Note what a response has of each partition; returns how many of them were unknown, which go to the tail."""
+    unknown = 0
+    for row in range(first, end):
+        index, is_new = entry_of(session, returned.topic[row], returned.partition[row])
+        unknown += is_new
+        entry = session.entries[index]
+        entry.returned = row
+        entry.high_watermark = returned.high_watermark[row]
+        entry.last_stable_offset = returned.last_stable_offset[row]
+        entry.log_start_offset = returned.log_start_offset[row]
+    return unknown
+
+
+@kernel
+def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: Rows, n: int) -> int:
+    """Write a row for each partition of the session; returns the number of rows then. n: of rows before.
+
+    n_read: how many of the partitions the session had when the broker read them.
+    """
+    for position in range(session.state[ORDERED]):
+        entry = session.entries[session.order[position]]
+        rows.fetch[n], rows.is_known[n] = fetch, is_known
+        rows.topic[n], rows.partition[n] = entry.topic, entry.partition
+        rows.requested[n], rows.returned[n] = entry.requested, entry.returned
+        rows.read_position[n] = position if position < n_read else NOWHERE
+        rows.fetch_offset[n], rows.partition_max_bytes[n] = entry.fetch_offset, entry.partition_max_bytes
+        rows.current_leader_epoch[n] = entry.current_leader_epoch
+        rows.high_watermark[n], rows.last_stable_offset[n] = entry.high_watermark, entry.last_stable_offset
+        rows.log_start_offset[n] = entry.log_start_offset
+        entry.requested = NOWHERE
+        n += 1
+    return n
+
+
+@kernel
+def move_to_end(session: Session, returned: Returned, first: int, end: int, also_without_records: bool) -> None:
+    """Move returned partitions to the end, in the order of the response: all of them, or only those with records."""
+    n = 0
+    for row in range(first, end):
+        if not also_without_records and returned.records_bytes[row] <= 0:
+            continue
+        index = session.slots[find_slot(session, returned.topic[row], returned.partition[row])]
+        if session.entries[index].is_live == 1:
+            session.entries[index].is_live = 0
+            session.moved[n] = index
+            n += 1
+    keep_ordered(session)
+    for i in range(n):
+        session.entries[session.moved[i]].is_live = 1
+        session.order[session.state[ORDERED]] = session.moved[i]
+        session.state[ORDERED] += 1
+
+
+@kernel
+def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
+    """Follow a full fetch, number `f`: it ends the session it names and, unless it is a final one, may open another.
+
+    Returns the number of rows then; n: of rows before.
+    """
+    forget_all(session)
+    for row in range(fetch.requested_from, fetch.requested_to):
+        apply_requested(session, lists.requested, row)
+    n_read = session.state[ORDERED]
+    note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
+    n = write_rows(session, f, n_read, 1, rows, n)
+    opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
+    session.state[SESSION_ID] = fetch.response_session_id if opens else 0
+    session.state[IS_KNOWN] = session.state[NEXT_EPOCH] = 1
+    if opens:  # the session's first order is that of the full response: partitions with errors come last
+        move_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, True)
+    return n
+
+
+@kernel
+def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
+    """Follow a fetch in a session: apply its changes, read all partitions, move those with records to the end.
+
+    Returns the number of rows then; n: of rows before.
+    """
+    state = session.state
+    if state[SESSION_ID] != fetch.session_id:
+        forget_all(session)
+        state[SESSION_ID], state[IS_KNOWN] = fetch.session_id, 0
+    elif state[NEXT_EPOCH] != fetch.session_epoch:
+        state[IS_KNOWN] = 0  # the broker accepts no other epoch: fetches between were not captured
+    state[NEXT_EPOCH] = 1 if fetch.session_epoch == GREATEST_EPOCH else fetch.session_epoch + 1
+    for row in range(fetch.requested_from, fetch.requested_to):
+        apply_requested(session, lists.requested, row)
+    remove_forgotten(session, lists.forgotten, fetch.forgotten_from, fetch.forgotten_to)
+    n_read = state[ORDERED]
+    unknown = note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
+    state[IS_KNOWN] = 0 if unknown > 0 else state[IS_KNOWN]
+    fetch.is_known = state[IS_KNOWN]
+    n = write_rows(session, f, n_read, state[IS_KNOWN], rows, n)
+    if fetch.is_answered == 0:
+        state[IS_KNOWN] = 0  # which partitions moved to the end is not known any more
+    elif fetch.response_session_id == 0:
+        state[SESSION_ID] = 0
+    else:
+        move_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, False)
+    return n
+
+
+@kernel
+def is_followed(session: Session, fetch: Record) -> bool:
+    """Whether a refused fetch is the next one of the followed session, and all partitions of that are known.
+
+    If the broker refused it for its epoch, fetches between were not captured.
+    """
+    state = session.state
+    is_next = state[SESSION_ID] == fetch.session_id and state[NEXT_EPOCH] == fetch.session_epoch
+    return bool(is_next and state[IS_KNOWN] == 1 and fetch.response_error != INVALID_FETCH_SESSION_EPOCH)
+
+
+@kernel
+def write_refused(session: Session, fetch: Record, f: int, requested: Requested, rows: Rows, n: int) -> int:
+    """Write the rows of a fetch that the broker refused: it changed nothing, and only its own partitions are listed.
+
+    Returns the number of rows then; n: of rows before.
+    """
+    fetch.is_known = 1 if is_followed(session, fetch) else 0
+    for w in range(fetch.requested_from, fetch.requested_to):
+        rows.fetch[n], rows.is_known[n] = f, fetch.is_known
+        rows.topic[n], rows.partition[n] = requested.topic[w], requested.partition[w]
+        rows.requested[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
+        rows.fetch_offset[n], rows.partition_max_bytes[n] = requested.fetch_offset[w], requested.partition_max_bytes[w]
+        rows.current_leader_epoch[n] = requested.current_leader_epoch[w]
+        rows.high_watermark[n] = rows.last_stable_offset[n] = rows.log_start_offset[n] = NO_HIGH_WATERMARK
+        n += 1
+    return n
+
+
+@kernel
+def most_rows(session: Session, fetch: Record) -> int:
+    """The most rows that the next fetch of a session can give."""
+    changed = fetch.requested_to - fetch.requested_from + fetch.returned_to - fetch.returned_from
+    return int(session.state[ORDERED] + changed)
+
+
+@kernel
+def follow_connection(
+    fetches: Records, first: int, lists: Lists, session: Session, rows: Rows, n: int
+) -> tuple[int, int]:
+    """Follow one connection's fetches from `first` on while there is room for rows: (the next fetch, rows written)."""
+    f = first
+    while f < len(fetches) and fetches[f].connection == fetches[first].connection:
+        fetch = fetches[f]
+        if n + most_rows(session, fetch) > len(rows.fetch):
+            break
+        clear_marks(session)
+        if fetch.session_epoch <= 0:
+            n = follow_full(session, fetch, f, lists, rows, n)
+        elif fetch.is_answered == 1 and fetch.response_error != 0:
+            n = write_refused(session, fetch, f, lists.requested, rows, n)
+        else:
+            n = follow_incremental(session, fetch, f, lists, rows, n)
+        f += 1
+    return f, n
+
+
+@allocating_kernel
+def follow(
+    fetches: Records, first: int, lists: Lists, session: Session, connection: int, capacity: Ints, row_limit: int
+) -> tuple[Rows, int, int, Session, int]:
+    """Follow the fetches from `first` on until about `row_limit` rows are written.
+
+    fetches: FETCH[n], by connection and in its order. session, connection: where the last call left off; connection is
+    NOWHERE for none. capacity: int64[n], how many partitions a connection's session can come to hold, by fetch.
+    Returns (rows, how many of them are written, the fetch to go on from, session, connection).
+    """
+    rows = unwritten_rows(row_limit)
+    n = 0
+    f = first
+    while f < len(fetches):
+        if fetches[f].connection != connection:
+            session, connection = new_session(capacity[f]), fetches[f].connection
+        most = most_rows(session, fetches[f])
+        if n + most > len(rows.fetch):
+            if n > 0:
+                break
+            rows = unwritten_rows(most)
+        f, n = follow_connection(fetches, f, lists, session, rows, n)
+    return rows, n, f, session, connection
