@@ -29,8 +29,8 @@ from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError
-from udfs.replay.partition_limits.asked_changes import Defaults
 from udfs.replay.partition_limits.described_cluster import SizedTopics, described_events
+from udfs.replay.partition_limits.history.requested_changes import Defaults
 
 ALGORITHM = PARTITION_LIMITS.name
 

@@ -37,9 +37,9 @@ from schemas.tables.gold_limits import (
     PARTITIONS_PER_BROKER,
 )
 from schemas.tables.values import AUTO_CREATE, CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
-from udfs.replay.partition_limits.limit_fidelity import PLACEMENTS, Verdict
-from udfs.replay.partition_limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
-from udfs.replay.partition_limits.limit_report import LIMIT_NAMES
+from udfs.replay.partition_limits.fidelity import PLACEMENTS, Verdict
+from udfs.replay.partition_limits.rows import LIMIT_NAMES
+from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 
 MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
 OF_BROKERS = LIMIT_NAMES[MAX_BROKER_PARTITIONS]

@@ -17,8 +17,8 @@ from schemas.tables.values import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
 from tests.bench.table import timed
 from udfs.columns.time_units import US_PER_S
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.limit_replay import LimitLane, replay_topics
+from udfs.replay.partition_limits.history.requested_changes import Defaults
+from udfs.replay.partition_limits.replay import LimitLane, replay_topics
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
 
 BROKERS, RACKS, CLIENTS, FACTOR, SEED = 50, ("a", "b", "c"), 20, 3, 578

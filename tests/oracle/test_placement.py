@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.oracle.conftest import Jars, RunJava
-from udfs.replay.partition_limits.brokers import Brokers, brokers_of
-from udfs.replay.partition_limits.java_random import java_random
-from udfs.replay.partition_limits.limited_placer import arranged_for, place_limited
+from udfs.replay.partition_limits.placement.brokers import Brokers, brokers_of
+from udfs.replay.partition_limits.placement.java_random import java_random
+from udfs.replay.partition_limits.placement.limited import arranged_for, place_limited
+from udfs.replay.partition_limits.placement.striped import place_striped, stripes_for
 from udfs.replay.partition_limits.schedule import UNLIMITED
-from udfs.replay.partition_limits.striped_placer import place_striped, stripes_for
 
 EXAMPLES = 400
 RACKS = ("a", "b", "rack-10", "rack-9", "eu-west-1a", "ü", "AaAa", "BBBB", "C#", "Bb")

@@ -26,10 +26,10 @@ from tests.unit.capture.logged import line
 from udfs.capture.request_log import read_requests
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.build_from_log import READ_KEYS, log_facts
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.limit_replay import LimitLane
+from udfs.replay.partition_limits.history.changes import BROKER, CHANGE, SIGHTING
+from udfs.replay.partition_limits.history.requested_changes import Defaults
+from udfs.replay.partition_limits.replay import LimitLane
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
 
 Rows = list[dict[str, Any]]
 READ = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)

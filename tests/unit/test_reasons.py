@@ -30,7 +30,8 @@ from udfs.replay.batch_split import split_fidelity
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
-from udfs.replay.partition_limits import captured_errors, limit_fidelity
+from udfs.replay.partition_limits import captured_errors
+from udfs.replay.partition_limits import fidelity as limit_fidelity
 from udfs.replay.session_cache import session_verdicts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault

@@ -12,7 +12,7 @@ from schemas.tables.steps import TOPIC_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.replay.partition_limits.history.changes import BROKER, CHANGE, SIGHTING
 
 BEGINS, ENDS, AT, API, REQUEST = "begins", "ends", "at", "api", "request"
 PRODUCE, FETCH, METADATA = PRODUCE_REQUEST.api_key, FETCH_REQUEST.api_key, METADATA_REQUEST.api_key

@@ -16,7 +16,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.size import events_of, own_part
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.errors import ScenarioError
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.replay.partition_limits.history.changes import BROKER, CHANGE, SIGHTING
 
 EXAMPLE = Path(__file__).parents[3] / "conf" / "clusters" / "example.yaml"
 GROWTH = "growth: {days: 10, topics: [{name: new, partitions: 3, replication.factor: 2, topics.per.day: 2}]}\n"

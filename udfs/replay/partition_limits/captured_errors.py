@@ -23,8 +23,8 @@ from schemas.wire.errors import (
     UNSUPPORTED_VERSION,
 )
 from udfs.columns.arrays import Ints
-from udfs.replay.partition_limits.limit_lane import MOST_PER_REQUEST
-from udfs.replay.partition_limits.topic_state import CREATE
+from udfs.replay.partition_limits.state import MOST_PER_REQUEST
+from udfs.replay.partition_limits.topics import CREATE
 
 
 class Reason(StrEnum):

@@ -15,10 +15,10 @@ from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import arrow_schema, nulls_besides, rows_of
-from udfs.replay.partition_limits.brokers import Brokers, brokers_of
-from udfs.replay.partition_limits.java_random import java_random
-from udfs.replay.partition_limits.striped_placer import place_striped, stripes_for
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.replay.partition_limits.history.changes import BROKER, CHANGE, SIGHTING
+from udfs.replay.partition_limits.placement.brokers import Brokers, brokers_of
+from udfs.replay.partition_limits.placement.java_random import java_random
+from udfs.replay.partition_limits.placement.striped import place_striped, stripes_for
 
 
 class SizedTopics(NamedTuple):

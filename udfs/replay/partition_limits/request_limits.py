@@ -14,8 +14,8 @@ from schemas.wire.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import are_known
-from udfs.replay.partition_limits.limit_lane import (
+from udfs.replay.partition_limits.placement.brokers import are_known
+from udfs.replay.partition_limits.state import (
     MOST_PER_REQUEST,
     MUTATION_QUOTA,
     NO_LIMIT,
@@ -25,7 +25,7 @@ from udfs.replay.partition_limits.limit_lane import (
     Workspace,
     refuse,
 )
-from udfs.replay.partition_limits.topic_state import AUTO, GROW, Changes, Topics
+from udfs.replay.partition_limits.topics import AUTO, GROW, Changes, Topics
 
 TO_CONTROLLER_US = 1000
 """What a request takes at least to the controller, so that what a throttle is for is made up for when it comes."""

@@ -11,9 +11,9 @@ from schemas.tables import values
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import compute as pc
-from udfs.replay.partition_limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
-from udfs.replay.partition_limits.topic_times import TopicTimes
-from udfs.replay.partition_limits.topics_seen import numbers, topic_numbers
+from udfs.replay.partition_limits.events import numbers, topic_numbers
+from udfs.replay.partition_limits.history.topic_times import TopicTimes
+from udfs.replay.partition_limits.topics import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
 
 KINDS = {
     values.CREATE_TOPIC: CREATE,

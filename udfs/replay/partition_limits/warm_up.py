@@ -9,9 +9,9 @@ from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.values import CREATE_TOPIC
 from udfs.kernels.blank_rows import blank_rows
-from udfs.replay.partition_limits.asked_changes import Defaults
 from udfs.replay.partition_limits.described_cluster import SizedTopics, described_events
-from udfs.replay.partition_limits.limit_replay import LimitLane, replay_topics
+from udfs.replay.partition_limits.history.requested_changes import Defaults
+from udfs.replay.partition_limits.replay import LimitLane, replay_topics
 
 
 def warm_up() -> None:

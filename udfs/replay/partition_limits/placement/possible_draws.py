@@ -15,7 +15,7 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, read_only
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import Brokers
+from udfs.replay.partition_limits.placement.brokers import Brokers
 
 
 class Racks(NamedTuple):

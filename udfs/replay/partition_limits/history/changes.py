@@ -16,15 +16,22 @@ from schemas.tables.steps import TOPIC_EVENTS
 from udfs.columns.arrays import Ints, edges, read_only
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.partition_limits.asked_changes import Asked, Defaults, is_strict, numbered, requests, slots_of
 from udfs.replay.partition_limits.assignments import parse_assignments
-from udfs.replay.partition_limits.brokers import Brokers
-from udfs.replay.partition_limits.shown_placements import Places, counts_of, grown_from, places_of
+from udfs.replay.partition_limits.events import Shown, known_brokers, numbers
+from udfs.replay.partition_limits.history.requested_changes import (
+    Asked,
+    Defaults,
+    is_strict,
+    numbered,
+    requests,
+    slots_of,
+)
+from udfs.replay.partition_limits.history.shown_partitions import Places, counts_of, grown_from, places_of
+from udfs.replay.partition_limits.history.topic_ids import TopicIds, topic_ids
+from udfs.replay.partition_limits.history.topic_times import NONE
+from udfs.replay.partition_limits.placement.brokers import Brokers
 from udfs.replay.partition_limits.told_changes import NO_ANSWER, Told
-from udfs.replay.partition_limits.topic_ids import TopicIds, topic_ids
-from udfs.replay.partition_limits.topic_state import APPEAR, CREATE, VANISH, Changes
-from udfs.replay.partition_limits.topic_times import NONE
-from udfs.replay.partition_limits.topics_seen import Shown, known_brokers, numbers
+from udfs.replay.partition_limits.topics import APPEAR, CREATE, VANISH, Changes
 
 BROKER, SIGHTING, CHANGE = range(3)
 

@@ -16,8 +16,11 @@ import numpy as np
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from udfs.columns.arrays import Ints, read_only
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import Brokers, are_known
-from udfs.replay.partition_limits.limit_lane import (
+from udfs.replay.partition_limits.controller import apply_change, replay_lane
+from udfs.replay.partition_limits.first_refusal import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
+from udfs.replay.partition_limits.placement.brokers import Brokers, are_known
+from udfs.replay.partition_limits.schedule import UNLIMITED
+from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     Lane,
@@ -27,10 +30,7 @@ from udfs.replay.partition_limits.limit_lane import (
     unlimited,
     workspace,
 )
-from udfs.replay.partition_limits.limit_side_pass import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
-from udfs.replay.partition_limits.partition_limits import apply_change, replay_lane
-from udfs.replay.partition_limits.schedule import UNLIMITED
-from udfs.replay.partition_limits.topic_state import (
+from udfs.replay.partition_limits.topics import (
     APPEAR,
     GROW,
     MOVE,

@@ -15,9 +15,19 @@ from schemas.wire.errors import (
 )
 from udfs.columns.arrays import Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import are_known
-from udfs.replay.partition_limits.java_random import reseed
-from udfs.replay.partition_limits.limit_lane import (
+from udfs.replay.partition_limits.placement.brokers import are_known
+from udfs.replay.partition_limits.placement.java_random import reseed
+from udfs.replay.partition_limits.placement.limited import DRAWN, place_limited
+from udfs.replay.partition_limits.placement.striped import place_striped
+from udfs.replay.partition_limits.request_limits import (
+    additional,
+    invalid,
+    limited_by_request,
+    start_request,
+    within_quota,
+)
+from udfs.replay.partition_limits.schedule import UNLIMITED
+from udfs.replay.partition_limits.state import (
     AS_CAPTURED,
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
@@ -29,17 +39,7 @@ from udfs.replay.partition_limits.limit_lane import (
     Lane,
     refuse,
 )
-from udfs.replay.partition_limits.limited_placer import DRAWN, place_limited
-from udfs.replay.partition_limits.request_limits import (
-    additional,
-    invalid,
-    limited_by_request,
-    start_request,
-    within_quota,
-)
-from udfs.replay.partition_limits.schedule import UNLIMITED
-from udfs.replay.partition_limits.striped_placer import place_striped
-from udfs.replay.partition_limits.topic_state import (
+from udfs.replay.partition_limits.topics import (
     APPEAR,
     AUTO,
     DELETE,

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import TOPIC_EVENTS
-from tests.unit.replay.test_partition_limits import Rows, asked, created, grown, limit, seen
+from tests.unit.replay.partition_limits.test_replay import Rows, asked, created, grown, limit, seen
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.limit_curve import limit_curves
-from udfs.replay.partition_limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
-from udfs.replay.partition_limits.limit_replay import LimitLane, replayed
-from udfs.replay.partition_limits.limit_side_pass import NONE_FAILS
-from udfs.replay.partition_limits.topic_history import BROKER, History, history_of
+from udfs.replay.partition_limits.curve import limit_curves
+from udfs.replay.partition_limits.first_refusal import NONE_FAILS
+from udfs.replay.partition_limits.history.changes import BROKER, History, history_of
+from udfs.replay.partition_limits.history.requested_changes import Defaults
+from udfs.replay.partition_limits.replay import LimitLane, replayed
+from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 
 CHANGES = 30
 NO_TIMES = np.zeros(0, np.int64)

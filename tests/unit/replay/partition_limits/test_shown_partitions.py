@@ -9,8 +9,8 @@ import pytest
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS, PARTITIONS_PER_BROKER
-from tests.unit.replay.test_partition_limits import asked, created, grown, limit, replay, seen
-from udfs.replay.partition_limits.limit_replay import LimitLane
+from tests.unit.replay.partition_limits.test_replay import asked, created, grown, limit, replay, seen
+from udfs.replay.partition_limits.replay import LimitLane
 
 CAPTURED = LimitLane("captured")
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, read_only
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.limit_lane import MAX_BROKER_PARTITIONS, NO_LIMIT, Lane
-from udfs.replay.partition_limits.partition_limits import apply_change, is_shown
-from udfs.replay.partition_limits.topic_state import (
+from udfs.replay.partition_limits.controller import apply_change, is_shown
+from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, NO_LIMIT, Lane
+from udfs.replay.partition_limits.topics import (
     AUTO,
     CREATE,
     GROW,

@@ -8,12 +8,12 @@ import numpy as np
 
 from udfs.columns.arrays import Floats, Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import Brokers
-from udfs.replay.partition_limits.java_random import java_random
-from udfs.replay.partition_limits.limited_placer import Arranged, arranged_for
+from udfs.replay.partition_limits.placement.brokers import Brokers
+from udfs.replay.partition_limits.placement.java_random import java_random
+from udfs.replay.partition_limits.placement.limited import Arranged, arranged_for
+from udfs.replay.partition_limits.placement.striped import Stripes, stripes_for
 from udfs.replay.partition_limits.schedule import UNLIMITED
-from udfs.replay.partition_limits.striped_placer import Stripes, stripes_for
-from udfs.replay.partition_limits.topic_state import Changes, Topics
+from udfs.replay.partition_limits.topics import Changes, Topics
 
 NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
 REFUSED_BEFORE, AS_CAPTURED, NOT_TRIED = 6, 7, 8

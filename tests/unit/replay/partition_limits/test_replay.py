@@ -21,10 +21,10 @@ from schemas.tables.table import Table
 from tests.packed import unpack
 from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.limit_replay import LimitLane, replay_topics
+from udfs.replay.partition_limits.history.changes import BROKER, CHANGE, SIGHTING
+from udfs.replay.partition_limits.history.requested_changes import Defaults
+from udfs.replay.partition_limits.replay import LimitLane, replay_topics
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
 
 Rows = list[dict[str, Any]]
 T, R = TOPIC_EVENTS, PARTITION_LIMIT_REFUSALS

@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from udfs.columns.arrays import Ints
-from udfs.replay.partition_limits.brokers import Brokers, brokers_of, hash_map_order
-from udfs.replay.partition_limits.java_random import java_random
-from udfs.replay.partition_limits.limited_placer import DRAWN, arranged_for, place_limited
-from udfs.replay.partition_limits.placement_check import can_tell, possible_rounds
+from udfs.replay.partition_limits.placement.brokers import Brokers, brokers_of, hash_map_order
+from udfs.replay.partition_limits.placement.java_random import java_random
+from udfs.replay.partition_limits.placement.limited import DRAWN, arranged_for, place_limited
+from udfs.replay.partition_limits.placement.possible_draws import can_tell, possible_rounds
+from udfs.replay.partition_limits.placement.striped import place_striped, stripes_for
 from udfs.replay.partition_limits.schedule import UNLIMITED
-from udfs.replay.partition_limits.striped_placer import place_striped, stripes_for
 
 RACKS_OF_ADMIN_RACK_AWARE_TEST = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 Placed = list[list[int]]
 
 
 def mock_random() -> Ints:
-    """`org.apache.kafka.server.util.MockRandom`, as a generator of `udfs.replay.partition_limits.java_random`."""
+    """`org.apache.kafka.server.util.MockRandom`, as a generator of `placement.java_random`."""
     return np.array([17, 2862933555777941757, 3037000493, -1, 64], np.int64)
 
 

@@ -15,10 +15,10 @@ from schemas.tables.steps import TOPIC_EVENTS
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.partition_limits.events import Shown, numbers, shown_in, topic_numbers
+from udfs.replay.partition_limits.history.topic_times import NONE, TopicTimes
 from udfs.replay.partition_limits.told_changes import Told
-from udfs.replay.partition_limits.topic_state import AUTO, CREATE, DELETE
-from udfs.replay.partition_limits.topic_times import NONE, TopicTimes
-from udfs.replay.partition_limits.topics_seen import Shown, numbers, shown_in, topic_numbers
+from udfs.replay.partition_limits.topics import AUTO, CREATE, DELETE
 
 
 class TopicIds(NamedTuple):

@@ -12,16 +12,16 @@ from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.columns.arrays import Floats, Ints, read_only
 from udfs.facts.arrow_tables import arrow_schema, pack
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.limit_curve import limit_curves
-from udfs.replay.partition_limits.limit_fidelity import limit_fidelity_rows
-from udfs.replay.partition_limits.limit_lane import Lane, Limits, Outcomes, no_outcomes, workspace
-from udfs.replay.partition_limits.limit_report import curve_rows, refusal_rows, summed_rows
-from udfs.replay.partition_limits.limit_room import headroom_rows, per_broker_rows
-from udfs.replay.partition_limits.partition_limits import replay_lane
+from udfs.replay.partition_limits.controller import replay_lane
+from udfs.replay.partition_limits.curve import limit_curves
+from udfs.replay.partition_limits.fidelity import limit_fidelity_rows
+from udfs.replay.partition_limits.headroom import headroom_rows, per_broker_rows
+from udfs.replay.partition_limits.history.changes import History, history_of
+from udfs.replay.partition_limits.history.requested_changes import Defaults
+from udfs.replay.partition_limits.rows import curve_rows, refusal_rows, summed_rows
 from udfs.replay.partition_limits.schedule import NO_SCHEDULE, Schedule
-from udfs.replay.partition_limits.topic_history import History, history_of
-from udfs.replay.partition_limits.topic_state import APPEAR, VANISH, Changes, Topics, no_topics
+from udfs.replay.partition_limits.state import Lane, Limits, Outcomes, no_outcomes, workspace
+from udfs.replay.partition_limits.topics import APPEAR, VANISH, Changes, Topics, no_topics
 
 SAMPLES = 100
 """Times at which replicas by broker are kept."""

@@ -17,11 +17,11 @@ from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.arrow_columns import repeated
-from udfs.replay.partition_limits.limit_lane import NOT_TRIED, Outcomes
-from udfs.replay.partition_limits.limit_report import asked_rows, column
-from udfs.replay.partition_limits.placement_check import can_tell, possible_rounds
-from udfs.replay.partition_limits.topic_history import History
-from udfs.replay.partition_limits.topic_state import AUTO, CREATE, GROW, Topics
+from udfs.replay.partition_limits.history.changes import History
+from udfs.replay.partition_limits.placement.possible_draws import can_tell, possible_rounds
+from udfs.replay.partition_limits.rows import asked_rows, column
+from udfs.replay.partition_limits.state import NOT_TRIED, Outcomes
+from udfs.replay.partition_limits.topics import AUTO, CREATE, GROW, Topics
 from udfs.replay.shared.fidelity_rows import Compared, fidelity_rows
 
 PLACEMENTS = "placements"

@@ -8,11 +8,11 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.time_units import NEVER
+from udfs.replay.partition_limits.events import Shown
+from udfs.replay.partition_limits.history.topic_ids import TopicIds
+from udfs.replay.partition_limits.history.topic_times import NONE
 from udfs.replay.partition_limits.told_changes import Told
-from udfs.replay.partition_limits.topic_ids import TopicIds
-from udfs.replay.partition_limits.topic_state import AUTO, CREATE, GROW, MOVE
-from udfs.replay.partition_limits.topic_times import NONE
-from udfs.replay.partition_limits.topics_seen import Shown
+from udfs.replay.partition_limits.topics import AUTO, CREATE, GROW, MOVE
 
 
 class Counts(NamedTuple):

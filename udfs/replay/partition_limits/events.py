@@ -13,7 +13,7 @@ from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
 from udfs.replay.partition_limits.assignments import Assigned
-from udfs.replay.partition_limits.brokers import Brokers, brokers_of
+from udfs.replay.partition_limits.placement.brokers import Brokers, brokers_of
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Those that KIP-578 names."""

@@ -8,9 +8,9 @@ import pytest
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import PARTITION_LIMITS
-from tests.unit.replay.test_partition_limits import Rows, asked, created, grown, limit, replay, seen
-from tests.unit.replay.test_shown_placements import on_brokers
-from udfs.replay.partition_limits.limit_replay import LimitLane
+from tests.unit.replay.partition_limits.test_replay import Rows, asked, created, grown, limit, replay, seen
+from tests.unit.replay.partition_limits.test_shown_partitions import on_brokers
+from udfs.replay.partition_limits.replay import LimitLane
 
 FIRST, AGAIN = [[2], [3], [1], [1]], [[3], [1]]
 

@@ -12,8 +12,8 @@ import numpy as np
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from udfs.columns.arrays import Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import Brokers
-from udfs.replay.partition_limits.java_random import next_int, shuffle
+from udfs.replay.partition_limits.placement.brokers import Brokers
+from udfs.replay.partition_limits.placement.java_random import next_int, shuffle
 
 EPOCH, OFFSET, UNFENCED = range(3)
 

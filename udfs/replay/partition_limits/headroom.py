@@ -14,13 +14,13 @@ from udfs.columns.arrow_columns import array_of, repeated
 from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.number_columns import Picked
-from udfs.replay.partition_limits.brokers import Brokers
-from udfs.replay.partition_limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
-from udfs.replay.partition_limits.limit_report import LIMIT_NAMES
+from udfs.replay.partition_limits.placement.brokers import Brokers
+from udfs.replay.partition_limits.rows import LIMIT_NAMES
 from udfs.replay.partition_limits.schedule import UNLIMITED
+from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 
 if TYPE_CHECKING:
-    from udfs.replay.partition_limits.limit_replay import Replayed
+    from udfs.replay.partition_limits.replay import Replayed
 
 MOST_DAYS = 36_525
 """A breach that is farther away than a hundred years is none."""

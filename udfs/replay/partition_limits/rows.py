@@ -14,8 +14,11 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, repeated
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import rows_of
-from udfs.replay.partition_limits.limit_curve import Steps
-from udfs.replay.partition_limits.limit_lane import (
+from udfs.replay.partition_limits.curve import Steps
+from udfs.replay.partition_limits.events import numbers
+from udfs.replay.partition_limits.first_refusal import NONE_FAILS
+from udfs.replay.partition_limits.history.changes import History
+from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
@@ -25,10 +28,7 @@ from udfs.replay.partition_limits.limit_lane import (
     REQUEST_RECORDS,
     Outcomes,
 )
-from udfs.replay.partition_limits.limit_side_pass import NONE_FAILS
 from udfs.replay.partition_limits.told_changes import NO_ANSWER
-from udfs.replay.partition_limits.topic_history import History
-from udfs.replay.partition_limits.topics_seen import numbers
 
 LIMIT_NAMES = {
     MAX_BROKER_PARTITIONS: "max.broker.partitions", MAX_PARTITIONS: "max.partitions",

@@ -12,8 +12,8 @@ import numpy as np
 
 from udfs.columns.arrays import Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import Brokers
-from udfs.replay.partition_limits.java_random import next_int
+from udfs.replay.partition_limits.placement.brokers import Brokers
+from udfs.replay.partition_limits.placement.java_random import next_int
 
 DRAWN = -1
 """A start that is drawn at random."""

@@ -14,12 +14,12 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.partition_limits.assignments import Assigned
 from udfs.replay.partition_limits.captured_errors import Reason, request_records, taken_as_captured
-from udfs.replay.partition_limits.shown_placements import Counts
+from udfs.replay.partition_limits.events import internal, numbers
+from udfs.replay.partition_limits.history.shown_partitions import Counts
+from udfs.replay.partition_limits.history.topic_ids import TopicIds
+from udfs.replay.partition_limits.history.topic_times import NONE
 from udfs.replay.partition_limits.told_changes import NO_ANSWER, Told
-from udfs.replay.partition_limits.topic_ids import TopicIds
-from udfs.replay.partition_limits.topic_state import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
-from udfs.replay.partition_limits.topic_times import NONE
-from udfs.replay.partition_limits.topics_seen import internal, numbers
+from udfs.replay.partition_limits.topics import AUTO, CREATE, DELETE, GROW, MOVE, NOTHING
 
 STRICT_FROM = {CREATE: 6, GROW: 3, DELETE: 5, AUTO: 0}
 """Versions from which a request is refused where its controller mutation quota is used up (KIP-599). For a Metadata
