@@ -28,6 +28,7 @@ from jobs.report_page.wording import (
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
 from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import CHANGES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
@@ -37,7 +38,7 @@ from schemas.tables.gold_limits import (
     PARTITIONS_PER_BROKER,
 )
 from schemas.tables.values import AUTO_CREATE, CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
-from udfs.replay.partition_limits.fidelity import PLACEMENTS, Verdict
+from udfs.replay.partition_limits.fidelity import PLACEMENTS
 from udfs.replay.partition_limits.rows import LIMIT_NAMES
 from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 
@@ -137,7 +138,7 @@ def drawn(found: Findings) -> str:
     changes = sum(
         row["times"]
         for row in found.of(fidelity)
-        if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, Verdict.NOT_SHOWN.value)
+        if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, CHANGES.not_in_metadata)
     )
     return f"; placement by {counted(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
 

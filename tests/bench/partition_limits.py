@@ -17,9 +17,9 @@ from schemas.tables.values import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
 from tests.bench.table import timed
 from udfs.columns.time_units import US_PER_S
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.partition_limits.history.requested_changes import Defaults
-from udfs.replay.partition_limits.replay import LimitLane, replay_topics
-from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
+from udfs.replay.partition_limits.replay import replay_topics
+from udfs.replay.partition_limits.settings import LimitSettings, limit_lanes
+from udfs.replay.shared.lanes import LaneSettings
 
 BROKERS, RACKS, CLIENTS, FACTOR, SEED = 50, ("a", "b", "c"), 20, 3, 578
 GROWN, DELETED = 0.1, 0.1
@@ -65,26 +65,26 @@ def change_rows(changes: int, partitions: int) -> pa.RecordBatch:
     )
 
 
-def lanes_of(count: int, replicas: int) -> tuple[LimitLane, ...]:
+def lanes_of(count: int, replicas: int) -> LimitSettings:
     """The captured lane, and limits on brokers up to what a cluster of so many replicas needs."""
-    most = np.linspace(1, replicas // BROKERS, count).astype(np.int64).tolist()
-    limits = (LimitLane(f"lane-{i}", Schedule((-UNLIMITED,), (value,))) for i, value in enumerate(most))
-    return LimitLane("captured"), *list(limits)[1:]
+    limits = np.linspace(1, replicas // BROKERS, count).astype(np.int64).tolist()[1:]
+    changed = ({}, *({"max.broker.partitions": limit} for limit in limits))
+    return limit_lanes(LaneSettings(tuple(f"lane-{i}" for i in range(count)), changed, {"kafka": "4.3"}))
 
 
 def compare_lanes(changes: int, partitions: int, count: int) -> str:
     """Many limits beside the captured lane alone."""
     events = [broker_rows(), change_rows(changes, partitions)]
 
-    def replay(lanes: tuple[LimitLane, ...]) -> None:
-        for _ in replay_topics(events, lanes, Defaults(1, 1), SEED, "bench"):
+    def replay(settings: LimitSettings) -> None:
+        for _ in replay_topics(events, settings, SEED, "bench"):
             pass
 
-    lanes = lanes_of(count, changes * partitions * FACTOR)
-    many = timed(f"{count} lanes", lambda: replay(lanes), clock=process_time)
-    one = timed("one lane", lambda: replay(lanes[:1]), clock=process_time)
+    settings = lanes_of(count, changes * partitions * FACTOR)
+    many = timed(f"{count} lanes", lambda: replay(settings), clock=process_time)
+    one = timed("one lane", lambda: replay(settings.part(0, 1)), clock=process_time)
     lines = [f"{changes:,} changes to topics of {partitions} partitions, CPU time"]
-    for timing, lanes_replayed in ((one, 1), (many, count)):
-        rate = lanes_replayed * changes / min(timing.seconds)
+    for timing, lanes in ((one, 1), (many, count)):
+        rate = lanes * changes / min(timing.seconds)
         lines.append(f"  {timing.name:<10}{min(timing.seconds) * 1000:>10,.1f} ms{rate:>14,.0f} lane-changes/s")
     return "\n".join([*lines, f"  {count} lanes take {min(many.seconds) / min(one.seconds):.2f} times as long as one"])

@@ -6,13 +6,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from schemas.tables import values
+from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
-from udfs.replay.partition_limits.history.changes import BROKER, CHANGE, SIGHTING
 
 BEGINS, ENDS, AT, API, REQUEST = "begins", "ends", "at", "api", "request"
 PRODUCE, FETCH, METADATA = PRODUCE_REQUEST.api_key, FETCH_REQUEST.api_key, METADATA_REQUEST.api_key
@@ -40,7 +40,7 @@ def brokers(metadata: DataFrame) -> DataFrame:
     m, t = CLUSTER_METADATA, TOPIC_EVENTS
     listed = metadata.where((F.col(m.entry) == values.BROKER) & F.col(m.node_id).isNotNull())
     last_rack = F.max_by(m.rack, answered()).alias(t.rack)
-    return listed.groupBy(m.node_id).agg(last_rack).withColumn(t.entry, F.lit(BROKER))
+    return listed.groupBy(m.node_id).agg(last_rack).withColumn(t.entry, F.lit(TopicEvent.BROKER))
 
 
 def sightings(metadata: DataFrame) -> DataFrame:
@@ -55,7 +55,7 @@ def sightings(metadata: DataFrame) -> DataFrame:
             F.bool_or(F.coalesce(m.is_internal, F.lit(False))).alias(t.is_internal),
             F.min_by(m.replica_nodes, answered()).alias(t.replica_nodes),
         )
-        .withColumn(t.entry, F.lit(SIGHTING))
+        .withColumn(t.entry, F.lit(TopicEvent.SIGHTING))
     )
 
 
@@ -116,7 +116,7 @@ def asked_changes(changes: DataFrame, exchanges: DataFrame, uses: DataFrame) -> 
         c.answered_replication_factor,
     )  # fmt: skip
     asked = changes.select(
-        F.lit(CHANGE).alias(t.entry),
+        F.lit(TopicEvent.CHANGE).alias(t.entry),
         F.unix_micros(c.request_time).alias(t.time),
         F.coalesce(c.topic, c.topic_id).alias(t.topic),
         F.coalesce(c.client_id, F.lit("")).alias(t.client_id),

@@ -1,7 +1,7 @@
-"""KIP-578 (a proposal) over the changes to a cluster's topics: what limits on partitions would have refused.
+"""What the controller makes of a change to a topic, under the limits of KIP-578 (a proposal) and of Kafka as it runs.
 
-The rules are those of the KIP's text (Goals, Public Interfaces) and of its prototype, apache/kafka pull request 8499.
-Partitions are counted as replicas, of all topics but the internal ones.
+The proposal's rules are those of the KIP's text (Goals, Public Interfaces) and of its prototype, apache/kafka pull
+request 8499. Partitions are counted as replicas, of all topics but the internal ones.
 """
 
 from __future__ import annotations
@@ -10,289 +10,314 @@ from schemas.wire.errors import (
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
     POLICY_VIOLATION,
-    THROTTLING_QUOTA_EXCEEDED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from udfs.columns.arrays import Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.placement.brokers import are_known
+from udfs.replay.partition_limits.placement.brokers import DRAWN, are_known
 from udfs.replay.partition_limits.placement.java_random import reseed
-from udfs.replay.partition_limits.placement.limited import DRAWN, place_limited
+from udfs.replay.partition_limits.placement.limited import place_limited
 from udfs.replay.partition_limits.placement.striped import place_striped
 from udfs.replay.partition_limits.request_limits import (
-    additional,
-    invalid,
-    limited_by_request,
-    start_request,
-    within_quota,
+    check_request,
+    error_of_checks,
+    is_within_quota,
+    new_partitions,
+    partitions_allowed,
+    refuse,
+    refuse_by_quota,
 )
 from udfs.replay.partition_limits.schedule import UNLIMITED
 from udfs.replay.partition_limits.state import (
-    AS_CAPTURED,
-    MAX_BROKER_PARTITIONS,
-    MAX_PARTITIONS,
-    MUTATION_QUOTA,
-    NO_LIMIT,
-    NOT_TRIED,
-    REFUSED_BEFORE,
-    REQUEST_PARTITIONS,
-    Lane,
-    refuse,
-)
-from udfs.replay.partition_limits.topics import (
     APPEAR,
-    AUTO,
+    AUTO_CREATE,
+    CAPTURED_ERROR,
     DELETE,
     GROW,
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
     MOVE,
-    NO_CHUNK,
+    NO_LIMIT,
+    NONE,
+    NOT_TRIED,
     NOTHING,
-    UNPLACED,
+    REFUSED_BEFORE,
+    REQUEST_PARTITIONS,
     VANISH,
-    Changes,
-    Topics,
+    Simulation,
+)
+from udfs.replay.partition_limits.topics import (
+    UNPLACED,
     add_chunk,
     chunk_of,
     copy_counts,
+    empty_cluster,
     move_partition,
     remember,
     remove_topic,
+    slot_in_chunk,
 )
 
 
 @kernel
-def put(lane: Lane, change: int, first: int, size: int, limit: int) -> int:
-    """Put the change's replicas on the brokers changes.assigned[first : first + size]; the first broker that this takes
-    above the limit, -1 for none.
-    """
-    changes, topics, work = lane.changes, lane.topics, lane.work
-    for broker in range(len(work.added)):
-        work.added[broker] = 0
-    for i in range(size):
-        broker = changes.assigned[first + i]
-        topics.slots[changes.slot[change] + i] = broker
-        work.added[broker] += 1
-    for broker in range(len(work.added)):
-        if work.added[broker] and topics.counts[broker] + work.added[broker] > limit:
-            return broker
-    return -1
-
-
-@kernel
-def broker_limit(lane: Lane, change: int) -> int:
+def broker_limit(sim: Simulation, change: int) -> int:
     """max.broker.partitions as the change meets it."""
-    return UNLIMITED if lane.changes.exempt[change] else int(lane.limits.broker[change])
+    return UNLIMITED if sim.changes[change].is_exempt else int(sim.cluster[0].max_broker_partitions)
 
 
 @kernel
-def take_assigned(lane: Lane, change: int, size: int) -> bool:
+def put(sim: Simulation, change: int, first: int, size: int) -> int:
+    """Put the change's replicas on named_brokers[first : first + size]. Returns the first broker that this takes above
+    its limit, NONE if there is none.
+    """
+    slot, limit = sim.changes[change].slot, broker_limit(sim, change)
+    for broker in range(len(sim.added)):
+        sim.added[broker] = 0
+    for i in range(size):
+        broker = sim.named_brokers[first + i]
+        sim.slots[slot + i] = broker
+        sim.added[broker] += 1
+    for broker in range(len(sim.added)):
+        if sim.added[broker] and sim.counts[broker] + sim.added[broker] > limit:
+            return broker
+    return NONE
+
+
+@kernel
+def place_as_named(sim: Simulation, lane: int, change: int, size: int) -> bool:
     """Put `size` replicas where the request says, unless that takes a broker it names above its limit."""
-    changes, outcomes = lane.changes, lane.outcomes
-    if changes.assigned_size[change] != size:
-        return refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, size)
-    limit = broker_limit(lane, change)
-    full = put(lane, change, changes.assigned_at[change], size, limit)
-    if full >= 0:
-        there, more = lane.topics.counts[full], lane.work.added[full]
-        outcomes.broker[change] = full
-        refuse(outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, there, more)
-    return full < 0
+    record, outcome = sim.changes[change], sim.outcomes[lane, change]
+    if record.named_size != size:
+        return refuse(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=size)
+    full = put(sim, change, record.named, size)
+    if full != NONE:
+        limit, present, added = broker_limit(sim, change), sim.counts[full], sim.added[full]
+        outcome.broker = full
+        refuse(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=added)
+    return full == NONE
 
 
 @kernel
-def is_shown(changes: Changes, change: int, first: int, new: int, factor: int) -> bool:
+def is_shown(sim: Simulation, change: int, first: int, new: int, factor: int) -> bool:
     """Whether Metadata shows where these partitions of the change's topic are."""
-    return first + new <= changes.shown_partitions[change] and factor == changes.shown_width[change]
+    record = sim.changes[change]
+    return bool(first + new <= record.shown_partitions and factor == record.shown_factor)
 
 
 @kernel
-def place(lane: Lane, change: int, first: int, new: int, factor: int) -> bool:
+def place(sim: Simulation, lane: int, change: int, new: int, factor: int) -> bool:
     """Put the change's new partitions on brokers, into its slots: where the request says, else where Metadata shows
     them, unless that is above the limit, else where they are drawn. Returns whether that could be done.
     """
-    changes = lane.changes
-    if changes.assigned_at[change] >= 0:
-        return take_assigned(lane, change, new * factor)
-    if is_shown(changes, change, first, new, factor):
-        shown = changes.shown_at[change] + first * factor
-        if put(lane, change, shown, new * factor, broker_limit(lane, change)) < 0:
-            return True
-    return draw(lane, change, first, new, factor)
+    record = sim.changes[change]
+    first = sim.topics[record.topic].partitions
+    if record.named != NONE:
+        return place_as_named(sim, lane, change, new * factor)
+    shown, size = record.shown + first * factor, new * factor
+    if is_shown(sim, change, first, new, factor) and put(sim, change, shown, size) == NONE:
+        return True
+    return draw(sim, lane, change, new, factor)
 
 
 @kernel
-def draw(lane: Lane, change: int, first: int, new: int, factor: int) -> bool:
+def draw(sim: Simulation, lane: int, change: int, new: int, factor: int) -> bool:
     """Put the change's new partitions where Kafka's placer, or the proposal's, draws them, if the brokers are known.
     Returns whether that could be done.
     """
-    brokers, topics, work, outcomes = lane.brokers, lane.topics, lane.work, lane.outcomes
-    at, limit = lane.changes.slot[change], broker_limit(lane, change)
-    reseed(work.rng, lane.changes.seed[change])
-    if not are_known(brokers):
-        for slot in range(at, at + new * factor):
-            topics.slots[slot] = UNPLACED
+    record, outcome, placement = sim.changes[change], sim.outcomes[lane, change], sim.placement[0]
+    limit, replicas = broker_limit(sim, change), new * factor
+    if not are_known(sim.brokers):
+        for slot in range(record.slot, record.slot + replicas):
+            sim.slots[slot] = UNPLACED
         return True
-    if limit == UNLIMITED and lane.limits.striped[0]:
-        error = place_striped(brokers, work.stripes, work.rng, new, factor, topics.slots, at)
-        return error == 0 or refuse(outcomes, change, error, NO_LIMIT, 0, 0, new * factor)
-    placed = place_limited(
-        brokers, topics.counts, limit, work.arranged, work.rng, DRAWN, first, new, factor, topics.slots, at
-    )
-    if placed < new:
-        if limit == UNLIMITED:  # fewer brokers are up than replicas are wanted
-            return refuse(outcomes, change, INVALID_REPLICATION_FACTOR, NO_LIMIT, 0, 0, new * factor)
-        refuse(outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, topics.total[0], new * factor)
-    return placed == new
+    reseed(sim.stripes.random[0], record.seed)
+    placement.first_partition, placement.partitions = sim.topics[record.topic].partitions, new
+    placement.replication_factor, placement.slot = factor, record.slot
+    placement.start, placement.limit = DRAWN, limit
+    if limit == UNLIMITED and sim.lanes[lane].follows_kafka:
+        error = place_striped(sim.brokers, sim.stripes, placement, sim.slots)
+        return error == 0 or refuse(outcome, error, NO_LIMIT, requested=replicas)
+    if place_limited(sim.brokers, sim.arrangement, placement, sim.counts, sim.slots) == new:
+        return True
+    if limit == UNLIMITED:  # fewer brokers are up than replicas are wanted
+        return refuse(outcome, INVALID_REPLICATION_FACTOR, NO_LIMIT, requested=replicas)
+    present = sim.cluster[0].replicas
+    return refuse(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=replicas)
 
 
 @kernel
-def make_partitions(lane: Lane, change: int) -> None:
-    """CreateTopics, CreatePartitions and auto-creation."""
-    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
-    topic, kind = changes.topic[change], changes.kind[change]
-    if kind == AUTO and topics.there[topic] > 0:
-        outcomes.reason[change] = NOT_TRIED
-        return
-    error = invalid(lane, change)
-    if error:
-        gone = error == UNKNOWN_TOPIC_OR_PARTITION and topics.refused[topic] == 1
-        refuse(outcomes, change, error, REFUSED_BEFORE if gone else NO_LIMIT, 0, topics.there[topic], 0)
-        return
-    first, new = topics.there[topic], additional(changes, topics, change)
-    factor = topics.factor[topic] if kind == GROW else changes.factor[change]
-    outcomes.asked[change], outcomes.present[change] = new * factor, topics.total[0]
-    made = limited_by_request(lane, change, new)
-    done = made > 0 and fits(lane, change, made * factor) and place(lane, change, first, made, factor)
-    if changes.validate_only[change]:
-        return
-    if done:
-        add_chunk(changes, topics, change, first, made, factor)
-        topics.there[topic], topics.factor[topic] = first + made, factor
-    if kind != GROW:
-        topics.refused[topic] = 0 if done else 1
-
-
-@kernel
-def fits(lane: Lane, change: int, replicas: int) -> bool:
-    """max.partitions: is there room for so many replicas in the cluster, and in the change's slots?"""
-    changes, outcomes, limit, there = lane.changes, lane.outcomes, lane.limits.total[change], lane.topics.total[0]
-    if not changes.exempt[change] and there + replicas > limit:
-        return refuse(outcomes, change, POLICY_VIOLATION, MAX_PARTITIONS, limit, there, replicas)
-    slots = changes.slot[change + 1] - changes.slot[change]
-    return replicas <= slots or refuse(outcomes, change, POLICY_VIOLATION, REQUEST_PARTITIONS, slots, 0, replicas)
-
-
-@kernel
-def reassign(lane: Lane, change: int) -> None:
-    """AlterPartitionReassignments of one partition: only the replicas it gets anew have to fit; those it loses are gone
-    when it is done, which a replay takes to be at once.
-    """
-    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
-    topic, width, at = changes.topic[change], changes.factor[change], changes.assigned_at[change]
-    chunk = chunk_of(changes, topics, topic, changes.partition[change])
-    if topics.there[topic] == 0 or chunk == NO_CHUNK:
-        refuse_absent(lane, change)
-        return
-    if at < 0:  # a move is cancelled
-        return
-    if changes.assigned_size[change] != width:
-        refuse(outcomes, change, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, 0, 0, width)
-        return
-    if not take_moved(lane, change, chunk):
-        return
-    growth = width - topics.width[chunk]
-    outcomes.asked[change] = max(growth, 0)
-    if growth > 0 and not fits(lane, change, growth):
-        return
-    move_partition(changes, topics, change, chunk)
-
-
-@kernel
-def take_moved(lane: Lane, change: int, chunk: int) -> bool:
-    """Put the replicas of a partition of this chunk into the slots of its move, unless that takes a broker above its
-    limit which has none of them yet.
-    """
-    changes, topics, limit = lane.changes, lane.topics, broker_limit(lane, change)
-    had = changes.slot[chunk] + (changes.partition[change] - topics.first[chunk]) * topics.width[chunk]
-    for i in range(changes.factor[change]):
-        broker = changes.assigned[changes.assigned_at[change] + i]
-        topics.slots[changes.slot[change] + i] = broker
-        is_new = True
-        for slot in range(had, had + topics.width[chunk]):
-            is_new = is_new and topics.slots[slot] != broker
-        there = topics.counts[broker]
-        if is_new and there + 1 > limit:
-            lane.outcomes.broker[change] = broker
-            return refuse(lane.outcomes, change, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit, there, 1)
+def fits(sim: Simulation, lane: int, change: int, replicas: int) -> bool:
+    """Whether max.partitions leaves room for so many replicas in the cluster, and there are slots for them."""
+    record, outcome, cluster = sim.changes[change], sim.outcomes[lane, change], sim.cluster[0]
+    limit, present = cluster.max_partitions, cluster.replicas
+    if not record.is_exempt and present + replicas > limit:
+        return refuse(outcome, POLICY_VIOLATION, MAX_PARTITIONS, limit=limit, present=present, requested=replicas)
+    if replicas > record.slots:
+        return refuse(outcome, POLICY_VIOLATION, REQUEST_PARTITIONS, limit=record.slots, requested=replicas)
     return True
 
 
 @kernel
-def refuse_absent(lane: Lane, change: int) -> None:
-    """Note a refusal of what is about a topic that is not there, maybe because its creation was refused."""
-    refused = lane.topics.refused[lane.changes.topic[change]] == 1
-    refuse(lane.outcomes, change, UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if refused else NO_LIMIT, 0, 0, 0)
+def refuse_invalid(sim: Simulation, lane: int, change: int, error: int) -> None:
+    """Note an error of Kafka's own checks. That a topic is absent may come from the refusal of its creation."""
+    topic = sim.topics[sim.changes[change].topic]
+    is_consequence = error == UNKNOWN_TOPIC_OR_PARTITION and topic.was_refused == 1
+    decided_by = REFUSED_BEFORE if is_consequence else NO_LIMIT
+    refuse(sim.outcomes[lane, change], error, decided_by, present=topic.partitions)
 
 
 @kernel
-def appear(changes: Changes, topics: Topics, change: int) -> None:
-    """Have partitions that no captured request makes, where Metadata shows them."""
-    topic, partitions, width = changes.topic[change], changes.partitions[change], changes.factor[change]
-    for i in range(partitions * width):
-        topics.slots[changes.slot[change] + i] = changes.assigned[changes.assigned_at[change] + i]
-    add_chunk(changes, topics, change, changes.partition[change], partitions, width)
-    topics.there[topic] += partitions
-    topics.factor[topic] = width
+def make_partitions(sim: Simulation, lane: int, change: int) -> None:
+    """CreateTopics, CreatePartitions and creation by a Metadata request."""
+    record, outcome = sim.changes[change], sim.outcomes[lane, change]
+    topic = sim.topics[record.topic]
+    if record.kind == AUTO_CREATE and topic.partitions > 0:
+        outcome.decided_by = NOT_TRIED
+        return
+    error = error_of_checks(sim, change)
+    if error:
+        refuse_invalid(sim, lane, change, error)
+        return
+    factor = topic.replication_factor if record.kind == GROW else record.replication_factor
+    new = new_partitions(sim, change)
+    outcome.requested, outcome.present = new * factor, sim.cluster[0].replicas
+    made = partitions_allowed(sim, lane, change, new)
+    done = made > 0 and fits(sim, lane, change, made * factor) and place(sim, lane, change, made, factor)
+    if record.validate_only:
+        return
+    if done:
+        add_chunk(sim, change, topic.partitions, made, factor)
+        topic.partitions, topic.replication_factor = topic.partitions + made, factor
+    if record.kind != GROW:
+        topic.was_refused = 0 if done else 1
 
 
 @kernel
-def delete_topic(lane: Lane, change: int) -> None:
+def refuse_absent(sim: Simulation, lane: int, change: int) -> None:
+    """Note that the change is about a topic that is not there."""
+    was_refused = sim.topics[sim.changes[change].topic].was_refused == 1
+    refuse(sim.outcomes[lane, change], UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if was_refused else NO_LIMIT)
+
+
+@kernel
+def reassign(sim: Simulation, lane: int, change: int) -> None:
+    """AlterPartitionReassignments of one partition: only the replicas that are new to it need room. Those that it loses
+    are gone when the move is done, which a replay takes to be at once.
+    """
+    record, outcome = sim.changes[change], sim.outcomes[lane, change]
+    topic, factor = sim.topics[record.topic], record.replication_factor
+    number = chunk_of(sim, topic, record.partition)
+    if topic.partitions == 0 or number == NONE:
+        refuse_absent(sim, lane, change)
+    elif record.named != NONE:  # else a move is cancelled
+        if record.named_size != factor:
+            refuse(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=factor)
+        elif put_moved(sim, lane, change, number):
+            growth = max(factor - sim.chunks[number].replication_factor, 0)
+            outcome.requested = growth
+            if growth == 0 or fits(sim, lane, change, growth):
+                move_partition(sim, change, number)
+
+
+@kernel
+def put_moved(sim: Simulation, lane: int, change: int, number: int) -> bool:
+    """Put the replicas of a partition of a chunk into the slots of its move, unless that takes a broker above its limit
+    which has none of them yet.
+    """
+    record, limit = sim.changes[change], broker_limit(sim, change)
+    old, factor = slot_in_chunk(sim, number, record.partition), sim.chunks[number].replication_factor
+    for i in range(record.replication_factor):
+        broker = sim.named_brokers[record.named + i]
+        sim.slots[record.slot + i] = broker
+        is_new = True
+        for slot in range(old, old + factor):
+            is_new = is_new and sim.slots[slot] != broker
+        present = sim.counts[broker]
+        if is_new and present + 1 > limit:
+            outcome = sim.outcomes[lane, change]
+            outcome.broker = broker
+            return refuse(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=1)
+    return True
+
+
+@kernel
+def appear(sim: Simulation, change: int) -> None:
+    """Add partitions that no captured request makes, where Metadata shows them."""
+    record = sim.changes[change]
+    topic, factor = sim.topics[record.topic], record.replication_factor
+    for i in range(record.partitions * factor):
+        sim.slots[record.slot + i] = sim.named_brokers[record.named + i]
+    add_chunk(sim, change, record.partition, record.partitions, factor)
+    topic.partitions += record.partitions
+    topic.replication_factor = factor
+
+
+@kernel
+def delete_topic(sim: Simulation, lane: int, change: int) -> None:
     """DeleteTopics of one topic."""
-    there = lane.topics.there[lane.changes.topic[change]]
-    if there == 0:
-        refuse_absent(lane, change)
-    elif within_quota(lane, change, there):
-        remove_topic(lane.changes, lane.topics, change)
+    partitions = sim.topics[sim.changes[change].topic].partitions
+    if partitions == 0:
+        refuse_absent(sim, lane, change)
+    elif is_within_quota(sim, lane, change, partitions):
+        remove_topic(sim, change)
     else:
-        rate = int(lane.limits.mutation_rate[0])
-        refuse(lane.outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, rate, 0, there)
+        refuse_by_quota(sim, lane, change, partitions)
 
 
 @kernel
-def apply_change(lane: Lane, change: int) -> None:
+def apply_change(sim: Simulation, lane: int, change: int) -> None:
     """Do one change in a lane, or refuse it."""
-    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
-    topic, kind = changes.topic[change], changes.kind[change]
-    outcomes.error[change], outcomes.reason[change], outcomes.broker[change] = 0, NO_LIMIT, -1
-    outcomes.limit[change], outcomes.present[change], outcomes.asked[change] = 0, topics.total[0], 0
-    remember(changes, topics, change)
+    record, outcome, present = sim.changes[change], sim.outcomes[lane, change], sim.cluster[0].replicas
+    topic, kind = sim.topics[record.topic], record.kind
+    outcome.error, outcome.decided_by, outcome.broker = 0, NO_LIMIT, NONE
+    outcome.limit, outcome.present, outcome.requested = 0, present, 0
+    remember(sim, change)
     if kind == NOTHING:
-        outcomes.reason[change] = NOT_TRIED
-    elif changes.error[change]:
-        refuse(outcomes, change, changes.error[change], AS_CAPTURED, 0, topics.total[0], 0)
+        outcome.decided_by = NOT_TRIED
+    elif record.captured_error:
+        refuse(outcome, record.captured_error, CAPTURED_ERROR, present=present)
     elif kind == APPEAR:
-        appear(changes, topics, change)
+        appear(sim, change)
     elif kind == VANISH:
-        remove_topic(changes, topics, change)
+        remove_topic(sim, change)
     elif kind == MOVE:
-        reassign(lane, change)
+        reassign(sim, lane, change)
     elif kind == DELETE:
-        delete_topic(lane, change)
+        delete_topic(sim, lane, change)
     else:
-        if changes.request[change] != lane.work.request[0]:
-            start_request(lane, change)
-        make_partitions(lane, change)
-    outcomes.absent[change] = 1 if topics.refused[topic] == 1 and topics.there[topic] == 0 else 0
+        if record.request != sim.cluster[0].checked_request:
+            check_request(sim, lane, change)
+        make_partitions(sim, lane, change)
+    outcome.is_absent = 1 if topic.was_refused == 1 and topic.partitions == 0 else 0
 
 
 @kernel
-def replay_lane(lane: Lane, sample_times: Ints, samples: Ints) -> None:
-    """Every change in one lane. samples: int64[times, brokers], replicas by broker when each time has come."""
-    taken, time = 0, lane.changes.time
-    for change in range(len(time)):
-        while taken < len(sample_times) and sample_times[taken] < time[change]:
-            copy_counts(lane.topics.counts, samples[taken])
-            taken += 1
-        apply_change(lane, change)
-    for left in range(taken, len(sample_times)):
-        copy_counts(lane.topics.counts, samples[left])
+def follow_limits(sim: Simulation, lane: int, time: int) -> None:
+    """Have the limits in force that the lane has at this time."""
+    cluster, end = sim.cluster[0], sim.lanes[lane].end_step
+    while cluster.step + 1 < end and sim.steps[cluster.step + 1].time <= time:
+        cluster.step += 1
+    limits = sim.steps[cluster.step]
+    cluster.max_broker_partitions, cluster.max_partitions = limits.max_broker_partitions, limits.max_partitions
+
+
+@kernel
+def replay_lanes(sim: Simulation, times: Ints, samples: Ints) -> None:
+    """Every change in every lane.
+
+    times: int64[times], us. samples: int64[lanes, times + 1, brokers], which is set to the replicas on each broker when
+    each of the times has come, and at the end.
+    """
+    for lane in range(len(sim.lanes)):
+        empty_cluster(sim, lane)
+        sampled = 0
+        for change in range(len(sim.changes)):
+            time = sim.changes[change].time
+            while sampled < len(times) and times[sampled] < time:
+                copy_counts(sim.counts, samples[lane, sampled])
+                sampled += 1
+            follow_limits(sim, lane, time)
+            apply_change(sim, lane, change)
+        for left in range(sampled, len(times) + 1):
+            copy_counts(sim.counts, samples[lane, left])
+        sim.replicas[lane] = sim.cluster[0].replicas

@@ -1,190 +1,151 @@
 """For every value of a limit of KIP-578 (a proposal) the first change that would be refused, exactly, in one pass.
 
-Up to its first refusal a lane with a limit of N has what the lane without a limit has, but for where replicas were put
-once a broker was full. So the changes are done once without a limit; for max.partitions = N the first change that needs
-more than N is the first refusal, and for max.broker.partitions = N a side pass begins at the change by which a broker
-would get its Nth replica, ends with the first refusal, or where there can be none any more, and is undone
-(limit_side_pass).
+Up to its first refusal a lane with a limit of N has what a lane without a limit has, apart from where replicas were put
+once a broker was full. So the changes are done once without a limit. For max.partitions = N the first change that needs
+more than N is the first refusal. For max.broker.partitions = N a pass of its own begins at the change by which a broker
+would get its Nth replica, ends with the first refusal, or where there can be none any more, and is taken back
+(first_refusal).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
-from udfs.columns.arrays import Ints, read_only
+from udfs.columns.arrays import Ints, Records, read_only
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.controller import apply_change, replay_lane
-from udfs.replay.partition_limits.first_refusal import NONE_FAILS, NOT_PLACED, Placed, first_refusal, nothing_placed
-from udfs.replay.partition_limits.placement.brokers import Brokers, are_known
+from udfs.replay.partition_limits.controller import apply_change, replay_lanes
+from udfs.replay.partition_limits.first_refusal import FREE, NOT_PLACED, Passes, first_refusal, new_passes
+from udfs.replay.partition_limits.placement.brokers import are_known
 from udfs.replay.partition_limits.schedule import UNLIMITED
+from udfs.replay.partition_limits.settings import unlimited
 from udfs.replay.partition_limits.state import (
-    MAX_BROKER_PARTITIONS,
-    MAX_PARTITIONS,
-    Lane,
-    Limits,
-    Outcomes,
-    no_outcomes,
-    unlimited,
-    workspace,
-)
-from udfs.replay.partition_limits.topics import (
     APPEAR,
     GROW,
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
     MOVE,
+    NONE,
     VANISH,
-    Changes,
-    copy_counts,
-    count,
-    no_topics,
-    undo,
+    History,
+    Simulation,
+    new_simulation,
 )
+from udfs.replay.partition_limits.topics import copy_counts, count_replicas, empty_cluster, take_back
+
+FIRST_REFUSAL = np.dtype([(name, np.int64) for name in ("limit_from", "change", "present", "requested")])
+"""Limits from limit_from up to below the next row's first refuse the change, or none (NONE); what the change met."""
 
 
-class Steps(NamedTuple):
-    """A limit of limit_from up to below the next row's has its first refusal at the change; NONE_FAILS: never."""
+def limit_curves(history: History) -> dict[int, Records]:
+    """The curves of both limits, by MAX_BROKER_PARTITIONS and MAX_PARTITIONS: FIRST_REFUSAL[steps], ascending.
 
-    limit_from: Ints
-    change: Ints
-    present: Ints
-    asked: Ints
+    Replicas are placed as KIP-578 proposes, with the draws of every other lane. Where the brokers are not known there
+    is no curve of the first limit, for nobody knows what it would refuse.
+    """
+    sim = new_simulation(history, unlimited())
+    replay_lanes(sim, read_only(np.zeros(0, np.int64)), np.zeros((1, 1, len(sim.counts)), np.int64))
+    outcomes = sim.outcomes[FREE].copy()
+    of_cluster = cluster_curve(history.changes, outcomes)
+    if not are_known(history.brokers):
+        return {MAX_PARTITIONS: of_cluster}
+    by_limit = np.zeros(int(history.changes["slots"].sum()) + 2, FIRST_REFUSAL)
+    by_limit["limit_from"], by_limit["change"] = np.arange(len(by_limit)), NONE
+    passes = new_passes(last_limits(history, outcomes), len(sim.counts))
+    last = fill_broker_curve(sim, passes, np.zeros(len(sim.counts), np.int64), by_limit)
+    return {MAX_BROKER_PARTITIONS: steps(by_limit[1 : last + 2]), MAX_PARTITIONS: of_cluster}
 
 
-class Curve(NamedTuple):
-    """Results by limit, int64[largest limit + 2]: the change first refused, and what it met."""
-
-    change: Ints
-    present: Ints
-    asked: Ints
-
-
-def refusable_from(changes: Changes, brokers: Brokers, outcomes: Outcomes) -> Ints:
+def last_limits(history: History, outcomes: Records) -> Ints:
     """By change, the largest max.broker.partitions that could refuse it or a later one as the first: int64[changes].
 
-    outcomes: of the changes without a limit, which up to its first refusal are those of every limit. Where Kafka
+    outcomes: OUTCOME[changes] without a limit, which up to its first refusal are those of every limit. Where Kafka
     places, a limit refuses when fewer brokers have room than replicas are wanted; the others then have `limit`
-    replicas or more, and no more are there than all that were before and those asked for.
+    replicas or more, and there are no more than all that were before and those requested.
     """
-    places = (outcomes.asked > 0) & (changes.assigned_at < 0) & (changes.kind != MOVE)
-    factor = np.where(changes.kind == GROW, changes.factor.max(initial=1), changes.factor)
-    full = brokers.unfenced.sum() - factor + 1
-    by_room = np.where(full > 0, (outcomes.present + outcomes.asked) // np.maximum(full, 1), UNLIMITED)
-    # What names brokers itself is refused by any of them, and where too few are up no count of replicas is told.
-    names_brokers = (changes.assigned_at >= 0) & ~np.isin(changes.kind, (APPEAR, VANISH))
-    by_chance = names_brokers | (outcomes.error == INVALID_REPLICATION_FACTOR)
-    most = np.where(changes.exempt == 1, 0, np.where(by_chance, UNLIMITED, np.where(places, by_room, 0)))
-    return np.maximum.accumulate(most[::-1])[::-1]
+    changes, brokers = history.changes, history.brokers
+    kind, factor, is_named = changes["kind"], changes["replication_factor"], changes["named"] != NONE
+    factor = np.where(kind == GROW, factor.max(initial=1), factor)
+    others = brokers.table["unfenced"].sum() - factor + 1
+    replicas = outcomes["present"] + outcomes["requested"]
+    by_room = np.where(others > 0, replicas // np.maximum(others, 1), UNLIMITED)
+    is_placed = (outcomes["requested"] > 0) & ~is_named & (kind != MOVE)
+    # A request that names brokers is refused by any of them, and where too few are up no count of replicas tells.
+    by_chance = is_named & ~np.isin(kind, (APPEAR, VANISH)) | (outcomes["error"] == INVALID_REPLICATION_FACTOR)
+    limits = np.where(by_chance, UNLIMITED, np.where(is_placed, by_room, 0))
+    limits = np.where(changes["is_exempt"] == 1, 0, limits)
+    return np.maximum.accumulate(limits[::-1])[::-1]
 
 
 @kernel
-def highest(counts: Ints) -> int:
-    """The largest count, 0 for none."""
-    most = 0
-    for broker in range(len(counts)):
-        most = max(most, counts[broker])
-    return most
+def highest_count(sim: Simulation, change: int) -> int:
+    """The most replicas on a broker when the change was done, also where it was only to be validated."""
+    record, outcome = sim.changes[change], sim.outcomes[FREE, change]
+    is_validated = record.validate_only and not record.is_exempt and outcome.error == 0
+    replicas = outcome.requested if is_validated else 0
+    count_replicas(sim, record.slot, replicas, 1)
+    highest = 0
+    for broker in range(len(sim.counts)):
+        highest = max(highest, sim.counts[broker])
+    count_replicas(sim, record.slot, replicas, -1)
+    return highest
 
 
 @kernel
-def highest_with(lane: Lane, change: int) -> int:
-    """The largest count when the change was done, also where it was only to be validated."""
-    changes, topics, outcomes = lane.changes, lane.topics, lane.outcomes
-    is_checked = changes.validate_only[change] and not changes.exempt[change] and outcomes.error[change] == 0
-    replicas = outcomes.asked[change] if is_checked else 0
-    count(topics, changes.slot[change], replicas, 1)
-    most = highest(topics.counts)
-    count(topics, changes.slot[change], replicas, -1)
-    return most
+def apply_unlimited(sim: Simulation, passes: Passes, change: int) -> int:
+    """Do the change without a limit. Returns the most replicas that a broker then has."""
+    sim.cluster[0].max_broker_partitions = UNLIMITED
+    apply_change(sim, FREE, change)
+    passes.full[change] = NOT_PLACED
+    return highest_count(sim, change)
 
 
 @kernel
-def fill_broker_curve(
-    free: Lane, limits: Limits, met: Outcomes, refusable: Ints, before: Ints, held: Ints, placed: Placed, curve: Curve
-) -> int:
-    """Do all changes without a limit (free) and fill the curve of max.broker.partitions; returns its last limit.
+def fill_broker_curve(sim: Simulation, passes: Passes, before: Ints, curve: Records) -> int:
+    """Do all changes without a limit and fill the curve of max.broker.partitions; returns its last limit.
 
-    limits, met: of the passes that `first_refusal` makes, both overwritten. before, held: int64[brokers], working
-    memory.
+    before: int64[brokers], working memory. curve: FIRST_REFUSAL by limit.
     """
-    changes, topics, done = free.changes, free.topics, 0
-    # Made here, so that the compiler sees that it has the same arrays.
-    limited = Lane(changes, free.brokers, limits, topics, free.work, met)
-    for change in range(len(changes.time)):
-        copy_counts(topics.counts, before)
-        total = topics.total[0]
-        apply_change(free, change)
-        placed.full[change] = NOT_PLACED
-        most = min(highest_with(free, change), len(curve.change) - 1)
-        if most <= done or changes.kind[change] == APPEAR:
+    cluster, done = sim.cluster[0], 0
+    empty_cluster(sim, FREE)
+    cluster.max_partitions = UNLIMITED
+    for change in range(len(sim.changes)):
+        copy_counts(sim.counts, before)
+        replicas = cluster.replicas
+        highest = min(apply_unlimited(sim, passes, change), len(curve) - 2)
+        if highest <= done or sim.changes[change].kind == APPEAR:
             continue
-        undo(changes, topics, change)
-        copy_counts(before, topics.counts)
-        topics.total[0] = total
-        for limit in range(done + 1, most + 1):
-            found = first_refusal(limited, change, limit, refusable, held, placed)
-            curve.change[limit] = found
-            if found != NONE_FAILS:
-                curve.present[limit], curve.asked[limit] = met.present[found], met.asked[found]
-        done = most
-        apply_change(free, change)
+        take_back(sim, change)
+        copy_counts(before, sim.counts)
+        cluster.replicas = replicas
+        for limit in range(done + 1, highest + 1):
+            refused = first_refusal(sim, passes, change, limit)
+            curve[limit].change = refused
+            if refused != NONE:
+                outcome = sim.outcomes[FREE, refused]
+                curve[limit].present, curve[limit].requested = outcome.present, outcome.requested
+        done = highest
+        apply_unlimited(sim, passes, change)
     return done
 
 
-def limit_curves(changes: Changes, brokers: Brokers, topics: int) -> dict[int, Steps]:
-    """The steps of both limits, by MAX_BROKER_PARTITIONS and MAX_PARTITIONS; `topics` is how many there are.
+def steps(by_limit: Records) -> Records:
+    """Only the first of limits in a row that refuse the same change first. by_limit: FIRST_REFUSAL, ascending."""
+    return by_limit[np.append(True, np.diff(by_limit["change"]) != 0)]
 
-    Replicas are placed as KIP-578 proposes, with the draws of every other lane. Where the brokers are not known there
-    are no steps of the first limit, for nobody knows what it would refuse.
+
+def cluster_curve(changes: Records, outcomes: Records) -> Records:
+    """The curve of max.partitions: each change that needs more than all before it is the first refusal of the limits
+    between. outcomes: OUTCOME[changes] without a limit.
     """
-    n, nodes = len(changes.time), len(brokers.rack)
-    outcomes = unlimited_outcomes(changes, brokers, topics)
-    if not are_known(brokers):
-        return {MAX_PARTITIONS: cluster_steps(changes, outcomes)}
-    most = int(changes.slot[-1]) + 1
-    curve = Curve(np.full(most + 1, NONE_FAILS), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64))
-    held, free = np.zeros((2, nodes), np.int64), unlimited_lane(changes, brokers, topics)
-    last = fill_broker_curve(
-        free, unlimited(n), no_outcomes(changes), refusable_from(changes, brokers, outcomes), held[0], held[1],
-        nothing_placed(n, nodes), curve,
-    )  # fmt: skip
-    broker = steps(curve.change[1 : last + 1], curve.present[1 : last + 1], curve.asked[1 : last + 1])
-    return {MAX_BROKER_PARTITIONS: broker, MAX_PARTITIONS: cluster_steps(changes, outcomes)}
-
-
-def unlimited_outcomes(changes: Changes, brokers: Brokers, topics: int) -> Outcomes:
-    """What becomes of the changes without a limit."""
-    lane = unlimited_lane(changes, brokers, topics)
-    replay_lane(lane, read_only(np.zeros(0, np.int64)), np.zeros((0, len(brokers.rack)), np.int64))
-    return lane.outcomes
-
-
-def unlimited_lane(changes: Changes, brokers: Brokers, topics: int) -> Lane:
-    """A lane without a limit before the first change."""
-    return Lane(
-        changes, brokers, unlimited(len(changes.time)), no_topics(changes, len(brokers.rack), topics),
-        workspace(brokers, changes), no_outcomes(changes),
-    )  # fmt: skip
-
-
-def steps(change: Ints, present: Ints, asked: Ints) -> Steps:
-    """One row for limits in a row that have the same first refusal, from a limit of 1 on, and one for all above."""
-    change = np.append(change, NONE_FAILS)
-    starts = np.flatnonzero(np.append(True, np.diff(change) != 0))
-    padded = (np.append(present, 0), np.append(asked, 0))
-    return Steps(starts + 1, change[starts], padded[0][starts], padded[1][starts])
-
-
-def cluster_steps(changes: Changes, outcomes: Outcomes) -> Steps:
-    """Of max.partitions: each change that needs more than all before it is the first refusal of the limits between."""
-    counted = (outcomes.asked > 0) & (outcomes.error == 0) & (changes.exempt == 0)
-    rows = np.flatnonzero(counted)
-    needed = (outcomes.present + outcomes.asked)[rows]
+    is_counted = (outcomes["requested"] > 0) & (outcomes["error"] == 0) & (changes["is_exempt"] == 0)
+    rows = np.flatnonzero(is_counted)
+    needed = (outcomes["present"] + outcomes["requested"])[rows]
     before = np.maximum.accumulate(np.append(1, needed))[:-1]
-    sets = needed > before
-    found = rows[sets]
-    start = np.append(before[sets], needed.max(initial=1))
-    return Steps(
-        start, np.append(found, NONE_FAILS), np.append(outcomes.present[found], 0), np.append(outcomes.asked[found], 0)
-    )
+    is_higher = needed > before
+    refused = rows[is_higher]
+    curve = np.zeros(len(refused) + 1, FIRST_REFUSAL)
+    curve["limit_from"] = np.append(before[is_higher], needed.max(initial=1))
+    curve["change"] = np.append(refused, NONE)
+    curve["present"][:-1], curve["requested"][:-1] = outcomes["present"][refused], outcomes["requested"][refused]
+    return curve

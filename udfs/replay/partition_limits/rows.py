@@ -1,41 +1,53 @@
-"""What lanes of KIP-578 (a proposal) come to, as rows of the gold tables."""
+"""What the lanes of KIP-578 (a proposal) come to, as rows of the gold tables; of several lanes at once."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE, PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
+from schemas.tables.gold_limits import (
+    PARTITION_LIMIT_CURVE,
+    PARTITION_LIMIT_HEADROOM,
+    PARTITION_LIMIT_REFUSALS,
+    PARTITION_LIMITS,
+    PARTITIONS_PER_BROKER,
+)
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
-from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.arrow_columns import array_of, coded, repeated
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import rows_of
-from udfs.replay.partition_limits.curve import Steps
-from udfs.replay.partition_limits.events import numbers
-from udfs.replay.partition_limits.first_refusal import NONE_FAILS
-from udfs.replay.partition_limits.history.changes import History
+from udfs.facts.number_columns import Picked
+from udfs.replay.partition_limits.events import NO_RESPONSE
+from udfs.replay.partition_limits.headroom import breach_times, growth_per_day
+from udfs.replay.partition_limits.schedule import UNLIMITED
+from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
-    NOT_TRIED,
+    NONE,
     REFUSED_BEFORE,
     REQUEST_PARTITIONS,
     REQUEST_RECORDS,
-    Outcomes,
+    History,
 )
-from udfs.replay.partition_limits.told_changes import NO_ANSWER
+from udfs.replay.partition_limits.sums import SUMS, USED, sum_outcomes
+from udfs.replay.shared.columns import int_column
 
 LIMIT_NAMES = {
-    MAX_BROKER_PARTITIONS: "max.broker.partitions", MAX_PARTITIONS: "max.partitions",
-    REQUEST_PARTITIONS: "partitions per request", REQUEST_RECORDS: "records per request",
-    MUTATION_QUOTA: "controller_mutation_rate", REFUSED_BEFORE: "refused_before",
-}  # fmt: skip
-KAFKAS_OWN = (REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA)
+    MAX_BROKER_PARTITIONS: "max.broker.partitions",
+    MAX_PARTITIONS: "max.partitions",
+    REQUEST_PARTITIONS: "partitions per request",
+    REQUEST_RECORDS: "records per request",
+    MUTATION_QUOTA: "controller_mutation_rate",
+    REFUSED_BEFORE: "refused_before",
+}
 MESSAGES = {
     MAX_BROKER_PARTITIONS: "Cannot satisfy request without exceeding the limit max.broker.partitions (KIP-578, a "
     "proposal)",
@@ -45,17 +57,37 @@ MESSAGES = {
     MUTATION_QUOTA: "The controller mutation quota is used up",
     REFUSED_BEFORE: "The topic does not exist because its creation was refused",
 }
+_E = TOPIC_EVENTS
 
 
-def asked_rows(history: History, changes: Ints) -> pa.Table:
-    """The rows of TOPIC_EVENTS that these changes are of."""
-    return history.asked.take(array_of(history.row[changes]))
+class LaneResults(NamedTuple):
+    """What became of the changes in some lanes.
+
+    outcomes: OUTCOME[lanes, changes]. replicas: int64[lanes], in the cluster at the end. times: int64[times], us.
+    samples: int64[lanes, times + 1, brokers], replicas on each broker at those times, and at the end.
+    unlimited: int64[times + 1, brokers], the same in the captured lane.
+    """
+
+    settings: LimitSettings
+    outcomes: Records
+    replicas: Ints
+    times: Ints
+    samples: Ints
+    unlimited: Ints
+
+    def names(self, lane: Ints) -> pa.Array[Any]:
+        """The names of lanes, of which each is kept once."""
+        return coded(pa.array(self.settings.names, pa.string()), lane)
 
 
-def column(rows: pa.Table, name: str) -> pa.Array[Any]:
-    """A column of a table in one piece."""
-    found: Any = rows[name].combine_chunks()
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+def lane_rows(
+    history: History, groups: RequestGroups, results: LaneResults, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows of the tables that have lanes."""
+    yield PARTITION_LIMITS, summed_rows(groups, results, run_id)
+    yield PARTITION_LIMIT_REFUSALS, refusal_rows(history, results, run_id)
+    yield PARTITIONS_PER_BROKER, per_broker_rows(history, results, run_id)
+    yield PARTITION_LIMIT_HEADROOM, headroom_rows(history, results, run_id)
 
 
 def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
@@ -63,133 +95,198 @@ def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
     return pc.replace_substring_regex(topics, "^(.[^-._]*)[-._].*$", "\\1")
 
 
-def summed_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -> tuple[Table, pa.RecordBatch]:
-    """Rows of `partition_limits` of one lane."""
-    t, e = PARTITION_LIMITS, TOPIC_EVENTS
-    asked = np.flatnonzero((history.row >= 0) & ((outcomes.reason != NOT_TRIED) | (outcomes.absent == 1)))
-    rows, reason, error = asked_rows(history, asked), outcomes.reason[asked], outcomes.error[asked]
-    tried = reason != NOT_TRIED
-    by: dict[str, Bools | Ints] = {
-        t.refused_by_broker_limit: reason == MAX_BROKER_PARTITIONS,
-        t.refused_by_cluster_limit: reason == MAX_PARTITIONS,
-        t.refused_by_kafka: np.isin(reason, KAFKAS_OWN), t.refused_before: reason == REFUSED_BEFORE,
-    }  # fmt: skip
-    limited = np.any([*by.values()], axis=0)
-    sums: dict[str, Bools | Ints] = {
-        t.tried: tried, t.done: tried & (error == 0), **by, t.otherwise_failed: (error != 0) & ~limited,
-        t.replicas_asked: outcomes.asked[asked], t.replicas_refused: np.where(limited, outcomes.asked[asked], 0),
-        **consequences(rows, outcomes.absent[asked]),
-    }  # fmt: skip
-    keys = {t.kind: column(rows, e.kind), t.topic_prefix: topic_prefixes(column(rows, e.topic)),
-            t.client_id: column(rows, e.client_id), t.principal: principals(rows)}  # fmt: skip
-    names = [str(name) for name in (*keys, *sums)]
-    values = [*keys.values(), *(array_of(np.asarray(value, np.int64)) for value in sums.values())]
-    table = pa.Table.from_arrays(values, names=names)
-    grouped = table.group_by(names[: len(keys)]).aggregate([(name, "sum") for name in names[len(keys) :]])
-    n = grouped.num_rows
-    columns = {name: column(grouped, name) for name in keys} | {name: column(grouped, f"{name}_sum") for name in sums}
-    return t, rows_of(t, {t.run_id: repeated(run_id, n), t.scenario: repeated(lane, n), **columns})
+def principals(rows: pa.RecordBatch) -> pa.Array[Any]:
+    """Who requested changes, empty where no log tells."""
+    return pc.fill_null(rows[_E.principal], "")
 
 
-def principals(rows: pa.Table) -> pa.Array[Any]:
-    """Who asked for changes, empty where no log tells."""
-    return pc.fill_null(column(rows, TOPIC_EVENTS.principal), "")
+def group_numbers(columns: list[pa.Array[Any]]) -> Ints:
+    """The same number for rows that have the same texts in all columns."""
+
+    def finer(groups: Ints, column: pa.Array[Any]) -> Ints:
+        texts = column.dictionary_encode(null_encoding="encode")
+        codes = groups * len(texts.dictionary) + texts.indices.to_numpy()
+        return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+    return reduce(finer, columns, np.zeros(len(columns[0]), np.int64))
 
 
-def consequences(rows: pa.Table, absent: Ints) -> dict[str, Ints]:
-    """Requests that fail since a topic is absent after a change, of rows of TOPIC_EVENTS; absent: int64[rows], 0 or 1.
+class RequestGroups(NamedTuple):
+    """Requests that are alike in kind, topic prefix, client and principal.
 
-    Which requests come between two changes of a topic is the same in every lane.
+    keys: these four by group, columns of PARTITION_LIMITS. used: USED[changes].
     """
-    t, e = PARTITION_LIMITS, TOPIC_EVENTS
-    return {
-        t.produces_failed: numbers(rows[e.produce_requests], 0) * absent,
-        t.fetches_failed: numbers(rows[e.fetch_requests], 0) * absent,
-        t.metadata_failed: numbers(rows[e.metadata_requests], 0) * absent,
+
+    keys: Mapping[str, pa.Array[Any]]
+    used: Records
+
+
+def request_groups(history: History) -> RequestGroups:
+    """The groups of a history, and by change its group and the requests that use its topic until its next change."""
+    t, rows = PARTITION_LIMITS, history.rows
+    keys = {
+        t.kind: rows[_E.kind],
+        t.topic_prefix: topic_prefixes(rows[_E.topic]),
+        t.client_id: rows[_E.client_id],
+        t.principal: principals(rows),
     }
+    group = group_numbers([*keys.values()])
+    first_row = array_of(np.unique(group, return_index=True)[1])
+    row, used = history.captured["row"], np.zeros(len(history.changes), USED)
+    used["group"] = np.append(group, NONE)[row]
+    for name in ("produce_requests", "fetch_requests", "metadata_requests"):
+        used[name] = np.append(int_column(rows, name, 0), 0)[row]
+    return RequestGroups({name: column.take(first_row) for name, column in keys.items()}, read_only(used))
 
 
-def refusal_rows(history: History, outcomes: Outcomes, lane: str, run_id: str) -> tuple[Table, pa.RecordBatch]:
-    """Rows of `partition_limit_refusals` of one lane."""
-    t, e = PARTITION_LIMIT_REFUSALS, TOPIC_EVENTS
-    refused = np.flatnonzero(np.isin(outcomes.reason, list(LIMIT_NAMES)) & (history.row >= 0))
-    rows, n, reason = asked_rows(history, refused), len(refused), outcomes.reason[refused]
-    broker, captured = outcomes.broker[refused], history.captured[refused]
-    node = history.brokers.node_id[broker] if len(history.brokers.node_id) else broker
-    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
-    same: dict[str, pa.Array[Any]] = {name: column(rows, name) for name in same_names}
-    return t, rows_of(
+def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partition_limits`."""
+    t, (first_key, *_) = PARTITION_LIMITS, groups.keys.values()
+    sums = np.zeros((len(results.settings.names), len(first_key)), SUMS)
+    sum_outcomes(results.outcomes, groups.used, sums)
+    lane, group = np.nonzero(sums["changes"])
+    sums = sums[lane, group]
+    return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, n),
-            t.scenario: repeated(lane, n),
-            t.request_time: column(rows, e.time),
-            **same,
-            t.client_id: column(rows, e.client_id),
-            t.principal: principals(rows),
-            **consequences(rows, outcomes.absent[refused]),
-            t.error_code: outcomes.error[refused],
-            t.refused_by: named(LIMIT_NAMES, reason),
-            t.limit_value: outcomes.limit[refused],
-            t.present: outcomes.present[refused],
-            t.asked: outcomes.asked[refused],
-            t.broker: array_of(node, broker >= 0),
-            t.message: messages(outcomes, refused, node),
-            t.captured_error_code: array_of(captured, captured != NO_ANSWER),
+            t.run_id: repeated(run_id, len(lane)),
+            t.scenario: results.names(lane),
+            **{name: column.take(array_of(group)) for name, column in groups.keys.items()},
+            **{name: sums[name] for name in (SUMS.names or ())[1:]},
         },
     )
 
 
-def named(names: dict[int, str], numbers: Ints) -> pa.Array[Any]:
-    """The name of each number."""
-    known = np.arange(min(names), max(names) + 1)
-    return pa.array([names[number] for number in known.tolist()]).take(array_of(numbers - known[0]))
+def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partition_limit_refusals`."""
+    t, decided_by = PARTITION_LIMIT_REFUSALS, results.outcomes["decided_by"]
+    lane, change = np.nonzero(np.isin(decided_by, list(LIMIT_NAMES)) & (history.captured["row"] != NONE))
+    outcomes, captured, n = results.outcomes[lane, change], history.captured[change], len(lane)
+    rows, broker, error = history.rows.take(array_of(captured["row"])), outcomes["broker"], captured["error_code"]
+    nodes = history.brokers.table["node_id"]
+    node = nodes[broker] if len(nodes) else broker
+    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic, t.client_id)
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, n),
+            t.scenario: results.names(lane),
+            t.request_time: rows[_E.time],
+            **{name: rows[name] for name in same_names},
+            t.principal: principals(rows),
+            t.produces_failed: int_column(rows, _E.produce_requests, 0) * outcomes["is_absent"],
+            t.fetches_failed: int_column(rows, _E.fetch_requests, 0) * outcomes["is_absent"],
+            t.metadata_failed: int_column(rows, _E.metadata_requests, 0) * outcomes["is_absent"],
+            t.error_code: outcomes["error"],
+            t.refused_by: words(LIMIT_NAMES, outcomes["decided_by"]),
+            t.limit_value: outcomes["limit"],
+            t.present: outcomes["present"],
+            t.asked: outcomes["requested"],
+            t.broker: array_of(node, broker != NONE),
+            t.message: messages(outcomes, node),
+            t.captured_error_code: array_of(error, error != NO_RESPONSE),
+        },
+    )
 
 
-def messages(outcomes: Outcomes, refused: Ints, node: Ints) -> pa.Array[Any]:
-    """What each refusal says: the limit, what is there and what was asked for, as KIP-578 wants it."""
-    reason = outcomes.reason[refused]
-    no_broker = pc.if_else(pa.array(reason == MAX_BROKER_PARTITIONS), " on all brokers", "")
-    one_broker = joined([" on broker ", pa.array(node).cast(pa.string())])
-    where = pc.if_else(pa.array(outcomes.broker[refused] >= 0), one_broker, no_broker)
-    counts = [
-        pa.array(values[refused]).cast(pa.string()) for values in (outcomes.limit, outcomes.present, outcomes.asked)
-    ]
-    tail = joined([": limit ", counts[0], ", present ", counts[1], ", asked ", counts[2], where])
-    is_limit = pa.array(reason != REFUSED_BEFORE)
-    return joined([named(MESSAGES, reason), pc.if_else(is_limit, tail, "")])
+def words(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
+    """The name of each code, which go from the least to the largest."""
+    least = min(names)
+    return pa.array([names[code] for code in range(least, max(names) + 1)]).take(array_of(codes - least))
 
 
-def joined(parts: list[Any]) -> pa.Array[Any]:
+def messages(outcomes: Records, node: Ints) -> pa.Array[Any]:
+    """What each refusal says: the limit, what is present and what was requested, as KIP-578 wants it.
+
+    outcomes: OUTCOME[refusals]. node: int64[refusals], the id of a single broker that would exceed the limit.
+    """
+
+    def texts(numbers: Ints) -> pa.Array[Any]:
+        return array_of(numbers).cast(pa.string())
+
+    decided_by, broker = outcomes["decided_by"], outcomes["broker"]
+    all_brokers = pc.if_else(pa.array(decided_by == MAX_BROKER_PARTITIONS), " on all brokers", "")
+    where = pc.if_else(pa.array(broker != NONE), joined(" on broker ", texts(node)), all_brokers)
+    limit, present, requested = (texts(outcomes[name]) for name in ("limit", "present", "requested"))
+    numbers = joined(": limit ", limit, ", present ", present, ", asked ", requested, where)
+    is_limit = pa.array(decided_by != REFUSED_BEFORE)
+    return joined(words(MESSAGES, decided_by), pc.if_else(is_limit, numbers, ""))
+
+
+def joined(*parts: Any) -> pa.Array[Any]:
     """Texts joined row by row."""
     return pc.binary_join_element_wise(*parts, "")
 
 
-def curve_rows(history: History, reason: int, steps: Steps, run_id: str) -> tuple[Table, pa.RecordBatch]:
-    """Rows of `partition_limit_curve` of one limit."""
-    t, e, n = PARTITION_LIMIT_CURVE, TOPIC_EVENTS, len(steps.change)
-    fails = steps.change != NONE_FAILS
-    row = np.where(fails, history.row[steps.change], 0) if len(history.row) else steps.change
-    rows = history.asked.take(array_of(row)) if history.asked.num_rows else history.asked
-    last = np.append(steps.limit_from[1:] - 1, 0)
+def per_broker_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partitions_per_broker`."""
+    t, times, nodes = PARTITIONS_PER_BROKER, results.times, history.brokers.table["node_id"]
+    lanes = len(results.settings.names)
+    counts = results.samples[:, :-1].reshape(-1)
+    by_lane = [results.settings.limits_at(lane, times)["max_broker_partitions"] for lane in range(lanes)]
+    limit = np.repeat(np.concatenate(by_lane), len(nodes))
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(counts)),
+            t.scenario: results.names(np.repeat(np.arange(lanes), len(times) * len(nodes))),
+            t.broker: np.tile(nodes, lanes * len(times)),
+            t.at: np.tile(np.repeat(times, len(nodes)), lanes),
+            t.partitions: counts,
+            t.limit_value: array_of(limit, limit != UNLIMITED),
+            t.headroom: array_of(limit - counts, limit != UNLIMITED),
+        },
+    )
 
-    def of_change(name: str) -> pa.Array[Any]:
-        if rows.num_rows == 0:
-            return pa.nulls(n, rows[name].type)
-        return pc.if_else(array_of(fails), column(rows, name), None)
 
+def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partition_limit_headroom`, for each broker and for the cluster, where there is such a limit."""
+    t, limits, nodes = PARTITION_LIMIT_HEADROOM, results.settings.last_limits(), history.brokers.table["node_id"]
+    cluster = len(nodes)  # its place behind the brokers
+    by_place = np.full((len(limits), cluster + 1), UNLIMITED)
+    by_place[:, :cluster], by_place[:, cluster] = limits["max_broker_partitions"][:, None], limits["max_partitions"]
+    lane, place = np.nonzero(by_place != UNLIMITED)
+    limit, is_broker = by_place[lane, place], place != cluster
+    counts = np.column_stack([results.samples[:, -1], results.replicas])[lane, place]
+    placed = results.unlimited[:-1]
+    unlimited = np.column_stack([placed, placed.sum(axis=1)])[:, place]
+    growth = growth_per_day(unlimited, results.times)
+    breach = breach_times(unlimited, results.times, limit, growth)
+    kind = np.where(is_broker, MAX_BROKER_PARTITIONS, MAX_PARTITIONS)
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(lane)),
+            t.scenario: results.names(lane),
+            t.refused_by: words(LIMIT_NAMES, kind),
+            t.broker: array_of(np.append(nodes, 0)[place], is_broker),
+            t.limit_value: limit,
+            t.partitions: counts,
+            t.headroom: limit - counts,
+            t.growth_per_day: growth,
+            t.breach_at: Picked(breach, known=breach != 0),
+        },
+    )
+
+
+def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:
+    """Rows of `partition_limit_curve` of one limit. curve: FIRST_REFUSAL[steps]."""
+    t, n = PARTITION_LIMIT_CURVE, len(curve)
+    fails = curve["change"] != NONE
+    row = np.append(history.captured["row"], NONE)[curve["change"]]
+    rows = history.rows.take(array_of(row, row != NONE))
+    last = np.append(curve["limit_from"][1:] - 1, 0)
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
-    same: dict[str, pa.Array[Any]] = {name: of_change(name) for name in same_names}
     return t, rows_of(
         t,
         {
             t.run_id: repeated(run_id, n),
-            t.refused_by: repeated(LIMIT_NAMES[reason], n),
-            t.limit_from: steps.limit_from,
+            t.refused_by: repeated(LIMIT_NAMES[limit], n),
+            t.limit_from: curve["limit_from"],
             t.limit_to: array_of(last, np.arange(n) < n - 1),
-            t.request_time: of_change(e.time),
-            **same,
-            t.present: array_of(steps.present, fails),
-            t.asked: array_of(steps.asked, fails),
+            t.request_time: rows[_E.time],
+            **{name: rows[name] for name in same_names},
+            t.present: array_of(curve["present"], fails),
+            t.asked: array_of(curve["requested"], fails),
         },
     )

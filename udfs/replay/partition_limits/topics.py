@@ -1,165 +1,131 @@
-"""A cluster's topics while changes to them are replayed: how many replicas each broker has, and which."""
+"""The topics and brokers of a lane: how they gain, move and lose replicas, and how a change is taken back."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Ints, Record
+from udfs.columns.time_units import ALWAYS
 from udfs.kernels.kernel import kernel
-
-APPEAR, VANISH, CREATE, AUTO, GROW, MOVE, DELETE, NOTHING = range(8)
-"""Kinds of change; APPEAR brings partitions that were there without a captured request, VANISH takes a topic away
-likewise, NOTHING asks for nothing."""
+from udfs.replay.partition_limits.state import NO_LIMIT, NONE, Simulation
 
 UNPLACED = -1
-MOVED = 1 << 20  # taken from the slots of partitions that were moved: their replicas are in the slots of the move
-NO_CHUNK = -1
-
-
-class Changes(NamedTuple):
-    """Changes in the order of their times: int64[changes] but for the last column; cells are lane independent."""
-
-    time: Ints  # us
-    request: Ints  # changes of the same request have the same number and stand together
-    kind: Ints
-    topic: Ints  # number of the topic
-    partitions: Ints  # asked for; of GROW all that shall be there
-    factor: Ints  # replication factor asked for; of MOVE the replicas named
-    configs: Ints  # configurations of a topic to be made
-    partition: Ints  # of MOVE the partition, of APPEAR the first one
-    assigned_at: Ints  # the brokers that the request names are assigned[assigned_at:]; -1: Kafka is to place them
-    assigned_size: Ints  # how many brokers it names
-    shown_at: Ints  # Metadata shows the topic's partitions from 0 on on the brokers assigned[shown_at:], ...
-    shown_partitions: Ints  # ... so many; 0: it does not, or the change made none
-    shown_width: Ints  # ... of so many replicas each
-    slot: Ints  # int64[changes + 1]: where the change's replicas go
-    error: Ints  # an error that no replay can derive, taken as captured; 0 for none
-    exempt: Ints  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
-    validate_only: Ints
-    strict: Ints  # 1: a version that is refused where the controller mutation quota is used up (KIP-599)
-    client: Ints  # number of the client.id
-    connection: Ints  # number of the connection
-    seed: Ints
-    assigned: Ints  # broker numbers
-
-
-class Topics(NamedTuple):
-    """What there is of a lane: int64[brokers], int64[1], int64[topics] and int64[changes] columns."""
-
-    counts: Ints  # replicas by broker, without those of internal topics
-    total: Ints  # ... of all brokers
-    there: Ints  # partitions by topic; 0: no such topic
-    factor: Ints
-    last: Ints  # the change that brought the topic's newest partitions, NO_CHUNK for none
-    refused: Ints  # 1: the topic was refused and is not there
-    slots: Ints  # brokers by slot
-    first: Ints  # by change: the first partition it brought, how many, of how many replicas, and the change before
-    size: Ints
-    width: Ints
-    before: Ints
-    old: Ints  # int64[4 * changes]: there, factor, last and refused of the topic before the change
-    moved_from: Ints  # by change: the slot of the partition before its move, -1 for none
-    moved_width: Ints
-
-
-def no_topics(changes: Changes, brokers: int, topics: int) -> Topics:
-    """An empty cluster."""
-    n = len(changes.time)
-    sizes = (brokers, 1, topics, topics, topics, topics, int(changes.slot[-1]), n, n, n, n, 4 * n, n, n)
-    state = Topics(*(np.zeros(size, np.int64) for size in sizes))
-    state.last[:] = NO_CHUNK
-    return state
+"""In a slot: the replica's broker is not known."""
+MOVED = 1 << 20
+"""Taken from the slots of a partition that was moved: its replicas are in the slots of the move."""
 
 
 @kernel
-def remember(changes: Changes, topics: Topics, change: int) -> None:
-    """Note what the change is about to alter, for `undo`."""
-    topic = changes.topic[change]
-    topics.old[4 * change] = topics.there[topic]
-    topics.old[4 * change + 1] = topics.factor[topic]
-    topics.old[4 * change + 2] = topics.last[topic]
-    topics.old[4 * change + 3] = topics.refused[topic]
-    topics.moved_from[change] = -1
-
-
-@kernel
-def undo(changes: Changes, topics: Topics, change: int) -> None:
-    """Take back what the change did to topics; counts of brokers are the caller's to restore."""
-    topic = changes.topic[change]
-    topics.there[topic] = topics.old[4 * change]
-    topics.factor[topic] = topics.old[4 * change + 1]
-    topics.last[topic] = topics.old[4 * change + 2]
-    topics.refused[topic] = topics.old[4 * change + 3]
-    if topics.moved_from[change] >= 0:
-        for slot in range(topics.moved_from[change], topics.moved_from[change] + topics.moved_width[change]):
-            topics.slots[slot] += MOVED
+def empty_cluster(sim: Simulation, lane: int) -> None:
+    """Begin a lane: no topics, full buckets of the mutation quota."""
+    cluster, settings = sim.cluster[0], sim.lanes[lane]
+    cluster.replicas, cluster.step = 0, settings.first_step
+    cluster.checked_request = cluster.read_request = NONE
+    cluster.request_refused_by, cluster.request_records, cluster.read_time = NO_LIMIT, 0, 0
+    for broker in range(len(sim.counts)):
+        sim.counts[broker] = 0
+    for i in range(len(sim.topics)):
+        topic = sim.topics[i]
+        topic.partitions, topic.replication_factor, topic.newest_chunk, topic.was_refused = 0, 0, NONE, 0
+    for change in range(len(sim.chunks)):
+        sim.chunks[change].partitions = 0
+    for client in range(len(sim.clients)):
+        sim.clients[client].tokens, sim.clients[client].token_time = settings.mutation_burst, ALWAYS
+    for connection in range(len(sim.connections)):
+        sim.connections[connection].muted_until = ALWAYS
 
 
 @kernel
 def copy_counts(counts: Ints, target: Ints) -> None:
-    """Replicas by broker, int64[brokers], into another array."""
+    """Copy replicas by broker, int64[brokers]."""
     for broker in range(len(counts)):
         target[broker] = counts[broker]
 
 
 @kernel
-def count(topics: Topics, first: int, size: int, sign: int) -> None:
+def count_replicas(sim: Simulation, first: int, size: int, sign: int) -> None:
     """Add the replicas in slots[first : first + size] to the counts, or take them away; not those moved elsewhere."""
+    counted = 0
     for slot in range(first, first + size):
-        broker = topics.slots[slot]
-        if broker >= UNPLACED:
-            topics.total[0] += sign
+        broker = sim.slots[slot]
+        counted += 1 if broker >= UNPLACED else 0
         if broker >= 0:
-            topics.counts[broker] += sign
+            sim.counts[broker] += sign
+    sim.cluster[0].replicas += sign * counted
 
 
 @kernel
-def add_chunk(changes: Changes, topics: Topics, change: int, first: int, size: int, width: int) -> None:
-    """Give the topic the partitions whose replicas are in the change's slots."""
-    topic = changes.topic[change]
-    topics.first[change], topics.size[change], topics.width[change] = first, size, width
-    topics.before[change] = topics.last[topic]
-    topics.last[topic] = change
-    if not changes.exempt[change]:
-        count(topics, changes.slot[change], size * width, 1)
+def add_chunk(sim: Simulation, change: int, first: int, partitions: int, factor: int) -> None:
+    """Give the change's topic the partitions whose replicas are in the change's slots."""
+    record, chunk = sim.changes[change], sim.chunks[change]
+    topic = sim.topics[record.topic]
+    chunk.first_partition, chunk.partitions, chunk.replication_factor = first, partitions, factor
+    chunk.older_chunk = topic.newest_chunk
+    topic.newest_chunk = change
+    if not record.is_exempt:
+        count_replicas(sim, record.slot, partitions * factor, 1)
 
 
 @kernel
-def remove_topic(changes: Changes, topics: Topics, change: int) -> None:
+def remove_topic(sim: Simulation, change: int) -> None:
     """Delete the change's topic."""
-    topic = changes.topic[change]
-    chunk = topics.last[topic]
-    while chunk != NO_CHUNK:
-        if not changes.exempt[change]:
-            count(topics, changes.slot[chunk], topics.size[chunk] * topics.width[chunk], -1)
-        chunk = topics.before[chunk]
-    topics.there[topic], topics.factor[topic], topics.last[topic] = 0, 0, NO_CHUNK
+    record = sim.changes[change]
+    topic = sim.topics[record.topic]
+    number = topic.newest_chunk
+    while number != NONE:
+        chunk = sim.chunks[number]
+        if not record.is_exempt:
+            count_replicas(sim, sim.changes[number].slot, chunk.partitions * chunk.replication_factor, -1)
+        number = chunk.older_chunk
+    topic.partitions, topic.replication_factor, topic.newest_chunk = 0, 0, NONE
 
 
 @kernel
-def chunk_of(changes: Changes, topics: Topics, topic: int, partition: int) -> int:
-    """The change in whose slots the partition's replicas are, NO_CHUNK where there is none."""
-    chunk: int = topics.last[topic]
-    while chunk != NO_CHUNK:
-        nth = partition - topics.first[chunk]
-        if 0 <= nth < topics.size[chunk]:
-            at = changes.slot[chunk] + nth * topics.width[chunk]
-            if topics.width[chunk] > 0 and topics.slots[at] >= UNPLACED:
-                break
-        chunk = topics.before[chunk]
-    return chunk
+def slot_in_chunk(sim: Simulation, number: int, partition: int) -> int:
+    """Where the replicas of a partition of the chunk begin, if they are not moved elsewhere; NONE otherwise."""
+    chunk = sim.chunks[number]
+    nth = partition - chunk.first_partition
+    if nth < 0 or nth >= chunk.partitions or chunk.replication_factor <= 0:
+        return NONE
+    slot: int = sim.changes[number].slot + nth * chunk.replication_factor
+    return slot if sim.slots[slot] >= UNPLACED else NONE
 
 
 @kernel
-def move_partition(changes: Changes, topics: Topics, change: int, chunk: int) -> None:
-    """Let the partition have the replicas in the change's slots in the place of those it had."""
-    width = topics.width[chunk]
-    at = changes.slot[chunk] + (changes.partition[change] - topics.first[chunk]) * width
-    if not changes.exempt[change]:
-        count(topics, at, width, -1)
-    for slot in range(at, at + width):
-        topics.slots[slot] -= MOVED
-    topics.moved_from[change], topics.moved_width[change] = at, width
-    add_chunk(changes, topics, change, changes.partition[change], 1, changes.factor[change])
+def chunk_of(sim: Simulation, topic: Record, partition: int) -> int:
+    """The change in whose slots the partition's replicas are, NONE where there is none."""
+    number: int = topic.newest_chunk
+    while number != NONE and slot_in_chunk(sim, number, partition) == NONE:
+        number = sim.chunks[number].older_chunk
+    return number
+
+
+@kernel
+def move_partition(sim: Simulation, change: int, number: int) -> None:
+    """Give a partition of a chunk the replicas in the change's slots, in the place of those it had."""
+    record, undo, factor = sim.changes[change], sim.undo[change], sim.chunks[number].replication_factor
+    slot = slot_in_chunk(sim, number, record.partition)
+    if not record.is_exempt:
+        count_replicas(sim, slot, factor, -1)
+    for moved in range(slot, slot + factor):
+        sim.slots[moved] -= MOVED
+    undo.moved_slot, undo.moved_factor = slot, factor
+    add_chunk(sim, change, record.partition, 1, record.replication_factor)
+
+
+@kernel
+def remember(sim: Simulation, change: int) -> None:
+    """Note what the change is about to alter, for `take_back`."""
+    topic, undo = sim.topics[sim.changes[change].topic], sim.undo[change]
+    undo.partitions, undo.replication_factor = topic.partitions, topic.replication_factor
+    undo.newest_chunk, undo.was_refused = topic.newest_chunk, topic.was_refused
+    undo.moved_slot = NONE
+
+
+@kernel
+def take_back(sim: Simulation, change: int) -> None:
+    """Undo what the change did to its topic; the counts of replicas are the caller's to restore."""
+    topic, undo = sim.topics[sim.changes[change].topic], sim.undo[change]
+    topic.partitions, topic.replication_factor = undo.partitions, undo.replication_factor
+    topic.newest_chunk, topic.was_refused = undo.newest_chunk, undo.was_refused
+    if undo.moved_slot != NONE:
+        for slot in range(undo.moved_slot, undo.moved_slot + undo.moved_factor):
+            sim.slots[slot] += MOVED

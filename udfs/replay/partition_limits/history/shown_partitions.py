@@ -1,4 +1,4 @@
-"""What Metadata shows of the topics that captured requests make and grow: how many partitions, and on which brokers."""
+"""What Metadata shows of topics that captured requests create and grow: how many partitions, and on which brokers."""
 
 from __future__ import annotations
 
@@ -6,84 +6,127 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints, Records, edges
 from udfs.columns.time_units import NEVER
-from udfs.replay.partition_limits.events import Shown
-from udfs.replay.partition_limits.history.topic_ids import TopicIds
-from udfs.replay.partition_limits.history.topic_times import NONE
-from udfs.replay.partition_limits.told_changes import Told
-from udfs.replay.partition_limits.topics import AUTO, CREATE, GROW, MOVE
+from udfs.replay.partition_limits.events import TopicEvents
+from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, MOVE, NONE
+
+PARTITION = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "topic_id",  # number of the id
+            "partition",
+            "time",  # us
+            "is_exempt",  # 1: of an internal topic
+            "first_replica",  # where its brokers begin
+            "replicas",
+        )
+    ]
+)
+"""A partition of a topic id, as it was first shown."""
+
+SHOWN_TOPIC = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "partitions",  # with which the topic was created, 0 where none are shown
+            "replication_factor",
+            "first_replica",  # where the brokers of its partition 0 begin
+            "placed_partitions",  # partitions from 0 on with as many replicas as that one has
+            "placed_factor",  # how many that is
+        )
+    ]
+)
+"""What Metadata shows of the topic of a request; the first two are of all ids of the name where the id is not known."""
 
 
-class Counts(NamedTuple):
-    """By change, what Metadata shows of its topic, int64[changes]: partitions that it was made with, and replicas of
-    each; of all ids of the name where the change's is not known; 0 where it shows none.
-    """
+class Shown(NamedTuple):
+    """Partitions in the order of topic id and partition: PARTITION[partitions]; brokers: int64[replicas], theirs."""
 
-    partitions: Ints
-    factor: Ints
+    partitions: Records
+    brokers: Ints
 
 
-class Places(NamedTuple):
-    """By change, where Metadata shows the topic's partitions, int64[changes]: those from 0 on whose replicas are as
-    many as the first one's, and the place of their brokers among those of Shown.
-    """
+def first_shown(events: TopicEvents, topic_id: Ints) -> Shown:
+    """Each partition of a topic id as it was first shown. topic_id: int64[sightings], numbers of ids."""
+    sightings = events.sightings
+    order = np.lexsort((sightings["time"], sightings["partition"], topic_id))
+    key = topic_id[order] << 32 | sightings["partition"][order]
+    order = order[np.append(True, np.diff(key) != 0)[: len(key)]]
+    partitions = np.zeros(len(order), PARTITION)
+    partitions["topic_id"] = topic_id[order]
+    for name in ("partition", "time", "is_exempt", "replicas"):
+        partitions[name] = sightings[name][order]
+    ends = edges(partitions["replicas"])
+    partitions["first_replica"] = ends[:-1]
+    moved_by = np.repeat(sightings["first_replica"][order] - ends[:-1], partitions["replicas"])
+    return Shown(partitions, events.shown_brokers[np.arange(ends[-1]) + moved_by])
 
-    at: Ints
-    partitions: Ints
-    width: Ints
 
-
-def grown_from(told: Told, about: Ints, ids: TopicIds) -> Ints:
+def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
     """When partitions were first added to each id, NEVER for none: int64[ids]."""
-    grown = (told.kind == GROW) & told.done & (about != NONE)
-    first = np.full(len(ids.topic), NEVER)
-    np.minimum.at(first, about[grown], told.time[grown])
+    grows = (requests["kind"] == GROW) & (requests["is_done"] == 1) & (subjects != NONE)
+    first = np.full(len(ids), NEVER)
+    np.minimum.at(first, subjects[grows], requests["time"][grows])
     return first
 
 
-def counts_of(told: Told, about: Ints, ids: TopicIds, shown: Shown, topics: int) -> Counts:
-    """What Metadata shows of each change's topic, of so many names."""
-    made = shown.time < grown_from(told, about, ids)[shown.topic_id]
-    partitions = np.bincount(shown.topic_id[made], minlength=len(ids.topic))
-    factor = np.zeros(len(ids.topic), np.int64)
-    np.maximum.at(factor, shown.topic_id, shown.width)
-
-    def of_change(by_id: Ints) -> Ints:
-        by_topic = np.zeros(topics, np.int64)
-        np.maximum.at(by_topic, ids.topic, by_id)
-        return np.where(about != NONE, np.append(by_id, 0)[about], by_topic[told.topic])
-
-    return Counts(of_change(partitions), of_change(factor))
-
-
-def places_of(told: Told, about: Ints, ids: TopicIds, shown: Shown) -> Places:
-    """Where Metadata shows what each change made: not where the partition was moved before it was first shown."""
-    n, width = len(ids.topic), shown.width
-    start = np.searchsorted(shown.topic_id, np.arange(n))
-    in_row = (
-        (shown.partition == np.arange(len(width)) - start[shown.topic_id])
-        & (width == width[start[shown.topic_id]])
-        & ~moved_before(told, about, shown)
-    )
-    ends = np.union1d(np.flatnonzero(~in_row), np.append(start, len(width)))
-    whole = np.append(in_row, False)[start]
-    stop = ends[np.searchsorted(ends, start + 1)] if n else start
-    partitions = np.where(whole, stop - start, 0)
-    makes = (told.kind == AUTO) | (np.isin(told.kind, (CREATE, GROW)) & told.done)
-    of = np.where(makes, about, NONE)
-
-    def of_change(by_id: Ints) -> Ints:
-        return np.append(by_id, 0)[of]
-
-    return Places(of_change(shown.at[start]), of_change(partitions), of_change(np.append(width, 0)[start]))
+def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown) -> Records:
+    """What Metadata shows of the topic of each request: SHOWN_TOPIC[requests]."""
+    requests, topics = events.requests, np.zeros(len(events.requests), SHOWN_TOPIC)
+    id_of, is_made_so = shown.partitions["topic_id"], were_there_at_first(requests, ids, subjects, shown)
+    partitions, factor = np.bincount(id_of[is_made_so], minlength=len(ids)), np.zeros(len(ids), np.int64)
+    np.maximum.at(factor, id_of, shown.partitions["replicas"])
+    for name, by_id in (("partitions", partitions), ("replication_factor", factor)):
+        by_topic = np.zeros(events.topics, np.int64)
+        np.maximum.at(by_topic, ids["topic"], by_id)
+        topics[name] = np.where(subjects != NONE, np.append(by_id, 0)[subjects], by_topic[requests["topic"]])
+    is_done = np.isin(requests["kind"], (CREATE, GROW)) & (requests["is_done"] == 1)
+    makes = is_done | (requests["kind"] == AUTO_CREATE)
+    made = np.where(makes, subjects, NONE)
+    for name, by_id in placements(requests, len(ids), subjects, shown).items():
+        topics[name] = np.append(by_id, 0)[made]
+    return topics
 
 
-def moved_before(told: Told, about: Ints, shown: Shown) -> Bools:
+def were_there_at_first(requests: Records, ids: Records, subjects: Ints, shown: Shown) -> Bools:
+    """Partitions that were shown before any were added to their topic id: bool[partitions]."""
+    return shown.partitions["time"] < growth_times(requests, ids, subjects)[shown.partitions["topic_id"]]
+
+
+def placements(requests: Records, ids: int, subjects: Ints, shown: Shown) -> dict[str, Ints]:
+    """By id where Kafka placed its partitions, columns of SHOWN_TOPIC: those from 0 on that are shown, have as many
+    replicas as the first one, and were not moved before they were first shown.
+    """
+    partitions, width = shown.partitions, shown.partitions["replicas"]
+    id_of, rows = partitions["topic_id"], np.arange(len(shown.partitions))
+    start = np.searchsorted(id_of, np.arange(ids))
+    is_nth, is_alike = partitions["partition"] == rows - start[id_of], width == width[start[id_of]]
+    in_row = is_nth & is_alike & ~moved_before(requests, subjects, shown)
+    ends = np.union1d(np.flatnonzero(~in_row), np.append(start, len(rows)))
+    stop = ends[np.searchsorted(ends, start + 1)] if ids else start
+    return {
+        "first_replica": partitions["first_replica"][start],
+        "placed_partitions": np.where(in_row[start], stop - start, 0),
+        "placed_factor": width[start],
+    }
+
+
+def moved_before(requests: Records, subjects: Ints, shown: Shown) -> Bools:
     """Partitions that a captured request moved before Metadata first showed them: bool[partitions]."""
-    moves = np.flatnonzero((told.kind == MOVE) & told.done)
-    row = shown.rows_of(about[moves], told.partition[moves])
-    late = (row >= 0) & (np.append(shown.time, 0)[row] > told.time[moves])
-    found = np.zeros(len(shown.time), np.bool_)
-    found[row[late]] = True
-    return found
+    moves = np.flatnonzero((requests["kind"] == MOVE) & (requests["is_done"] == 1))
+    row = rows_of_partitions(shown, subjects[moves], requests["partition"][moves])
+    is_late = (row != NONE) & (np.append(shown.partitions["time"], 0)[row] > requests["time"][moves])
+    moved = np.zeros(len(shown.partitions), np.bool_)
+    moved[row[is_late]] = True
+    return moved
+
+
+def rows_of_partitions(shown: Shown, topic_id: Ints, partition: Ints) -> Ints:
+    """The row of each of these partitions, NONE where it is not shown."""
+    known = shown.partitions["topic_id"] << 32 | shown.partitions["partition"]
+    wanted = topic_id << 32 | partition
+    place = np.searchsorted(known, wanted)
+    is_known = np.append(known, -1)[place] == wanted
+    return np.where(is_known & (topic_id != NONE), place, NONE)

@@ -1,117 +1,115 @@
-"""Which topic a name stands for, and since when: one that is deleted and made again has another id (KIP-516).
+"""Which topic a name stands for, and since when: one that is deleted and created again has another id (KIP-516).
 
 Versions of Metadata before 10 tell no id. What they show is of the id that others show, unless the topic was deleted or
-made between both; where nobody tells ids, a name is one topic.
+created between both; where nobody tells ids, a name is one topic.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-import pyarrow as pa
 
-from schemas.tables.steps import TOPIC_EVENTS
-from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.partition_limits.events import Shown, numbers, shown_in, topic_numbers
-from udfs.replay.partition_limits.history.topic_times import NONE, TopicTimes
-from udfs.replay.partition_limits.told_changes import Told
-from udfs.replay.partition_limits.topics import AUTO, CREATE, DELETE
+from udfs.replay.partition_limits.history.topic_times import TopicTimes, times_done, times_wished
+from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE, NONE
+
+TOPIC_ID = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "topic",
+            "first_shown",  # us
+            "is_told",  # 1: Metadata tells the id itself
+            "maker",  # the request that created it, NONE where no captured one did
+            "since",  # when the name began to stand for it (us), ALWAYS for what was there before
+        )
+    ]
+)
+"""A topic id that Metadata shows."""
 
 
-class TopicIds(NamedTuple):
-    """Ids that Metadata shows, in the order of topic and `first`: int64[ids].
-
-    maker: the change that made it, NONE where no captured one did. begin: since when the name stands for it, ALWAYS for
-    what was there before. is_told: Metadata tells the id itself.
+def topic_ids(sightings: Records, requests: Records) -> tuple[Records, Ints]:
+    """The ids in the order of their topics and of when they were first shown: TOPIC_ID[ids]; and the number of the id
+    of each sighting. sightings: SIGHTING; requests: REQUEST.
     """
-
-    topic: Ints
-    first: Ints
-    is_told: Bools
-    maker: Ints
-    begin: Ints
-
-    def about(self, told: Told) -> Ints:
-        """By change the id that it makes or is about, NONE where that is not known."""
-        begun = TopicTimes.of(self.topic, self.begin, np.full(len(self.topic), True))
-        found = begun.last(told.topic, told.time)
-        begin = np.append(self.begin, ALWAYS)[found]
-        breaks = told.times(CREATE, DELETE)
-        unbroken = breaks.up_to(told.topic, told.time - 1) <= breaks.up_to(told.topic, begin)
-        makes = (told.kind == CREATE) & told.done
-        is_maker = np.append(self.maker, NONE)[found] == np.arange(len(makes))
-        return np.where(unbroken & (is_maker | ~makes), found, NONE)
-
-    def makes_itself(self, told: Told) -> Bools:
-        """By change whether a Metadata request made its topic, or would have, had it not been there: bool[changes]."""
-        about = self.about(told)
-        kind_of_maker = np.append(told.kind, NONE)[np.append(self.maker, NONE)]
-        by_itself = kind_of_maker == AUTO
-        return (told.kind == AUTO) & (by_itself[about] | self.has_no_id(told, by_itself[:-1]))
-
-    def has_no_id(self, told: Told, which: Bools | bool = True) -> Bools:
-        """By change whether its topic is one of `which`, begun before, whose id nobody tells: what was made after a
-        deletion is then not told from what was there before.
-        """
-        nameless = TopicTimes.of(self.topic, self.begin, which & ~self.is_told)
-        return nameless.last(told.topic, told.time) != NONE
-
-    def gone_before(self, told: Told, topic: Ints, time: Ints) -> Bools:
-        """Whether a topic that Metadata showed was deleted before it was made at this time, beside what is captured."""
-        shown = TopicTimes.of(self.topic, self.first, np.full(len(self.topic), True)).last(topic, time - 1)
-        deleted = told.times(DELETE).last(topic, time)
-        at = np.where(deleted != NONE, np.append(told.time, ALWAYS)[deleted], ALWAYS)
-        return (shown != NONE) & (at < np.append(self.first, NEVER)[shown])
-
-
-def topic_ids(sightings: pa.Table, names: pa.Array[Any], told: Told, nodes: Ints) -> tuple[TopicIds, Shown]:
-    """The ids that sightings tell, and the partitions of each."""
-    t = TOPIC_EVENTS
-    topic, time = topic_numbers(sightings[t.topic], names), numbers(sightings[t.time], NEVER)
-    texts = sightings[t.topic_id]
-    code = numbers(pc.index_in(texts, value_set=pc.unique(texts.drop_null())), -1)
-    key, group = np.unique(topic << 32 | (code + 1), return_inverse=True)
-    first = np.full(len(key), NEVER)
-    np.minimum.at(first, group, time)
-    is_told, of = key & 0xFFFFFFFF != 0, key >> 32
-    group = with_nameless(of, first, is_told, told.times(CREATE, DELETE))[group]
-    np.minimum.at(first, group, time)
+    key, group = np.unique(sightings["topic"] << 32 | sightings["topic_id"], return_inverse=True)
+    ids = np.zeros(len(key), TOPIC_ID)
+    ids["topic"], ids["is_told"], ids["first_shown"] = key >> 32, key & 0xFFFFFFFF != 0, NEVER
+    np.minimum.at(ids["first_shown"], group, sightings["time"])
+    group = with_nameless(ids, times_done(requests, CREATE, DELETE))[group]
+    np.minimum.at(ids["first_shown"], group, sightings["time"])
     used = np.unique(group)
-    order = used[np.lexsort((first[used], of[used]))]
-    place = np.zeros(len(key), np.int64)
-    place[order] = np.arange(len(order))
-    shown = shown_in(sightings, place[group], nodes)
-    return with_makers(of[order], first[order], is_told[order], told), shown
+    order = used[np.lexsort((ids["first_shown"][used], ids["topic"][used]))]
+    number = np.zeros(len(key), np.int64)
+    number[order] = np.arange(len(order))
+    return with_makers(ids[order], requests), number[group]
 
 
-def with_nameless(topic: Ints, first: Ints, is_told: Bools, breaks: TopicTimes) -> Ints:
-    """By group of sightings the group it belongs to: of one without an id the first that has one, was shown with no
-    deletion or creation between, and is of the same topic; else itself.
+def with_nameless(ids: Records, breaks: TopicTimes) -> Ints:
+    """By id the one to which it belongs. One without an id belongs to the first of the same topic that has one, if it
+    was shown with no deletion or creation between; every other is itself.
     """
-    era = breaks.up_to(topic, first - 1)
-    key = topic * (len(breaks.row) + 1) + era
-    told = np.flatnonzero(is_told)
-    told = told[np.lexsort((first[told], key[told]))]
+    era = breaks.up_to(ids["topic"], ids["first_shown"] - 1)
+    key = ids["topic"] * (len(breaks.row) + 1) + era
+    told = np.flatnonzero(ids["is_told"])
+    told = told[np.lexsort((ids["first_shown"][told], key[told]))]
     place = np.searchsorted(key[told], key)
-    same = np.append(key[told], -1)[place] == key
-    own = np.arange(len(topic))
-    return np.where(~is_told & same, np.append(told, -1)[place], own)
+    is_same = np.append(key[told], -1)[place] == key
+    return np.where((ids["is_told"] == 0) & is_same, np.append(told, -1)[place], np.arange(len(ids)))
 
 
-def with_makers(topic: Ints, first: Ints, is_told: Bools, told: Told) -> TopicIds:
-    """What made each id: the last creation before it was shown, and after another id of the name was; else, after the
-    last deletion there, the first Metadata request that would have the topic made.
+def with_makers(ids: Records, requests: Records) -> Records:
+    """The ids with what created each: the last creation before it was shown, and after another id of the name was;
+    else, after the last deletion there, the first Metadata request that would have the topic created.
     """
+    topic, first = ids["topic"], ids["first_shown"]
     is_next = np.append(False, np.diff(topic) == 0)[: len(topic)]
     after = np.where(is_next, np.append(ALWAYS, first[:-1])[: len(topic)], ALWAYS)
-    time = np.append(told.time, ALWAYS)
-    created = told.times(CREATE).last(topic, first - 1)
-    deleted = told.times(DELETE).last(topic, first - 1)
-    wished = told.wishes().next(topic, np.maximum(after, np.where(deleted != NONE, time[deleted], ALWAYS)))
-    by_itself = np.where((wished != NONE) & (time[wished] < first), wished, NONE)
-    maker = np.where((created != NONE) & (time[created] > after), created, by_itself)
-    begin = np.where(maker != NONE, time[maker], np.where(is_next, first, ALWAYS))
-    return TopicIds(topic, first, is_told, maker, begin)
+    time = np.append(requests["time"], ALWAYS)
+    created = times_done(requests, CREATE).last(topic, first - 1)
+    deleted = times_done(requests, DELETE).last(topic, first - 1)
+    free = np.maximum(after, np.where(deleted != NONE, time[deleted], ALWAYS))
+    wished = times_wished(requests).next(topic, free)
+    by_metadata = np.where((wished != NONE) & (time[wished] < first), wished, NONE)
+    maker = np.where((created != NONE) & (time[created] > after), created, by_metadata)
+    ids["maker"] = maker
+    ids["since"] = np.where(maker != NONE, time[maker], np.where(is_next, first, ALWAYS))
+    return ids
+
+
+def subjects_of(requests: Records, ids: Records) -> Ints:
+    """By request the id that it creates or is about, NONE where that is not known."""
+    topic, time = requests["topic"], requests["time"]
+    begun = TopicTimes.of(ids["topic"], ids["since"], np.full(len(ids), True)).last(topic, time)
+    since, breaks = np.append(ids["since"], ALWAYS)[begun], times_done(requests, CREATE, DELETE)
+    is_unbroken = breaks.up_to(topic, time - 1) <= breaks.up_to(topic, since)
+    creates = (requests["kind"] == CREATE) & (requests["is_done"] == 1)
+    is_maker = np.append(ids["maker"], NONE)[begun] == np.arange(len(requests))
+    return np.where(is_unbroken & (is_maker | ~creates), begun, NONE)
+
+
+def have_no_id(requests: Records, ids: Records, which: Bools | bool = True) -> Bools:
+    """By request whether its topic is one of `which`, begun before, whose id nobody tells: what was created after a
+    deletion is then not told from what was there before.
+    """
+    nameless = TopicTimes.of(ids["topic"], ids["since"], which & (ids["is_told"] == 0))
+    return nameless.last(requests["topic"], requests["time"]) != NONE
+
+
+def are_creations(requests: Records, ids: Records, subjects: Ints) -> Bools:
+    """By request whether it is a Metadata request that created its topic, or would have, had it not been there.
+
+    subjects: of `subjects_of`.
+    """
+    kind_of_maker = np.append(requests["kind"], NONE)[np.append(ids["maker"], NONE)]
+    by_metadata = kind_of_maker == AUTO_CREATE
+    is_such = by_metadata[subjects] | have_no_id(requests, ids, by_metadata[:-1])
+    return (requests["kind"] == AUTO_CREATE) & is_such
+
+
+def gone_before(requests: Records, ids: Records, topic: Ints, time: Ints) -> Bools:
+    """Whether a topic that Metadata showed was deleted before it was created at this time, beside what is captured."""
+    shown = TopicTimes.of(ids["topic"], ids["first_shown"], np.full(len(ids), True)).last(topic, time - 1)
+    deleted = times_done(requests, DELETE).last(topic, time)
+    deleted_at = np.where(deleted != NONE, np.append(requests["time"], ALWAYS)[deleted], ALWAYS)
+    return (shown != NONE) & (deleted_at < np.append(ids["first_shown"], NEVER)[shown])

@@ -1,4 +1,4 @@
-"""Changes to topics by name and time: which came last before a time, and which comes next."""
+"""What happens to topics, by name and time: which came last before a time, and which comes next."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.searches import behind
-
-NONE = -1
+from udfs.replay.partition_limits.state import AUTO_CREATE, NONE
 
 
 class TopicTimes(NamedTuple):
-    """What happens to topics, in the order of topic and time: int64[events]; row: which row of its own table it is."""
+    """Rows of another table in the order of topic and time: int64[rows]; row: which row of that table it is."""
 
     topic: Ints
     time: Ints
@@ -27,19 +26,30 @@ class TopicTimes(NamedTuple):
         return cls(topic[rows], time[rows], rows)
 
     def up_to(self, topic: Ints, time: Ints) -> Ints:
-        """Events of topics before this one, and of this topic at or before the time."""
+        """How many rows are of topics before this one, or of this topic at or before the time."""
         return behind(self.topic, self.time, topic, time)
 
     def last(self, topic: Ints, time: Ints) -> Ints:
-        """By topic the row of the last event at or before the time, NONE for none."""
+        """The topic's last row at or before the time, NONE for none."""
         return self._row(self.up_to(topic, time) - 1, topic)
 
     def next(self, topic: Ints, time: Ints) -> Ints:
-        """By topic the row of the first event after the time, NONE for none."""
+        """The topic's first row after the time, NONE for none."""
         return self._row(self.up_to(topic, time), topic)
 
     def _row(self, place: Ints, topic: Ints) -> Ints:
-        """The row at a place where that is of the topic."""
+        """The row at a place, if it is of the topic."""
         topics, rows = np.append(self.topic, NONE), np.append(self.row, NONE)
         within = np.where((place >= 0) & (place < len(self.row)), place, len(self.row))
         return np.where(topics[within] == topic, rows[within], NONE)
+
+
+def times_done(requests: Records, *kinds: int) -> TopicTimes:
+    """When changes of these kinds were done. requests: REQUEST[requests]."""
+    is_done = np.isin(requests["kind"], kinds) & (requests["is_done"] == 1)
+    return TopicTimes.of(requests["topic"], requests["time"], is_done)
+
+
+def times_wished(requests: Records) -> TopicTimes:
+    """When Metadata requests would have created topics: their responses do not tell whether they did."""
+    return TopicTimes.of(requests["topic"], requests["time"], requests["kind"] == AUTO_CREATE)

@@ -1,4 +1,4 @@
-"""The brokers that replicas are placed on, as the placers take them."""
+"""The brokers that replicas are placed on, and what a placer is asked to place."""
 
 from __future__ import annotations
 
@@ -7,62 +7,90 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, read_only
+from udfs.columns.arrays import Ints, Records, read_only
 from udfs.kernels.kernel import kernel
+
+BROKER = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "node_id",
+            "rack",  # as StripedReplicaPlacer sees it: brokers without a rack are a rack of their own
+            "alternated_rack",  # as AdminUtils sees it: 0 unless every broker has a rack (RackAwareMode.Safe)
+            "unfenced",  # 1: takes part; 0: known from replicas alone, so it is down
+        )
+    ]
+)
+"""A broker. Racks are numbered in the order of their names; brokers without a rack come first."""
+
+PLACEMENT = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "first_partition",
+            "partitions",
+            "replication_factor",
+            "start",  # fixedStartIndex of AdminUtils, or DRAWN
+            "limit",  # replicas that a broker may have
+            "slot",  # where the brokers' numbers go, partition by partition
+        )
+    ]
+)
+"""What a placer is asked for, as Kafka's PlacementSpec: partitions of one topic."""
+DRAWN = -1
+"""A start that is drawn at random."""
 
 
 class Brokers(NamedTuple):
-    """Brokers by number, in the order of their node ids: int64[brokers] but for `draw_order`.
+    """The brokers of a cluster, numbered in the order of their node ids.
 
-    Racks are numbered in the order of their names, brokers without one come first.
+    table: BROKER[brokers]. draw_order: int64[racks], the order in which StripedReplicaPlacer draws for the racks.
     """
 
-    node_id: Ints
-    rack: Ints  # as StripedReplicaPlacer sees them: those without a rack are a rack
-    alternated_rack: Ints  # as AdminUtils sees them: all 0 unless every broker has a rack (RackAwareMode.Safe)
-    unfenced: Ints  # 1: takes part; 0: is known by replicas alone, so it is down
-    draw_order: Ints  # int64[racks], the order in which StripedReplicaPlacer draws for the racks
+    table: Records
+    draw_order: Ints
 
 
 @kernel
 def are_known(brokers: Brokers) -> bool:
-    """Whether Metadata lists the brokers: without it those that requests name may not be all."""
-    return bool(brokers.unfenced.any())
+    """Whether Metadata lists the brokers; without it, those that requests name may not be all."""
+    broker = 0
+    while broker < len(brokers.table) and not brokers.table[broker].unfenced:
+        broker += 1
+    return broker < len(brokers.table)
 
 
 def brokers_of(node_ids: Sequence[int], racks: Sequence[str | None], unfenced: Sequence[bool]) -> Brokers:
-    """Brokers by node id, rack name or None, and whether they are up; of the same length, node ids ascending."""
+    """Brokers from node ids in ascending order, their racks, None for no rack, and whether each takes part."""
     names = sorted(set(racks), key=lambda name: (name is not None, _utf16(name)))
-    number = np.array([names.index(rack) for rack in racks], np.int64)
-    aware = all(rack is not None for rack in racks)
+    table = np.zeros(len(node_ids), BROKER)
+    table["node_id"], table["unfenced"] = node_ids, unfenced
+    table["rack"] = [names.index(rack) for rack in racks]
+    if None not in racks:
+        table["alternated_rack"] = table["rack"]
     order = [names.index(rack) for rack in hash_map_order(list(dict.fromkeys(racks)))]
-    columns = (
-        np.array(node_ids, np.int64), number, number if aware else np.zeros_like(number),
-        np.array(unfenced).astype(np.int64), np.array(order, np.int64),
-    )  # fmt: skip
-    return Brokers(*map(read_only, columns))
+    return Brokers(read_only(table), read_only(np.array(order, np.int64)))
 
 
 def hash_map_order(racks: Sequence[str | None]) -> list[str | None]:
-    """The racks as a java.util.HashMap<Optional<String>, ...> gives them that got them in this order."""
+    """The racks in the order of a java.util.HashMap<Optional<String>, ...> that got them in the given order."""
     buckets = 16
     while len(racks) > buckets * 3 // 4:
         buckets *= 2
 
     def bucket(rack: str | None) -> int:
-        found = java_hash(rack)
-        return (found ^ (found >> 16)) & (buckets - 1)
+        code = java_hash(rack)
+        return (code ^ (code >> 16)) & (buckets - 1)
 
     return sorted(racks, key=bucket)
 
 
 def java_hash(text: str | None) -> int:
-    """String.hashCode as an unsigned number; 0 for none, as Optional.hashCode says."""
-    found = 0
-    units = np.frombuffer(_utf16(text), ">u2").tolist()
-    for unit in units:
-        found = (31 * found + unit) & 0xFFFFFFFF
-    return found
+    """String.hashCode as an unsigned number; 0 for no text, as Optional.hashCode has it."""
+    code = 0
+    for unit in np.frombuffer(_utf16(text), ">u2").tolist():
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code
 
 
 def _utf16(text: str | None) -> bytes:

@@ -1,6 +1,6 @@
-"""Placement that skips full brokers, as KIP-578 proposes: AdminUtils.assignReplicasToBrokers with room for replicas.
+"""Placement that leaves out full brokers, as KIP-578 proposes: AdminUtils.assignReplicasToBrokers with limited room.
 
-Without a limit it is that of kafka-server-common 4.0. With one it follows the only code there is of the proposal,
+Without a limit it is that of kafka-server-common 4.0. With one it follows the only code that there is of the proposal,
 apache/kafka pull request 8499 at cc0f6b60568, which was never merged.
 """
 
@@ -10,69 +10,113 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Ints, Record, Records
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 from udfs.replay.partition_limits.placement.java_random import next_int
 
-DRAWN = -1
-"""A start that is drawn at random."""
+CANDIDATE = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "room",  # replicas that the broker may still get
+            "is_listed",  # 1: it is in Arrangement.listed
+            "newest_mark",  # the mark of the newest partition that has a replica there
+        )
+    ]
+)
+"""A broker while replicas are placed."""
+
+RACK_TURN = np.dtype([(name, np.int64) for name in ("newest_mark", "next_broker")])
+"""A rack while replicas are placed; next_broker: where the search for its next broker with room begins."""
+
+ARRANGED = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "brokers",  # how many are listed
+            "racks",  # how many these are of
+            "newest_mark",  # of the newest partition
+            "leader",  # the place in Arrangement.listed of that partition's leader
+            "probe",  # how far behind the leader's neighbour the search for its next replica begins
+        )
+    ]
+)
+"""How far the placer is."""
 
 
-class Arranged(NamedTuple):
-    """Working memory: brokers that have room, alternated by rack; it is kept from placement to placement."""
+class Arrangement(NamedTuple):
+    """The brokers that have room, alternated by rack. It is kept from placement to placement.
 
-    brokers: Ints  # int64[brokers], of which the first few are in use
-    room: Ints  # int64[brokers]: replicas a broker may still get
-    listed: Ints  # int64[brokers]: 1 for those in `brokers`
-    taken: Ints  # int64[brokers]: the mark of the newest partition that has a replica there
-    rack_taken: Ints  # int64[racks], in the same way
-    next_of_rack: Ints  # int64[racks]
-    at: Ints  # MARK of the newest partition, and how many brokers and RACKS are listed
+    listed: int64[brokers], of which the first few are in use; it is searched alone. candidates: CANDIDATE[brokers].
+    racks: RACK_TURN[racks]. state: ARRANGED[1]. random: GENERATOR[1].
+    """
+
+    listed: Ints
+    candidates: Records
+    racks: Records
+    state: Records
+    random: Records
 
 
-MARK, LISTED, RACKS = range(3)
-
-
-def arranged_for(brokers: Brokers) -> Arranged:
-    """Room for the placer's work."""
-    n, racks = len(brokers.rack), len(brokers.draw_order)
-    return Arranged(*(np.zeros(size, np.int64) for size in (n, n, n, n, racks, racks, 3)))
+def new_arrangement(brokers: Brokers, random: Records) -> Arrangement:
+    """Memory for the placer's work. random: GENERATOR[1], which it draws from."""
+    return Arrangement(
+        listed=np.zeros(len(brokers.table), np.int64),
+        candidates=np.zeros(len(brokers.table), CANDIDATE),
+        racks=np.zeros(len(brokers.draw_order), RACK_TURN),
+        state=np.zeros(1, ARRANGED),
+        random=random,
+    )
 
 
 @kernel
-def arrange(brokers: Brokers, work: Arranged) -> None:
-    """getRackAlternatedBrokerList over the brokers with room: one of each rack in turn."""
-    with_room, racks = 0, 0
-    for rack in range(len(work.rack_taken)):
-        work.next_of_rack[rack] = 0
-        here = 0
-        for broker in range(len(work.room)):
-            here += 1 if work.room[broker] > 0 and brokers.alternated_rack[broker] == rack else 0
-        with_room += here
-        racks += 1 if here else 0
-    listed = 0
-    while listed < with_room:
-        for rack in range(len(work.rack_taken)):
-            broker = work.next_of_rack[rack]
-            while broker < len(work.room) and not (work.room[broker] > 0 and brokers.alternated_rack[broker] == rack):
+def has_room_in(brokers: Brokers, arrangement: Arrangement, broker: int, rack: int) -> bool:
+    """Whether the broker is one of the rack and has room."""
+    return bool(arrangement.candidates[broker].room > 0 and brokers.table[broker].alternated_rack == rack)
+
+
+@kernel
+def count_candidates(brokers: Brokers, arrangement: Arrangement) -> None:
+    """Count the brokers with room and their racks, and let each rack's turn begin with its first broker."""
+    state = arrangement.state[0]
+    state.brokers, state.racks = 0, 0
+    for rack in range(len(arrangement.racks)):
+        arrangement.racks[rack].next_broker = 0
+        in_rack = 0
+        for broker in range(len(arrangement.candidates)):
+            in_rack += 1 if has_room_in(brokers, arrangement, broker, rack) else 0
+        state.brokers += in_rack
+        state.racks += 1 if in_rack else 0
+
+
+@kernel
+def arrange(brokers: Brokers, arrangement: Arrangement) -> None:
+    """AdminUtils.getRackAlternatedBrokerList over the brokers with room: one of each rack in turn."""
+    count_candidates(brokers, arrangement)
+    count, listed = len(arrangement.candidates), 0
+    while listed < arrangement.state[0].brokers:
+        for rack in range(len(arrangement.racks)):
+            broker = arrangement.racks[rack].next_broker
+            while broker < count and not has_room_in(brokers, arrangement, broker, rack):
                 broker += 1
-            work.next_of_rack[rack] = broker + 1
-            if broker < len(work.room):
-                work.brokers[listed] = broker
+            arrangement.racks[rack].next_broker = broker + 1
+            if broker < count:
+                arrangement.listed[listed] = broker
                 listed += 1
-    for broker in range(len(work.room)):
-        work.listed[broker] = 1 if work.room[broker] > 0 else 0
-    work.at[LISTED], work.at[RACKS] = listed, racks
+    for broker in range(count):
+        candidate = arrangement.candidates[broker]
+        candidate.is_listed = 1 if candidate.room > 0 else 0
 
 
 @kernel
-def take(brokers: Brokers, work: Arranged, broker: int, mark: int) -> bool:
-    """Put a replica on the broker. Returns whether it is full by that."""
-    work.taken[broker] = mark
-    work.rack_taken[brokers.alternated_rack[broker]] = mark
-    work.room[broker] -= 1
-    return work.room[broker] == 0
+def take(brokers: Brokers, arrangement: Arrangement, broker: int) -> bool:
+    """Put a replica of the newest partition on the broker. Returns whether that makes it full."""
+    candidate, mark = arrangement.candidates[broker], arrangement.state[0].newest_mark
+    candidate.newest_mark = mark
+    arrangement.racks[brokers.table[broker].alternated_rack].newest_mark = mark
+    candidate.room -= 1
+    return candidate.room == 0
 
 
 @kernel
@@ -82,71 +126,71 @@ def after(place: int, places: int) -> int:
 
 
 @kernel
-def place_partition(brokers: Brokers, work: Arranged, first: int, probe: int, factor: int, out: Ints, at: int) -> bool:
-    """Place a partition's replicas: the leader's on broker `first` of the list, the next, where it may be, `probe`
-    brokers behind the one after that. Returns whether a broker is full then.
+def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, slots: Ints, slot: int) -> bool:
+    """Assign one partition's replicas, into slots[slot : slot + factor]: the leader's to the broker whose turn it is,
+    the others to the next brokers that are allowed. Returns whether some broker is full then.
     """
-    work.at[MARK] += 1
-    mark, n, racks = work.at[MARK], work.at[LISTED], work.at[RACKS]
-    out[at] = work.brokers[first]
-    full = take(brokers, work, work.brokers[first], mark)
+    state = arrangement.state[0]
+    state.newest_mark += 1
+    mark, n, probe = state.newest_mark, state.brokers, state.probe
+    slots[slot] = arrangement.listed[state.leader]
+    some_full = take(brokers, arrangement, slots[slot])
     racks_taken, placed = 1, 1
     while placed < factor:
-        place = first + 1 + probe
-        broker = work.brokers[place if place < n else place - n]
-        rack = brokers.alternated_rack[broker]
+        place = state.leader + 1 + probe
+        broker = arrangement.listed[place if place < n else place - n]
         probe = after(probe, n - 1)
-        new_rack = work.rack_taken[rack] != mark
-        if (new_rack or racks_taken == racks) and (work.taken[broker] != mark or placed == n):
-            racks_taken += 1 if new_rack else 0
-            out[at + placed] = broker
+        is_new_rack = arrangement.racks[brokers.table[broker].alternated_rack].newest_mark != mark
+        is_new_broker = arrangement.candidates[broker].newest_mark != mark
+        if (is_new_rack or racks_taken == state.racks) and (is_new_broker or placed == n):
+            racks_taken += 1 if is_new_rack else 0
+            slots[slot + placed] = broker
             placed += 1
-            full = take(brokers, work, broker, mark) or full
-    return full
+            some_full = take(brokers, arrangement, broker) or some_full
+    return some_full
 
 
 @kernel
-def give_room(brokers: Brokers, counts: Ints, limit: int, work: Arranged) -> None:
-    """Note what room brokers have that are up, and arrange them unless they are the same as before."""
-    changed = False
-    for broker in range(len(work.room)):
-        work.room[broker] = max(0, limit - counts[broker]) if brokers.unfenced[broker] else 0
-        changed = changed or (work.room[broker] > 0) != (work.listed[broker] == 1)
-    if changed:
-        arrange(brokers, work)
+def give_room(brokers: Brokers, arrangement: Arrangement, counts: Ints, limit: int) -> None:
+    """Note the room of the brokers that are up, and arrange those that have some, unless they were the same before."""
+    has_changed = False
+    for broker in range(len(counts)):
+        candidate = arrangement.candidates[broker]
+        candidate.room = max(0, limit - counts[broker]) if brokers.table[broker].unfenced else 0
+        has_changed = has_changed or (candidate.room > 0) != (candidate.is_listed == 1)
+    if has_changed:
+        arrange(brokers, arrangement)
 
 
 @kernel
-def place_limited(
-    brokers: Brokers, counts: Ints, limit: int, work: Arranged, rng: Ints, start: int, first_partition: int,
-    partitions: int, factor: int, out: Ints, at: int,
-) -> int:  # fmt: skip
-    """Brokers' numbers into out, partition by partition, no broker above the limit.
+def place_limited(brokers: Brokers, arrangement: Arrangement, placement: Record, counts: Ints, slots: Ints) -> int:
+    """Numbers of brokers into the placement's slots, no broker above the limit.
 
-    counts: replicas that each broker has. start: fixedStartIndex, or DRAWN. Returns how many partitions were placed
+    placement: PLACEMENT. counts: int64[brokers], replicas that each broker has. Returns how many partitions were placed
     before there was no room for one; all or none of them are to be created.
     """
-    give_room(brokers, counts, limit, work)
-    n = work.at[LISTED]
+    give_room(brokers, arrangement, counts, placement.limit)
+    state, rng, factor = arrangement.state[0], arrangement.random[0], placement.replication_factor
+    n = state.brokers
     if n == 0:
         return 0
-    begin = start % n if start >= 0 else next_int(rng, n)
-    shift = start % n if start >= 0 else next_int(rng, n)
-    leader = nth = probe = 0
+    begin = placement.start % n if placement.start >= 0 else next_int(rng, n)
+    shift = placement.start % n if placement.start >= 0 else next_int(rng, n)
+    nth = 0
     is_same_list = False
-    for i in range(partitions):
-        partition = first_partition + i
+    for i in range(placement.partitions):
+        partition = placement.first_partition + i
         if is_same_list:
-            leader, nth = after(leader, n), after(nth, n)
+            state.leader, nth = after(state.leader, n), after(nth, n)
         else:
-            n = work.at[LISTED]
+            n = state.brokers
             if n < factor:
                 return i
-            leader, nth = (partition + begin) % n, partition % n
+            state.leader, nth = (partition + begin) % n, partition % n
         shift += 1 if partition > 0 and nth == 0 else 0
         if nth == 0 or not is_same_list:
-            probe = shift * work.at[RACKS] % max(n - 1, 1)
-        is_same_list = not place_partition(brokers, work, leader, probe, factor, out, at + i * factor)
+            state.probe = shift * state.racks % max(n - 1, 1)
+        is_same_list = not assign_partition(brokers, arrangement, factor, slots, placement.slot + i * factor)
         if not is_same_list:
-            arrange(brokers, work)
-    return partitions
+            arrange(brokers, arrangement)
+    return placement.partitions

@@ -1,9 +1,9 @@
 """Can StripedReplicaPlacer have drawn the replicas that Metadata shows? Its Random is not seeded, so no draw is known.
 
 In a cluster without racks and without fenced brokers the placer goes round a ring of the brokers: each partition begins
-one broker further than the one before, and its replicas are neighbours. With racks, and no more replicas than those, it
-goes so round a ring of the racks, each of which gives its brokers in a ring of their own. The first round's rings are
-in the order of racks and node ids; after as many partitions as there are brokers they are shuffled
+one broker further than the one before, and its replicas are neighbours. With racks, and no more replicas than racks, it
+goes round a ring of the racks in the same way, and each rack gives its brokers in a ring of their own. The rings of the
+first round are in the order of racks and node ids; after as many partitions as there are brokers they are shuffled
 (StripedReplicaPlacer.RackList.place and BrokerList.next, Kafka 4.3.1).
 """
 
@@ -13,116 +13,150 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, read_only
+from udfs.columns.arrays import Bools, Ints, Record, Records, read_only
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 
+UNKNOWN = -1
 
-class Racks(NamedTuple):
-    """Where brokers are, int64[brokers]: their rack, and their place in it. int64[racks]: brokers of a rack, and of
-    those before it.
+SHOWN_PLACEMENT = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "first",  # where its brokers begin
+            "partitions",
+            "replication_factor",
+            "rounds",  # how many rounds it has
+            "possible",  # how many of them can have been drawn
+        )
+    ]
+)
+"""Partitions placed at once, and what came of checking them."""
+
+ROUND = np.dtype([(name, np.int64) for name in ("first", "partitions", "replication_factor", "is_first")])
+"""A part of a placement: as many partitions as there are brokers, or what is left."""
+
+SEAT = np.dtype([(name, np.int64) for name in ("rack", "place")])
+"""Where a broker is: its rack, and its place in the rack."""
+
+RACK = np.dtype([(name, np.int64) for name in ("first", "brokers", "uses")])
+"""A rack: where its part of Rings.brokers begins, its brokers, and replicas of the round that it has got."""
+
+
+class Rings(NamedTuple):
+    """Working memory of the check, and where the brokers are.
+
+    seats: SEAT[brokers]. racks: RACK[racks]. brokers: int64[brokers], the rings of all racks, one behind the other, of
+    places in the rack. of_racks: int64[racks], the ring of the racks. round: ROUND[1].
     """
 
-    of: Ints
-    nth: Ints
-    size: Ints
-    first: Ints
+    seats: Records
+    racks: Records
+    brokers: Ints
+    of_racks: Ints
+    round: Records
 
 
-def racks_of(brokers: Brokers) -> Racks:
-    """The racks of brokers, which are in order."""
-    size = np.bincount(brokers.rack, minlength=len(brokers.draw_order)).astype(np.int64)
-    first, order = np.cumsum(size) - size, np.argsort(brokers.rack, kind="stable")
-    nth = np.zeros(len(order), np.int64)
-    nth[order] = np.arange(len(order)) - first[brokers.rack[order]]
-    return Racks(*map(read_only, (brokers.rack, nth, size, first)))
+def rings_of(brokers: Brokers) -> Rings:
+    """The empty rings of a cluster."""
+    table, n = brokers.table, len(brokers.table)
+    racks, seats = np.zeros(len(brokers.draw_order), RACK), np.zeros(n, SEAT)
+    racks["brokers"] = np.bincount(table["rack"], minlength=len(racks))
+    racks["first"] = np.cumsum(racks["brokers"]) - racks["brokers"]
+    order = np.argsort(table["rack"], kind="stable")
+    seats["rack"] = table["rack"]
+    seats["place"][order] = np.arange(n) - racks["first"][table["rack"][order]]
+    return Rings(
+        seats=read_only(seats),
+        racks=racks,
+        brokers=np.zeros(n, np.int64),
+        of_racks=np.zeros(len(racks), np.int64),
+        round=np.zeros(1, ROUND),
+    )
 
 
 @kernel
 def is_circle(ring: Ints, first: int, size: int, in_order: bool) -> bool:
-    """Whether what is known of ring[first : first + size] can be 0 to size - 1, each once; -1 is not known.
+    """Whether what is known of ring[first : first + size] can be the numbers 0 to size - 1, each once.
 
-    in_order: one behind the other.
+    in_order: each is followed by the next one.
     """
     for i in range(size):
+        value = ring[first + i]
         for j in range(i):
-            if ring[first + i] != -1 and ring[first + i] == ring[first + j]:
+            if value != UNKNOWN and value == ring[first + j]:
                 return False
-        known = i > 0 and ring[first + i] != -1 and ring[first + i - 1] != -1
-        if in_order and known and ring[first + i] != (ring[first + i - 1] + 1) % size:
+        before = ring[first + i - 1] if i > 0 else UNKNOWN
+        if in_order and value != UNKNOWN and before != UNKNOWN and value != (before + 1) % size:
             return False
     return True
 
 
 @kernel
-def is_ring(placed: Ints, at: int, partitions: int, factor: int, ring: Ints, in_order: bool) -> bool:
-    """Whether partitions of `factor` replicas from placed[at:] on go round one ring of 0 to len(ring) - 1.
+def is_ring(values: Ints, part: Record, ring: Ints) -> bool:
+    """Whether the partitions of a round go round one ring of the numbers from 0 to len(ring) - 1.
 
-    ring: working memory.
+    values: int64[replicas], brokers or racks. part: ROUND. ring: working memory.
     """
-    n = len(ring)
+    n, factor = len(ring), part.replication_factor
     for i in range(n):
-        ring[i] = -1
-    for partition in range(partitions):
+        ring[i] = UNKNOWN
+    for partition in range(part.partitions):
         for replica in range(factor):
-            place, found = (partition + replica) % n, placed[at + partition * factor + replica]
-            if ring[place] == -1:
-                ring[place] = found
-            if ring[place] != found:
+            place, value = (partition + replica) % n, values[part.first + partition * factor + replica]
+            if ring[place] == UNKNOWN:
+                ring[place] = value
+            if ring[place] != value:
                 return False
-    return is_circle(ring, 0, n, in_order)
+    return is_circle(ring, 0, n, part.is_first == 1)
 
 
 @kernel
-def are_rings(replicas: Ints, at: int, end: int, racks: Racks, ring: Ints, uses: Ints, in_order: bool) -> bool:
-    """Whether the brokers of each rack among replicas[at:end] go round a ring of their own.
-
-    ring, uses: int64[brokers] and int64[racks], working memory.
-    """
+def are_rings(replicas: Ints, part: Record, rings: Rings) -> bool:
+    """Whether the brokers of each rack among a round's replicas go round a ring of their own."""
+    ring, racks = rings.brokers, rings.racks
     for i in range(len(ring)):
-        ring[i] = -1
-    for rack in range(len(uses)):
-        uses[rack] = 0
-    for cell in range(at, end):
-        broker = replicas[cell]
-        rack = racks.of[broker]
-        place = racks.first[rack] + uses[rack] % racks.size[rack]
-        uses[rack] += 1
-        if ring[place] == -1:
-            ring[place] = racks.nth[broker]
-        if ring[place] != racks.nth[broker]:
+        ring[i] = UNKNOWN
+    for i in range(len(racks)):
+        racks[i].uses = 0
+    for i in range(part.first, part.first + part.partitions * part.replication_factor):
+        seat = rings.seats[replicas[i]]
+        rack = racks[seat.rack]
+        place = rack.first + rack.uses % rack.brokers
+        rack.uses += 1
+        if ring[place] == UNKNOWN:
+            ring[place] = seat.place
+        if ring[place] != seat.place:
             return False
-    fits = True
-    for rack in range(len(uses)):
-        fits = fits and is_circle(ring, racks.first[rack], racks.size[rack], in_order)
-    return fits
+    are_circles = True
+    for i in range(len(racks)):
+        are_circles = are_circles and is_circle(ring, racks[i].first, racks[i].brokers, part.is_first == 1)
+    return are_circles
 
 
 @kernel
-def fill_rounds(
-    replicas: Ints, at: Ints, partitions: Ints, factor: Ints, racks: Racks, places: Ints, ring: Ints, rack_ring: Ints,
-    uses: Ints, rounds: Ints, possible: Ints,
-) -> None:  # fmt: skip
-    """By placement, how many rounds it has, and how many of them are possible. places: the racks of the replicas."""
-    one_rack = len(rack_ring) == 1
-    for row in range(len(at)):
-        first = 0
-        while first < partitions[row]:
-            size = min(len(ring), partitions[row] - first)
-            rounds[row] += 1
-            begin, is_first = at[row] + first * factor[row], first == 0
-            end = begin + size * factor[row]
-            if one_rack:
-                fits = is_ring(replicas, begin, size, factor[row], ring, is_first)
+def check_placements(replicas: Ints, racks: Ints, placements: Records, rings: Rings) -> None:
+    """Count the rounds of each placement, and those that can have been drawn.
+
+    replicas, racks: int64[replicas], numbers of brokers and their racks. placements: SHOWN_PLACEMENT[placements].
+    """
+    brokers, part = len(rings.brokers), rings.round[0]
+    for i in range(len(placements)):
+        placement, begin = placements[i], 0
+        while begin < placement.partitions:
+            part.replication_factor, part.is_first = placement.replication_factor, 1 if begin == 0 else 0
+            part.first = placement.first + begin * placement.replication_factor
+            part.partitions = min(brokers, placement.partitions - begin)
+            if len(rings.of_racks) == 1:
+                is_possible = is_ring(replicas, part, rings.brokers)
             else:
-                fits = is_ring(places, begin, size, factor[row], rack_ring, is_first) and are_rings(
-                    replicas, begin, end, racks, ring, uses, is_first
-                )
-            possible[row] += 1 if fits else 0
-            first += len(ring)
+                is_possible = is_ring(racks, part, rings.of_racks) and are_rings(replicas, part, rings)
+            placement.rounds += 1
+            placement.possible += 1 if is_possible else 0
+            begin += brokers
 
 
-def can_tell(factor: Ints, brokers: Brokers) -> Bools:
+def can_be_checked(factor: Ints, brokers: Brokers) -> Bools:
     """Whether placements of so many replicas can be checked: bool[placements].
 
     They cannot where brokers are fenced, for those have lists of their own; nor where a rack has several replicas of a
@@ -130,18 +164,20 @@ def can_tell(factor: Ints, brokers: Brokers) -> Bools:
     leaves out). Its list then seems to be used up, for the marks by which lists know a partition begin anew each round.
     """
     racks = len(brokers.draw_order)
-    in_time = 2 * (racks - factor) + 1 < len(brokers.rack)
-    return bool(brokers.unfenced.all()) & ((racks == 1) | ((factor <= racks) & in_time))
+    in_time = 2 * (racks - factor) + 1 < len(brokers.table)
+    return bool(brokers.table["unfenced"].all()) & ((racks == 1) | ((factor <= racks) & in_time))
 
 
-def possible_rounds(replicas: Ints, at: Ints, partitions: Ints, factor: Ints, brokers: Brokers) -> tuple[Ints, Ints]:
-    """Rounds, and possible ones, of each placement: its replicas are replicas[at:], broker numbers, int64 all.
+def checked_placements(replicas: Ints, first: Ints, partitions: Ints, factor: Ints, brokers: Brokers) -> Records:
+    """Placements with their rounds and those that can have been drawn: SHOWN_PLACEMENT[placements].
 
-    They have to be such as `can_tell` says.
+    replicas: int64[replicas], numbers of brokers. first, partitions, factor: int64[placements], where the replicas of a
+    placement begin, its partitions and the replicas of each; all have to be such as `can_be_checked` says.
     """
-    rounds, possible = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
-    racks = racks_of(brokers)
-    places = racks.of[replicas] if len(racks.of) else replicas
-    ring, rack_ring, uses = (np.zeros(size, np.int64) for size in (len(racks.of), len(racks.size), len(racks.size)))
-    fill_rounds(replicas, at, partitions, factor, racks, places, ring, rack_ring, uses, rounds, possible)
-    return rounds, possible
+    placements = np.zeros(len(first), SHOWN_PLACEMENT)
+    placements["first"], placements["partitions"] = first, partitions
+    placements["replication_factor"] = factor
+    rings = rings_of(brokers)
+    racks = rings.seats["rack"][replicas] if len(rings.seats) else replicas
+    check_placements(read_only(replicas), read_only(racks), placements, rings)
+    return placements

@@ -1,6 +1,6 @@
 """KRaft's placement of replicas: org.apache.kafka.metadata.placement.StripedReplicaPlacer (kafka-metadata 4.3.1).
 
-It leaves out of account how many replicas brokers have already, and which partitions a topic has.
+It takes no account of how many replicas brokers have already, nor of which partitions a topic has.
 """
 
 from __future__ import annotations
@@ -10,136 +10,172 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Ints, Record, Records
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 from udfs.replay.partition_limits.placement.java_random import next_int, shuffle
 
-EPOCH, OFFSET, UNFENCED = range(3)
+NO_BROKER = -1
+
+BROKER_LIST = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "first",  # place in Stripes.brokers
+            "size",
+            "index",  # brokers given out in this epoch
+            "offset",
+            "epoch",
+        )
+    ]
+)
+"""Kafka's BrokerList: the unfenced or the fenced brokers of a rack."""
+
+RACK_LIST = np.dtype([(name, np.int64) for name in ("epoch", "offset", "unfenced")])
+"""What Kafka's RackList keeps besides its racks; unfenced: how many brokers are."""
 
 
 class Stripes(NamedTuple):
-    """The placer's RackList. List 2 * rack has a rack's unfenced brokers, the next one its fenced ones."""
+    """Kafka's RackList. It is made anew for every topic; only its memory is kept.
 
-    racks: Ints  # rack numbers in the order in which they are gone through
-    brokers: Ints  # brokers list by list
-    first: Ints  # int64[2 * racks + 1]: where a list is in `brokers`
-    given: Ints  # int64[2 * racks]: BrokerList's index, offset and epoch
-    offset: Ints
-    epoch: Ints
-    at: Ints  # EPOCH, OFFSET, UNFENCED: how many brokers are unfenced
+    racks: int64[racks], in the order in which they are visited. brokers: int64[brokers], list by list.
+    lists: BROKER_LIST[2 * racks], of each rack its unfenced brokers, then its fenced ones.
+    state: RACK_LIST[1]. random: GENERATOR[1].
+    """
+
+    racks: Ints
+    brokers: Ints
+    lists: Records
+    state: Records
+    random: Records
 
 
-def stripes_for(brokers: Brokers) -> Stripes:
-    """Room for the placer's work."""
+def new_stripes(brokers: Brokers, random: Records) -> Stripes:
+    """Memory for the placer's work. random: GENERATOR[1], which it draws from."""
     racks = len(brokers.draw_order)
-    sizes = (racks, len(brokers.rack), 2 * racks + 1, 2 * racks, 2 * racks, 2 * racks, 3)
-    return Stripes(*(np.zeros(size, np.int64) for size in sizes))
+    return Stripes(
+        racks=np.zeros(racks, np.int64),
+        brokers=np.zeros(len(brokers.table), np.int64),
+        lists=np.zeros(2 * racks, BROKER_LIST),
+        state=np.zeros(1, RACK_LIST),
+        random=random,
+    )
 
 
 @kernel
 def list_brokers(brokers: Brokers, stripes: Stripes) -> None:
-    """Fill the lists with the brokers, ascending."""
-    listed = 0
-    stripes.at[UNFENCED] = 0
-    for number in range(len(stripes.epoch)):
-        stripes.first[number] = listed
-        for broker in range(len(brokers.rack)):
-            if 2 * brokers.rack[broker] + 1 - brokers.unfenced[broker] == number:
-                stripes.brokers[listed] = broker
+    """Fill the lists with the brokers in ascending order."""
+    listed, unfenced = 0, 0
+    for number in range(len(stripes.lists)):
+        of_rack = stripes.lists[number]
+        of_rack.first, of_rack.index, of_rack.offset, of_rack.epoch = listed, 0, 0, 0
+        for i in range(len(brokers.table)):
+            broker = brokers.table[i]
+            if 2 * broker.rack + 1 - broker.unfenced == number:
+                stripes.brokers[listed] = i
                 listed += 1
-                stripes.at[UNFENCED] += brokers.unfenced[broker]
-        stripes.given[number] = stripes.offset[number] = stripes.epoch[number] = 0
-    stripes.first[len(stripes.epoch)] = listed
+                unfenced += broker.unfenced
+        of_rack.size = listed - of_rack.first
+    stripes.state[0].unfenced = unfenced
 
 
 @kernel
-def start_stripes(brokers: Brokers, stripes: Stripes, rng: Ints) -> None:
-    """new RackList: draw where each list, and the round of racks, begins."""
+def start_stripes(brokers: Brokers, stripes: Stripes) -> None:
+    """`new RackList`: draw where each list, and the round of the racks, begins."""
     list_brokers(brokers, stripes)
+    rng, state = stripes.random[0], stripes.state[0]
     for drawn in range(len(brokers.draw_order)):
         rack = brokers.draw_order[drawn]
         for number in (2 * rack + 1, 2 * rack):
-            size = stripes.first[number + 1] - stripes.first[number]
-            if size:
-                stripes.offset[number] = next_int(rng, size)
+            of_rack = stripes.lists[number]
+            if of_rack.size:
+                of_rack.offset = next_int(rng, of_rack.size)
     for rack in range(len(stripes.racks)):
         stripes.racks[rack] = rack
-    stripes.at[EPOCH] = 0
-    stripes.at[OFFSET] = next_int(rng, len(stripes.racks))
+    state.epoch = 0
+    state.offset = next_int(rng, len(stripes.racks))
 
 
 @kernel
-def next_broker(stripes: Stripes, number: int) -> int:
-    """BrokerList.next: the list's next broker in this epoch, -1 when it is through."""
-    first, size = stripes.first[number], stripes.first[number + 1] - stripes.first[number]
-    if size == 0:
-        return -1
-    if stripes.epoch[number] != stripes.at[EPOCH]:
-        stripes.epoch[number] = stripes.at[EPOCH]
-        stripes.given[number] = 0
-        stripes.offset[number] = (stripes.offset[number] + 1) % size
-    if stripes.given[number] >= size:
-        return -1
-    stripes.given[number] += 1
-    return stripes.brokers[first + (stripes.given[number] - 1 + stripes.offset[number]) % size]
+def next_in_list(stripes: Stripes, number: int) -> int:
+    """BrokerList.next: the list's next broker in this epoch, NO_BROKER when all have been given out."""
+    of_rack, epoch = stripes.lists[number], stripes.state[0].epoch
+    if of_rack.size == 0:
+        return NO_BROKER
+    if of_rack.epoch != epoch:
+        of_rack.epoch, of_rack.index = epoch, 0
+        of_rack.offset = (of_rack.offset + 1) % of_rack.size
+    if of_rack.index >= of_rack.size:
+        return NO_BROKER
+    of_rack.index += 1
+    return stripes.brokers[of_rack.first + (of_rack.index - 1 + of_rack.offset) % of_rack.size]
 
 
 @kernel
-def next_of_rack(stripes: Stripes, rack: int) -> int:
+def next_in_rack(stripes: Stripes, rack: int) -> int:
     """Rack.next: unfenced brokers before fenced ones."""
-    found = next_broker(stripes, 2 * rack)
-    return found if found >= 0 else next_broker(stripes, 2 * rack + 1)
+    unfenced = next_in_list(stripes, 2 * rack)
+    return unfenced if unfenced >= 0 else next_in_list(stripes, 2 * rack + 1)
 
 
 @kernel
-def shuffle_stripes(brokers: Brokers, stripes: Stripes, rng: Ints) -> None:
+def shuffle_stripes(brokers: Brokers, stripes: Stripes) -> None:
     """RackList.shuffle."""
+    rng = stripes.random[0]
     shuffle(rng, stripes.racks, 0, len(stripes.racks))
     for drawn in range(len(brokers.draw_order)):
         rack = brokers.draw_order[drawn]
         for number in (2 * rack + 1, 2 * rack):
-            shuffle(rng, stripes.brokers, stripes.first[number], stripes.first[number + 1] - stripes.first[number])
+            shuffle(rng, stripes.brokers, stripes.lists[number].first, stripes.lists[number].size)
 
 
 @kernel
-def place_partition(brokers: Brokers, stripes: Stripes, rng: Ints, factor: int, out: Ints, at: int) -> None:
-    """RackList.place: one partition's replicas into out[at : at + factor]."""
-    racks = len(stripes.racks)
-    if stripes.at[EPOCH] == stripes.at[UNFENCED] and stripes.at[UNFENCED] > 1:
-        shuffle_stripes(brokers, stripes, rng)
-        stripes.at[EPOCH] = 0
-    if stripes.at[OFFSET] == racks:
-        stripes.at[OFFSET] = 0
-    leaders = stripes.at[OFFSET]
-    out[at] = next_broker(stripes, 2 * stripes.racks[leaders])
-    while out[at] < 0:
-        leaders = (leaders + 1) % racks
-        out[at] = next_broker(stripes, 2 * stripes.racks[leaders])
-    rack = stripes.at[OFFSET]
+def place_leader(stripes: Stripes, slots: Ints, slot: int) -> int:
+    """Put the leader on an unfenced broker of the first rack that has one; returns the place of that rack."""
+    place = stripes.state[0].offset
+    slots[slot] = next_in_list(stripes, 2 * stripes.racks[place])
+    while slots[slot] < 0:
+        place = (place + 1) % len(stripes.racks)
+        slots[slot] = next_in_list(stripes, 2 * stripes.racks[place])
+    return place
+
+
+@kernel
+def place_partition(brokers: Brokers, stripes: Stripes, factor: int, slots: Ints, slot: int) -> None:
+    """RackList.place: the brokers of one partition's replicas into slots[slot : slot + factor]."""
+    state, racks = stripes.state[0], len(stripes.racks)
+    if state.epoch == state.unfenced and state.unfenced > 1:
+        shuffle_stripes(brokers, stripes)
+        state.epoch = 0
+    if state.offset == racks:
+        state.offset = 0
+    rack_of_leader = place_leader(stripes, slots, slot)
+    place = state.offset
     for replica in range(1, factor):
-        found = -1
-        while found < 0:
-            if rack == leaders:
-                leaders = -1  # the leader's rack is left out once
+        broker = NO_BROKER
+        while broker < 0:
+            if place == rack_of_leader:
+                rack_of_leader = -1  # the leader's rack is left out once
             else:
-                found = next_of_rack(stripes, stripes.racks[rack])
-            rack = (rack + 1) % racks
-        out[at + replica] = found
-    stripes.at[EPOCH] += 1
-    stripes.at[OFFSET] += 1
+                broker = next_in_rack(stripes, stripes.racks[place])
+            place = (place + 1) % racks
+        slots[slot + replica] = broker
+    state.epoch += 1
+    state.offset += 1
 
 
 @kernel
-def place_striped(
-    brokers: Brokers, stripes: Stripes, rng: Ints, partitions: int, factor: int, out: Ints, at: int
-) -> int:
-    """StripedReplicaPlacer.place: brokers' numbers into out, partition by partition. Returns Kafka's error code."""
-    if factor <= 0 or factor > len(brokers.rack):
+def place_striped(brokers: Brokers, stripes: Stripes, placement: Record, slots: Ints) -> int:
+    """StripedReplicaPlacer.place: numbers of brokers into the placement's slots. Returns Kafka's error code.
+
+    placement: PLACEMENT, of which the first partition, the start and the limit do not matter here.
+    """
+    factor = placement.replication_factor
+    if factor <= 0 or factor > len(brokers.table):
         return INVALID_REPLICATION_FACTOR
-    start_stripes(brokers, stripes, rng)
-    if stripes.at[UNFENCED] == 0:
+    start_stripes(brokers, stripes)
+    if stripes.state[0].unfenced == 0:
         return INVALID_REPLICATION_FACTOR
-    for partition in range(partitions):
-        place_partition(brokers, stripes, rng, factor, out, at + partition * factor)
+    for partition in range(placement.partitions):
+        place_partition(brokers, stripes, factor, slots, placement.slot + partition * factor)
     return 0
