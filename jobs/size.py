@@ -76,8 +76,8 @@ def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> st
     def own_rows(table: Table) -> DataFrame:
         return rows_of(spark, run.lake, table, run_name)
 
-    found = {name: query(own_rows).collect() for name, query in PARTITION_LIMITS.queries.items()}
-    lines = answer_lines(found, [lane.name for lane in run.scenario.lanes(ALGORITHM)])
+    rows = {name: query(own_rows).collect() for name, query in PARTITION_LIMITS.queries.items()}
+    lines = answer_lines(rows, [lane.name for lane in run.scenario.lanes(ALGORITHM)])
     paths = [f"  {table_path(run.lake, table)}" for table in (*PARTITION_LIMITS.tables, RUNS)]
     title = f"Partition limits (KIP-578, a proposal) on the cluster of {run.cluster}"
     parts = ["", title, *lines, "", "Tables", *paths, f"  run {run_name}, cluster {cluster_id}"]

@@ -29,18 +29,18 @@ from udfs.replay.shared.lanes import Value
 
 
 def limit_settings(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitSettings:
-    """The scenario's lanes as the replay takes them; where no release of Kafka is in force, the newest one is."""
+    """The scenario's lanes as arrays. They follow Kafka's newest release if `in_force` has none."""
     in_force = {KAFKA_SETTING: releases()[0], **in_force}
     return limit_lanes(lane_settings(scenario, algorithms.PARTITION_LIMITS, in_force))
 
 
 def seed_of(capture_id: str) -> int:
-    """Where the draws of a capture set begin: the same in every lane, so that lanes differ by their settings alone."""
+    """The seed of a capture set's draws. It is the same in every lane, so that lanes differ by their settings alone."""
     return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
 
 
 def prepare(source: Source) -> Prepared:
-    """All changes to topics of the capture set."""
+    """Replay all changes to topics of the capture set."""
     tables = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
     metadata, changes, exchanges, batches, fetches = map(source.rows, tables)
     events = topic_events(metadata, changes, exchanges, batches, fetches)
@@ -49,7 +49,7 @@ def prepare(source: Source) -> Prepared:
 
 
 def prepared(events: DataFrame, settings: LimitSettings, seed: int, run_id: str) -> Prepared:
-    """What is to be done with rows of TOPIC_EVENTS, which one task takes in any order."""
+    """Replay rows of TOPIC_EVENTS, which one task takes in any order."""
     replay = partial(replay_topics, settings=settings, seed=seed, run_id=run_id)
     return Prepared(events.withColumn(SHARD, F.lit(0)), (), replay, shards=1)
 

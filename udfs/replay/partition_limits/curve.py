@@ -1,4 +1,4 @@
-"""For every value of a limit of KIP-578 (a proposal) the first change that would be refused, exactly, in one pass.
+"""For every value of a limit of KIP-578 (a proposal) the first change that would be refused, without a lane for each.
 
 Up to its first refusal a lane with a limit of N has what a lane without a limit has, apart from where replicas were put
 once a broker was full. So the changes are done once without a limit. For max.partitions = N the first change that needs
@@ -40,13 +40,13 @@ def limit_curves(history: History) -> dict[int, Records]:
     sim = new_simulation(history, unlimited())
     replay_lanes(sim, read_only(np.zeros(0, np.int64)), np.zeros((1, 1, len(sim.counts)), np.int64))
     outcomes = sim.outcomes[FREE].copy()
-    of_cluster = cluster_curve(history.changes, outcomes)
+    curves = {MAX_PARTITIONS: cluster_curve(history.changes, outcomes)}
     if not are_known(history.brokers):
-        return {MAX_PARTITIONS: of_cluster}
+        return curves
     passes = new_passes(last_limits(history, outcomes), len(sim.counts), int(history.changes["slots"].sum()) + 2)
     fill_curve(sim, passes)
-    curve = passes.curve[1 : int(passes.state["tried"][0]) + 2]
-    return {MAX_BROKER_PARTITIONS: steps(curve), MAX_PARTITIONS: of_cluster}
+    tried = int(passes.state["tried"][0])
+    return {MAX_BROKER_PARTITIONS: steps(passes.curve[1 : tried + 2]), **curves}
 
 
 def last_limits(history: History, outcomes: Records) -> Ints:

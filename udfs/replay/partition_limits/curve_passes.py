@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.arrays import Ints, Records, int_record, read_only
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.controller import apply_change, is_shown
 from udfs.replay.partition_limits.schedule import UNLIMITED
@@ -44,21 +44,16 @@ FREE = 0
 NOT_PLACED = -1
 """In Passes.full: what is in the slots of the change is not to be taken over."""
 
-FIRST_REFUSAL = np.dtype([(name, np.int64) for name in ("limit_from", "change", "present", "requested")])
+FIRST_REFUSAL = int_record("limit_from", "change", "present", "requested")
 """What a limit refuses first, and what that change met; NONE where it refuses no change."""
 
-PASS = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "limit",  # of the pass, UNLIMITED while changes are done for good
-            "full",  # the brokers that are full, as `full_brokers` has it
-            "first",  # the change with which passes begin
-            "last_limit",  # the limit of the last pass that begins there
-            "tried",  # what limits up to this refuse first is known
-            "replicas",  # in the cluster before that change
-        )
-    ]
+PASS = int_record(
+    "limit",  # of the pass, UNLIMITED while changes are done for good
+    "full",  # the brokers that are full, as `full_brokers` has it
+    "first",  # the change with which passes begin
+    "last_limit",  # the limit of the last pass that begins there
+    "tried",  # what limits up to this refuse first is known
+    "replicas",  # in the cluster before that change
 )
 """How far the passes are."""
 

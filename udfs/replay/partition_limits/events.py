@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.tables import values
 from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.columns.arrays import Ints, Records, edges
+from udfs.columns.arrays import Ints, Records, edges, int_record
 from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
@@ -37,48 +37,38 @@ NO_RESPONSE = -(1 << 15)
 UNEVEN = -2
 """In place of a number of replicas, where the partitions that a request names differ in it, or have none."""
 
-REQUEST = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "time",  # us
-            "request",  # rows of the same request have the same number and follow each other
-            "kind",
-            "topic",
-            "partition",  # of MOVE
-            "num_partitions",  # -1: the broker's default
-            "replication_factor",  # likewise
-            "answered_num_partitions",  # -1: the response does not tell
-            "answered_replication_factor",
-            "configs",
-            "validate_only",
-            "error_code",  # NO_RESPONSE where there is none
-            "is_done",  # 1: the cluster did it
-            "is_exempt",  # 1: of an internal topic
-            "is_strict",  # 1: refused when its mutation quota is used up
-            "client",  # number of the client.id
-            "connection",  # number of the connection
-            "first_named",  # where the brokers begin that the request names
-            "named_partitions",  # for how many partitions it names brokers; 0: Kafka places
-            "named_factor",  # how many of each, or UNEVEN
-        )
-    ]
+REQUEST = int_record(
+    "time",  # us
+    "request",  # rows of the same request have the same number and follow each other
+    "kind",
+    "topic",
+    "partition",  # of MOVE
+    "num_partitions",  # -1: the broker's default
+    "replication_factor",  # likewise
+    "answered_num_partitions",  # -1: the response does not tell
+    "answered_replication_factor",
+    "configs",
+    "validate_only",
+    "error_code",  # NO_RESPONSE where there is none
+    "is_done",  # 1: the cluster did it
+    "is_exempt",  # 1: of an internal topic
+    "is_strict",  # 1: refused when its mutation quota is used up
+    "client",  # number of the client.id
+    "connection",  # number of the connection
+    "first_named",  # where the brokers begin that the request names
+    "named_partitions",  # for how many partitions it names brokers; 0: Kafka places
+    "named_factor",  # how many of each, or UNEVEN
 )
 """A change to a topic that is requested."""
 
-SIGHTING = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "topic",
-            "topic_id",  # a number from 1 on, 0 where no id is told
-            "partition",
-            "time",  # us
-            "is_exempt",  # 1: of an internal topic
-            "first_replica",  # where its brokers begin
-            "replicas",
-        )
-    ]
+SIGHTING = int_record(
+    "topic",
+    "topic_id",  # a number from 1 on, 0 where Metadata tells no id
+    "partition",
+    "time",  # us
+    "is_exempt",  # 1: of an internal topic
+    "first_replica",  # where its brokers begin
+    "replicas",
 )
 """A partition of a topic id, as Metadata shows it first."""
 

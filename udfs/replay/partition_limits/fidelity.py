@@ -52,13 +52,13 @@ def limit_fidelity_rows(
     captured, is_tried = history.captured, outcomes["decided_by"] != NOT_TRIED
     judged = np.flatnonzero((captured["row"] != NONE) & (is_tried | (captured["reason"] != AGREED)))
     rows, verdicts = history.rows.take(array_of(captured["row"][judged])), change_verdicts(history, outcomes, judged)
-    of_changes = compared(rows[TOPIC_EVENTS.kind], rows[TOPIC_EVENTS.client_id], verdicts)
-    yield FIDELITY, fidelity_rows(of_changes, algorithms.PARTITION_LIMITS, run_id)
+    change_rows = compared(rows[TOPIC_EVENTS.kind], rows[TOPIC_EVENTS.client_id], verdicts)
+    yield FIDELITY, fidelity_rows(change_rows, algorithms.PARTITION_LIMITS, run_id)
     placed = np.flatnonzero((chunks["partitions"] > 0) & (outcomes["error"] == 0) & were_placed(history, outcomes))
     clients = history.rows.take(array_of(captured["row"][placed]))[TOPIC_EVENTS.client_id]
     verdicts = placement_verdicts(history, chunks, placed)
-    of_placements = compared(repeated(PLACEMENTS, len(placed)), clients, verdicts)
-    yield FIDELITY, fidelity_rows(of_placements, algorithms.PARTITION_LIMITS, run_id)
+    placement_rows = compared(repeated(PLACEMENTS, len(placed)), clients, verdicts)
+    yield FIDELITY, fidelity_rows(placement_rows, algorithms.PARTITION_LIMITS, run_id)
 
 
 def change_verdicts(history: History, outcomes: Records, judged: Ints) -> Verdicts:

@@ -18,13 +18,13 @@ from schemas.tables.gold_limits import (
 )
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
-from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.arrays import Floats, Ints, Records, read_only
 from udfs.columns.arrow_columns import array_of, coded, repeated
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import rows_of
 from udfs.facts.number_columns import Picked
 from udfs.replay.partition_limits.events import NO_RESPONSE
-from udfs.replay.partition_limits.headroom import breach_times, growth_per_day
 from udfs.replay.partition_limits.schedule import UNLIMITED
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import (
@@ -57,6 +57,8 @@ MESSAGES = {
     MUTATION_QUOTA: "The controller mutation quota is used up",
     REFUSED_BEFORE: "The topic does not exist because its creation was refused",
 }
+MAX_DAYS = 36_525
+"""A breach that is farther away than a hundred years is none."""
 _E = TOPIC_EVENTS
 
 
@@ -267,6 +269,28 @@ def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.Rec
             t.breach_at: Picked(breach, known=breach != 0),
         },
     )
+
+
+def growth_per_day(counts: Ints, times: Ints) -> Floats:
+    """Replicas a day from the first time to the last; 0 where no time passes. counts: int64[times, of what]."""
+    if len(times) < 2:
+        return np.zeros(counts.shape[1])
+    return (counts[-1] - counts[0]) * (US_PER_DAY / (times[-1] - times[0]))
+
+
+def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints:
+    """When each count comes to be at its limit: within the run, or at the growth afterwards; 0 for never, us.
+
+    counts: int64[times, of what]; limit, growth: of what.
+    """
+    if len(times) == 0:
+        return np.zeros(len(limit), np.int64)
+    reached = counts >= limit
+    within = times[np.argmax(reached, axis=0)]
+    days = np.divide(limit - counts[-1], growth, out=np.full(len(limit), np.inf), where=growth > 0)
+    after = times[-1] + np.minimum(days, MAX_DAYS) * US_PER_DAY
+    later = np.where((days >= 0) & (days < MAX_DAYS), after, 0).astype(np.int64)
+    return np.where(reached.any(axis=0), within, later)
 
 
 def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.arrays import Ints, Records, edges, int_record, read_only
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
 from udfs.replay.shared.lanes import CAPTURED, NONE, LaneSettings, Value
 
@@ -29,7 +29,7 @@ LANE = np.dtype(
 )
 """The settings of a lane."""
 
-LIMITS = np.dtype([(name, np.int64) for name in ("time", "max_broker_partitions", "max_partitions")])
+LIMITS = int_record("time", "max_broker_partitions", "max_partitions")
 """The limits of KIP-578 (a proposal) that are in force from a time on (us), UNLIMITED for none."""
 
 
@@ -75,8 +75,8 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     table["checks_growth"] = [release is not None and release >= GROWTH_CHECKED_SINCE for release in releases]
     table["mutation_rate"] = [mutation_rate(value) for value in lanes.values("controller_mutation_rate")]
     table["mutation_burst"] = table["mutation_rate"] * QUOTA_WINDOWS_SECONDS
-    table["end_step"] = np.cumsum([len(of_lane) for of_lane in steps])
-    table["first_step"] = table["end_step"] - [len(of_lane) for of_lane in steps]
+    ends = edges([len(lane_steps) for lane_steps in steps])
+    table["first_step"], table["end_step"] = ends[:-1], ends[1:]
     return LimitSettings(
         names=lanes.names,
         lanes=read_only(table),
@@ -91,12 +91,12 @@ def schedules(lanes: LaneSettings, key: str) -> list[Schedule]:
     return [parse_schedule(NONE if value is None else str(value)) for value in lanes.values(key)]
 
 
-def limits_over_time(of_brokers: Schedule, of_cluster: Schedule) -> Records:
+def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records:
     """Both limits from each time on at which one of them changes: LIMITS[steps]."""
-    times = np.unique([*of_brokers.times, *of_cluster.times])
+    times = np.unique([*broker_limit.times, *cluster_limit.times])
     steps = np.zeros(len(times), LIMITS)
     steps["time"] = times
-    steps["max_broker_partitions"], steps["max_partitions"] = of_brokers.at(times), of_cluster.at(times)
+    steps["max_broker_partitions"], steps["max_partitions"] = broker_limit.at(times), cluster_limit.at(times)
     return steps
 
 

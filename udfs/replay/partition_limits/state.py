@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Ints, Records, int_record
 from udfs.replay.partition_limits.placement.brokers import PLACEMENT, Brokers
 from udfs.replay.partition_limits.placement.java_random import java_random
 from udfs.replay.partition_limits.placement.limited import Arrangement, new_arrangement
@@ -26,75 +26,55 @@ REFUSED_BEFORE, CAPTURED_ERROR, NOT_TRIED = 6, 7, 8
 """What decided about a change. NO_LIMIT: Kafka's own checks; REFUSED_BEFORE: its topic is absent because its creation
 was refused; CAPTURED_ERROR: the captured error was taken."""
 
-CHANGE = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "time",  # us
-            "request",  # changes of the same request have the same number and follow each other
-            "kind",
-            "topic",
-            "partitions",  # requested; of GROW all that the topic is to have
-            "replication_factor",  # requested; of MOVE the number of replicas that it names
-            "configs",  # configurations of a topic that is created
-            "partition",  # of MOVE the partition, of APPEAR the first one
-            "named",  # the brokers that the request names begin at named_brokers[named]; NONE: Kafka places
-            "named_size",  # how many it names
-            "shown",  # Metadata shows the topic's partitions, from 0 on, on the brokers from named_brokers[shown] on
-            "shown_partitions",  # how many it shows; 0: none, or the change made none
-            "shown_factor",  # the replicas of each
-            "slot",  # where the change's replicas go
-            "slots",  # for how many replicas there is room
-            "captured_error",  # an error that no replay can derive, 0 for none
-            "is_exempt",  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
-            "validate_only",
-            "is_strict",  # 1: a request of this version is refused when the mutation quota is used up (KIP-599)
-            "client",  # number of the client.id
-            "connection",  # number of the connection
-            "seed",  # of the draws by which Kafka places
-        )
-    ]
+CHANGE = int_record(
+    "time",  # us
+    "request",  # changes of the same request have the same number and follow each other
+    "kind",
+    "topic",
+    "partitions",  # requested; of GROW all that the topic is to have
+    "replication_factor",  # requested; of MOVE the number of replicas that it names
+    "configs",  # configurations of a topic that is created
+    "partition",  # of MOVE the partition, of APPEAR the first one
+    "named",  # the brokers that the request names begin at named_brokers[named]; NONE: Kafka places
+    "named_size",  # how many it names
+    "shown",  # Metadata shows the topic's partitions, from 0 on, on the brokers from named_brokers[shown] on
+    "shown_partitions",  # how many it shows; 0: none, or the change made none
+    "shown_factor",  # the replicas of each
+    "slot",  # where the change's replicas go
+    "slots",  # for how many replicas there is room
+    "captured_error",  # an error that no replay can derive, 0 for none
+    "is_exempt",  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
+    "validate_only",
+    "is_strict",  # 1: a request of this version is refused when the mutation quota is used up (KIP-599)
+    "client",  # number of the client.id
+    "connection",  # number of the connection
+    "seed",  # of the draws by which Kafka places
 )
 """A change to a topic, the same in every lane."""
 
-TOPIC = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "partitions",  # 0: there is no such topic
-            "replication_factor",
-            "newest_chunk",  # the change that brought its newest partitions, or NONE
-            "was_refused",  # 1: its creation was refused, and it is not there
-        )
-    ]
+TOPIC = int_record(
+    "partitions",  # 0: there is no such topic
+    "replication_factor",
+    "newest_chunk",  # the change that brought its newest partitions, or NONE
+    "was_refused",  # 1: its creation was refused, and it is not there
 )
 """A topic of a lane."""
 
-CHUNK = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "first_partition",
-            "partitions",
-            "replication_factor",
-            "older_chunk",  # of the same topic, or NONE
-        )
-    ]
+CHUNK = int_record(
+    "first_partition",
+    "partitions",
+    "replication_factor",
+    "older_chunk",  # of the same topic, or NONE
 )
 """The partitions that one change brought to its topic. Their replicas are in the change's slots."""
 
-UNDO = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "partitions",  # of the topic before the change, as the next three
-            "replication_factor",
-            "newest_chunk",
-            "was_refused",
-            "moved_slot",  # where the replicas of the partition were that the change moved, or NONE
-            "moved_factor",
-        )
-    ]
+UNDO = int_record(
+    "partitions",  # of the topic before the change, as the next three
+    "replication_factor",
+    "newest_chunk",
+    "was_refused",
+    "moved_slot",  # where the replicas of the partition were that the change moved, or NONE
+    "moved_factor",
 )
 """What a change altered, so that it can be taken back."""
 
@@ -104,50 +84,35 @@ CLIENT = np.dtype([("tokens", np.float64), ("token_time", np.int64)])
 CONNECTION = np.dtype([("muted_until", np.int64)])
 """Until when its broker does not read a throttled connection (us)."""
 
-CLUSTER = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "replicas",  # of all brokers, without those of internal topics
-            "step",  # of the lane's limits over time
-            "max_broker_partitions",  # in force, UNLIMITED for none
-            "max_partitions",
-            "checked_request",  # the request that was last looked at as a whole,
-            "request_refused_by",  # ... which of today's limits refuses it, NO_LIMIT for none,
-            "request_records",  # ... and the partitions or records by which it does; else those it has made
-            "read_request",  # the request that was last read by its broker,
-            "read_time",  # ... and when (us)
-        )
-    ]
+CLUSTER = int_record(
+    "replicas",  # of all brokers, without those of internal topics
+    "step",  # of the lane's limits over time
+    "max_broker_partitions",  # in force, UNLIMITED for none
+    "max_partitions",
+    "checked_request",  # the request that was last looked at as a whole,
+    "request_refused_by",  # ... which of today's limits refuses it, NO_LIMIT for none,
+    "request_records",  # ... and the partitions or records by which it does; else those it has made
+    "read_request",  # the request that was last read by its broker,
+    "read_time",  # ... and when (us)
 )
 """A lane's cluster, apart from its brokers and topics."""
 
-OUTCOME = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "error",  # Kafka's error code, 0: done
-            "decided_by",
-            "limit",  # the value of the limit that decided
-            "present",  # how many there were of what the limit is about
-            "requested",  # how many more the change asked for
-            "broker",  # the broker that would exceed the limit, NONE where it is no single one
-            "is_absent",  # 1: the topic is not there after the change because its creation was refused
-        )
-    ]
+OUTCOME = int_record(
+    "error",  # Kafka's error code, 0: done
+    "decided_by",
+    "limit",  # the value of the limit that decided
+    "present",  # how many there were of what the limit is about
+    "requested",  # how many more the change needs
+    "broker",  # the broker that would exceed the limit, NONE where it is no single one
+    "is_absent",  # 1: the topic is not there after the change because its creation was refused
 )
 """What became of a change in a lane."""
 
 
-CAPTURED = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "row",  # of TOPIC_EVENTS that the change is made from, NONE where no captured request asks for it
-            "error_code",  # of the response, NO_RESPONSE without one
-            "reason",  # code of CHANGES, why the error cannot be derived; AGREED where it can
-        )
-    ]
+CAPTURED = int_record(
+    "row",  # of TOPIC_EVENTS that the change is made from, NONE where no captured request asks for it
+    "error_code",  # of the response, NO_RESPONSE without one
+    "reason",  # code of CHANGES, why the error cannot be derived; AGREED where it can
 )
 """What the capture says of a change."""
 

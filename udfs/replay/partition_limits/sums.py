@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from udfs.columns.arrays import Record, Records
+from udfs.columns.arrays import Record, Records, int_record
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
@@ -17,28 +15,23 @@ from udfs.replay.partition_limits.state import (
     REQUEST_RECORDS,
 )
 
-USED = np.dtype([(name, np.int64) for name in ("group", "produce_requests", "fetch_requests", "metadata_requests")])
+USED = int_record("group", "produce_requests", "fetch_requests", "metadata_requests")
 """A change's group, NONE where no captured request asks for it, and the requests that use its topic afterwards."""
 
-SUMS = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "changes",  # that are summed; from here on columns of PARTITION_LIMITS
-            "tried",
-            "done",
-            "refused_by_broker_limit",
-            "refused_by_cluster_limit",
-            "refused_by_kafka",
-            "refused_before",
-            "otherwise_failed",
-            "replicas_asked",
-            "replicas_refused",
-            "produces_failed",
-            "fetches_failed",
-            "metadata_failed",
-        )
-    ]
+SUMS = int_record(
+    "changes",  # that are summed; from here on columns of PARTITION_LIMITS
+    "tried",
+    "done",
+    "refused_by_broker_limit",
+    "refused_by_cluster_limit",
+    "refused_by_kafka",
+    "refused_before",
+    "otherwise_failed",
+    "replicas_asked",
+    "replicas_refused",
+    "produces_failed",
+    "fetches_failed",
+    "metadata_failed",
 )
 """The sums of a group in a lane."""
 

@@ -62,7 +62,7 @@ def not_captured(changes: int) -> Records:
 
 def vanishing_changes(requests: Records, ids: Records) -> Records:
     """Topics that vanish, CHANGE[topics]: where a name is created, or stands for another id, though the topic before
-    was not seen deleted.
+    was not deleted by a captured request.
     """
     creations = np.flatnonzero((requests["kind"] == CREATE) & (requests["is_done"] == 1))
     rows = np.union1d(creations, ids["maker"][ids["maker"] != NONE])

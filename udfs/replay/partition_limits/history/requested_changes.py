@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.tables.fidelity_reasons import CHANGES
-from schemas.wire.errors import TOPIC_ALREADY_EXISTS
+from schemas.wire import errors
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.partition_limits.events import NO_RESPONSE
-from udfs.replay.partition_limits.history.captured_errors import unchecked_reasons
 from udfs.replay.partition_limits.history.topic_ids import are_creations, have_no_id
 from udfs.replay.partition_limits.history.topic_times import times_done
+from udfs.replay.partition_limits.request_limits import MAX_PER_REQUEST
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import (
     AUTO_CREATE,
@@ -32,6 +32,21 @@ MAX_FACTOR = 1 << 15
 """A replication factor is a number of 16 bits."""
 SLOTS_FACTOR = 3
 """The least replicas of a partition for which there is room when its topic's factor is not requested."""
+REASONS = {
+    NO_RESPONSE: CHANGES.no_response,
+    errors.TOPIC_AUTHORIZATION_FAILED: CHANGES.authorization,
+    errors.CLUSTER_AUTHORIZATION_FAILED: CHANGES.authorization,
+    errors.INVALID_TOPIC_EXCEPTION: CHANGES.request_invalid,
+    errors.INVALID_REPLICA_ASSIGNMENT: CHANGES.request_invalid,
+    errors.INVALID_REQUEST: CHANGES.request_invalid,
+    errors.UNSUPPORTED_VERSION: CHANGES.request_invalid,
+    errors.INVALID_CONFIG: CHANGES.configuration,
+    errors.NOT_CONTROLLER: CHANGES.controller_unavailable,
+    errors.REQUEST_TIMED_OUT: CHANGES.controller_unavailable,
+    errors.COORDINATOR_LOAD_IN_PROGRESS: CHANGES.controller_unavailable,
+    errors.NO_REASSIGNMENT_IN_PROGRESS: CHANGES.no_reassignment_in_progress,
+}
+"""Errors that no replay can derive from traffic, and that are taken as captured: why the change cannot be checked."""
 
 
 def requested_changes(
@@ -47,8 +62,14 @@ def requested_changes(
     for name in ("time", "request", "topic", "configs", "partition", "is_exempt", "validate_only", "is_strict",
                  "client", "connection"):  # fmt: skip
         changes[name] = requests[name]
-    changes["partitions"] = resolved_partitions(requests, topics, settings.num_partitions)
-    changes["replication_factor"] = resolved_factors(requests, topics, settings.replication_factor)
+    changes["partitions"] = first_known(
+        requests["named_partitions"], requests["num_partitions"], requests["answered_num_partitions"],
+        topics["partitions"], settings.num_partitions,
+    )  # fmt: skip
+    changes["replication_factor"] = first_known(
+        requests["named_factor"], requests["replication_factor"], requests["answered_replication_factor"],
+        topics["replication_factor"], settings.replication_factor,
+    )  # fmt: skip
     changes["named"] = np.where(requests["named_partitions"] > 0, requests["first_named"], NONE)
     changes["named_size"] = np.maximum(requests["named_partitions"] * requests["named_factor"], 0)
     changes["shown"], changes["shown_partitions"] = topics["first_replica"], topics["placed_partitions"]
@@ -56,37 +77,22 @@ def requested_changes(
     reason = unchecked_reasons(requests, kind, changes["partitions"], settings.quota_is_known)
     is_derivable = (reason == AGREED) | (requests["error_code"] == NO_RESPONSE)
     changes["captured_error"] = np.where(is_derivable, 0, requests["error_code"])
-    is_unseen = were_not_seen(requests, kind, ids, subjects)
-    changes["kind"] = np.where(is_unseen, NOTHING, kind)
+    shows_first = are_first_to_show(requests, kind, ids, subjects)
+    changes["kind"] = np.where(shows_first, NOTHING, kind)
     changes["slots"] = slots_needed(requests, changes)
     captured["row"], captured["error_code"] = np.arange(len(requests)), requests["error_code"]
-    captured["reason"] = np.where(is_unseen, CHANGES.codes[CHANGES.topic_not_seen], reason)
+    captured["reason"] = np.where(shows_first, CHANGES.codes[CHANGES.topic_not_seen], reason)
     return changes, captured
 
 
-def resolved_partitions(requests: Records, topics: Records, default: int) -> Ints:
-    """Partitions as requested, else as answered, else as shown, else the default."""
-    by_default = first_positive(requests["answered_num_partitions"], topics["partitions"], default)
-    requested = requests["num_partitions"]
-    stated = np.where(requested == -1, by_default, requested)
-    return np.where(requests["named_partitions"] > 0, requests["named_partitions"], stated)
+def first_known(named: Ints, requested: Ints, answered: Ints, shown: Ints, default: int) -> Ints:
+    """Counts of what is named, else as requested; where that is -1, as answered, as shown, or the default."""
+    by_default = np.where(answered > 0, answered, np.where(shown > 0, shown, default))
+    return np.where(named > 0, named, np.where(requested == -1, by_default, requested))
 
 
-def resolved_factors(requests: Records, topics: Records, default: int) -> Ints:
-    """Replication factors as requested, else as answered, else as shown, else the default."""
-    by_default = first_positive(requests["answered_replication_factor"], topics["replication_factor"], default)
-    requested = requests["replication_factor"]
-    stated = np.where(requested == -1, by_default, requested)
-    return np.where(requests["named_factor"] > 0, requests["named_factor"], stated)
-
-
-def first_positive(answered: Ints, shown: Ints, default: int) -> Ints:
-    """The first of the three that is above 0; the default is."""
-    return np.where(answered > 0, answered, np.where(shown > 0, shown, default))
-
-
-def were_not_seen(requests: Records, kind: Ints, ids: Records, subjects: Ints) -> Bools:
-    """Changes whose response shows a topic that nothing before it does: what it had is not known."""
+def are_first_to_show(requests: Records, kind: Ints, ids: Records, subjects: Ints) -> Bools:
+    """Changes whose response is the first to show their topic: what the topic had before is not known."""
     topic, before, time = requests["topic"], requests["time"] - 1, np.append(requests["time"], ALWAYS)
     captured = requests["error_code"]
     created, deleted = (time[times_done(requests, of).last(topic, before)] for of in (CREATE, DELETE))
@@ -95,7 +101,7 @@ def were_not_seen(requests: Records, kind: Ints, ids: Records, subjects: Ints) -
     first_shown = np.append(ids["first_shown"], ALWAYS)[subjects]
     is_old = np.append(ids["maker"] == NONE, False)[subjects] & (first_shown >= requests["time"])
     needs_topic = np.isin(kind, (GROW, MOVE, DELETE)) & (captured == 0)
-    exists = (kind == CREATE) & (captured == TOPIC_ALREADY_EXISTS)
+    exists = (kind == CREATE) & (captured == errors.TOPIC_ALREADY_EXISTS)
     return ((needs_topic | exists) & ~is_known) | ((kind == GROW) & is_old & (captured == 0))
 
 
@@ -111,3 +117,24 @@ def slots_needed(requests: Records, changes: Records) -> Ints:
     slots = np.where(needs, np.clip(partitions * factor, 0, MAX_REPLICAS), 0)
     named = requests["named_partitions"] * requests["named_factor"]
     return np.maximum(slots, np.where(needs, named, 0))
+
+
+def request_records(requests: Records, partitions: Ints) -> Ints:
+    """For each change the metadata records that its whole request would make. requests: REQUEST[requests]."""
+    records = np.maximum(partitions, 0) + requests["configs"] + 1
+    return np.bincount(requests["request"], records)[requests["request"]].astype(np.int64)
+
+
+def unchecked_reasons(requests: Records, kind: Ints, partitions: Ints, quota_is_known: bool) -> Ints:
+    """By change the code of the reason why its error cannot be derived, AGREED where it can.
+
+    kind, partitions: of the changes as they are replayed.
+    """
+    captured, reason = requests["error_code"], np.full(len(requests), AGREED)
+    for error, word in REASONS.items():
+        reason[captured == error] = CHANGES.codes[word]
+    within_cap = (kind == CREATE) & (request_records(requests, partitions) <= MAX_PER_REQUEST)
+    reason[(captured == errors.POLICY_VIOLATION) & within_cap] = CHANGES.codes[CHANGES.create_topic_policy]
+    if not quota_is_known:
+        reason[captured == errors.THROTTLING_QUOTA_EXCEEDED] = CHANGES.codes[CHANGES.quota_not_known]
+    return reason

@@ -6,43 +6,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.arrays import Bools, Ints, Records, edges, int_record
 from udfs.columns.time_units import NEVER
 from udfs.replay.partition_limits.events import TopicEvents
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, MOVE, NONE
 
-PARTITION = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "topic_id",  # number of the id
-            "partition",
-            "time",  # us
-            "is_exempt",  # 1: of an internal topic
-            "first_replica",  # where its brokers begin
-            "replicas",
-        )
-    ]
-)
-"""A partition of a topic id, as it was first shown."""
-
-SHOWN_TOPIC = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "partitions",  # with which the topic was created, 0 where none are shown
-            "replication_factor",
-            "first_replica",  # where the brokers of its partition 0 begin
-            "placed_partitions",  # partitions from 0 on with as many replicas as that one has
-            "placed_factor",  # how many that is
-        )
-    ]
+SHOWN_TOPIC = int_record(
+    "partitions",  # with which the topic was created, 0 where none are shown
+    "replication_factor",
+    "first_replica",  # where the brokers of its partition 0 begin
+    "placed_partitions",  # partitions from 0 on with as many replicas as that one has
+    "placed_factor",  # how many that is
 )
 """What Metadata shows of the topic of a request; the first two are of all ids of the name where the id is not known."""
 
 
 class Shown(NamedTuple):
-    """Partitions in the order of topic id and partition: PARTITION[partitions]; brokers: int64[replicas], theirs."""
+    """Partitions as they were first shown, in the order of topic id and partition.
+
+    partitions: SIGHTING[partitions], in which topic_id is the number of the id in TOPIC_ID. brokers: int64[replicas].
+    """
 
     partitions: Records
     brokers: Ints
@@ -54,13 +37,10 @@ def first_shown(events: TopicEvents, topic_id: Ints) -> Shown:
     order = np.lexsort((sightings["time"], sightings["partition"], topic_id))
     key = topic_id[order] << 32 | sightings["partition"][order]
     order = order[np.append(True, np.diff(key) != 0)[: len(key)]]
-    partitions = np.zeros(len(order), PARTITION)
-    partitions["topic_id"] = topic_id[order]
-    for name in ("partition", "time", "is_exempt", "replicas"):
-        partitions[name] = sightings[name][order]
+    partitions = sightings[order]
     ends = edges(partitions["replicas"])
-    partitions["first_replica"] = ends[:-1]
-    moved_by = np.repeat(sightings["first_replica"][order] - ends[:-1], partitions["replicas"])
+    moved_by = np.repeat(partitions["first_replica"] - ends[:-1], partitions["replicas"])
+    partitions["topic_id"], partitions["first_replica"] = topic_id[order], ends[:-1]
     return Shown(partitions, events.shown_brokers[np.arange(ends[-1]) + moved_by])
 
 

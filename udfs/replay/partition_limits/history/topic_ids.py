@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.arrays import Bools, Ints, Records, int_record
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.partition_limits.history.topic_times import TopicTimes, times_done, times_wished
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE, NONE
 
-TOPIC_ID = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "topic",
-            "first_shown",  # us
-            "is_told",  # 1: Metadata tells the id itself
-            "maker",  # the request that created it, NONE where no captured one did
-            "since",  # when the name began to stand for it (us), ALWAYS for what was there before
-        )
-    ]
+TOPIC_ID = int_record(
+    "topic",
+    "first_shown",  # us
+    "has_id",  # 1: Metadata tells it; 0: an old version that tells none
+    "maker",  # the request that created it, NONE where no captured one did
+    "since",  # when the name began to stand for it (us), ALWAYS for what was there before
 )
 """A topic id that Metadata shows."""
 
@@ -34,7 +29,7 @@ def topic_ids(sightings: Records, requests: Records) -> tuple[Records, Ints]:
     """
     key, group = np.unique(sightings["topic"] << 32 | sightings["topic_id"], return_inverse=True)
     ids = np.zeros(len(key), TOPIC_ID)
-    ids["topic"], ids["is_told"], ids["first_shown"] = key >> 32, key & 0xFFFFFFFF != 0, NEVER
+    ids["topic"], ids["has_id"], ids["first_shown"] = key >> 32, key & 0xFFFFFFFF != 0, NEVER
     np.minimum.at(ids["first_shown"], group, sightings["time"])
     group = with_nameless(ids, times_done(requests, CREATE, DELETE))[group]
     np.minimum.at(ids["first_shown"], group, sightings["time"])
@@ -51,11 +46,11 @@ def with_nameless(ids: Records, breaks: TopicTimes) -> Ints:
     """
     era = breaks.up_to(ids["topic"], ids["first_shown"] - 1)
     key = ids["topic"] * (len(breaks.row) + 1) + era
-    told = np.flatnonzero(ids["is_told"])
-    told = told[np.lexsort((ids["first_shown"][told], key[told]))]
-    place = np.searchsorted(key[told], key)
-    is_same = np.append(key[told], -1)[place] == key
-    return np.where((ids["is_told"] == 0) & is_same, np.append(told, -1)[place], np.arange(len(ids)))
+    with_id = np.flatnonzero(ids["has_id"])
+    with_id = with_id[np.lexsort((ids["first_shown"][with_id], key[with_id]))]
+    place = np.searchsorted(key[with_id], key)
+    is_same = np.append(key[with_id], -1)[place] == key
+    return np.where((ids["has_id"] == 0) & is_same, np.append(with_id, -1)[place], np.arange(len(ids)))
 
 
 def with_makers(ids: Records, requests: Records) -> Records:
@@ -89,10 +84,10 @@ def subjects_of(requests: Records, ids: Records) -> Ints:
 
 
 def have_no_id(requests: Records, ids: Records, which: Bools | bool = True) -> Bools:
-    """By request whether its topic is one of `which`, begun before, whose id nobody tells: what was created after a
-    deletion is then not told from what was there before.
+    """By request whether its topic is one of `which`, which began before, and Metadata tells no id of it: what was
+    created after a deletion can then not be distinguished from what was there before.
     """
-    nameless = TopicTimes.of(ids["topic"], ids["since"], which & (ids["is_told"] == 0))
+    nameless = TopicTimes.of(ids["topic"], ids["since"], which & (ids["has_id"] == 0))
     return nameless.last(requests["topic"], requests["time"]) != NONE
 
 

@@ -7,34 +7,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.arrays import Ints, Records, int_record, read_only
 from udfs.kernels.kernel import kernel
 
-BROKER = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "node_id",
-            "rack",  # as StripedReplicaPlacer sees it: brokers without a rack are a rack of their own
-            "alternated_rack",  # as AdminUtils sees it: 0 unless every broker has a rack (RackAwareMode.Safe)
-            "unfenced",  # 1: takes part; 0: known from replicas alone, so it is down
-        )
-    ]
+BROKER = int_record(
+    "node_id",
+    "rack",  # as StripedReplicaPlacer sees it: brokers without a rack are a rack of their own
+    "alternated_rack",  # as AdminUtils sees it: 0 unless every broker has a rack (RackAwareMode.Safe)
+    "unfenced",  # 1: takes part; 0: known from replicas alone, so it is down
 )
 """A broker. Racks are numbered in the order of their names; brokers without a rack come first."""
 
-PLACEMENT = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "first_partition",
-            "partitions",
-            "replication_factor",
-            "start",  # fixedStartIndex of AdminUtils, or DRAWN
-            "limit",  # replicas that a broker may have
-            "slot",  # where the brokers' numbers go, partition by partition
-        )
-    ]
+PLACEMENT = int_record(
+    "first_partition",
+    "partitions",
+    "replication_factor",
+    "start",  # fixedStartIndex of AdminUtils, or DRAWN
+    "limit",  # replicas that a broker may have
+    "slot",  # where the brokers' numbers go, partition by partition
 )
 """What a placer is asked for, as Kafka's PlacementSpec: partitions of one topic."""
 DRAWN = -1

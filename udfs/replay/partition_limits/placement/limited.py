@@ -10,37 +10,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.arrays import Ints, Record, Records, int_record
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 from udfs.replay.partition_limits.placement.java_random import next_int
 
-CANDIDATE = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "room",  # replicas that the broker may still get
-            "is_listed",  # 1: it is in Arrangement.listed
-            "newest_mark",  # the mark of the newest partition that has a replica there
-        )
-    ]
+CANDIDATE = int_record(
+    "room",  # replicas that the broker may still get
+    "is_listed",  # 1: it is in Arrangement.listed
+    "newest_mark",  # the mark of the newest partition that has a replica there
 )
 """A broker while replicas are placed."""
 
-RACK_TURN = np.dtype([(name, np.int64) for name in ("newest_mark", "next_broker")])
+RACK_TURN = int_record("newest_mark", "next_broker")
 """A rack while replicas are placed; next_broker: where the search for its next broker with room begins."""
 
-ARRANGED = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "brokers",  # how many are listed
-            "racks",  # how many these are of
-            "newest_mark",  # of the newest partition
-            "leader",  # the place in Arrangement.listed of that partition's leader
-            "probe",  # how far behind the leader's neighbour the search for its next replica begins
-        )
-    ]
+ARRANGED = int_record(
+    "brokers",  # how many are listed
+    "racks",  # how many these are of
+    "newest_mark",  # of the newest partition
+    "leader",  # the place in Arrangement.listed of that partition's leader
+    "probe",  # how far behind the leader's neighbour the search for its next replica begins
 )
 """How far the placer is."""
 

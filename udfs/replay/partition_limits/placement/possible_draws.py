@@ -13,47 +13,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Record, Records, read_only
+from udfs.columns.arrays import Bools, Ints, Record, Records, int_record, read_only
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 
 UNKNOWN = -1
 
-SHOWN_PLACEMENT = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "first",  # where its brokers begin
-            "partitions",
-            "replication_factor",
-            "rounds",  # how many rounds it has
-            "possible",  # how many of them can have been drawn
-        )
-    ]
+SHOWN_PLACEMENT = int_record(
+    "first",  # where its brokers begin
+    "partitions",
+    "replication_factor",
+    "rounds",  # how many rounds it has
+    "possible",  # how many of them can have been drawn
 )
 """Partitions placed at once, and what came of checking them."""
 
-ROUND = np.dtype([(name, np.int64) for name in ("first", "partitions", "replication_factor", "is_first")])
+ROUND = int_record("first", "partitions", "replication_factor", "is_first")
 """A part of a placement: as many partitions as there are brokers, or what is left."""
 
-SEAT = np.dtype([(name, np.int64) for name in ("rack", "place")])
+SEAT = int_record("rack", "place")
 """Where a broker is: its rack, and its place in the rack."""
 
-RACK = np.dtype([(name, np.int64) for name in ("first", "brokers", "uses")])
-"""A rack: where its part of Rings.brokers begins, its brokers, and replicas of the round that it has got."""
+RACK = int_record("first", "brokers", "uses")
+"""A rack: where its part of Rings.broker_rings begins, its brokers, and replicas of the round that it has got."""
 
 
 class Rings(NamedTuple):
     """Working memory of the check, and where the brokers are.
 
-    seats: SEAT[brokers]. racks: RACK[racks]. brokers: int64[brokers], the rings of all racks, one behind the other, of
-    places in the rack. of_racks: int64[racks], the ring of the racks. round: ROUND[1].
+    seats: SEAT[brokers]. racks: RACK[racks]. broker_rings: int64[brokers], the rings of all racks, one behind the
+    other, of places in the rack. rack_ring: int64[racks], the ring of the racks. round: ROUND[1].
     """
 
     seats: Records
     racks: Records
-    brokers: Ints
-    of_racks: Ints
+    broker_rings: Ints
+    rack_ring: Ints
     round: Records
 
 
@@ -69,8 +64,8 @@ def rings_of(brokers: Brokers) -> Rings:
     return Rings(
         seats=read_only(seats),
         racks=racks,
-        brokers=np.zeros(n, np.int64),
-        of_racks=np.zeros(len(racks), np.int64),
+        broker_rings=np.zeros(n, np.int64),
+        rack_ring=np.zeros(len(racks), np.int64),
         round=np.zeros(1, ROUND),
     )
 
@@ -114,7 +109,7 @@ def is_ring(values: Ints, part: Record, ring: Ints) -> bool:
 @kernel
 def are_rings(replicas: Ints, part: Record, rings: Rings) -> bool:
     """Whether the brokers of each rack among a round's replicas go round a ring of their own."""
-    ring, racks = rings.brokers, rings.racks
+    ring, racks = rings.broker_rings, rings.racks
     for i in range(len(ring)):
         ring[i] = UNKNOWN
     for i in range(len(racks)):
@@ -140,17 +135,17 @@ def check_placements(replicas: Ints, racks: Ints, placements: Records, rings: Ri
 
     replicas, racks: int64[replicas], numbers of brokers and their racks. placements: SHOWN_PLACEMENT[placements].
     """
-    brokers, part = len(rings.brokers), rings.round[0]
+    brokers, part = len(rings.broker_rings), rings.round[0]
     for i in range(len(placements)):
         placement, begin = placements[i], 0
         while begin < placement.partitions:
             part.replication_factor, part.is_first = placement.replication_factor, 1 if begin == 0 else 0
             part.first = placement.first + begin * placement.replication_factor
             part.partitions = min(brokers, placement.partitions - begin)
-            if len(rings.of_racks) == 1:
-                is_possible = is_ring(replicas, part, rings.brokers)
+            if len(rings.rack_ring) == 1:
+                is_possible = is_ring(replicas, part, rings.broker_rings)
             else:
-                is_possible = is_ring(racks, part, rings.of_racks) and are_rings(replicas, part, rings)
+                is_possible = is_ring(racks, part, rings.rack_ring) and are_rings(replicas, part, rings)
             placement.rounds += 1
             placement.possible += 1 if is_possible else 0
             begin += brokers

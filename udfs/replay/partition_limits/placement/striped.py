@@ -10,28 +10,23 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
-from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.arrays import Ints, Record, Records, int_record
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 from udfs.replay.partition_limits.placement.java_random import next_int, shuffle
 
 NO_BROKER = -1
 
-BROKER_LIST = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "first",  # place in Stripes.brokers
-            "size",
-            "index",  # brokers given out in this epoch
-            "offset",
-            "epoch",
-        )
-    ]
+BROKER_LIST = int_record(
+    "first",  # place in Stripes.brokers
+    "size",
+    "index",  # brokers given out in this epoch
+    "offset",
+    "epoch",
 )
 """Kafka's BrokerList: the unfenced or the fenced brokers of a rack."""
 
-RACK_LIST = np.dtype([(name, np.int64) for name in ("epoch", "offset", "unfenced")])
+RACK_LIST = int_record("epoch", "offset", "unfenced")
 """What Kafka's RackList keeps besides its racks; unfenced: how many brokers are."""
 
 
@@ -67,15 +62,15 @@ def list_brokers(brokers: Brokers, stripes: Stripes) -> None:
     """Fill the lists with the brokers in ascending order."""
     listed, unfenced = 0, 0
     for number in range(len(stripes.lists)):
-        of_rack = stripes.lists[number]
-        of_rack.first, of_rack.index, of_rack.offset, of_rack.epoch = listed, 0, 0, 0
+        broker_list = stripes.lists[number]
+        broker_list.first, broker_list.index, broker_list.offset, broker_list.epoch = listed, 0, 0, 0
         for i in range(len(brokers.table)):
             broker = brokers.table[i]
             if 2 * broker.rack + 1 - broker.unfenced == number:
                 stripes.brokers[listed] = i
                 listed += 1
                 unfenced += broker.unfenced
-        of_rack.size = listed - of_rack.first
+        broker_list.size = listed - broker_list.first
     stripes.state[0].unfenced = unfenced
 
 
@@ -87,9 +82,9 @@ def start_stripes(brokers: Brokers, stripes: Stripes) -> None:
     for drawn in range(len(brokers.draw_order)):
         rack = brokers.draw_order[drawn]
         for number in (2 * rack + 1, 2 * rack):
-            of_rack = stripes.lists[number]
-            if of_rack.size:
-                of_rack.offset = next_int(rng, of_rack.size)
+            broker_list = stripes.lists[number]
+            if broker_list.size:
+                broker_list.offset = next_int(rng, broker_list.size)
     for rack in range(len(stripes.racks)):
         stripes.racks[rack] = rack
     state.epoch = 0
@@ -99,16 +94,16 @@ def start_stripes(brokers: Brokers, stripes: Stripes) -> None:
 @kernel
 def next_in_list(stripes: Stripes, number: int) -> int:
     """BrokerList.next: the list's next broker in this epoch, NO_BROKER when all have been given out."""
-    of_rack, epoch = stripes.lists[number], stripes.state[0].epoch
-    if of_rack.size == 0:
+    broker_list, epoch = stripes.lists[number], stripes.state[0].epoch
+    if broker_list.size == 0:
         return NO_BROKER
-    if of_rack.epoch != epoch:
-        of_rack.epoch, of_rack.index = epoch, 0
-        of_rack.offset = (of_rack.offset + 1) % of_rack.size
-    if of_rack.index >= of_rack.size:
+    if broker_list.epoch != epoch:
+        broker_list.epoch, broker_list.index = epoch, 0
+        broker_list.offset = (broker_list.offset + 1) % broker_list.size
+    if broker_list.index >= broker_list.size:
         return NO_BROKER
-    of_rack.index += 1
-    return stripes.brokers[of_rack.first + (of_rack.index - 1 + of_rack.offset) % of_rack.size]
+    broker_list.index += 1
+    return stripes.brokers[broker_list.first + (broker_list.index - 1 + broker_list.offset) % broker_list.size]
 
 
 @kernel
