@@ -13,12 +13,7 @@ from udfs.columns.arrays import Ints, Records, edges, read_only
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.partition_limits.events import NO_RESPONSE, TopicEvents
 from udfs.replay.partition_limits.history.requested_changes import requested_changes
-from udfs.replay.partition_limits.history.shown_partitions import (
-    Shown,
-    first_shown,
-    growth_times,
-    shown_topics,
-)
+from udfs.replay.partition_limits.history.shown_partitions import Shown, first_shown, growth_times, shown_topics
 from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import APPEAR, CAPTURED, CHANGE, CREATE, NONE, VANISH, History
@@ -32,11 +27,13 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
     requests = events.requests
     ids, id_of_sighting = topic_ids(events.sightings, requests)
     subjects, shown = subjects_of(requests, ids), first_shown(events, id_of_sighting)
-    topics = shown_topics(events, ids, subjects, shown)
+    growth = growth_times(requests, ids, subjects)
+    topics = shown_topics(events, ids, subjects, shown, growth)
     requested, captured = requested_changes(requests, ids, subjects, topics, settings)
-    appearing, appearing_brokers = appearing_changes(ids, shown, growth_times(requests, ids, subjects))
+    appearing, appearing_brokers = appearing_changes(ids, shown, growth)
     uncaptured = np.concatenate([vanishing_changes(requests, ids), appearing])
     set_times(uncaptured, requests["time"])
+    # In named_brokers those that appear come first, then those that requests name, then those that Metadata shows.
     requested["named"] += np.where(requested["named"] == NONE, 0, len(appearing_brokers))
     requested["shown"] += len(appearing_brokers) + len(events.named_brokers)
     changes = np.concatenate([uncaptured, requested])

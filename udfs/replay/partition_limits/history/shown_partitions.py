@@ -52,11 +52,15 @@ def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
     return first
 
 
-def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown) -> Records:
-    """What Metadata shows of the topic of each request: SHOWN_TOPIC[requests]."""
+def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown, growth: Ints) -> Records:
+    """What Metadata shows of the topic of each request: SHOWN_TOPIC[requests].
+
+    ids: TOPIC_ID. subjects: by request the id that it is about. growth: of `growth_times`.
+    """
     requests, topics = events.requests, np.zeros(len(events.requests), SHOWN_TOPIC)
-    id_of, is_made_so = shown.partitions["topic_id"], were_there_at_first(requests, ids, subjects, shown)
-    partitions, factor = np.bincount(id_of[is_made_so], minlength=len(ids)), np.zeros(len(ids), np.int64)
+    id_of = shown.partitions["topic_id"]
+    is_created_so = shown.partitions["time"] < growth[id_of]
+    partitions, factor = np.bincount(id_of[is_created_so], minlength=len(ids)), np.zeros(len(ids), np.int64)
     np.maximum.at(factor, id_of, shown.partitions["replicas"])
     for name, by_id in (("partitions", partitions), ("replication_factor", factor)):
         by_topic = np.zeros(events.topics, np.int64)
@@ -68,11 +72,6 @@ def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown
     for name, by_id in placements(requests, len(ids), subjects, shown).items():
         topics[name] = np.append(by_id, 0)[made]
     return topics
-
-
-def were_there_at_first(requests: Records, ids: Records, subjects: Ints, shown: Shown) -> Bools:
-    """Partitions that were shown before any were added to their topic id: bool[partitions]."""
-    return shown.partitions["time"] < growth_times(requests, ids, subjects)[shown.partitions["topic_id"]]
 
 
 def placements(requests: Records, ids: int, subjects: Ints, shown: Shown) -> dict[str, Ints]:
