@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import rows_here, rows_of, table_path
 from jobs.lake.finished_runs import RunRows, run_id, run_rows
@@ -18,7 +17,7 @@ from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.replays.one_shuffle import packed_in_order
 from jobs.replays.partition_limits.answers import answer_lines
-from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_lanes, prepared, seed_of
+from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_settings, prepared, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster import Cluster
 from jobs.scenarios.cluster_file import read_cluster
@@ -28,9 +27,9 @@ from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
+from udfs.columns.time_units import US_PER_S
 from udfs.errors import ArgumentError
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.described_cluster import SizedTopics, described_events
+from udfs.replay.partition_limits.described_cluster import DescribedCluster, SizedTopics, described_events
 
 ALGORITHM = PARTITION_LIMITS.name
 
@@ -46,12 +45,11 @@ def own_part(scenario: Scenario) -> Scenario:
 def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
     """Write the gold tables; returns the run id."""
     run_name = run_id(cluster_id, run.scenario)
-    captured = run.scenario.captured
-    lanes = limit_lanes(run.scenario.lanes(ALGORITHM), captured, str(captured.get(KAFKA_SETTING, releases()[0])))
+    settings = limit_settings(run.scenario, run.scenario.captured)
     to = Target(run.lake, run_name, Watch())
     events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
-        work = prepared(events, lanes, Defaults(1, 1), seed_of(cluster_id), run_name)
+        work = prepared(events, settings, seed_of(cluster_id), run_name)
         rows = packed_in_order(work.events, 1, work.order, work.replay).persist()
         write_packed(spark, rows, PARTITION_LIMITS.tables, to)
     rows.unpersist()
@@ -62,10 +60,14 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
 def events_of(cluster: Cluster, seed: int) -> pa.Table:
     """The cluster as rows of TOPIC_EVENTS."""
     growth = cluster.growth
-    there = [SizedTopics(t.name, t.partitions, t.replication_factor, how_many=t.count) for t in cluster.topics]
-    coming = [SizedTopics(t.name, t.partitions, t.replication_factor, per_day=t.per_day) for t in growth.topics]
-    brokers = [(broker.id, broker.rack) for broker in cluster.brokers]
-    return described_events(brokers, there, coming, round(growth.start.timestamp() * 1_000_000), growth.days, seed)
+    described = DescribedCluster(
+        brokers=[(broker.id, broker.rack) for broker in cluster.brokers],
+        present=[SizedTopics(t.name, t.partitions, t.replication_factor, how_many=t.count) for t in cluster.topics],
+        coming=[SizedTopics(t.name, t.partitions, t.replication_factor, per_day=t.per_day) for t in growth.topics],
+        start_us=round(growth.start.timestamp() * US_PER_S),
+        days=growth.days,
+    )
+    return described_events(described, seed)
 
 
 def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> str:
@@ -74,8 +76,8 @@ def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> st
     def own_rows(table: Table) -> DataFrame:
         return rows_of(spark, run.lake, table, run_name)
 
-    found = {name: query(own_rows).collect() for name, query in PARTITION_LIMITS.queries.items()}
-    lines = answer_lines(found, [lane.name for lane in run.scenario.lanes(ALGORITHM)])
+    rows = {name: query(own_rows).collect() for name, query in PARTITION_LIMITS.queries.items()}
+    lines = answer_lines(rows, [lane.name for lane in run.scenario.lanes(ALGORITHM)])
     paths = [f"  {table_path(run.lake, table)}" for table in (*PARTITION_LIMITS.tables, RUNS)]
     title = f"Partition limits (KIP-578, a proposal) on the cluster of {run.cluster}"
     parts = ["", title, *lines, "", "Tables", *paths, f"  run {run_name}, cluster {cluster_id}"]

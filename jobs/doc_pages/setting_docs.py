@@ -7,8 +7,8 @@ from pathlib import Path
 
 from jobs.doc_pages.markdown import table_row
 from jobs.replays.algorithms import ALGORITHMS
-from jobs.scenarios.limit_schedule import NONE
 from jobs.scenarios.settings import Setting, settings
+from udfs.replay.shared.lanes import NONE
 
 PAGE = Path("docs/settings.md")
 INTRODUCTION = """\

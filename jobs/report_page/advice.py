@@ -19,7 +19,7 @@ from jobs.report_page.consumer_memory.memory_pool import BOUNDED, unless_refused
 from jobs.report_page.consumer_memory.needed_memory import but_for_larger
 from jobs.report_page.fetch_max_bytes.fairness import STARVING, own_in_closed_loop
 from jobs.report_page.lane_labels import Subject, can_be_set, own_lanes
-from jobs.report_page.partition_limits import WHOSE
+from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import ENOUGH, captured_refused_share
 from jobs.report_page.wording import changed, counted, duration, lane_said, percent
@@ -240,5 +240,6 @@ def partition_limits(found: Findings) -> Iterable[Advice]:
     yield Advice(
         "max.broker.partitions, max.partitions (KIP-578)", "no release has such a limit",
         f"{safe_limits(limits)}: the smallest that refuse nothing captured",
-        "no headroom: whatever is created later is refused; add the growth that you plan for", WHOSE.number, True,
+        "no headroom: whatever is created later is refused; add the growth that you plan for",
+        REFUSED_TEAMS.number, True,
     )  # fmt: skip

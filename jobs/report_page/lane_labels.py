@@ -11,9 +11,9 @@ from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.replays.lane_rows import SCENARIO, settings_of
 from jobs.report_page.question import Findings
 from jobs.report_page.wording import changed
-from jobs.scenarios.limit_schedule import NONE
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
+from udfs.replay.shared.lanes import NONE
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
 NOT_SET = (

@@ -28,6 +28,7 @@ from jobs.report_page.wording import (
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
 from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import CHANGES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
@@ -37,14 +38,14 @@ from schemas.tables.gold_limits import (
     PARTITIONS_PER_BROKER,
 )
 from schemas.tables.values import AUTO_CREATE, CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
-from udfs.replay.partition_limits.limit_fidelity import PLACEMENTS, Verdict
-from udfs.replay.partition_limits.limit_lane import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
-from udfs.replay.partition_limits.limit_report import LIMIT_NAMES
+from udfs.replay.partition_limits.fidelity import PLACEMENTS
+from udfs.replay.partition_limits.rows import LIMIT_NAMES
+from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, MAX_PARTITIONS
 
-MOST_BROKERS, MOST_CLIENTS, MOST_OF_A_LANE, MOST_STEPS = 12, 8, 20, 256
-OF_BROKERS = LIMIT_NAMES[MAX_BROKER_PARTITIONS]
-PROPOSED = (OF_BROKERS, LIMIT_NAMES[MAX_PARTITIONS])
-OF_PROPOSAL = "(with the limits of KIP-578, a proposal, which skips full brokers)"
+MAX_BROKERS, MAX_CLIENTS, MAX_IN_A_LANE, MAX_STEPS = 12, 8, 20, 256
+BROKER_LIMIT = LIMIT_NAMES[MAX_BROKER_PARTITIONS]
+PROPOSED = (BROKER_LIMIT, LIMIT_NAMES[MAX_PARTITIONS])
+OF_THE_PROPOSAL = "(with the limits of KIP-578, a proposal, which skips full brokers)"
 TRUST = (CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS, DELETE_TOPIC, PLACEMENTS)
 NO_CLUSTER = (
     "Replicas are counted from the first change to topics on, and the capture shows none, or no Metadata response "
@@ -54,21 +55,21 @@ NO_CLUSTER = (
 
 
 def brokers_over_time(own_rows: OwnRows) -> DataFrame:
-    """Replicas of the brokers that have most at the end, as captured, at the end of each of MOST_STEPS spans."""
+    """Replicas in the captured lane at the end of each of MAX_STEPS spans, on the brokers that have most in the end."""
     p = PARTITIONS_PER_BROKER
     rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
     last = rows.groupBy(p.broker).agg(F.max_by(p.partitions, p.at).alias("last")).orderBy(F.desc("last"), p.broker)
     us = F.unix_micros(p.at)
     ends = rows.agg(F.min(us).alias("from"), F.max(us).alias("to"))
-    span = F.floor((us - F.col("from")) * MOST_STEPS / (F.col("to") - F.col("from") + 1)).alias("span")
-    most = rows.join(F.broadcast(last.limit(MOST_BROKERS)), str(p.broker)).crossJoin(F.broadcast(ends))
+    span = F.floor((us - F.col("from")) * MAX_STEPS / (F.col("to") - F.col("from") + 1)).alias("span")
+    most = rows.join(F.broadcast(last.limit(MAX_BROKERS)), str(p.broker)).crossJoin(F.broadcast(ends))
     at_its_end = (F.max(p.at).alias(p.at), F.max_by(p.partitions, p.at).alias(p.partitions))
     steps = most.groupBy(p.broker, "last", span).agg(*at_its_end)
     return steps.orderBy(p.at, p.broker)
 
 
 def cluster(own_rows: OwnRows) -> DataFrame:
-    """(brokers, replicas at the end, brokers that have most of them) as captured."""
+    """A row on the captured lane: brokers, replicas at the end, brokers that have most of them, and the time."""
     p = PARTITIONS_PER_BROKER
     rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
     last = rows.groupBy(p.broker).agg(
@@ -81,7 +82,7 @@ def cluster(own_rows: OwnRows) -> DataFrame:
 
 
 def headroom(own_rows: OwnRows) -> DataFrame:
-    """The broker or cluster that is nearest to each limit, by lane."""
+    """For each lane and limit, the broker or cluster that is nearest to it."""
     h = PARTITION_LIMIT_HEADROOM
     nearest = F.min(F.struct(h.headroom, h.limit_value, h.partitions, h.growth_per_day, h.breach_at, h.broker))
     by_limit = own_rows(h).groupBy(h.scenario, h.refused_by).agg(nearest.alias("nearest"))
@@ -89,14 +90,14 @@ def headroom(own_rows: OwnRows) -> DataFrame:
 
 
 def refusals(own_rows: OwnRows) -> DataFrame:
-    """Refused changes by lane, client and limit, of each lane those first that a proposed limit refuses, most ahead."""
+    """Refused changes by lane, client and limit: of each lane the most, those of proposed limits first."""
     r = PARTITION_LIMIT_REFUSALS
     sums = own_rows(r).groupBy(r.scenario, r.client_id, r.refused_by).agg(
         F.count("*").alias("refused"), F.min(r.topic).alias("topic")
     )  # fmt: skip
     by_proposal = F.col(r.refused_by).isin(*PROPOSED).desc()
     return first_of_each(
-        sums, str(r.scenario), MOST_OF_A_LANE, by_proposal, F.desc("refused"), r.client_id, r.refused_by
+        sums, str(r.scenario), MAX_IN_A_LANE, by_proposal, F.desc("refused"), r.client_id, r.refused_by
     )
 
 
@@ -105,87 +106,89 @@ def span_ms(row: Row) -> float:
     return float((row["to"] - row["from"]).total_seconds() * 1000)
 
 
-def how_many(found: Findings) -> str:
+def how_many(findings: Findings) -> str:
     """Question 3: replicas at the end, and the nearest limit."""
-    rows, p = found.of(brokers_over_time), PARTITIONS_PER_BROKER
-    if not rows or are_brokers_unknown(found):
+    rows, p = findings.of(brokers_over_time), PARTITIONS_PER_BROKER
+    if not rows or are_brokers_unknown(findings):
         raise Unanswered(NO_CLUSTER)
-    whole = found.of(cluster)[0]
+    whole = findings.of(cluster)[0]
     last = [row["last"] for row in rows]
     most = next(row for row in rows if row["last"] == max(last))
-    told = (
+    sentence = (
         f"At the end, broker {most[p.broker]} has most replicas{as_many(whole['alike'])}, {max(last):,} of "
-        f"{whole['replicas']:,} on {counted(whole['brokers'], 'broker')} (internal topics left out{drawn(found)})"
+        f"{whole['replicas']:,} on {counted(whole['brokers'], 'broker')} (internal topics left out{drawn(findings)})"
     )
-    return f"{told}{nearest_limit(found, span_ms(whole))}."
+    return f"{sentence}{nearest_limit(findings, span_ms(whole))}."
 
 
 def as_many(alike: int) -> str:
-    """How many others have as many replicas as the broker that has most. alike: the brokers that have."""
+    """How many others have as many replicas as the broker that has most. alike: how many brokers have so many."""
     return f", as many as {counted(alike - 1, 'other')}" if alike > 1 else ""
 
 
-def are_brokers_unknown(found: Findings) -> bool:
-    """Whether no Metadata response lists brokers, so that those that requests name may not be all."""
-    limits = [row[PARTITION_LIMIT_CURVE.refused_by] for row in found.of(safe)]
-    return bool(limits) and OF_BROKERS not in limits
+def are_brokers_unknown(findings: Findings) -> bool:
+    """Whether no Metadata response lists brokers. Those that requests name may then not be all."""
+    limits = [row[PARTITION_LIMIT_CURVE.refused_by] for row in findings.of(safe)]
+    return bool(limits) and BROKER_LIMIT not in limits
 
 
-def drawn(found: Findings) -> str:
-    """That not all replicas are where the capture shows them, for it does not."""
+def drawn(findings: Findings) -> str:
+    """Says how much placement is drawn because the capture does not show it."""
     t = FIDELITY
     changes = sum(
         row["times"]
-        for row in found.of(fidelity)
-        if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, Verdict.NOT_SHOWN.value)
+        for row in findings.of(fidelity)
+        if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, CHANGES.not_in_metadata)
     )
     return f"; placement by {counted(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
 
 
-def nearest_limit(found: Findings, span: float) -> str:
-    """How far the tightest limit replayed is, and when it is reached, where the capture is long enough to say."""
+def nearest_limit(findings: Findings, span: float) -> str:
+    """How far the tightest of the replayed limits is, and when it is reached if the capture is long enough to say."""
     h = PARTITION_LIMIT_HEADROOM
-    rows = found.of(headroom)
+    rows = findings.of(headroom)
     if not rows:
         return "; no limit was replayed: --set=max.broker.partitions=4000 does that"
     # Of lanes that leave as little, the one that sets least beside the limit.
-    row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(beside(found, row))))
+    row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(beside(findings, row))))
     near = row["nearest"]
     limit, left = f"the proposal's {row[h.refused_by]}={near[h.limit_value]:,}", near[h.headroom]
-    limit += "".join(f" and {setting}" for setting in beside(found, row))
-    told = f"; under {limit}{refused_by_then(found, row[h.scenario])} there would be room for {left:,} more"
+    limit += "".join(f" and {setting}" for setting in beside(findings, row))
+    sentence = f"; under {limit}{refused_by_then(findings, row[h.scenario])} there would be room for {left:,} more"
     if left < 0:
-        told = f"; they would be {-left:,} above {limit}"
+        sentence = f"; they would be {-left:,} above {limit}"
     if near[h.growth_per_day] <= 0:
-        return f"{told}, and nothing grew"
+        return f"{sentence}, and nothing grew"
     if span < SPAN_FOR_A_DATE_MS:
         over = duration(span) if span >= 1000 else "less than a second"
-        return f"{told}; topics changed over {over}, too short for a date: capture some days, or run `size`"
+        return f"{sentence}; topics changed over {over}, too short for a date: capture some days, or run `size`"
     date = "not within 100 years" if near[h.breach_at] is None else f"on {near[h.breach_at]:%Y-%m-%d}"
-    return f"{told}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
+    return f"{sentence}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
 
 
-def beside(found: Findings, row: Row) -> list[str]:
-    """What else a lane of the query `headroom` sets, as KEY=VALUE."""
+def beside(findings: Findings, row: Row) -> list[str]:
+    """What a lane sets besides its limit, as KEY=VALUE. row: of the query `headroom`."""
     h = PARTITION_LIMIT_HEADROOM
     return [
-        f"{key}={value}" for key, value in changed(own_name(found, row[h.scenario])).items() if key != row[h.refused_by]
+        f"{key}={value}"
+        for key, value in changed(own_name(findings, row[h.scenario])).items()
+        if key != row[h.refused_by]
     ]
 
 
-def refused_by_then(found: Findings, lane: str) -> str:
-    """How much a lane has refused of what is there as captured."""
+def refused_by_then(findings: Findings, lane: str) -> str:
+    """How many changes a lane has refused, which are done in the captured lane."""
     t = PARTITION_LIMITS
-    rows = [row for row in found.of(lanes) if row[t.scenario] == lane]
+    rows = [row for row in findings.of(lanes) if row[t.scenario] == lane]
     refused = sum(map(refused_in, rows))
     return f", with {counted(refused, 'change')} refused by then," if refused else ""
 
 
-def replicas_over_time(found: Findings) -> Plot:
-    """A curve a broker."""
+def replicas_over_time(findings: Findings) -> Plot:
+    """Question 3: a curve for each broker."""
     p = PARTITIONS_PER_BROKER
-    times = seen_in(found.of(brokers_over_time), "the capture shows no replicas")
-    since, told = elapsed([row[p.at] for row in times])
+    times = seen_in(findings.of(brokers_over_time), "the capture shows no replicas")
+    since, unit = elapsed([row[p.at] for row in times])
     rows = [
         {"since": at, "replicas": row[p.partitions], "broker": f"broker {row[p.broker]}"}
         for at, row in zip(since, times, strict=True)
@@ -193,13 +196,13 @@ def replicas_over_time(found: Findings) -> Plot:
     return Plot(
         "Replicas on each broker as captured, without those of internal topics",
         "step", told_apart(rows, "all changes happen at once", "since"),
-        Axis("since", told, "time"), Axis("replicas", "replicas", "count"),
+        Axis("since", unit, "time"), Axis("replicas", "replicas", "count"),
         Axis("broker", "broker", "name"),
     )  # fmt: skip
 
 
-def headroom_table(found: Findings) -> Grid:
-    """A row a lane and limit."""
+def headroom_table(findings: Findings) -> Grid:
+    """Question 3: a row for each lane and limit."""
     h = PARTITION_LIMIT_HEADROOM
     cells = [
         [
@@ -207,10 +210,10 @@ def headroom_table(found: Findings) -> Grid:
             "cluster" if row["nearest"][h.broker] is None else f"broker {row['nearest'][h.broker]}",
             f"{row['nearest'][h.partitions]:,}", f"{row['nearest'][h.headroom]:,}",
         ]
-        for row in found.of(headroom)
+        for row in findings.of(headroom)
     ]  # fmt: skip
     head = (
-        lane_heading(found.lanes[algorithms.PARTITION_LIMITS]),
+        lane_heading(findings.lanes[algorithms.PARTITION_LIMITS]),
         "limit (a proposal)",
         "value",
         "nearest to it",
@@ -225,48 +228,50 @@ def headroom_table(found: Findings) -> Grid:
     )
 
 
-def whose(found: Findings) -> str:
-    """Question 15: whose changes each limit refuses, and the smallest limits that refuse nothing."""
+def refused_teams(findings: Findings) -> str:
+    """Question 15: how many changes the worst lane refuses, of which client, and the limits that refuse nothing."""
     r, t = PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
-    if not found.of(lanes):
+    by_lane = {row[t.scenario]: row for row in findings.of(lanes)}
+    if not by_lane:
         raise Unanswered(
             "The capture shows no change to topics: capture the controller's connections while teams create topics."
         )
-    most = max(row[t.tried] for row in found.of(lanes))
-    limits = safe_limits(found.of(safe))
-    fine = f"; from {limits} on, nothing is refused {OF_PROPOSAL}" if limits else ""
-    if are_brokers_unknown(found):
-        fine += f"; what {OF_BROKERS} refuses is not known, because no Metadata response names brokers"
     # Kafka refuses of its own accord, too.
-    by_limit = (row for row in found.of(refusals) if row[r.refused_by] in PROPOSED)
+    by_limit = (row for row in findings.of(refusals) if row[r.refused_by] in PROPOSED)
     rows = [row for row in by_limit if row[r.scenario] != CAPTURED_LANE]
-    if not rows:
-        return f"Nobody's, of {counted(most, 'captured request')} to change topics in the replayed lanes{fine}."
-    of_lane = {row[t.scenario]: row for row in found.of(lanes)}
-    refusing = [
-        lane for lane in found.lanes[algorithms.PARTITION_LIMITS] if any(row[r.scenario] == lane for row in rows)
-    ]
-    worst = max(refusing, key=lambda lane: refused_in(of_lane[lane]))  # the first that was asked for, of several
-    client, refused = most_refused(row for row in rows if row[r.scenario] == worst)
-    of_worst = refused_in(of_lane[worst])
+    scenarios = {row[r.scenario] for row in rows}
+    refusing = [lane for lane in findings.lanes[algorithms.PARTITION_LIMITS] if lane in scenarios]
+    if not refusing:
+        most = counted(max(row[t.tried] for row in by_lane.values()), "captured request")
+        return f"Nobody's, of {most} to change topics in the replayed lanes{harmless_limits(findings)}."
+    worst = max(refusing, key=lambda lane: refused_in(by_lane[lane]))  # of several the first in the scenario
+    client, refused_there = most_refused(row for row in rows if row[r.scenario] == worst)
+    refused, tried = refused_in(by_lane[worst]), counted(by_lane[worst][t.tried], "captured request")
     return (
-        f"{begun(lane_said(own_name(found, worst)))}, {of_worst:,} of "
-        f"{counted(of_lane[worst][t.tried], 'captured request')} to change topics {'is' if of_worst == 1 else 'are'} "
-        f"refused, most of them from {name_of(client)} ({refused:,}){asked_again(of_lane, worst)}{fine}."
+        f"{begun(lane_said(own_name(findings, worst)))}, {refused:,} of {tried} to change topics "
+        f"{'is' if refused == 1 else 'are'} refused, most of them from {name_of(client)} ({refused_there:,})"
+        f"{asked_again(by_lane, worst)}{harmless_limits(findings)}."
     )
 
 
-def asked_again(of_lane: Mapping[str, Row], lane: str) -> str:
-    """How many of a lane's requests would not have been needed, had nothing been refused: clients ask again, by
-    Metadata, for a topic that is not there.
-    """
+def harmless_limits(findings: Findings) -> str:
+    """The smallest limits that refuse nothing."""
+    limits = safe_limits(findings.of(safe))
+    sentence = f"; from {limits} on, nothing is refused {OF_THE_PROPOSAL}" if limits else ""
+    if are_brokers_unknown(findings):
+        sentence += f"; what {BROKER_LIMIT} refuses is not known, because no Metadata response names brokers"
+    return sentence
+
+
+def asked_again(by_lane: Mapping[str, Row], lane: str) -> str:
+    """How many requests of a lane ask again for a topic that was refused: clients do so by Metadata requests."""
     t = PARTITION_LIMITS
-    again = of_lane[lane][t.tried] - of_lane[CAPTURED_LANE][t.tried]
-    return f"; {again:,} of the {of_lane[lane][t.tried]:,} ask again for a topic that was refused" if again > 0 else ""
+    again = by_lane[lane][t.tried] - by_lane[CAPTURED_LANE][t.tried]
+    return f"; {again:,} of the {by_lane[lane][t.tried]:,} ask again for a topic that was refused" if again > 0 else ""
 
 
 def most_refused(rows: Iterable[Row]) -> tuple[str | None, int]:
-    """The client most of whose changes are refused, and how many, by whichever limit. rows: of `refusals`."""
+    """The client with most refused changes, by whichever limit, and how many those are. rows: of `refusals`."""
     by_client: Counter[str | None] = Counter()
     for row in rows:
         by_client[row[PARTITION_LIMIT_REFUSALS.client_id]] += row["refused"]
@@ -274,26 +279,26 @@ def most_refused(rows: Iterable[Row]) -> tuple[str | None, int]:
 
 
 def refused_in(lane: Row) -> int:
-    """How many changes the proposed limits refuse in a lane."""
+    """How many changes the proposed limits refuse in a lane. lane: a row of the query `lanes`."""
     t = PARTITION_LIMITS
     return lane[t.refused_by_broker_limit] + lane[t.refused_by_cluster_limit]
 
 
-def refused_by_lane(found: Findings) -> Plot:
-    """A bar a lane, by client."""
+def refused_by_lane(findings: Findings) -> Plot:
+    """Question 15: a bar for each lane, by client."""
     r = PARTITION_LIMIT_REFUSALS
-    clients = list(dict.fromkeys(row[r.client_id] for row in found.of(refusals)))[:MOST_CLIENTS]
+    clients = list(dict.fromkeys(row[r.client_id] for row in findings.of(refusals)))[:MAX_CLIENTS]
     counts: Counter[tuple[str, str]] = Counter()
-    for row in found.of(refusals):
+    for row in findings.of(refusals):
         client = name_of(row[r.client_id]) if row[r.client_id] in clients else "others"
         counts[row[r.scenario], client] += row["refused"]
     rows = [
         {"lane": lane_label(lane), "refused": count, "client": client}
-        for lane in found.lanes.get(algorithms.PARTITION_LIMITS, ())
-        for (of, client), count in counts.items()
-        if of == lane
+        for lane in findings.lanes.get(algorithms.PARTITION_LIMITS, ())
+        for (refusing, client), count in counts.items()
+        if refusing == lane
     ]
-    heading = lane_heading(found.lanes[algorithms.PARTITION_LIMITS])
+    heading = lane_heading(findings.lanes[algorithms.PARTITION_LIMITS])
     return Plot(
         "Changes to topics that are refused, by lane and client",
         "bar", seen_in(rows, "no lane refuses a change"),
@@ -307,9 +312,9 @@ HOW_MANY = Question(
     (brokers_over_time, cluster, headroom, lanes), how_many, (replicas_over_time,), headroom_table, TRUST,
     is_proposal=True,
 )  # fmt: skip
-WHOSE = Question(
+REFUSED_TEAMS = Question(
     15, "If I cap partitions at N, which teams' creates fail?", "KIP-578", (algorithms.PARTITION_LIMITS,),
-    (lanes, safe, refusals), whose, (refused_by_lane,), lanes_of(algorithms.PARTITION_LIMITS, lanes, lanes_table),
-    TRUST,
+    (lanes, safe, refusals), refused_teams, (refused_by_lane,),
+    lanes_of(algorithms.PARTITION_LIMITS, lanes, lanes_table), TRUST,
     is_proposal=True,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from jobs.report_page.consumer_memory.needed_memory import NEEDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
 from jobs.report_page.fetch_max_bytes.fetches import FOLLOWERS, SMALL_AND_MANY, THROWN_AWAY, TOO_LARGE
-from jobs.report_page.partition_limits import HOW_MANY, WHOSE
+from jobs.report_page.partition_limits import HOW_MANY, REFUSED_TEAMS
 from jobs.report_page.question import Findings, Query, Question, Unanswered
 from jobs.report_page.session_cache.clients import BY_VERSION, NOT_FOUND
 from jobs.report_page.session_cache.sessions import ENOUGH, WHILE_ROOM, WHO
@@ -25,7 +25,7 @@ FAMILIES: Mapping[str, tuple[Question, ...]] = {
     "Memory": (NEEDED, BOUNDED),
     "Fetch sessions": (ENOUGH, NOT_FOUND, WHO, WHILE_ROOM, BY_VERSION),
     "Batches and compression": (REFUSED, SAFE, COMPRESSED, ESTIMATE),
-    "How many partitions": (HOW_MANY, WHOSE),
+    "How many partitions": (HOW_MANY, REFUSED_TEAMS),
     "Version and capture": (TRUSTED,),
 }
 QUESTIONS = tuple(sorted((asked for family in FAMILIES.values() for asked in family), key=lambda asked: asked.number))

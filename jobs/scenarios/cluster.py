@@ -1,4 +1,4 @@
-"""A cluster on paper: its brokers, its topics, and what comes to be."""
+"""A cluster on paper: its brokers, its topics, and the topics that are to come."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-MOST = 1_000_000_000
-"""Of anything that is counted: more is a slip of the pen."""
+MAX_COUNT = 1_000_000_000
+"""The largest count of anything: more is a slip of the pen."""
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 _Factor = Annotated[int, Field(ge=1, le=32767, alias="replication.factor")]
@@ -23,27 +23,27 @@ class Broker(BaseModel):
 
 
 class Topics(BaseModel):
-    """Topics of the same size that are there; NAME, or NAME-0, NAME-1, ... where there are several."""
+    """Topics of one size that are there: NAME, or NAME-0, NAME-1, ... if there are several."""
 
     model_config = _STRICT
     name: str
-    count: Annotated[int, Field(ge=1, le=MOST)] = 1
-    partitions: Annotated[int, Field(ge=1, le=MOST)]
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
+    partitions: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     replication_factor: _Factor
 
 
 class SizeClass(BaseModel):
-    """Topics of the same size that come to be, so many a day: NAME-0, NAME-1, ..."""
+    """Topics of one size that are created, so many a day: NAME-0, NAME-1, ..."""
 
     model_config = _STRICT
     name: str
-    partitions: Annotated[int, Field(ge=1, le=MOST)]
+    partitions: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     replication_factor: _Factor
-    per_day: Annotated[float, Field(gt=0, le=MOST, alias="topics.per.day")]
+    per_day: Annotated[float, Field(gt=0, le=MAX_COUNT, alias="topics.per.day")]
 
 
 class Growth(BaseModel):
-    """What comes to be in so many days."""
+    """The topics that are created in so many days."""
 
     model_config = _STRICT
     start: Annotated[AwareDatetime, Field(alias="from")] = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""A cluster described in a YAML file, with its topics and their growth, to size partition limits on paper."""
+"""Reading a cluster that a YAML file describes, with its topics and their growth, to size partition limits on paper."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_cluster(path: str) -> Cluster:
         cluster = Cluster.model_validate(data)
     except ValidationError as fault:
         errors = fault.errors()
-        faults += [Fault(located.at(error["loc"]), _told(error)) for error in errors]
+        faults += [Fault(located.at(error["loc"]), _fault(error)) for error in errors]
         unknown |= {error["loc"] for error in errors}
         cluster = Cluster.model_validate(_mended(data, errors))
     faults += contradictions(located, cluster, unknown)
@@ -84,7 +84,7 @@ def _fields_at(address: Address) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _told(error: ErrorDetails) -> str:
+def _fault(error: ErrorDetails) -> str:
     if not error["loc"]:
         keys = ", ".join(_fields_at(()))
         return f"a cluster is a mapping with the keys {keys}; conf/clusters/example.yaml is one"
@@ -106,7 +106,7 @@ def _shown(value: object) -> str:
 
 
 def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
-    """The data without what is told, or with stand-ins for it, so that what is around it is still checked."""
+    """The data without what is wrong, or with stand-ins for it, so that everything around it is still checked."""
     for error in errors:
         if not error["loc"]:
             return _stand_in(())
@@ -123,7 +123,7 @@ def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
 
 
 def _stand_in(address: Address) -> Plain:
-    """What can be at an address and contradicts nothing: the least, called as its address is."""
+    """The least that can be at an address, so that it contradicts nothing; it is named after its address."""
     if address in _LISTS:
         return [_stand_in((*address, 0))]
     if address and address[-1] == "name":

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jobs.scenarios.limit_schedule import NONE
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
+from udfs.replay.shared.lanes import NONE
 
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""

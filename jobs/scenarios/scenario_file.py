@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs.scenarios.limit_schedule import EXPECTED, NONE
 from jobs.scenarios.located_yaml import MALFORMED, Address, Fault, LocatedYaml, Plain, Texts, read_located_yaml
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
@@ -25,6 +24,8 @@ from jobs.scenarios.settings import (
 )
 from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
+from udfs.replay.partition_limits.schedule import EXPECTED
+from udfs.replay.shared.lanes import NONE
 
 
 def _given(value: object) -> object:

@@ -14,9 +14,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from jobs.paths import CONF
-from jobs.scenarios.limit_schedule import format_schedule, parse_schedule
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
+from udfs.replay.partition_limits.schedule import format_schedule, parse_schedule
 from udfs.replay.shared.lanes import NONE
 from udfs.replay.shared.lanes import Value as Value
 

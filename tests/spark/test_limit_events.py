@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from jobs.replays.one_shuffle import packed_in_order
 from jobs.replays.partition_limits.events import topic_events
 from jobs.replays.partition_limits.job import prepared
+from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
@@ -23,13 +24,10 @@ from tests.packed import unpack
 from tests.request_logs import index_request_log
 from tests.spark.test_split_events import row_of
 from tests.unit.capture.logged import line
+from tests.unit.replay.partition_limits.clusters import CLUSTER_LIMIT, SEED, settings_of
 from udfs.capture.request_log import read_requests
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.rows_from_log import READ_KEYS, rows_from_log
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.limit_replay import LimitLane
-from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
 
 Rows = list[dict[str, Any]]
 READ = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
@@ -68,7 +66,7 @@ def test_uses_of_a_topic_belong_to_the_change_before_them(spark: SparkSession) -
         "exchanges": [at_exchange(1, principal="User:ann"), at_exchange(5)],
     }  # fmt: skip
     t = TOPIC_EVENTS
-    found = topic_events(*frames(spark, rows)).where(F.col(t.entry) == CHANGE).orderBy(t.time)
+    found = topic_events(*frames(spark, rows)).where(F.col(t.entry) == TopicEvent.CHANGE).orderBy(t.time)
     told = (t.kind, t.principal, t.produce_requests, t.fetch_requests, t.metadata_requests)
     assert [tuple(row) for row in found.select(*told).collect()] == [
         ("create_topic", "User:ann", 1, 1, 1), ("delete_topic", "", 1, 0, 0),
@@ -82,7 +80,7 @@ def test_partitions_are_told_by_topic_id_as_they_were_first(spark: SparkSession)
         for second, topic_id, node in ((1, None, 3), (2, "id-1", 3), (5, "id-1", 1), (8, "id-2", 2), (9, "id-2", 3))
     ]
     t = TOPIC_EVENTS
-    found = topic_events(*frames(spark, {"cluster_metadata": metadata})).where(F.col(t.entry) == SIGHTING)
+    found = topic_events(*frames(spark, {"cluster_metadata": metadata})).where(F.col(t.entry) == TopicEvent.SIGHTING)
     told = found.orderBy(t.time).select(t.topic, t.topic_id, t.time, t.replica_nodes).collect()
     assert [tuple(row) for row in told] == [
         ("t", None, SECOND, [3]), ("t", "id-1", 2 * SECOND, [3]), ("t", "id-2", 8 * SECOND, [2]),
@@ -103,8 +101,8 @@ def test_of_responses_of_one_time_that_of_the_first_request_tells_the_replicas_a
     ] + [row_of(CLUSTER_METADATA, **broker, **told, rack=f"r{node}") for told, node in zip(of, numbers, strict=True)]
     found = topic_events(*frames(spark, {"cluster_metadata": metadata}))
     t = TOPIC_EVENTS
-    told_of = {row[t.entry]: (row[t.replica_nodes], row[t.rack]) for row in found.collect()}
-    assert told_of == {SIGHTING: ([0], None), BROKER: (None, "r5")}
+    by_entry = {row[t.entry]: (row[t.replica_nodes], row[t.rack]) for row in found.collect()}
+    assert by_entry == {TopicEvent.SIGHTING: ([0], None), TopicEvent.BROKER: (None, "r5")}
 
 
 def at_exchange(number: int, **columns: Any) -> dict[str, Any]:
@@ -141,8 +139,8 @@ def test_request_logs_alone_tell_what_limits_would_refuse(spark: SparkSession, t
                                      "includeTopicAuthorizedOperations": False},
                     {**cluster, "clusterAuthorizedOperations": -1}, time="2026-11-21 12:00:01,000")  # fmt: skip
     rows = logged(tmp_path / "log", metadata, creation(2, "small", 2), creation(3, "large", 5), creation(4, "last", 1))
-    lanes = LimitLane("captured"), LimitLane("three", total=Schedule((-UNLIMITED,), (3,)))
-    work = prepared(topic_events(*frames(spark, rows)), lanes, Defaults(1, 1), 7, "run")
+    settings = settings_of({"three": {CLUSTER_LIMIT: 3}})
+    work = prepared(topic_events(*frames(spark, rows)), settings, SEED, "run")
     packed = packed_in_order(work.events, 1, work.order, work.replay).toArrow().to_batches()
     r = PARTITION_LIMIT_REFUSALS
     refused = [

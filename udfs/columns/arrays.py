@@ -44,6 +44,15 @@ def edges(lengths: npt.ArrayLike) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
+def int_record(*fields: str) -> np.dtype[np.void]:
+    """The type of records whose fields are all int64.
+
+    >>> int_record("first", "size").names
+    ('first', 'size')
+    """
+    return np.dtype([(name, np.int64) for name in fields])
+
+
 def int64s(values: npt.NDArray[Any]) -> Ints:
     """The values as contiguous int64s, copied only if they are not such already."""
     return np.ascontiguousarray(values, np.int64)

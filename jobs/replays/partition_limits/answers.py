@@ -37,7 +37,7 @@ SPAN_FOR_A_DATE_MS = 86_400_000
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per lane."""
+    """A row for each lane: what becomes of its changes, and the headroom of its nearest limit."""
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
     sums = own_rows(t).groupBy(t.scenario).agg(*(F.sum(name).alias(name) for name in COUNTED))
     breach = F.min(F.when(F.col("span") >= SPAN_FOR_A_DATE_MS, F.col(h.breach_at)))
@@ -48,13 +48,13 @@ def lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def span(own_rows: OwnRows) -> DataFrame:
-    """(span): the time in ms over which replicas are told."""
+    """(span): the time over which replicas are counted, ms."""
     p = PARTITIONS_PER_BROKER
     return own_rows(p).agg((F.unix_millis(F.max(p.at)) - F.unix_millis(F.min(p.at))).alias("span"))
 
 
 def safe(own_rows: OwnRows) -> DataFrame:
-    """By limit the smallest value at which nothing is refused."""
+    """For each limit the smallest value at which nothing is refused."""
     c = PARTITION_LIMIT_CURVE
     return own_rows(c).where(F.col(c.limit_to).isNull()).select(c.refused_by, c.limit_from).orderBy(c.refused_by)
 
@@ -62,13 +62,16 @@ def safe(own_rows: OwnRows) -> DataFrame:
 QUERIES = {"lanes": lanes, "safe": safe}
 
 
-def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line per lane in their order, and one on the smallest limits that refuse nothing."""
-    if not found["lanes"]:
+def answer_lines(rows: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """A line for each lane in their order, and one on the smallest limits that refuse nothing.
+
+    rows: those of each of QUERIES.
+    """
+    if not rows["lanes"]:
         return ["  no change to topics was asked for"]
-    lowest = f"  nothing is refused from {safe_limits(found['safe'])} on"
+    lowest = f"  nothing is refused from {safe_limits(rows['safe'])} on"
     more = "partition_limit_curve has the first refusal of every other limit"
-    return [*grid_lines(lanes_table(found["lanes"], lane_names)), f"{lowest}; {more}"]
+    return [*grid_lines(lanes_table(rows["lanes"], lane_names)), f"{lowest}; {more}"]
 
 
 def safe_limits(rows: Sequence[Row]) -> str:
@@ -78,7 +81,7 @@ def safe_limits(rows: Sequence[Row]) -> str:
 
 
 def answer_row(row: Row) -> list[str]:
-    """One lane's cells."""
+    """The cells of a lane, in the order of HEAD."""
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
     room = "-" if row[h.headroom] is None else f"{row[h.headroom]:,}"
     counts = (f"{row[name]:,}" for name in COUNTED)
@@ -86,4 +89,4 @@ def answer_row(row: Row) -> list[str]:
 
 
 lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
-"""Of rows of `lanes` and the lanes' names in order, the table with a row a lane."""
+"""The table with a row for each lane, from rows of `lanes` and the lanes' names in order."""

@@ -6,68 +6,51 @@ The cluster is one unit: what is left for a topic depends on every topic before 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL, releases
+from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.lane_settings import lane_settings
 from jobs.replays.one_shuffle import SHARD
 from jobs.replays.partition_limits.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.partition_limits.events import topic_events
-from jobs.scenarios.limit_schedule import NONE, parse_schedule
-from jobs.scenarios.scenario import Lane
-from jobs.scenarios.settings import Value, release_number
+from jobs.scenarios.scenario import Scenario
 from schemas.tables import algorithms
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
-from udfs.replay.partition_limits.asked_changes import Defaults
-from udfs.replay.partition_limits.limit_replay import LimitLane, replay_topics
+from udfs.replay.partition_limits.replay import replay_topics
+from udfs.replay.partition_limits.settings import LimitSettings, limit_lanes
+from udfs.replay.shared.lanes import Value
 
 
-def limit_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value], kafka: str) -> tuple[LimitLane, ...]:
-    """The scenario's lanes as the replay takes them; kafka: the release where none is stated."""
-
-    def lane_of(lane: Lane) -> LimitLane:
-        def value(key: str, default: Value) -> Value:
-            return lane.settings.get(key, captured.get(key, default))
-
-        followed, rate = str(value(KAFKA_SETTING, kafka)), value("controller_mutation_rate", NONE)
-        return LimitLane(
-            lane.name,
-            parse_schedule(str(value("max.broker.partitions", NONE))),
-            parse_schedule(str(value("max.partitions", NONE))),
-            None if followed == PROPOSAL else release_number(followed),
-            0.0 if rate == NONE else float(rate),
-        )
-
-    return tuple(lane_of(lane) for lane in lanes)
+def limit_settings(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitSettings:
+    """The scenario's lanes as arrays. They follow Kafka's newest release if `in_force` has none."""
+    in_force = {KAFKA_SETTING: releases()[0], **in_force}
+    return limit_lanes(lane_settings(scenario, algorithms.PARTITION_LIMITS, in_force))
 
 
 def seed_of(capture_id: str) -> int:
-    """Where the draws of a capture set begin: the same in every lane, so that lanes differ by their settings alone."""
+    """The seed of a capture set's draws. It is the same in every lane, so that lanes differ by their settings alone."""
     return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
 
 
 def prepare(source: Source) -> Prepared:
-    """All changes to topics of the capture set."""
+    """Replay all changes to topics of the capture set."""
     tables = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
     metadata, changes, exchanges, batches, fetches = map(source.rows, tables)
-    captured = source.run.in_force
-    counts = (captured.get(key, 1) for key in ("broker.num.partitions", "broker.default.replication.factor"))
-    lanes = limit_lanes(source.run.scenario.lanes(algorithms.PARTITION_LIMITS), captured, releases()[0])
-    return prepared(
-        topic_events(metadata, changes, exchanges, batches, fetches), lanes, Defaults(*map(int, counts)),
-        seed_of(source.capture_id), source.run_id,
-    )  # fmt: skip
+    events = topic_events(metadata, changes, exchanges, batches, fetches)
+    settings = limit_settings(source.run.scenario, source.run.in_force)
+    return prepared(events, settings, seed_of(source.capture_id), source.run_id)
 
 
-def prepared(events: DataFrame, lanes: tuple[LimitLane, ...], defaults: Defaults, seed: int, run_id: str) -> Prepared:
-    """The same from rows of TOPIC_EVENTS, which one task takes in any order."""
-    replay = partial(replay_topics, lanes=lanes, defaults=defaults, seed=seed, run_id=run_id)
+def prepared(events: DataFrame, settings: LimitSettings, seed: int, run_id: str) -> Prepared:
+    """Replay rows of TOPIC_EVENTS, which one task takes in any order."""
+    replay = partial(replay_topics, settings=settings, seed=seed, run_id=run_id)
     return Prepared(events.withColumn(SHARD, F.lit(0)), (), replay, shards=1)
 
 

@@ -18,7 +18,6 @@ from jobs.report_page.wording import (
     lane_said,
     name_of,
 )
-from jobs.scenarios.limit_schedule import NONE
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid, size
 from jobs.units import parse_bytes
@@ -26,6 +25,7 @@ from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
 from udfs.replay.consumer_memory.drained import Reason
+from udfs.replay.shared.lanes import NONE
 
 CONSUMERS = "consumers"
 MOST_CONSUMERS, MOST_CURVES = 20, 5

@@ -14,9 +14,9 @@ from jobs.resolve import resolve_run
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.size import events_of, own_part
+from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.errors import ScenarioError
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
 
 EXAMPLE = Path(__file__).parents[3] / "conf" / "clusters" / "example.yaml"
 GROWTH = "growth: {days: 10, topics: [{name: new, partitions: 3, replication.factor: 2, topics.per.day: 2}]}\n"
@@ -42,12 +42,12 @@ def test_a_cluster_becomes_what_a_capture_of_it_would_show(tmp_path: Path) -> No
         "  - {name: b, partitions: 1, replication.factor: 1}\n"
     )
     t, events = TOPIC_EVENTS, events_of(read_cluster(written(tmp_path, text + GROWTH)), seed=7)
-    of = {entry: events.filter(pc.field(t.entry) == entry) for entry in (BROKER, SIGHTING, CHANGE)}
-    assert of[BROKER][t.node_id].to_pylist() == [1, 5]
-    assert Counter(of[SIGHTING][t.topic].to_pylist()) == {"a-0": 3, "a-1": 3, "b": 1}
-    assert all(sorted(nodes or []) == [1, 5] for nodes in of[SIGHTING][t.replica_nodes].to_pylist()[:6])
-    assert of[CHANGE][t.topic].to_pylist() == [f"new-{i}" for i in range(20)]
-    times = of[CHANGE][t.time].to_numpy().tolist()
+    of = {entry: events.filter(pc.field(t.entry) == entry.value) for entry in TopicEvent}
+    assert of[TopicEvent.BROKER][t.node_id].to_pylist() == [1, 5]
+    assert Counter(of[TopicEvent.SIGHTING][t.topic].to_pylist()) == {"a-0": 3, "a-1": 3, "b": 1}
+    assert all(sorted(nodes or []) == [1, 5] for nodes in of[TopicEvent.SIGHTING][t.replica_nodes].to_pylist()[:6])
+    assert of[TopicEvent.CHANGE][t.topic].to_pylist() == [f"new-{i}" for i in range(20)]
+    times = of[TopicEvent.CHANGE][t.time].to_numpy().tolist()
     assert {later - earlier for earlier, later in pairwise(times)} == {43_200_000_000}
 
 

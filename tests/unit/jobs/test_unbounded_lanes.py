@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.replays.consumer_memory.job import memory_lanes
-from jobs.replays.partition_limits.job import limit_lanes
+from jobs.replays.partition_limits.job import limit_settings
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
 
@@ -39,6 +39,6 @@ def test_a_producer_has_as_many_threads_as_are_stated_and_else_one() -> None:
 def test_a_mutation_quota_may_be_a_fraction_and_may_be_lifted() -> None:
     key = "controller_mutation_rate"
     scenario = resolve_scenario(None, [f"{key}=none,0.5"], [f"{key}=5"])
-    lanes = limit_lanes(scenario.lanes("partition_limits"), scenario.captured, "4.3")
-    assert [lane.name for lane in lanes] == ["captured", f"{key}=0.5", f"{key}=none"]
-    assert [lane.mutation_rate for lane in lanes] == [5.0, 0.5, 0.0]
+    settings = limit_settings(scenario, scenario.captured)
+    assert settings.names == ("captured", f"{key}=0.5", f"{key}=none")
+    assert settings.lanes["mutation_rate"].tolist() == [5.0, 0.5, 0.0]

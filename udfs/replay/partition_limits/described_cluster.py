@@ -1,24 +1,27 @@
-"""A cluster on paper as the rows that a captured one gives: brokers, topics that are there, topics that come to be."""
+"""A cluster on paper as the rows that a captured one gives: its brokers, its topics, and topics that are to come."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.values import CREATE_TOPIC
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import arrow_schema, nulls_besides, rows_of
-from udfs.replay.partition_limits.brokers import Brokers, brokers_of
-from udfs.replay.partition_limits.java_random import java_random
-from udfs.replay.partition_limits.striped_placer import place_striped, stripes_for
-from udfs.replay.partition_limits.topic_history import BROKER, CHANGE, SIGHTING
+from udfs.kernels.kernel import kernel
+from udfs.replay.partition_limits.placement.brokers import PLACEMENT, Brokers, brokers_of
+from udfs.replay.partition_limits.placement.java_random import java_random
+from udfs.replay.partition_limits.placement.striped import Stripes, new_stripes, place_striped
+
+_E = TOPIC_EVENTS
 
 
 class SizedTopics(NamedTuple):
@@ -31,76 +34,103 @@ class SizedTopics(NamedTuple):
     per_day: float = 0.0
 
 
-def described_events(
-    brokers: Sequence[tuple[int, str | None]], there: Iterable[SizedTopics], coming: Iterable[SizedTopics],
-    start_us: int, days: float, seed: int,
-) -> pa.Table:  # fmt: skip
-    """Rows of TOPIC_EVENTS: what is there lies where StripedReplicaPlacer puts it, what comes is spread evenly."""
-    nodes, racks = zip(*sorted(brokers), strict=True)
-    placed_on = brokers_of(nodes, racks, [True] * len(nodes))
-    parts = [broker_rows(nodes, racks)]
-    parts += [rows for i, topics in enumerate(there) for rows in there_rows(topics, placed_on, start_us, seed + i)]
-    parts += [coming_rows(topics, start_us, days, number) for number, topics in enumerate(coming)]
-    return pa.Table.from_batches(parts, arrow_schema(TOPIC_EVENTS))
+class DescribedCluster(NamedTuple):
+    """A cluster on paper.
+
+    brokers: node ids and racks, None for no rack. coming: topics of the days from start_us on.
+    """
+
+    brokers: Sequence[tuple[int, str | None]]
+    present: Sequence[SizedTopics]
+    coming: Sequence[SizedTopics]
+    start_us: int
+    days: float
 
 
-def event_rows(rows: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
+def described_events(cluster: DescribedCluster, seed: int) -> pa.Table:
+    """Rows of TOPIC_EVENTS. Topics that are there are placed by StripedReplicaPlacer, those to come are spread evenly.
+
+    seed: of the placer's draws.
+    """
+    return pa.Table.from_batches(list(event_batches(cluster, seed)), arrow_schema(_E))
+
+
+def event_batches(cluster: DescribedCluster, seed: int) -> Iterator[pa.RecordBatch]:
+    """The rows of the brokers, and of each size of topics."""
+    nodes, racks = zip(*sorted(cluster.brokers), strict=True)
+    brokers = brokers_of(nodes, racks, [True] * len(nodes))
+    yield broker_rows(nodes, racks)
+    for number, topics in enumerate(cluster.present):
+        yield present_rows(topics, brokers, cluster.start_us, seed + number)
+    for number, topics in enumerate(cluster.coming):
+        yield coming_rows(topics, cluster, number)
+
+
+def event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
     """Rows of TOPIC_EVENTS that are null besides these columns."""
-    t = TOPIC_EVENTS
-    return rows_of(t, {**columns, **nulls_besides(t, columns, rows)})
+    return rows_of(_E, {**columns, **nulls_besides(_E, columns, rows)})
 
 
 def broker_rows(nodes: Sequence[int], racks: Sequence[str | None]) -> pa.RecordBatch:
     """The brokers."""
-    t, n = TOPIC_EVENTS, len(nodes)
-    columns: dict[str, Any] = {
-        t.entry: np.full(n, BROKER),
-        t.node_id: np.array(nodes),
-        t.rack: pa.array(racks, pa.string()),
-    }
-    return event_rows(n, columns)
+    entry, node_id = np.full(len(nodes), TopicEvent.BROKER), np.array(nodes)
+    return event_rows(len(nodes), entry=entry, node_id=node_id, rack=pa.array(racks, pa.string()))
 
 
-def numbered(name: str, count: int) -> pa.Array[Any]:
+def numbered_names(name: str, count: int) -> pa.Array[Any]:
     """NAME-0, NAME-1, ..."""
     return pc.binary_join_element_wise(name, array_of(np.arange(count)).cast(pa.string()), "-")
 
 
-def there_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) -> Iterable[pa.RecordBatch]:
+@kernel
+def place_topics(brokers: Brokers, stripes: Stripes, placement: Records, slots: Ints) -> None:
+    """Place one topic after the other, each as `placement` (PLACEMENT[1]) says, into slots."""
+    topic = placement[0]
+    for slot in range(0, len(slots), topic.partitions * topic.replication_factor):
+        topic.slot = slot
+        place_striped(brokers, stripes, topic, slots)
+
+
+def present_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) -> pa.RecordBatch:
     """Partitions of topics that are there."""
-    t, n, factor = TOPIC_EVENTS, topics.how_many * topics.partitions, topics.replication_factor
-    replicas, rng, stripes = np.zeros(n * factor, np.int64), java_random(seed), stripes_for(brokers)
-    for topic in range(topics.how_many):
-        at = topic * topics.partitions * factor
-        place_striped(brokers, stripes, rng, topics.partitions, factor, replicas, at)
-    names = numbered(topics.name, topics.how_many) if topics.how_many > 1 else pa.repeat(topics.name, 1)
-    ends, nodes = pa.array(np.arange(n + 1) * factor, pa.int32()), array_of(brokers.node_id[replicas].astype(np.int32))
-    lists = pa.ListArray.from_arrays(ends, nodes)
-    columns: dict[str, Any] = {
-        t.entry: np.full(n, SIGHTING), t.time: np.full(n, start_us - 1),
-        t.topic: names.take(array_of(np.repeat(np.arange(topics.how_many), topics.partitions))),
-        t.partition: np.tile(np.arange(topics.partitions), topics.how_many), t.is_internal: np.full(n, False),
-        t.replica_nodes: lists,
-    }  # fmt: skip
-    yield event_rows(n, columns)
+    n, factor, placement = topics.how_many * topics.partitions, topics.replication_factor, np.zeros(1, PLACEMENT)
+    placement["partitions"], placement["replication_factor"] = topics.partitions, factor
+    replicas = np.zeros(n * factor, np.int64)
+    place_topics(brokers, new_stripes(brokers, java_random(seed)), placement, replicas)
+    nodes = array_of(brokers.table["node_id"][replicas].astype(np.int32))
+    names = numbered_names(topics.name, topics.how_many) if topics.how_many > 1 else pa.array([topics.name])
+    return event_rows(
+        n,
+        entry=np.full(n, TopicEvent.SIGHTING),
+        time=np.full(n, start_us - 1),
+        topic=names.take(array_of(np.repeat(np.arange(topics.how_many), topics.partitions))),
+        partition=np.tile(np.arange(topics.partitions), topics.how_many),
+        is_internal=np.full(n, False),
+        replica_nodes=pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * factor, pa.int32()), nodes),
+    )
 
 
 def coming_times(per_day: float, days: float, start_us: int) -> Ints:
-    """When each topic of a size class comes: evenly, the first after half of what lies between two."""
+    """When each topic of a size comes: evenly, the first after half of the time between two."""
     nth = np.arange(int(per_day * days))
     return (start_us + (nth + 0.5) / per_day * US_PER_DAY).astype(np.int64)
 
 
-def coming_rows(topics: SizedTopics, start_us: int, days: float, number: int) -> pa.RecordBatch:
-    """CreateTopics requests of one size class; `number` tells its requests from those of others."""
-    t = TOPIC_EVENTS
-    times = coming_times(topics.per_day, days, start_us)
+def coming_rows(topics: SizedTopics, cluster: DescribedCluster, number: int) -> pa.RecordBatch:
+    """CreateTopics requests for topics of one size. number: distinguishes these requests from others."""
+    times = coming_times(topics.per_day, cluster.days, cluster.start_us)
     n = len(times)
-    columns: dict[str, Any] = {
-        t.entry: np.full(n, CHANGE), t.time: times, t.topic: numbered(topics.name, n),
-        t.kind: pa.repeat(CREATE_TOPIC, n),
-        t.connection_id: np.full(n, number), t.exchange_no: np.arange(n), t.position: np.zeros(n, np.int64),
-        t.client_id: pa.repeat(topics.name, n), t.num_partitions: np.full(n, topics.partitions),
-        t.replication_factor: np.full(n, topics.replication_factor), t.validate_only: np.full(n, False),
-    }  # fmt: skip
-    return event_rows(n, columns)
+    return event_rows(
+        n,
+        entry=np.full(n, TopicEvent.CHANGE),
+        time=times,
+        topic=numbered_names(topics.name, n),
+        kind=pa.repeat(CREATE_TOPIC, n),
+        connection_id=np.full(n, number),
+        exchange_no=np.arange(n),
+        position=np.zeros(n, np.int64),
+        client_id=pa.repeat(topics.name, n),
+        num_partitions=np.full(n, topics.partitions),
+        replication_factor=np.full(n, topics.replication_factor),
+        validate_only=np.full(n, False),
+    )

@@ -13,117 +13,138 @@ from schemas.wire.errors import (
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from udfs.columns.arrays import Record
+from udfs.columns.time_units import US_PER_S
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.brokers import are_known
-from udfs.replay.partition_limits.limit_lane import (
-    MOST_PER_REQUEST,
+from udfs.replay.partition_limits.placement.brokers import are_known
+from udfs.replay.partition_limits.state import (
+    AUTO_CREATE,
+    GROW,
     MUTATION_QUOTA,
     NO_LIMIT,
+    NONE,
     REQUEST_PARTITIONS,
     REQUEST_RECORDS,
-    Lane,
-    Workspace,
-    refuse,
+    Simulation,
 )
-from udfs.replay.partition_limits.topic_state import AUTO, GROW, Changes, Topics
 
+MAX_PER_REQUEST = 10_000
+"""MAX_PARTITIONS_PER_BATCH and MAX_RECORDS_PER_USER_OP."""
 TO_CONTROLLER_US = 1000
-"""What a request takes at least to the controller, so that what a throttle is for is made up for when it comes."""
+"""What a request takes at least to the controller, so that the quota has recovered when a throttled one arrives."""
 
 
 @kernel
-def invalid(lane: Lane, change: int) -> int:
-    """The error of Kafka's own checks of a CreateTopics or CreatePartitions topic, 0 for none."""
-    changes, topics, brokers = lane.changes, lane.topics, lane.brokers
-    topic, kind = changes.topic[change], changes.kind[change]
-    if kind == GROW:
-        if topics.there[topic] == 0:
+def refuse(outcome: Record, error: int, decided_by: int, limit: int = 0, present: int = 0, requested: int = 0) -> bool:
+    """Note a refusal. Returns False."""
+    outcome.error, outcome.decided_by, outcome.limit = error, decided_by, limit
+    outcome.present, outcome.requested = present, requested
+    return False
+
+
+@kernel
+def error_of_checks(sim: Simulation, change: int) -> int:
+    """The error of Kafka's own checks of a topic in a CreateTopics or CreatePartitions request, 0 for none."""
+    record = sim.changes[change]
+    partitions = sim.topics[record.topic].partitions
+    if record.kind == GROW:
+        if partitions == 0:
             return UNKNOWN_TOPIC_OR_PARTITION
-        return INVALID_PARTITIONS if changes.partitions[change] <= topics.there[topic] else 0
-    if topics.there[topic] > 0:
+        return INVALID_PARTITIONS if record.partitions <= partitions else 0
+    if partitions > 0:
         return TOPIC_ALREADY_EXISTS
-    if changes.factor[change] <= 0 or (are_known(brokers) and changes.factor[change] > len(brokers.rack)):
+    factor = record.replication_factor
+    if factor <= 0 or (are_known(sim.brokers) and factor > len(sim.brokers.table)):
         return INVALID_REPLICATION_FACTOR
-    return INVALID_PARTITIONS if changes.partitions[change] <= 0 else 0
+    return INVALID_PARTITIONS if record.partitions <= 0 else 0
 
 
 @kernel
-def additional(changes: Changes, topics: Topics, change: int) -> int:
+def new_partitions(sim: Simulation, change: int) -> int:
     """Partitions that the change would make, not below 0."""
-    there = topics.there[changes.topic[change]] if changes.kind[change] == GROW else 0
-    return max(0, changes.partitions[change] - there)
+    record = sim.changes[change]
+    present = sim.topics[record.topic].partitions if record.kind == GROW else 0
+    return max(0, record.partitions - present)
 
 
 @kernel
-def start_request(lane: Lane, at: int) -> None:
-    """Look at the request whose first change this is: does one of today's limits refuse it as a whole?"""
-    changes, limits, work = lane.changes, lane.limits, lane.work
-    kind, request = changes.kind[at], changes.request[at]
-    partitions, records = 0, 0
-    change = at
-    while change < len(changes.request) and changes.request[change] == request:
-        there = changes.error[change] == 0 and invalid(lane, change) == 0
-        new = additional(changes, lane.topics, change)
-        partitions += new if kind != GROW or there else 0
-        records += new + 1 + changes.configs[change] if there else 0
+def check_request(sim: Simulation, lane: int, first: int) -> None:
+    """Look at the request whose first change is `first`: does one of today's limits refuse it as a whole?"""
+    settings, cluster, kind = sim.lanes[lane], sim.cluster[0], sim.changes[first].kind
+    cluster.checked_request = sim.changes[first].request
+    partitions, records, change = 0, 0, first
+    while change < len(sim.changes) and sim.changes[change].request == cluster.checked_request:
+        is_valid = sim.changes[change].captured_error == 0 and error_of_checks(sim, change) == 0
+        new = new_partitions(sim, change)
+        partitions += new if kind != GROW or is_valid else 0
+        records += new + 1 + sim.changes[change].configs if is_valid else 0
         change += 1
-    work.request[0], work.request[1], work.request[2] = request, NO_LIMIT, 0
-    if limits.per_request[0] and (kind != GROW or limits.growth_checked[0]):
-        if partitions > MOST_PER_REQUEST:
-            work.request[1], work.request[2] = REQUEST_PARTITIONS, partitions
-        elif kind != GROW and records > MOST_PER_REQUEST:
-            work.request[1], work.request[2] = REQUEST_RECORDS, records
+    cluster.request_refused_by, cluster.request_records = NO_LIMIT, 0
+    if settings.follows_kafka and (kind != GROW or settings.checks_growth):
+        if partitions > MAX_PER_REQUEST:
+            cluster.request_refused_by, cluster.request_records = REQUEST_PARTITIONS, partitions
+        elif kind != GROW and records > MAX_PER_REQUEST:
+            cluster.request_refused_by, cluster.request_records = REQUEST_RECORDS, records
 
 
 @kernel
-def time_read(changes: Changes, work: Workspace, change: int) -> int:
-    """When the broker reads the change's request (us): a throttled connection has to wait."""
-    if work.read[0] != changes.request[change]:
-        work.read[0] = changes.request[change]
-        work.read[1] = max(changes.time[change], work.muted[changes.connection[change]])
-    return int(work.read[1])
+def time_read(sim: Simulation, change: int) -> int:
+    """When the broker reads the change's request (us): one on a throttled connection has to wait."""
+    record, cluster = sim.changes[change], sim.cluster[0]
+    if cluster.read_request != record.request:
+        cluster.read_request = record.request
+        cluster.read_time = max(record.time, sim.connections[record.connection].muted_until)
+    return int(cluster.read_time)
 
 
 @kernel
-def within_quota(lane: Lane, change: int, cost: int) -> bool:
-    """KIP-599's token bucket: a strict request is refused where the bucket is below 0 already, and else charged.
+def is_within_quota(sim: Simulation, lane: int, change: int, cost: int) -> bool:
+    """KIP-599's token bucket: a strict request is refused if the bucket is below 0 already, and charged otherwise.
 
-    Who finds it below 0, or with an old version leaves it so, is throttled until it would be 0 again: the broker does
-    not read what comes behind on the connection (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A Metadata request
-    that makes a topic is not.
+    A client that finds the bucket below 0, or leaves it so with an old version, is throttled until it would be 0 again:
+    the broker does not read what comes next on the connection (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A
+    client whose Metadata request makes a topic is not throttled.
     """
-    changes, limits, work = lane.changes, lane.limits, lane.work
-    rate = limits.mutation_rate[0]
+    settings, record = sim.lanes[lane], sim.changes[change]
+    rate = settings.mutation_rate
     if rate <= 0:
         return True
-    client, now = changes.client[change], time_read(changes, work, change)
-    since = max(0, now - work.token_time[client])
-    work.tokens[client] = min(limits.mutation_burst[0], work.tokens[client] + since * rate / 1_000_000)
-    work.token_time[client] = max(now, work.token_time[client])
-    allowed = not changes.strict[change] or work.tokens[client] >= 0
+    bucket, time = sim.clients[record.client], time_read(sim, change)
+    since = max(0, time - bucket.token_time)
+    bucket.tokens = min(settings.mutation_burst, bucket.tokens + since * rate / US_PER_S)
+    bucket.token_time = max(time, bucket.token_time)
+    allowed = not record.is_strict or bucket.tokens >= 0
     if allowed:
-        work.tokens[client] -= cost
-    if work.tokens[client] < 0 and not (allowed and changes.strict[change]) and changes.kind[change] != AUTO:
-        throttle = int(-work.tokens[client] / rate * 1_000_000)
-        work.muted[changes.connection[change]] = now + throttle + TO_CONTROLLER_US
+        bucket.tokens -= cost
+    if bucket.tokens < 0 and not (allowed and record.is_strict) and record.kind != AUTO_CREATE:
+        throttle = int(-bucket.tokens / rate * US_PER_S)
+        sim.connections[record.connection].muted_until = time + throttle + TO_CONTROLLER_US
     return allowed
 
 
 @kernel
-def limited_by_request(lane: Lane, change: int, new: int) -> int:
-    """Today's limits: how many of the new partitions are made, noting a refusal; -1 for none at all."""
-    limits, work, outcomes = lane.limits, lane.work, lane.outcomes
-    if work.request[1]:
-        refuse(outcomes, change, POLICY_VIOLATION, work.request[1], MOST_PER_REQUEST, 0, work.request[2])
-        return -1
-    if not within_quota(lane, change, new):
-        refuse(outcomes, change, THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, int(limits.mutation_rate[0]), 0, new)
-        return -1
-    if not limits.per_request[0] or lane.changes.kind[change] != GROW:
+def refuse_by_quota(sim: Simulation, lane: int, change: int, cost: int) -> bool:
+    """Note that the controller mutation quota refuses the change. Returns False."""
+    rate = int(sim.lanes[lane].mutation_rate)
+    return refuse(sim.outcomes[lane, change], THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, limit=rate, requested=cost)
+
+
+@kernel
+def partitions_allowed(sim: Simulation, lane: int, change: int, new: int) -> int:
+    """Today's limits: how many of the new partitions are made, NONE where the change is refused; a refusal is noted."""
+    cluster, outcome = sim.cluster[0], sim.outcomes[lane, change]
+    records = cluster.request_records
+    if cluster.request_refused_by:
+        refuse(outcome, POLICY_VIOLATION, cluster.request_refused_by, limit=MAX_PER_REQUEST, requested=records)
+        return NONE
+    if not is_within_quota(sim, lane, change, new):
+        refuse_by_quota(sim, lane, change, new)
+        return NONE
+    if not sim.lanes[lane].follows_kafka or sim.changes[change].kind != GROW:
         return new
     # Up to 4.3 the record too many ends the topic's part with an error, and those before it are committed.
-    made: int = min(new, MOST_PER_REQUEST - work.request[2])
-    work.request[2] += made
+    made: int = min(new, MAX_PER_REQUEST - records)
+    cluster.request_records += made
     if made < new:
-        refuse(outcomes, change, UNKNOWN_SERVER_ERROR, REQUEST_RECORDS, MOST_PER_REQUEST, work.request[2] - made, new)
+        refuse(outcome, UNKNOWN_SERVER_ERROR, REQUEST_RECORDS, limit=MAX_PER_REQUEST, present=records, requested=new)
     return made

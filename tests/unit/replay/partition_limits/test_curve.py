@@ -1,0 +1,135 @@
+"""The curve of max.broker.partitions is that of a lane for every limit, which is the slow way to it."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from schemas.tables.event_kinds import TopicEvent
+from tests.unit.replay.partition_limits.clusters import (
+    BROKER_LIMIT,
+    PROPOSAL,
+    SEED,
+    Rows,
+    created,
+    event_table,
+    grown,
+    requested,
+    settings_of,
+    shown,
+)
+from udfs.columns.arrays import read_only
+from udfs.replay.partition_limits.controller import replay_lanes
+from udfs.replay.partition_limits.curve import limit_curves
+from udfs.replay.partition_limits.events import read_events
+from udfs.replay.partition_limits.history.changes import history_of
+from udfs.replay.partition_limits.state import (
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
+    NONE,
+    History,
+    new_simulation,
+)
+
+CHANGES = 30
+
+
+def history(rows: Rows, nodes: dict[int, str | None]) -> History:
+    """The history of a cluster with these brokers and their racks."""
+    brokers = [{"entry": TopicEvent.BROKER, "node_id": node, "rack": rack} for node, rack in nodes.items()]
+    return history_of(read_events(event_table([*brokers, *rows]).to_batches()), settings_of({}), SEED)
+
+
+def sometimes_shown(
+    chance: random.Random, time: int, topic: str, partitions: int, factor: int, nodes: list[int]
+) -> Rows:
+    """One time in two, where Metadata shows a topic that was made just before: anywhere."""
+    replicas = [chance.sample(nodes, min(factor, len(nodes))) for _ in range(partitions)]
+    return [row | {"topic_id": f"{topic}-{time}"} for row in shown(topic, replicas, time + 1)] * chance.randint(0, 1)
+
+
+def drawn(seed: int, names_brokers: bool) -> History:
+    """Topics made, grown and deleted on up to six brokers, also beside the capture; with names of brokers, placed and
+    moved by requests, too.
+    """
+    chance = random.Random(seed)  # noqa: S311  (not for secrets)
+    nodes = {node: chance.choice([None, "a", "b"]) for node in range(1, chance.randint(2, 7))}
+    if chance.random() < 0.5:
+        nodes = {node: rack or "c" for node, rack in nodes.items()}
+    kinds = ["create", "create", "create", "beside", "grow", "delete", "internal", "checked"]
+    kinds += ["place", "move"] * names_brokers
+    rows = shown("old", [chance.sample(list(nodes), min(2, len(nodes))) for _ in range(chance.randint(0, 6))])
+    for time in range(1, CHANGES):
+        kind, topic = chance.choice(kinds), f"t{chance.randint(0, 9)}"
+        partitions, factor = chance.randint(1, 9), chance.randint(1, 4)
+        some = ",".join(map(str, chance.sample(list(nodes), chance.randint(1, len(nodes)))))
+        if kind in ("create", "beside"):
+            rows += sometimes_shown(chance, time, topic, partitions, factor, list(nodes))
+        if kind == "beside":
+            continue
+        rows.append({
+            "create": created(time, topic, partitions, factor),
+            "checked": created(time, topic, partitions, factor, validate_only=True),
+            "internal": created(time, "__consumer_offsets", partitions, factor),
+            "grow": grown(time, topic, partitions * 2),
+            "delete": requested(time, "delete_topic", topic),
+            "place": created(time, topic, -1, -1, assignments=[f"0:{some}", f"1:{some}"]),
+            "move": requested(time, "reassign_partition", topic, partition=0, assignments=[f"0:{some}"]),
+        }[kind])  # fmt: skip
+    return history(rows, nodes)
+
+
+def first_refusals(cluster: History, limits: int) -> list[int]:
+    """The first change that a lane with max.broker.partitions = 1, 2, ... refuses, NONE where it refuses none."""
+    lanes = {str(limit): {**PROPOSAL, BROKER_LIMIT: limit} for limit in range(1, limits + 1)}
+    settings = settings_of(lanes)
+    sim = new_simulation(cluster, settings, limits + 1)
+    samples = np.zeros((limits + 1, 1, len(sim.counts)), np.int64)
+    replay_lanes(sim, read_only(np.zeros(0, np.int64)), samples)
+    is_refused = sim.outcomes["decided_by"][1:] == MAX_BROKER_PARTITIONS
+    return np.where(is_refused.any(axis=1), is_refused.argmax(axis=1), NONE).tolist()
+
+
+def growing(seed: int) -> History:
+    """One topic after the other on seven brokers of three racks, now and then one that grows or goes."""
+    chance = random.Random(seed)  # noqa: S311  (not for secrets)
+    rows = []
+    for time in range(1, 400):
+        kind, old = chance.choice(["create"] * 8 + ["grow", "delete"]), f"t{chance.randint(1, time)}"
+        partitions, factor = chance.randint(1, 9), chance.randint(1, 3)
+        rows.append({
+            "create": created(time, f"t{time}", partitions, factor),
+            "grow": grown(time, old, partitions * 2),
+            "delete": requested(time, "delete_topic", old),
+        }[kind])  # fmt: skip
+        if kind == "create":
+            rows += sometimes_shown(chance, time, f"t{time}", partitions, factor, list(range(7)))
+    return history(rows, {node: "abc"[node % 3] for node in range(7)})
+
+
+def checked_steps(cluster: History) -> int:
+    """Hold each limit of the curve against a lane of its own; how many steps the curve has."""
+    steps = limit_curves(cluster)[MAX_BROKER_PARTITIONS]
+    limits = np.arange(1, int(steps["limit_from"][-1]) + 3)
+    of_curve = steps["change"][np.searchsorted(steps["limit_from"], limits, side="right") - 1]
+    assert of_curve.tolist() == first_refusals(cluster, len(limits))
+    return len(steps) - 1
+
+
+@pytest.mark.parametrize("names_brokers", [False, True])
+def test_every_limit_refuses_first_what_a_lane_of_its_own_does(names_brokers: bool) -> None:
+    assert sum(checked_steps(drawn(seed, names_brokers)) for seed in range(60)) > 300
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_limit_refuses_first_what_a_lane_of_its_own_does_while_a_cluster_grows(seed: int) -> None:
+    assert checked_steps(growing(seed)) > 100
+
+
+def test_without_known_brokers_there_is_no_curve_of_their_limit() -> None:
+    named = requested(3, "create_topic", "v", num_partitions=-1, replication_factor=-1, assignments=["0:1,2"])
+    curves = limit_curves(history([created(1, "t", 6, 3), created(2, "u", 4, 3), named], {}))
+    assert list(curves) == [MAX_PARTITIONS]
+    assert curves[MAX_PARTITIONS]["limit_from"].tolist() == [1, 18, 30, 32]

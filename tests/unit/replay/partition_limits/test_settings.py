@@ -1,0 +1,50 @@
+"""What the lanes of a scenario allow, as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM
+from tests.unit.replay.partition_limits.clusters import (
+    BROKER_LIMIT,
+    CLUSTER_LIMIT,
+    MUTATION_RATE,
+    PROPOSAL,
+    changing,
+    created,
+    replay,
+    settings_of,
+)
+from udfs.replay.partition_limits.schedule import UNLIMITED
+
+
+def test_a_lane_has_the_limits_of_both_schedules_at_every_time() -> None:
+    lanes = {"a": {BROKER_LIMIT: changing(4, (10, 6)), CLUSTER_LIMIT: changing(UNLIMITED, (5, 7), (10, 8))}}
+    limits = settings_of(lanes).limits_at(1, np.array([0, 5, 9, 10, 11]))
+    assert limits["max_broker_partitions"].tolist() == [4, 4, 4, 6, 6]
+    assert limits["max_partitions"].tolist() == [UNLIMITED, 7, 7, 8, 8]
+    assert settings_of(lanes).last_limits()["max_partitions"].tolist() == [UNLIMITED, 8]
+
+
+def test_what_a_lane_does_not_set_is_in_force() -> None:
+    in_force = {"kafka": "4.4", MUTATION_RATE: 5}
+    settings = settings_of({"quota": {MUTATION_RATE: "none"}, "proposal": PROPOSAL}, in_force)
+    assert settings.names == ("captured", "quota", "proposal")
+    assert settings.lanes["mutation_rate"].tolist() == [5, 0, 5]
+    assert settings.lanes["mutation_burst"].tolist() == [55, 0, 55]
+    assert settings.lanes["follows_kafka"].tolist() == [1, 1, 0]
+    assert settings.lanes["checks_growth"].tolist() == [1, 1, 0]
+    assert settings.quota_is_known
+
+
+def test_a_part_of_the_lanes_has_their_limits() -> None:
+    settings = settings_of({"a": {BROKER_LIMIT: 4}, "b": {BROKER_LIMIT: changing(5, (9, 6))}}).part(1, 3)
+    assert settings.names == ("a", "b")
+    assert settings.limits_at(1, np.array([8, 9]))["max_broker_partitions"].tolist() == [5, 6]
+
+
+def test_a_topic_whose_counts_nobody_tells_has_those_of_the_brokers() -> None:
+    """num.partitions 4 and default.replication.factor 2."""
+    h = PARTITION_LIMIT_HEADROOM
+    (row,) = replay([created(1, "a", -1, -1)], {"a": {CLUSTER_LIMIT: 100}})[h]
+    assert row[h.partitions] == 8

@@ -1,0 +1,33 @@
+"""StripedReplicaPlacer: the vectors of Kafka's own tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.wire.errors import INVALID_REPLICATION_FACTOR
+from tests.unit.replay.partition_limits.placers import cluster, mock_random, placement, striped
+from udfs.replay.partition_limits.placement.brokers import hash_map_order
+from udfs.replay.partition_limits.placement.striped import new_stripes, place_striped
+
+
+def test_striped_placement_over_a_fenced_broker() -> None:
+    """StripedReplicaPlacerTest, with MockRandom."""
+    brokers = cluster(dict.fromkeys(range(5)), fenced=[1])
+    assert striped(brokers, 5, 4) == [[3, 4, 0, 2], [4, 0, 2, 3], [0, 2, 3, 4], [2, 3, 4, 0], [0, 4, 3, 2]]
+
+
+def test_striped_placement_over_racks() -> None:
+    racks: dict[int, str | None] = {10: "1", 11: "1", 20: "2", 21: "2", 30: "3", 31: "3"}
+    assert striped(cluster(racks, fenced=[20]), 3, 4) == [[11, 21, 31, 10], [21, 30, 10, 20], [31, 11, 21, 30]]
+
+
+def test_more_replicas_than_brokers_are_refused() -> None:
+    brokers = cluster(dict.fromkeys(range(2)))
+    stripes, slots = new_stripes(brokers, mock_random()), np.zeros(3, np.int64)
+    assert place_striped(brokers, stripes, placement(1, 3)[0], slots) == INVALID_REPLICATION_FACTOR
+
+
+def test_racks_are_gone_through_in_the_order_of_javas_hash_map() -> None:
+    """By the low bits of their hashes, of which none is 0; of equal ones the one put first comes first."""
+    assert hash_map_order(["b", "a", None]) == [None, "a", "b"]
+    assert hash_map_order(["BB", "c", "Aa"]) == ["BB", "Aa", "c"]

@@ -1,0 +1,241 @@
+"""The passes that find what each max.broker.partitions (KIP-578, a proposal) refuses first.
+
+The changes are done one by one without a limit. When one of them would take a broker to more replicas than any before,
+a pass for each of the limits between begins at that change instead. It goes on to the first refusal, or to where there
+can be none any more, and is taken back.
+
+Which brokers a change gets depends on its draws and on the brokers that are full. It does not depend on the limit
+itself, unless the limit keeps partitions from where Metadata shows them. So a pass takes over what the pass before it
+left in a change's slots, if the same brokers were full then and the change fills none. That is so nearly everywhere,
+and only counting is left to do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, int_record, read_only
+from udfs.kernels.kernel import kernel
+from udfs.replay.partition_limits.controller import apply_change, is_shown
+from udfs.replay.partition_limits.schedule import UNLIMITED
+from udfs.replay.partition_limits.state import (
+    APPEAR,
+    AUTO_CREATE,
+    CREATE,
+    GROW,
+    MAX_BROKER_PARTITIONS,
+    NO_LIMIT,
+    NONE,
+    Simulation,
+)
+from udfs.replay.partition_limits.topics import (
+    add_chunk,
+    copy_counts,
+    count_replicas,
+    empty_cluster,
+    remember,
+    take_back,
+)
+
+FREE = 0
+"""The lane of the passes, which has no limits of its own."""
+NOT_PLACED = -1
+"""In Passes.full: what is in the slots of the change is not to be taken over."""
+
+FIRST_REFUSAL = int_record("limit_from", "change", "present", "requested")
+"""What a limit refuses first, and what that change met; NONE where it refuses no change."""
+
+PASS = int_record(
+    "limit",  # of the pass, UNLIMITED while changes are done for good
+    "full",  # the brokers that are full, as `full_brokers` has it
+    "first",  # the change with which passes begin
+    "last_limit",  # the limit of the last pass that begins there
+    "tried",  # what limits up to this refuse first is known
+    "replicas",  # in the cluster before that change
+)
+"""How far the passes are."""
+
+
+class Passes(NamedTuple):
+    """What the passes share.
+
+    last_limits: int64[changes], the largest limit that could refuse the change, or a later one, as the first.
+    keys: int64[brokers], such that two sets of brokers have the same sum of keys (by exclusive or) by a chance of one
+    in 2^62. full: int64[changes], the sum of the brokers that were full when the replicas in the change's slots were
+    placed, or NOT_PLACED. before: int64[brokers], the counts before the first change of a pass. state: PASS[1].
+    curve: FIRST_REFUSAL by limit.
+    """
+
+    last_limits: Ints
+    keys: Ints
+    full: Ints
+    before: Ints
+    state: Records
+    curve: Records
+
+
+def new_passes(last_limits: Ints, brokers: int, limits: int) -> Passes:
+    """Before the first pass. last_limits: int64[changes]. limits: how many limits there are to try, from 0 on."""
+    curve = np.zeros(limits, FIRST_REFUSAL)
+    curve["limit_from"], curve["change"] = np.arange(limits), NONE
+    return Passes(
+        last_limits=read_only(last_limits),
+        keys=read_only(np.random.default_rng(578).integers(0, 1 << 62, brokers)),
+        full=np.full(len(last_limits), NOT_PLACED),
+        before=np.zeros(brokers, np.int64),
+        state=np.zeros(1, PASS),
+        curve=curve,
+    )
+
+
+@kernel
+def full_brokers(sim: Simulation, passes: Passes) -> int:
+    """The sum of the keys of brokers without room."""
+    full, limit = 0, passes.state[0].limit
+    for broker in range(len(sim.counts)):
+        if sim.counts[broker] >= limit:
+            full ^= passes.keys[broker]
+    return full
+
+
+@kernel
+def is_taken_over(sim: Simulation, passes: Passes, change: int) -> bool:
+    """Have the change make the partitions that are in its slots, if these are the same in this pass. Otherwise nothing
+    is done: if other brokers are full, or the change fills one, since the replicas behind that would be elsewhere.
+    """
+    state, slot = passes.state[0], sim.changes[change].slot
+    if state.limit == UNLIMITED or passes.full[change] != state.full:
+        return False
+    chunk, topic = sim.chunks[change], sim.topics[sim.changes[change].topic]
+    first, partitions, factor = chunk.first_partition, chunk.partitions, chunk.replication_factor
+    remember(sim, change)
+    add_chunk(sim, change, first, partitions, factor)
+    for replica in range(slot, slot + partitions * factor):
+        if sim.counts[sim.slots[replica]] >= state.limit:
+            count_replicas(sim, slot, partitions * factor, -1)
+            take_back(sim, change)
+            return False
+    topic.partitions, topic.replication_factor, topic.was_refused = first + partitions, factor, 0
+    sim.outcomes[FREE, change].decided_by = NO_LIMIT
+    return True
+
+
+@kernel
+def is_where_shown(sim: Simulation, change: int) -> bool:
+    """Whether the partitions that the change has made are where Metadata shows them, if it does. Where a limit keeps
+    them from there, a higher one may not, whichever brokers are full.
+    """
+    chunk, record = sim.chunks[change], sim.changes[change]
+    first, factor = chunk.first_partition, chunk.replication_factor
+    if not is_shown(sim, change, first, chunk.partitions, factor):
+        return True
+    shown, same = record.shown + first * factor, True
+    for i in range(chunk.partitions * factor):
+        same = same and sim.slots[record.slot + i] == sim.named_brokers[shown + i]
+    return same
+
+
+@kernel
+def can_be_taken_over(sim: Simulation, change: int) -> bool:
+    """Whether the change has just made partitions that count, where any limit puts them with the same brokers full."""
+    record, outcome = sim.changes[change], sim.outcomes[FREE, change]
+    is_placed = record.kind in (CREATE, AUTO_CREATE, GROW) and record.named == NONE
+    counts = not record.is_exempt and not record.validate_only
+    is_done = outcome.error == 0 and outcome.decided_by == NO_LIMIT
+    return is_placed and counts and is_done and is_where_shown(sim, change)
+
+
+@kernel
+def note_full(sim: Simulation, passes: Passes, change: int) -> None:
+    """Note the brokers that are full after a change that was not taken over."""
+    state, full = passes.state[0], full_brokers(sim, passes)
+    is_same = full == state.full and can_be_taken_over(sim, change)
+    passes.full[change] = full if is_same else NOT_PLACED
+    state.full = full
+
+
+@kernel
+def highest_count(sim: Simulation, change: int) -> int:
+    """The most replicas on a broker when the change was done, also where it was only to be validated."""
+    record, outcome = sim.changes[change], sim.outcomes[FREE, change]
+    is_validated = record.validate_only and not record.is_exempt and outcome.error == 0
+    replicas = outcome.requested if is_validated else 0
+    count_replicas(sim, record.slot, replicas, 1)
+    highest = 0
+    for broker in range(len(sim.counts)):
+        highest = max(highest, sim.counts[broker])
+    count_replicas(sim, record.slot, replicas, -1)
+    return highest
+
+
+@kernel
+def return_to_first(sim: Simulation, passes: Passes, change: int) -> int:
+    """Take back the changes from the first of the pass to this one. Returns the first."""
+    state = passes.state[0]
+    for done in range(change, state.first - 1, -1):
+        take_back(sim, done)
+    copy_counts(passes.before, sim.counts)
+    sim.cluster[0].replicas = state.replicas
+    return state.first
+
+
+@kernel
+def begin_pass(sim: Simulation, passes: Passes, limit: int) -> None:
+    """Begin a pass under a limit."""
+    passes.state[0].limit = limit
+    passes.state[0].full = full_brokers(sim, passes)
+
+
+@kernel
+def after_unlimited(sim: Simulation, passes: Passes, change: int) -> int:
+    """A change was done without a limit: returns the next one, or the same with the first limit that is to be tried."""
+    state, highest = passes.state[0], highest_count(sim, change)
+    last_limit = min(highest, passes.last_limits[change])
+    passes.full[change] = NOT_PLACED
+    if sim.changes[change].kind != APPEAR:
+        if last_limit > state.tried:
+            state.first, state.last_limit = change, last_limit
+            return_to_first(sim, passes, change)
+            begin_pass(sim, passes, state.tried + 1)
+            return change
+        state.tried = max(state.tried, highest)
+    copy_counts(sim.counts, passes.before)
+    state.replicas = sim.cluster[0].replicas
+    return change + 1
+
+
+@kernel
+def after_limited(sim: Simulation, passes: Passes, change: int) -> int:
+    """A change was done, or refused, in a pass under a limit: returns the next one of the pass, or the first one of the
+    next pass, or that with which to go on without a limit.
+    """
+    state, outcome = passes.state[0], sim.outcomes[FREE, change]
+    first_refusal, is_refused = passes.curve[state.limit], outcome.decided_by == MAX_BROKER_PARTITIONS
+    if not is_refused and change + 1 < len(sim.changes) and state.limit <= passes.last_limits[change + 1]:
+        return change + 1
+    if is_refused:
+        first_refusal.change = change
+        first_refusal.present, first_refusal.requested = outcome.present, outcome.requested
+    return_to_first(sim, passes, change)
+    begin_pass(sim, passes, state.limit + 1 if state.limit < state.last_limit else UNLIMITED)
+    if state.limit == UNLIMITED:
+        state.tried = state.last_limit
+    return state.first
+
+
+@kernel
+def fill_curve(sim: Simulation, passes: Passes) -> None:
+    """Do all changes without a limit, and in passes under each limit."""
+    cluster, state, change = sim.cluster[0], passes.state[0], 0
+    empty_cluster(sim, FREE)
+    cluster.max_partitions, state.limit = UNLIMITED, UNLIMITED
+    while change < len(sim.changes):
+        if not is_taken_over(sim, passes, change):
+            cluster.max_broker_partitions = state.limit
+            apply_change(sim, FREE, change)  # only here, since its machine code is copied to wherever it is called
+            if state.limit != UNLIMITED:
+                note_full(sim, passes, change)
+        is_limited = state.limit != UNLIMITED
+        change = after_limited(sim, passes, change) if is_limited else after_unlimited(sim, passes, change)

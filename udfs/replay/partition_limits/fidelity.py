@@ -1,0 +1,126 @@
+"""How often the captured settings give what the capture shows of topic changes: rows of `fidelity`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import CHANGES
+from schemas.tables.gold import FIDELITY
+from schemas.tables.steps import TOPIC_EVENTS
+from schemas.tables.table import Table
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import compute as pc
+from udfs.replay.partition_limits.placement.possible_draws import can_be_checked, checked_placements
+from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NONE, NOT_TRIED, History
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, fidelity_rows
+
+PLACEMENTS = "placements"
+"""The metric that compares where replicas are; those of changes are their kinds."""
+ALLOWED_BUT_REFUSED = CHANGES.codes[CHANGES.allowed_but_refused]
+REFUSED_BUT_ALLOWED = CHANGES.codes[CHANGES.refused_but_allowed]
+OTHER_ERROR = CHANGES.codes[CHANGES.other_error]
+NOT_IN_METADATA = CHANGES.codes[CHANGES.not_in_metadata]
+RACKS_OR_FENCED = CHANGES.codes[CHANGES.racks_or_fenced_brokers]
+IMPOSSIBLE_DRAW = CHANGES.codes[CHANGES.impossible_draw]
+
+
+class Verdicts(NamedTuple):
+    """Of each change or placement: what could be checked, what of that agrees, what could not; and the code of the
+    reason, AGREED for none. int64[n] all.
+    """
+
+    checked: Ints
+    agreed: Ints
+    unknown: Ints
+    reason: Ints
+
+
+def limit_fidelity_rows(
+    history: History, outcomes: Records, chunks: Records, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows by kind of change and client, and by client for placements.
+
+    outcomes: OUTCOME[changes], and chunks: CHUNK[changes], of the captured lane.
+    """
+    captured, is_tried = history.captured, outcomes["decided_by"] != NOT_TRIED
+    judged = np.flatnonzero((captured["row"] != NONE) & (is_tried | (captured["reason"] != AGREED)))
+    rows, verdicts = history.rows.take(array_of(captured["row"][judged])), change_verdicts(history, outcomes, judged)
+    change_rows = compared(rows[TOPIC_EVENTS.kind], rows[TOPIC_EVENTS.client_id], verdicts)
+    yield FIDELITY, fidelity_rows(change_rows, algorithms.PARTITION_LIMITS, run_id)
+    placed = np.flatnonzero((chunks["partitions"] > 0) & (outcomes["error"] == 0) & were_placed(history, outcomes))
+    clients = history.rows.take(array_of(captured["row"][placed]))[TOPIC_EVENTS.client_id]
+    verdicts = placement_verdicts(history, chunks, placed)
+    placement_rows = compared(repeated(PLACEMENTS, len(placed)), clients, verdicts)
+    yield FIDELITY, fidelity_rows(placement_rows, algorithms.PARTITION_LIMITS, run_id)
+
+
+def change_verdicts(history: History, outcomes: Records, judged: Ints) -> Verdicts:
+    """Whether the replay gives the captured error of each of these changes."""
+    # What a Metadata response says of a topic that it creates is not what became of it: that it was seen later is.
+    is_auto = history.changes["kind"][judged] == AUTO_CREATE
+    error, captured = outcomes["error"][judged], np.where(is_auto, 0, history.captured["error_code"][judged])
+    unchecked = np.where(is_auto, AGREED, history.captured["reason"][judged])
+    is_unknown, is_same = unchecked != AGREED, error == captured
+    differs = np.where(captured == 0, REFUSED_BUT_ALLOWED, np.where(error == 0, ALLOWED_BUT_REFUSED, OTHER_ERROR))
+    reason = np.where(is_unknown, unchecked, np.where(is_same, AGREED, differs))
+    checked, agreed, unknown = (flag.astype(np.int64) for flag in (~is_unknown, ~is_unknown & is_same, is_unknown))
+    return Verdicts(checked, agreed, unknown, reason)
+
+
+def were_placed(history: History, outcomes: Records) -> Bools:
+    """Changes that made partitions in the capture, which Kafka placed itself."""
+    changes = history.changes
+    is_done = np.isin(changes["kind"], (CREATE, GROW)) & (history.captured["error_code"] == 0)
+    makes = is_done | (changes["kind"] == AUTO_CREATE)
+    is_tried = (outcomes["decided_by"] != NOT_TRIED) & (changes["validate_only"] == 0)
+    return makes & is_tried & (changes["named"] == NONE)
+
+
+def placement_verdicts(history: History, chunks: Records, placed: Ints) -> Verdicts:
+    """How many rounds of each of these placements there are, and how many of them Kafka's placer can have drawn.
+
+    What is checked is what Metadata shows, where the replay takes it from there as well: whether the placer that draws
+    all others could have drawn it.
+    """
+    changes, brokers, chunk = history.changes[placed], history.brokers, chunks[placed]
+    first, partitions, factor = chunk["first_partition"], chunk["partitions"], chunk["replication_factor"]
+    is_shown = (first + partitions <= changes["shown_partitions"]) & (factor == changes["shown_factor"])
+    is_known = can_be_checked(factor, brokers)
+    is_checked = is_shown & is_known
+    shown, partitions = changes["shown"] + first * factor, np.where(is_checked, partitions, 0)
+    draws = checked_placements(history.named_brokers, shown, partitions, factor, brokers)
+    unchecked = np.where(is_shown, np.where(is_known, AGREED, RACKS_OR_FENCED), NOT_IN_METADATA)
+    is_impossible = is_checked & (draws["possible"] < draws["rounds"])
+    reason = np.where(is_impossible, IMPOSSIBLE_DRAW, unchecked)
+    return Verdicts(draws["rounds"], draws["possible"], (~is_checked).astype(np.int64), reason)
+
+
+def compared(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdicts) -> list[Compared]:
+    """Sums by metric and client, and how often each reason was given."""
+    words = pa.array([NO_REASON, *CHANGES.words]).take(array_of(verdicts.reason))
+    counts = {name: array_of(getattr(verdicts, name)) for name in ("checked", "agreed", "unknown")}
+    table = pa.table({"metric": metric, "client": client, "reason": words, **counts})
+    sums = table.group_by(["metric", "client"], use_threads=False).aggregate([(name, "sum") for name in counts])
+    with_reason = table.filter(pc.not_equal(table["reason"], NO_REASON))
+    by_reason = with_reason.group_by(["metric", "client", "reason"]).aggregate([("reason", "count")])
+    reasons: dict[tuple[str, str | None], dict[str, int]] = defaultdict(dict)
+    for row in by_reason.sort_by("reason").to_pylist():
+        reasons[row["metric"], row["client"]][row["reason"]] = row["reason_count"]
+    return [
+        Compared(
+            metric=row["metric"],
+            checked=row["checked_sum"],
+            agreed=row["agreed_sum"],
+            unknown=row["unknown_sum"],
+            reasons=reasons[row["metric"], row["client"]],
+            client_id=row["client"],
+        )
+        for row in sums.to_pylist()
+    ]

@@ -1,0 +1,102 @@
+"""From what a capture shows of topics to the changes that are replayed in every lane.
+
+A topic that Metadata shows and that no captured request creates was there before: it appears first, and no limit
+refuses it. So does what was created beside the captured requests, as by the ZooKeeper-based tools that KIP-578 exempts;
+if that is another topic than the one that the name stood for (it has another id), it appears when it was first shown.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, edges, read_only
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.partition_limits.events import NO_RESPONSE, TopicEvents
+from udfs.replay.partition_limits.history.requested_changes import requested_changes
+from udfs.replay.partition_limits.history.shown_partitions import Shown, first_shown, growth_times, shown_topics
+from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids
+from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.state import APPEAR, CAPTURED, CHANGE, CREATE, NONE, VANISH, History
+
+NO_REQUEST = -2
+"""In place of the number of a request, for a change that no captured one asks for."""
+
+
+def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> History:
+    """The changes to a cluster's topics. seed: of the draws by which Kafka places."""
+    requests = events.requests
+    ids, id_of_sighting = topic_ids(events.sightings, requests)
+    subjects, shown = subjects_of(requests, ids), first_shown(events, id_of_sighting)
+    growth = growth_times(requests, ids, subjects)
+    topics = shown_topics(events, ids, subjects, shown, growth)
+    requested, captured = requested_changes(requests, ids, subjects, topics, settings)
+    appearing, appearing_brokers = appearing_changes(ids, shown, growth)
+    uncaptured = np.concatenate([vanishing_changes(requests, ids), appearing])
+    set_times(uncaptured, requests["time"])
+    # In named_brokers those that appear come first, then those that requests name, then those that Metadata shows.
+    requested["named"] += np.where(requested["named"] == NONE, 0, len(appearing_brokers))
+    requested["shown"] += len(appearing_brokers) + len(events.named_brokers)
+    changes = np.concatenate([uncaptured, requested])
+    order = np.argsort(changes["time"], kind="stable")
+    changes = changes[order]
+    changes["slot"], changes["seed"] = edges(changes["slots"])[:-1], seed + np.arange(len(changes))
+    return History(
+        changes=read_only(changes),
+        named_brokers=read_only(np.concatenate([appearing_brokers, events.named_brokers, shown.brokers])),
+        brokers=events.brokers,
+        topics=events.topics,
+        captured=np.concatenate([not_captured(len(uncaptured)), captured])[order],
+        rows=events.rows,
+    )
+
+
+def not_captured(changes: int) -> Records:
+    """What the capture says of changes that no captured request asks for: CAPTURED[changes]."""
+    captured = np.zeros(changes, CAPTURED)
+    captured["row"], captured["error_code"] = NONE, NO_RESPONSE
+    return captured
+
+
+def vanishing_changes(requests: Records, ids: Records) -> Records:
+    """Topics that vanish, CHANGE[topics]: where a name is created, or stands for another id, though the topic before
+    was not deleted by a captured request.
+    """
+    creations = np.flatnonzero((requests["kind"] == CREATE) & (requests["is_done"] == 1))
+    rows = np.union1d(creations, ids["maker"][ids["maker"] != NONE])
+    is_uncaptured = (ids["maker"] == NONE) & (ids["since"] != ALWAYS)
+    topic = np.concatenate([requests["topic"][rows], ids["topic"][is_uncaptured]])
+    time = np.concatenate([requests["time"][rows], ids["since"][is_uncaptured]])
+    is_gone = gone_before(requests, ids, topic, time)
+    changes = np.zeros(int(is_gone.sum()), CHANGE)
+    changes["kind"], changes["request"] = VANISH, NO_REQUEST
+    changes["topic"], changes["time"] = topic[is_gone], time[is_gone]
+    return changes
+
+
+def appearing_changes(ids: Records, shown: Shown, growth: Ints) -> tuple[Records, Ints]:
+    """Partitions that no captured request creates, CHANGE[runs], a run of them that are alike in each change; and their
+    brokers. growth: int64[ids], when partitions were first added to the topic.
+    """
+    id_of = shown.partitions["topic_id"]
+    is_at_first = (shown.partitions["time"] < growth[id_of]) | (ids["first_shown"] >= growth)[id_of]
+    is_kept = (ids["maker"] == NONE)[id_of] & is_at_first
+    partitions = shown.partitions[is_kept]
+    brokers = shown.brokers[np.repeat(is_kept, shown.partitions["replicas"])]
+    differs = (np.diff(partitions["topic_id"]) != 0) | (np.diff(partitions["replicas"]) != 0)
+    starts = np.flatnonzero(np.append(True, differs | (np.diff(partitions["partition"]) != 1))[: len(partitions)])
+    changes, first = np.zeros(len(starts), CHANGE), partitions[starts]
+    changes["kind"], changes["request"] = APPEAR, NO_REQUEST
+    changes["time"], changes["topic"] = ids["since"][first["topic_id"]], ids["topic"][first["topic_id"]]
+    changes["partition"], changes["is_exempt"] = first["partition"], first["is_exempt"]
+    changes["partitions"] = np.diff(np.append(starts, len(partitions)))
+    changes["replication_factor"] = first["replicas"]
+    changes["slots"] = changes["partitions"] * changes["replication_factor"]
+    changes["named"], changes["named_size"] = edges(changes["slots"])[:-1], changes["slots"]
+    return changes, brokers
+
+
+def set_times(uncaptured: Records, requested: Ints) -> None:
+    """Have what was there before appear just before everything else that has a time. requested: times, us."""
+    time = uncaptured["time"]
+    known = np.append(requested, time[time != ALWAYS])
+    uncaptured["time"] = np.where(time == ALWAYS, known.min(initial=NEVER) - 1 if len(requested) else 0, time)

@@ -1,0 +1,140 @@
+"""Changes that captured requests ask for: their counts resolved, and what cannot be derived taken as captured."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.tables.fidelity_reasons import CHANGES
+from schemas.wire import errors
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.time_units import ALWAYS
+from udfs.replay.partition_limits.events import NO_RESPONSE
+from udfs.replay.partition_limits.history.topic_ids import are_creations, have_no_id
+from udfs.replay.partition_limits.history.topic_times import times_done
+from udfs.replay.partition_limits.request_limits import MAX_PER_REQUEST
+from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.state import (
+    AUTO_CREATE,
+    CAPTURED,
+    CHANGE,
+    CREATE,
+    DELETE,
+    GROW,
+    MOVE,
+    NONE,
+    NOTHING,
+)
+from udfs.replay.shared.fidelity_rows import AGREED
+
+MAX_REPLICAS = 1_000_000
+"""Replicas of one change for which there is room; no release of Kafka makes a hundredth of that in one request."""
+MAX_FACTOR = 1 << 15
+"""A replication factor is a number of 16 bits."""
+SLOTS_FACTOR = 3
+"""The least replicas of a partition for which there is room when its topic's factor is not requested."""
+REASONS = {
+    NO_RESPONSE: CHANGES.no_response,
+    errors.TOPIC_AUTHORIZATION_FAILED: CHANGES.authorization,
+    errors.CLUSTER_AUTHORIZATION_FAILED: CHANGES.authorization,
+    errors.INVALID_TOPIC_EXCEPTION: CHANGES.request_invalid,
+    errors.INVALID_REPLICA_ASSIGNMENT: CHANGES.request_invalid,
+    errors.INVALID_REQUEST: CHANGES.request_invalid,
+    errors.UNSUPPORTED_VERSION: CHANGES.request_invalid,
+    errors.INVALID_CONFIG: CHANGES.configuration,
+    errors.NOT_CONTROLLER: CHANGES.controller_unavailable,
+    errors.REQUEST_TIMED_OUT: CHANGES.controller_unavailable,
+    errors.COORDINATOR_LOAD_IN_PROGRESS: CHANGES.controller_unavailable,
+    errors.NO_REASSIGNMENT_IN_PROGRESS: CHANGES.no_reassignment_in_progress,
+}
+"""Errors that no replay can derive from traffic, and that are taken as captured: why the change cannot be checked."""
+
+
+def requested_changes(
+    requests: Records, ids: Records, subjects: Ints, topics: Records, settings: LimitSettings
+) -> tuple[Records, Records]:
+    """The changes that requests ask for, CHANGE[requests], and what the capture says of them, CAPTURED[requests].
+
+    requests: REQUEST. ids: TOPIC_ID. subjects: by request the id that it is about. topics: SHOWN_TOPIC[requests].
+    """
+    changes, captured = np.zeros(len(requests), CHANGE), np.zeros(len(requests), CAPTURED)
+    makes_nothing = (requests["kind"] == AUTO_CREATE) & ~are_creations(requests, ids, subjects)
+    kind = np.where(makes_nothing, NOTHING, requests["kind"])
+    for name in ("time", "request", "topic", "configs", "partition", "is_exempt", "validate_only", "is_strict",
+                 "client", "connection"):  # fmt: skip
+        changes[name] = requests[name]
+    changes["partitions"] = first_known(
+        requests["named_partitions"], requests["num_partitions"], requests["answered_num_partitions"],
+        topics["partitions"], settings.num_partitions,
+    )  # fmt: skip
+    changes["replication_factor"] = first_known(
+        requests["named_factor"], requests["replication_factor"], requests["answered_replication_factor"],
+        topics["replication_factor"], settings.replication_factor,
+    )  # fmt: skip
+    changes["named"] = np.where(requests["named_partitions"] > 0, requests["first_named"], NONE)
+    changes["named_size"] = np.maximum(requests["named_partitions"] * requests["named_factor"], 0)
+    changes["shown"], changes["shown_partitions"] = topics["first_replica"], topics["placed_partitions"]
+    changes["shown_factor"] = topics["placed_factor"]
+    reason = unchecked_reasons(requests, kind, changes["partitions"], settings.quota_is_known)
+    is_derivable = (reason == AGREED) | (requests["error_code"] == NO_RESPONSE)
+    changes["captured_error"] = np.where(is_derivable, 0, requests["error_code"])
+    shows_first = are_first_to_show(requests, kind, ids, subjects)
+    changes["kind"] = np.where(shows_first, NOTHING, kind)
+    changes["slots"] = slots_needed(requests, changes)
+    captured["row"], captured["error_code"] = np.arange(len(requests)), requests["error_code"]
+    captured["reason"] = np.where(shows_first, CHANGES.codes[CHANGES.topic_not_seen], reason)
+    return changes, captured
+
+
+def first_known(named: Ints, requested: Ints, answered: Ints, shown: Ints, default: int) -> Ints:
+    """Counts of what is named, else as requested; where that is -1, as answered, as shown, or the default."""
+    by_default = np.where(answered > 0, answered, np.where(shown > 0, shown, default))
+    return np.where(named > 0, named, np.where(requested == -1, by_default, requested))
+
+
+def are_first_to_show(requests: Records, kind: Ints, ids: Records, subjects: Ints) -> Bools:
+    """Changes whose response is the first to show their topic: what the topic had before is not known."""
+    topic, before, time = requests["topic"], requests["time"] - 1, np.append(requests["time"], ALWAYS)
+    captured = requests["error_code"]
+    created, deleted = (time[times_done(requests, of).last(topic, before)] for of in (CREATE, DELETE))
+    is_created = (created != ALWAYS) & (created > deleted)
+    is_known = (subjects != NONE) | is_created | have_no_id(requests, ids)
+    first_shown = np.append(ids["first_shown"], ALWAYS)[subjects]
+    is_old = np.append(ids["maker"] == NONE, False)[subjects] & (first_shown >= requests["time"])
+    needs_topic = np.isin(kind, (GROW, MOVE, DELETE)) & (captured == 0)
+    exists = (kind == CREATE) & (captured == errors.TOPIC_ALREADY_EXISTS)
+    return ((needs_topic | exists) & ~is_known) | ((kind == GROW) & is_old & (captured == 0))
+
+
+def slots_needed(requests: Records, changes: Records) -> Ints:
+    """Room for the replicas of each change; a topic that grows has the replication factor of what created it."""
+    topic, kind = changes["topic"], changes["kind"]
+    creates, factor = np.isin(kind, (CREATE, AUTO_CREATE)), np.clip(changes["replication_factor"], 0, MAX_FACTOR)
+    widest = np.full(int(topic.max(initial=-1)) + 1, SLOTS_FACTOR)
+    np.maximum.at(widest, topic[creates], factor[creates])
+    factor = np.where(kind == GROW, widest[topic], factor)
+    partitions = np.where(kind == MOVE, 1, np.clip(changes["partitions"], 0, MAX_REPLICAS))
+    needs = creates | np.isin(kind, (GROW, MOVE))
+    slots = np.where(needs, np.clip(partitions * factor, 0, MAX_REPLICAS), 0)
+    named = requests["named_partitions"] * requests["named_factor"]
+    return np.maximum(slots, np.where(needs, named, 0))
+
+
+def request_records(requests: Records, partitions: Ints) -> Ints:
+    """For each change the metadata records that its whole request would make. requests: REQUEST[requests]."""
+    records = np.maximum(partitions, 0) + requests["configs"] + 1
+    return np.bincount(requests["request"], records)[requests["request"]].astype(np.int64)
+
+
+def unchecked_reasons(requests: Records, kind: Ints, partitions: Ints, quota_is_known: bool) -> Ints:
+    """By change the code of the reason why its error cannot be derived, AGREED where it can.
+
+    kind, partitions: of the changes as they are replayed.
+    """
+    captured, reason = requests["error_code"], np.full(len(requests), AGREED)
+    for error, word in REASONS.items():
+        reason[captured == error] = CHANGES.codes[word]
+    within_cap = (kind == CREATE) & (request_records(requests, partitions) <= MAX_PER_REQUEST)
+    reason[(captured == errors.POLICY_VIOLATION) & within_cap] = CHANGES.codes[CHANGES.create_topic_policy]
+    if not quota_is_known:
+        reason[captured == errors.THROTTLING_QUOTA_EXCEEDED] = CHANGES.codes[CHANGES.quota_not_known]
+    return reason

@@ -1,0 +1,110 @@
+"""Which topic a name stands for, and since when: one that is deleted and created again has another id (KIP-516).
+
+Versions of Metadata before 10 tell no id. What they show is of the id that others show, unless the topic was deleted or
+created between both; where nobody tells ids, a name is one topic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records, int_record
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.partition_limits.history.topic_times import TopicTimes, times_done, times_wished
+from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE, NONE
+
+TOPIC_ID = int_record(
+    "topic",
+    "first_shown",  # us
+    "has_id",  # 1: Metadata tells it; 0: an old version that tells none
+    "maker",  # the request that created it, NONE where no captured one did
+    "since",  # when the name began to stand for it (us), ALWAYS for what was there before
+)
+"""A topic id that Metadata shows."""
+
+
+def topic_ids(sightings: Records, requests: Records) -> tuple[Records, Ints]:
+    """The ids in the order of their topics and of when they were first shown: TOPIC_ID[ids]; and the number of the id
+    of each sighting. sightings: SIGHTING; requests: REQUEST.
+    """
+    key, group = np.unique(sightings["topic"] << 32 | sightings["topic_id"], return_inverse=True)
+    ids = np.zeros(len(key), TOPIC_ID)
+    ids["topic"], ids["has_id"], ids["first_shown"] = key >> 32, key & 0xFFFFFFFF != 0, NEVER
+    np.minimum.at(ids["first_shown"], group, sightings["time"])
+    group = with_nameless(ids, times_done(requests, CREATE, DELETE))[group]
+    np.minimum.at(ids["first_shown"], group, sightings["time"])
+    used = np.unique(group)
+    order = used[np.lexsort((ids["first_shown"][used], ids["topic"][used]))]
+    number = np.zeros(len(key), np.int64)
+    number[order] = np.arange(len(order))
+    return with_makers(ids[order], requests), number[group]
+
+
+def with_nameless(ids: Records, breaks: TopicTimes) -> Ints:
+    """By id the one to which it belongs. One without an id belongs to the first of the same topic that has one, if it
+    was shown with no deletion or creation between; every other is itself.
+    """
+    era = breaks.up_to(ids["topic"], ids["first_shown"] - 1)
+    key = ids["topic"] * (len(breaks.row) + 1) + era
+    with_id = np.flatnonzero(ids["has_id"])
+    with_id = with_id[np.lexsort((ids["first_shown"][with_id], key[with_id]))]
+    place = np.searchsorted(key[with_id], key)
+    is_same = np.append(key[with_id], -1)[place] == key
+    return np.where((ids["has_id"] == 0) & is_same, np.append(with_id, -1)[place], np.arange(len(ids)))
+
+
+def with_makers(ids: Records, requests: Records) -> Records:
+    """The ids with what created each: the last creation before it was shown, and after another id of the name was;
+    else, after the last deletion there, the first Metadata request that would have the topic created.
+    """
+    topic, first = ids["topic"], ids["first_shown"]
+    is_next = np.append(False, np.diff(topic) == 0)[: len(topic)]
+    after = np.where(is_next, np.append(ALWAYS, first[:-1])[: len(topic)], ALWAYS)
+    time = np.append(requests["time"], ALWAYS)
+    created = times_done(requests, CREATE).last(topic, first - 1)
+    deleted = times_done(requests, DELETE).last(topic, first - 1)
+    free = np.maximum(after, np.where(deleted != NONE, time[deleted], ALWAYS))
+    wished = times_wished(requests).next(topic, free)
+    by_metadata = np.where((wished != NONE) & (time[wished] < first), wished, NONE)
+    maker = np.where((created != NONE) & (time[created] > after), created, by_metadata)
+    ids["maker"] = maker
+    ids["since"] = np.where(maker != NONE, time[maker], np.where(is_next, first, ALWAYS))
+    return ids
+
+
+def subjects_of(requests: Records, ids: Records) -> Ints:
+    """By request the id that it creates or is about, NONE where that is not known."""
+    topic, time = requests["topic"], requests["time"]
+    begun = TopicTimes.of(ids["topic"], ids["since"], np.full(len(ids), True)).last(topic, time)
+    since, breaks = np.append(ids["since"], ALWAYS)[begun], times_done(requests, CREATE, DELETE)
+    is_unbroken = breaks.up_to(topic, time - 1) <= breaks.up_to(topic, since)
+    creates = (requests["kind"] == CREATE) & (requests["is_done"] == 1)
+    is_maker = np.append(ids["maker"], NONE)[begun] == np.arange(len(requests))
+    return np.where(is_unbroken & (is_maker | ~creates), begun, NONE)
+
+
+def have_no_id(requests: Records, ids: Records, which: Bools | bool = True) -> Bools:
+    """By request whether its topic is one of `which`, which began before, and Metadata tells no id of it: what was
+    created after a deletion can then not be distinguished from what was there before.
+    """
+    nameless = TopicTimes.of(ids["topic"], ids["since"], which & (ids["has_id"] == 0))
+    return nameless.last(requests["topic"], requests["time"]) != NONE
+
+
+def are_creations(requests: Records, ids: Records, subjects: Ints) -> Bools:
+    """By request whether it is a Metadata request that created its topic, or would have, had it not been there.
+
+    subjects: of `subjects_of`.
+    """
+    kind_of_maker = np.append(requests["kind"], NONE)[np.append(ids["maker"], NONE)]
+    by_metadata = kind_of_maker == AUTO_CREATE
+    is_such = by_metadata[subjects] | have_no_id(requests, ids, by_metadata[:-1])
+    return (requests["kind"] == AUTO_CREATE) & is_such
+
+
+def gone_before(requests: Records, ids: Records, topic: Ints, time: Ints) -> Bools:
+    """Whether a topic that Metadata showed was deleted before it was created at this time, beside what is captured."""
+    shown = TopicTimes.of(ids["topic"], ids["first_shown"], np.full(len(ids), True)).last(topic, time - 1)
+    deleted = times_done(requests, DELETE).last(topic, time)
+    deleted_at = np.where(deleted != NONE, np.append(requests["time"], ALWAYS)[deleted], ALWAYS)
+    return (shown != NONE) & (deleted_at < np.append(ids["first_shown"], NEVER)[shown])

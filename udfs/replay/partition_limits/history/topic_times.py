@@ -1,0 +1,55 @@
+"""What happens to topics, by name and time: which came last before a time, and which comes next."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.searches import behind
+from udfs.replay.partition_limits.state import AUTO_CREATE, NONE
+
+
+class TopicTimes(NamedTuple):
+    """Rows of another table in the order of topic and time: int64[rows]; row: which row of that table it is."""
+
+    topic: Ints
+    time: Ints
+    row: Ints
+
+    @classmethod
+    def of(cls, topic: Ints, time: Ints, which: Bools) -> TopicTimes:
+        """Those rows of `topic` and `time` that are in `which`."""
+        rows = np.flatnonzero(which)
+        rows = rows[np.lexsort((time[rows], topic[rows]))]
+        return cls(topic[rows], time[rows], rows)
+
+    def up_to(self, topic: Ints, time: Ints) -> Ints:
+        """How many rows are of topics before this one, or of this topic at or before the time."""
+        return behind(self.topic, self.time, topic, time)
+
+    def last(self, topic: Ints, time: Ints) -> Ints:
+        """The topic's last row at or before the time, NONE for none."""
+        return self._row(self.up_to(topic, time) - 1, topic)
+
+    def next(self, topic: Ints, time: Ints) -> Ints:
+        """The topic's first row after the time, NONE for none."""
+        return self._row(self.up_to(topic, time), topic)
+
+    def _row(self, place: Ints, topic: Ints) -> Ints:
+        """The row at a place, if it is of the topic."""
+        topics, rows = np.append(self.topic, NONE), np.append(self.row, NONE)
+        within = np.where((place >= 0) & (place < len(self.row)), place, len(self.row))
+        return np.where(topics[within] == topic, rows[within], NONE)
+
+
+def times_done(requests: Records, *kinds: int) -> TopicTimes:
+    """When changes of these kinds were done. requests: REQUEST[requests]."""
+    is_done = np.isin(requests["kind"], kinds) & (requests["is_done"] == 1)
+    return TopicTimes.of(requests["topic"], requests["time"], is_done)
+
+
+def times_wished(requests: Records) -> TopicTimes:
+    """When Metadata requests would have created topics: their responses do not tell whether they did."""
+    return TopicTimes.of(requests["topic"], requests["time"], requests["kind"] == AUTO_CREATE)

@@ -1,0 +1,88 @@
+"""The brokers that replicas are placed on, and what a placer is asked to place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, int_record, read_only
+from udfs.kernels.kernel import kernel
+
+BROKER = int_record(
+    "node_id",
+    "rack",  # as StripedReplicaPlacer sees it: brokers without a rack are a rack of their own
+    "alternated_rack",  # as AdminUtils sees it: 0 unless every broker has a rack (RackAwareMode.Safe)
+    "unfenced",  # 1: takes part; 0: known from replicas alone, so it is down
+)
+"""A broker. Racks are numbered in the order of their names; brokers without a rack come first."""
+
+PLACEMENT = int_record(
+    "first_partition",
+    "partitions",
+    "replication_factor",
+    "start",  # fixedStartIndex of AdminUtils, or DRAWN
+    "limit",  # replicas that a broker may have
+    "slot",  # where the brokers' numbers go, partition by partition
+)
+"""What a placer is asked for, as Kafka's PlacementSpec: partitions of one topic."""
+DRAWN = -1
+"""A start that is drawn at random."""
+
+
+class Brokers(NamedTuple):
+    """The brokers of a cluster, numbered in the order of their node ids.
+
+    table: BROKER[brokers]. draw_order: int64[racks], the order in which StripedReplicaPlacer draws for the racks.
+    """
+
+    table: Records
+    draw_order: Ints
+
+
+@kernel
+def are_known(brokers: Brokers) -> bool:
+    """Whether Metadata lists the brokers; without it, those that requests name may not be all."""
+    broker = 0
+    while broker < len(brokers.table) and not brokers.table[broker].unfenced:
+        broker += 1
+    return broker < len(brokers.table)
+
+
+def brokers_of(node_ids: Sequence[int], racks: Sequence[str | None], unfenced: Sequence[bool]) -> Brokers:
+    """Brokers from node ids in ascending order, their racks, None for no rack, and whether each takes part."""
+    names = sorted(set(racks), key=lambda name: (name is not None, _utf16(name)))
+    table = np.zeros(len(node_ids), BROKER)
+    table["node_id"], table["unfenced"] = node_ids, unfenced
+    table["rack"] = [names.index(rack) for rack in racks]
+    if None not in racks:
+        table["alternated_rack"] = table["rack"]
+    order = [names.index(rack) for rack in hash_map_order(list(dict.fromkeys(racks)))]
+    return Brokers(read_only(table), read_only(np.array(order, np.int64)))
+
+
+def hash_map_order(racks: Sequence[str | None]) -> list[str | None]:
+    """The racks in the order of a java.util.HashMap<Optional<String>, ...> that got them in the given order."""
+    buckets = 16
+    while len(racks) > buckets * 3 // 4:
+        buckets *= 2
+
+    def bucket(rack: str | None) -> int:
+        code = java_hash(rack)
+        return (code ^ (code >> 16)) & (buckets - 1)
+
+    return sorted(racks, key=bucket)
+
+
+def java_hash(text: str | None) -> int:
+    """String.hashCode as an unsigned number; 0 for no text, as Optional.hashCode has it."""
+    code = 0
+    for unit in np.frombuffer(_utf16(text), ">u2").tolist():
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return code
+
+
+def _utf16(text: str | None) -> bytes:
+    """The text as Java compares and hashes it."""
+    return (text or "").encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,83 @@
+"""The replay of KIP-578 (a proposal) over a cluster: every lane over all changes, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.table import Table
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.facts.arrow_tables import pack
+from udfs.replay.partition_limits.controller import replay_lanes
+from udfs.replay.partition_limits.curve import limit_curves
+from udfs.replay.partition_limits.events import read_events
+from udfs.replay.partition_limits.fidelity import limit_fidelity_rows
+from udfs.replay.partition_limits.history.changes import history_of
+from udfs.replay.partition_limits.rows import LaneResults, curve_rows, lane_rows, request_groups
+from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.state import APPEAR, VANISH, History, new_simulation
+from udfs.replay.shared.lanes import CAPTURED
+
+SAMPLES = 100
+"""Times at which replicas by broker are kept."""
+CELLS_AT_ONCE = 1 << 21
+"""Outcomes of changes, or counts of brokers, of the lanes that are replayed together."""
+
+
+def replay_topics(
+    batches: Iterable[pa.RecordBatch], settings: LimitSettings, seed: int, run_id: str
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of the gold tables from rows of TOPIC_EVENTS of one cluster, in any order.
+
+    seed: of the draws by which Kafka places, the same in every lane.
+    """
+    history = history_of(read_events(batches), settings, seed)
+    for table, rows in replay_history(history, settings, run_id):
+        yield from pack(table, rows)
+
+
+def replay_history(history: History, settings: LimitSettings, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows of the gold tables and of `fidelity`."""
+    times, requests = sample_times(history.changes), request_groups(history)
+    groups = lane_groups(history, len(settings.names))
+    sim = new_simulation(history, settings, max(end - first for first, end in groups))
+    captured_samples: Ints = np.zeros(0, np.int64)
+    for first, end in groups:
+        part = settings.part(first, end)
+        samples = np.zeros((end - first, len(times) + 1, len(sim.counts)), np.int64)
+        replay_lanes(sim._replace(lanes=part.lanes), read_only(times), samples)
+        if first == CAPTURED:
+            captured_samples = samples[CAPTURED]
+            yield from limit_fidelity_rows(history, sim.outcomes[CAPTURED], sim.chunks, run_id)
+        results = LaneResults(
+            settings=part,
+            outcomes=sim.outcomes[: end - first],
+            replicas=sim.replicas[: end - first],
+            times=times,
+            samples=samples,
+            unlimited=captured_samples,
+        )
+        yield from lane_rows(history, requests, results, run_id)
+    yield from (curve_rows(history, limit, curve, run_id) for limit, curve in limit_curves(history).items())
+
+
+def lane_groups(history: History, lanes: int) -> list[tuple[int, int]]:
+    """The lanes that are replayed together, from one up to another: the captured lane alone, so that its topics can be
+    looked at, and of the others as many as memory has room for.
+    """
+    cells = max(len(history.changes), (SAMPLES + 1) * len(history.brokers.table), 1)
+    ends = range(CAPTURED + 1, lanes, max(1, CELLS_AT_ONCE // cells))
+    return list(pairwise([CAPTURED, *ends, lanes]))
+
+
+def sample_times(changes: Records) -> Ints:
+    """Evenly from just before the first change that was requested to the last one, us."""
+    requested = changes["time"][(changes["kind"] != APPEAR) & (changes["kind"] != VANISH)]
+    if len(requested) == 0:
+        return np.zeros(0, np.int64)
+    first, last = requested[0], requested[-1]
+    steps = np.arange(SAMPLES) * ((last - first + 1) / (SAMPLES - 1))
+    return np.unique(np.append(first - 1 + steps.astype(np.int64)[:-1], last))

@@ -1,0 +1,316 @@
+"""What the lanes of KIP-578 (a proposal) come to, as rows of the gold tables; of several lanes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.gold_limits import (
+    PARTITION_LIMIT_CURVE,
+    PARTITION_LIMIT_HEADROOM,
+    PARTITION_LIMIT_REFUSALS,
+    PARTITION_LIMITS,
+    PARTITIONS_PER_BROKER,
+)
+from schemas.tables.steps import TOPIC_EVENTS
+from schemas.tables.table import Table
+from udfs.columns.arrays import Floats, Ints, Records, read_only
+from udfs.columns.arrow_columns import array_of, coded, repeated
+from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.time_units import US_PER_DAY
+from udfs.facts.arrow_tables import rows_of
+from udfs.facts.number_columns import Picked
+from udfs.replay.partition_limits.events import NO_RESPONSE
+from udfs.replay.partition_limits.schedule import UNLIMITED
+from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.state import (
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
+    MUTATION_QUOTA,
+    NONE,
+    REFUSED_BEFORE,
+    REQUEST_PARTITIONS,
+    REQUEST_RECORDS,
+    History,
+)
+from udfs.replay.partition_limits.sums import SUMS, USED, sum_outcomes
+from udfs.replay.shared.columns import int_column
+
+LIMIT_NAMES = {
+    MAX_BROKER_PARTITIONS: "max.broker.partitions",
+    MAX_PARTITIONS: "max.partitions",
+    REQUEST_PARTITIONS: "partitions per request",
+    REQUEST_RECORDS: "records per request",
+    MUTATION_QUOTA: "controller_mutation_rate",
+    REFUSED_BEFORE: "refused_before",
+}
+MESSAGES = {
+    MAX_BROKER_PARTITIONS: "Cannot satisfy request without exceeding the limit max.broker.partitions (KIP-578, a "
+    "proposal)",
+    MAX_PARTITIONS: "Cannot satisfy request without exceeding the limit max.partitions (KIP-578, a proposal)",
+    REQUEST_PARTITIONS: "Excessively large number of partitions per request",
+    REQUEST_RECORDS: "Unable to perform excessively large batch operation",
+    MUTATION_QUOTA: "The controller mutation quota is used up",
+    REFUSED_BEFORE: "The topic does not exist because its creation was refused",
+}
+MAX_DAYS = 36_525
+"""A breach that is farther away than a hundred years is none."""
+_E = TOPIC_EVENTS
+
+
+class LaneResults(NamedTuple):
+    """What became of the changes in some lanes.
+
+    outcomes: OUTCOME[lanes, changes]. replicas: int64[lanes], in the cluster at the end. times: int64[times], us.
+    samples: int64[lanes, times + 1, brokers], replicas on each broker at those times, and at the end.
+    unlimited: int64[times + 1, brokers], the same in the captured lane.
+    """
+
+    settings: LimitSettings
+    outcomes: Records
+    replicas: Ints
+    times: Ints
+    samples: Ints
+    unlimited: Ints
+
+    def names(self, lane: Ints) -> pa.Array[Any]:
+        """The names of lanes, of which each is kept once."""
+        return coded(pa.array(self.settings.names, pa.string()), lane)
+
+
+def lane_rows(
+    history: History, groups: RequestGroups, results: LaneResults, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows of the tables that have lanes."""
+    yield PARTITION_LIMITS, summed_rows(groups, results, run_id)
+    yield PARTITION_LIMIT_REFUSALS, refusal_rows(history, results, run_id)
+    yield PARTITIONS_PER_BROKER, per_broker_rows(history, results, run_id)
+    yield PARTITION_LIMIT_HEADROOM, headroom_rows(history, results, run_id)
+
+
+def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
+    """The names up to the first of . - _ behind their first letter."""
+    return pc.replace_substring_regex(topics, "^(.[^-._]*)[-._].*$", "\\1")
+
+
+def principals(rows: pa.RecordBatch) -> pa.Array[Any]:
+    """Who requested changes, empty where no log tells."""
+    return pc.fill_null(rows[_E.principal], "")
+
+
+def group_numbers(columns: list[pa.Array[Any]]) -> Ints:
+    """The same number for rows that have the same texts in all columns."""
+
+    def finer(groups: Ints, column: pa.Array[Any]) -> Ints:
+        texts = column.dictionary_encode(null_encoding="encode")
+        codes = groups * len(texts.dictionary) + texts.indices.to_numpy()
+        return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+    return reduce(finer, columns, np.zeros(len(columns[0]), np.int64))
+
+
+class RequestGroups(NamedTuple):
+    """Requests that are alike in kind, topic prefix, client and principal.
+
+    keys: these four by group, columns of PARTITION_LIMITS. used: USED[changes].
+    """
+
+    keys: Mapping[str, pa.Array[Any]]
+    used: Records
+
+
+def request_groups(history: History) -> RequestGroups:
+    """The groups of a history, and by change its group and the requests that use its topic until its next change."""
+    t, rows = PARTITION_LIMITS, history.rows
+    keys = {
+        t.kind: rows[_E.kind],
+        t.topic_prefix: topic_prefixes(rows[_E.topic]),
+        t.client_id: rows[_E.client_id],
+        t.principal: principals(rows),
+    }
+    group = group_numbers([*keys.values()])
+    first_row = array_of(np.unique(group, return_index=True)[1])
+    row, used = history.captured["row"], np.zeros(len(history.changes), USED)
+    used["group"] = np.append(group, NONE)[row]
+    for name in ("produce_requests", "fetch_requests", "metadata_requests"):
+        used[name] = np.append(int_column(rows, name, 0), 0)[row]
+    return RequestGroups({name: column.take(first_row) for name, column in keys.items()}, read_only(used))
+
+
+def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partition_limits`."""
+    t, (first_key, *_) = PARTITION_LIMITS, groups.keys.values()
+    sums = np.zeros((len(results.settings.names), len(first_key)), SUMS)
+    sum_outcomes(results.outcomes, groups.used, sums)
+    lane, group = np.nonzero(sums["changes"])
+    sums = sums[lane, group]
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(lane)),
+            t.scenario: results.names(lane),
+            **{name: column.take(array_of(group)) for name, column in groups.keys.items()},
+            **{name: sums[name] for name in (SUMS.names or ())[1:]},
+        },
+    )
+
+
+def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partition_limit_refusals`."""
+    t, decided_by = PARTITION_LIMIT_REFUSALS, results.outcomes["decided_by"]
+    lane, change = np.nonzero(np.isin(decided_by, list(LIMIT_NAMES)) & (history.captured["row"] != NONE))
+    outcomes, captured, n = results.outcomes[lane, change], history.captured[change], len(lane)
+    rows, broker, error = history.rows.take(array_of(captured["row"])), outcomes["broker"], captured["error_code"]
+    nodes = history.brokers.table["node_id"]
+    node = nodes[broker] if len(nodes) else broker
+    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic, t.client_id)
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, n),
+            t.scenario: results.names(lane),
+            t.request_time: rows[_E.time],
+            **{name: rows[name] for name in same_names},
+            t.principal: principals(rows),
+            t.produces_failed: int_column(rows, _E.produce_requests, 0) * outcomes["is_absent"],
+            t.fetches_failed: int_column(rows, _E.fetch_requests, 0) * outcomes["is_absent"],
+            t.metadata_failed: int_column(rows, _E.metadata_requests, 0) * outcomes["is_absent"],
+            t.error_code: outcomes["error"],
+            t.refused_by: words(LIMIT_NAMES, outcomes["decided_by"]),
+            t.limit_value: outcomes["limit"],
+            t.present: outcomes["present"],
+            t.asked: outcomes["requested"],
+            t.broker: array_of(node, broker != NONE),
+            t.message: messages(outcomes, node),
+            t.captured_error_code: array_of(error, error != NO_RESPONSE),
+        },
+    )
+
+
+def words(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
+    """The name of each code, which go from the least to the largest."""
+    least = min(names)
+    return pa.array([names[code] for code in range(least, max(names) + 1)]).take(array_of(codes - least))
+
+
+def messages(outcomes: Records, node: Ints) -> pa.Array[Any]:
+    """What each refusal says: the limit, what is present and what was requested, as KIP-578 wants it.
+
+    outcomes: OUTCOME[refusals]. node: int64[refusals], the id of a single broker that would exceed the limit.
+    """
+
+    def texts(numbers: Ints) -> pa.Array[Any]:
+        return array_of(numbers).cast(pa.string())
+
+    decided_by, broker = outcomes["decided_by"], outcomes["broker"]
+    all_brokers = pc.if_else(pa.array(decided_by == MAX_BROKER_PARTITIONS), " on all brokers", "")
+    where = pc.if_else(pa.array(broker != NONE), joined(" on broker ", texts(node)), all_brokers)
+    limit, present, requested = (texts(outcomes[name]) for name in ("limit", "present", "requested"))
+    numbers = joined(": limit ", limit, ", present ", present, ", asked ", requested, where)
+    is_limit = pa.array(decided_by != REFUSED_BEFORE)
+    return joined(words(MESSAGES, decided_by), pc.if_else(is_limit, numbers, ""))
+
+
+def joined(*parts: Any) -> pa.Array[Any]:
+    """Texts joined row by row."""
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def per_broker_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partitions_per_broker`."""
+    t, times, nodes = PARTITIONS_PER_BROKER, results.times, history.brokers.table["node_id"]
+    lanes = len(results.settings.names)
+    counts = results.samples[:, :-1].reshape(-1)
+    by_lane = [results.settings.limits_at(lane, times)["max_broker_partitions"] for lane in range(lanes)]
+    limit = np.repeat(np.concatenate(by_lane), len(nodes))
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(counts)),
+            t.scenario: results.names(np.repeat(np.arange(lanes), len(times) * len(nodes))),
+            t.broker: np.tile(nodes, lanes * len(times)),
+            t.at: np.tile(np.repeat(times, len(nodes)), lanes),
+            t.partitions: counts,
+            t.limit_value: array_of(limit, limit != UNLIMITED),
+            t.headroom: array_of(limit - counts, limit != UNLIMITED),
+        },
+    )
+
+
+def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
+    """Rows of `partition_limit_headroom`, for each broker and for the cluster, where there is such a limit."""
+    t, limits, nodes = PARTITION_LIMIT_HEADROOM, results.settings.last_limits(), history.brokers.table["node_id"]
+    cluster = len(nodes)  # its place behind the brokers
+    by_place = np.full((len(limits), cluster + 1), UNLIMITED)
+    by_place[:, :cluster], by_place[:, cluster] = limits["max_broker_partitions"][:, None], limits["max_partitions"]
+    lane, place = np.nonzero(by_place != UNLIMITED)
+    limit, is_broker = by_place[lane, place], place != cluster
+    counts = np.column_stack([results.samples[:, -1], results.replicas])[lane, place]
+    placed = results.unlimited[:-1]
+    unlimited = np.column_stack([placed, placed.sum(axis=1)])[:, place]
+    growth = growth_per_day(unlimited, results.times)
+    breach = breach_times(unlimited, results.times, limit, growth)
+    kind = np.where(is_broker, MAX_BROKER_PARTITIONS, MAX_PARTITIONS)
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(lane)),
+            t.scenario: results.names(lane),
+            t.refused_by: words(LIMIT_NAMES, kind),
+            t.broker: array_of(np.append(nodes, 0)[place], is_broker),
+            t.limit_value: limit,
+            t.partitions: counts,
+            t.headroom: limit - counts,
+            t.growth_per_day: growth,
+            t.breach_at: Picked(breach, known=breach != 0),
+        },
+    )
+
+
+def growth_per_day(counts: Ints, times: Ints) -> Floats:
+    """Replicas a day from the first time to the last; 0 where no time passes. counts: int64[times, of what]."""
+    if len(times) < 2:
+        return np.zeros(counts.shape[1])
+    return (counts[-1] - counts[0]) * (US_PER_DAY / (times[-1] - times[0]))
+
+
+def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints:
+    """When each count comes to be at its limit: within the run, or at the growth afterwards; 0 for never, us.
+
+    counts: int64[times, of what]; limit, growth: of what.
+    """
+    if len(times) == 0:
+        return np.zeros(len(limit), np.int64)
+    reached = counts >= limit
+    within = times[np.argmax(reached, axis=0)]
+    days = np.divide(limit - counts[-1], growth, out=np.full(len(limit), np.inf), where=growth > 0)
+    after = times[-1] + np.minimum(days, MAX_DAYS) * US_PER_DAY
+    later = np.where((days >= 0) & (days < MAX_DAYS), after, 0).astype(np.int64)
+    return np.where(reached.any(axis=0), within, later)
+
+
+def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:
+    """Rows of `partition_limit_curve` of one limit. curve: FIRST_REFUSAL[steps]."""
+    t, n = PARTITION_LIMIT_CURVE, len(curve)
+    fails = curve["change"] != NONE
+    row = np.append(history.captured["row"], NONE)[curve["change"]]
+    rows = history.rows.take(array_of(row, row != NONE))
+    last = np.append(curve["limit_from"][1:] - 1, 0)
+    same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
+    return t, rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, n),
+            t.refused_by: repeated(LIMIT_NAMES[limit], n),
+            t.limit_from: curve["limit_from"],
+            t.limit_to: array_of(last, np.arange(n) < n - 1),
+            t.request_time: rows[_E.time],
+            **{name: rows[name] for name in same_names},
+            t.present: array_of(curve["present"], fails),
+            t.asked: array_of(curve["requested"], fails),
+        },
+    )

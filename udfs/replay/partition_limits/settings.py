@@ -1,0 +1,117 @@
+"""What each lane allows: the proposal's limits, those of the release that it follows, and a mutation quota."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, edges, int_record, read_only
+from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
+from udfs.replay.shared.lanes import CAPTURED, NONE, LaneSettings, Value
+
+PROPOSAL = "kip"
+"""The value of the setting `kafka` for a lane that has the proposal's limits alone."""
+GROWTH_CHECKED_SINCE = (4, 4)
+"""The first release that checks a CreatePartitions request as a whole."""
+QUOTA_WINDOWS_SECONDS = 11
+"""controller.quota.window.num times controller.quota.window.size.seconds, both by default."""
+
+LANE = np.dtype(
+    [
+        ("follows_kafka", np.int64),  # 1: today's limits on a request hold, and StripedReplicaPlacer places
+        ("checks_growth", np.int64),  # 1: a CreatePartitions request is refused before it makes too many (4.4)
+        ("mutation_rate", np.float64),  # controller_mutation_rate in partitions/s, 0 for no quota
+        ("mutation_burst", np.float64),  # partitions that a full bucket of the quota has (KIP-599)
+        ("first_step", np.int64),  # the lane's limits over time are steps[first_step:end_step]
+        ("end_step", np.int64),
+    ]
+)
+"""The settings of a lane."""
+
+LIMITS = int_record("time", "max_broker_partitions", "max_partitions")
+"""The limits of KIP-578 (a proposal) that are in force from a time on (us), UNLIMITED for none."""
+
+
+class LimitSettings(NamedTuple):
+    """The lanes of the replay; the first one is the captured one.
+
+    names: of the lanes. lanes: LANE[lanes]. steps: LIMITS[steps], lane by lane. num_partitions and replication_factor:
+    what a topic gets for which neither is stated (num.partitions, default.replication.factor).
+    """
+
+    names: tuple[str, ...]
+    lanes: Records
+    steps: Records
+    num_partitions: int = 1
+    replication_factor: int = 1
+
+    @property
+    def quota_is_known(self) -> bool:
+        """Whether the controller mutation quota that was in force is stated."""
+        return bool(self.lanes["mutation_rate"][CAPTURED] > 0)
+
+    def limits_at(self, lane: int, times: Ints) -> Records:
+        """The limits in force in a lane at each time: LIMITS[times]."""
+        steps = self.steps[self.lanes["first_step"][lane] : self.lanes["end_step"][lane]]
+        return steps[np.searchsorted(steps["time"], times, "right") - 1]
+
+    def last_limits(self) -> Records:
+        """The limits in force at the end of each lane: LIMITS[lanes]."""
+        return self.steps[self.lanes["end_step"] - 1]
+
+    def part(self, first: int, end: int) -> LimitSettings:
+        """Only the lanes from `first` up to `end`."""
+        return self._replace(names=self.names[first:end], lanes=read_only(self.lanes[first:end]))
+
+
+def limit_lanes(lanes: LaneSettings) -> LimitSettings:
+    """The settings of the replay, from what the scenario sets. The setting `kafka` must be in force."""
+    brokers, cluster = (schedules(lanes, key) for key in ("max.broker.partitions", "max.partitions"))
+    steps = [limits_over_time(*pair) for pair in zip(brokers, cluster, strict=True)]
+    releases = [release_numbers(value) for value in lanes.values("kafka")]
+    table = np.zeros(len(releases), LANE)
+    table["follows_kafka"] = [release is not None for release in releases]
+    table["checks_growth"] = [release is not None and release >= GROWTH_CHECKED_SINCE for release in releases]
+    table["mutation_rate"] = [mutation_rate(value) for value in lanes.values("controller_mutation_rate")]
+    table["mutation_burst"] = table["mutation_rate"] * QUOTA_WINDOWS_SECONDS
+    ends = edges([len(lane_steps) for lane_steps in steps])
+    table["first_step"], table["end_step"] = ends[:-1], ends[1:]
+    return LimitSettings(
+        names=lanes.names,
+        lanes=read_only(table),
+        steps=read_only(np.concatenate(steps)),
+        num_partitions=int(lanes.in_force.get("broker.num.partitions", 1)),
+        replication_factor=int(lanes.in_force.get("broker.default.replication.factor", 1)),
+    )
+
+
+def schedules(lanes: LaneSettings, key: str) -> list[Schedule]:
+    """A limit over time in each lane."""
+    return [parse_schedule(NONE if value is None else str(value)) for value in lanes.values(key)]
+
+
+def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records:
+    """Both limits from each time on at which one of them changes: LIMITS[steps]."""
+    times = np.unique([*broker_limit.times, *cluster_limit.times])
+    steps = np.zeros(len(times), LIMITS)
+    steps["time"] = times
+    steps["max_broker_partitions"], steps["max_partitions"] = broker_limit.at(times), cluster_limit.at(times)
+    return steps
+
+
+def unlimited() -> LimitSettings:
+    """One lane without any limit, in which replicas are placed as the proposal has it."""
+    lane, step = np.zeros(1, LANE), np.array([(-UNLIMITED, UNLIMITED, UNLIMITED)], LIMITS)
+    lane["end_step"] = 1
+    return LimitSettings(("unlimited",), read_only(lane), read_only(step))
+
+
+def release_numbers(value: Value | None) -> tuple[int, ...] | None:
+    """The numbers of a release, to be compared; None for the proposal."""
+    return None if value == PROPOSAL else tuple(map(int, str(value).split(".")))
+
+
+def mutation_rate(value: Value | None) -> float:
+    """Partitions a second, 0 for no quota."""
+    return 0.0 if value is None or value == NONE else float(value)

@@ -1,0 +1,191 @@
+"""The records that this replay works on: changes to topics, and the cluster of a lane while they are replayed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from udfs.columns.arrays import Ints, Records, int_record
+from udfs.replay.partition_limits.placement.brokers import PLACEMENT, Brokers
+from udfs.replay.partition_limits.placement.java_random import java_random
+from udfs.replay.partition_limits.placement.limited import Arrangement, new_arrangement
+from udfs.replay.partition_limits.placement.striped import Stripes, new_stripes
+from udfs.replay.partition_limits.settings import LimitSettings
+
+NONE = -1
+"""In place of a change, a broker or a place in an array, where there is none."""
+
+APPEAR, VANISH, CREATE, AUTO_CREATE, GROW, MOVE, DELETE, NOTHING = range(8)
+"""Kinds of change. APPEAR brings partitions that are there without a captured request, VANISH takes a topic away in the
+same way; NOTHING is a Metadata request that makes no topic."""
+
+NO_LIMIT, MAX_BROKER_PARTITIONS, MAX_PARTITIONS, REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA = range(6)
+REFUSED_BEFORE, CAPTURED_ERROR, NOT_TRIED = 6, 7, 8
+"""What decided about a change. NO_LIMIT: Kafka's own checks; REFUSED_BEFORE: its topic is absent because its creation
+was refused; CAPTURED_ERROR: the captured error was taken."""
+
+CHANGE = int_record(
+    "time",  # us
+    "request",  # changes of the same request have the same number and follow each other
+    "kind",
+    "topic",
+    "partitions",  # requested; of GROW all that the topic is to have
+    "replication_factor",  # requested; of MOVE the number of replicas that it names
+    "configs",  # configurations of a topic that is created
+    "partition",  # of MOVE the partition, of APPEAR the first one
+    "named",  # the brokers that the request names begin at named_brokers[named]; NONE: Kafka places
+    "named_size",  # how many it names
+    "shown",  # Metadata shows the topic's partitions, from 0 on, on the brokers from named_brokers[shown] on
+    "shown_partitions",  # how many it shows; 0: none, or the change made none
+    "shown_factor",  # the replicas of each
+    "slot",  # where the change's replicas go
+    "slots",  # for how many replicas there is room
+    "captured_error",  # an error that no replay can derive, 0 for none
+    "is_exempt",  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
+    "validate_only",
+    "is_strict",  # 1: a request of this version is refused when the mutation quota is used up (KIP-599)
+    "client",  # number of the client.id
+    "connection",  # number of the connection
+    "seed",  # of the draws by which Kafka places
+)
+"""A change to a topic, the same in every lane."""
+
+TOPIC = int_record(
+    "partitions",  # 0: there is no such topic
+    "replication_factor",
+    "newest_chunk",  # the change that brought its newest partitions, or NONE
+    "was_refused",  # 1: its creation was refused, and it is not there
+)
+"""A topic of a lane."""
+
+CHUNK = int_record(
+    "first_partition",
+    "partitions",
+    "replication_factor",
+    "older_chunk",  # of the same topic, or NONE
+)
+"""The partitions that one change brought to its topic. Their replicas are in the change's slots."""
+
+UNDO = int_record(
+    "partitions",  # of the topic before the change, as the next three
+    "replication_factor",
+    "newest_chunk",
+    "was_refused",
+    "moved_slot",  # where the replicas of the partition were that the change moved, or NONE
+    "moved_factor",
+)
+"""What a change altered, so that it can be taken back."""
+
+CLIENT = np.dtype([("tokens", np.float64), ("token_time", np.int64)])
+"""What is left of a client's controller mutation quota (KIP-599), in partitions, and since when (us)."""
+
+CONNECTION = np.dtype([("muted_until", np.int64)])
+"""Until when its broker does not read a throttled connection (us)."""
+
+CLUSTER = int_record(
+    "replicas",  # of all brokers, without those of internal topics
+    "step",  # of the lane's limits over time
+    "max_broker_partitions",  # in force, UNLIMITED for none
+    "max_partitions",
+    "checked_request",  # the request that was last looked at as a whole,
+    "request_refused_by",  # ... which of today's limits refuses it, NO_LIMIT for none,
+    "request_records",  # ... and the partitions or records by which it does; else those it has made
+    "read_request",  # the request that was last read by its broker,
+    "read_time",  # ... and when (us)
+)
+"""A lane's cluster, apart from its brokers and topics."""
+
+OUTCOME = int_record(
+    "error",  # Kafka's error code, 0: done
+    "decided_by",
+    "limit",  # the value of the limit that decided
+    "present",  # how many there were of what the limit is about
+    "requested",  # how many more the change needs
+    "broker",  # the broker that would exceed the limit, NONE where it is no single one
+    "is_absent",  # 1: the topic is not there after the change because its creation was refused
+)
+"""What became of a change in a lane."""
+
+
+CAPTURED = int_record(
+    "row",  # of TOPIC_EVENTS that the change is made from, NONE where no captured request asks for it
+    "error_code",  # of the response, NO_RESPONSE without one
+    "reason",  # code of CHANGES, why the error cannot be derived; AGREED where it can
+)
+"""What the capture says of a change."""
+
+
+class History(NamedTuple):
+    """All changes to a cluster's topics in the order of their times, the same for every lane.
+
+    changes: CHANGE[changes]. named_brokers: int64[replicas], the brokers that changes name and Metadata shows.
+    topics: how many topic names there are. captured: CAPTURED[changes]. rows: of TOPIC_EVENTS, the requests.
+    """
+
+    changes: Records
+    named_brokers: Ints
+    brokers: Brokers
+    topics: int
+    captured: Records
+    rows: pa.RecordBatch
+
+
+class Simulation(NamedTuple):
+    """A cluster's replay in one lane after the other.
+
+    The history and the settings are only read: changes, named_brokers, brokers, lanes (LANE[lanes]) and steps (LIMITS).
+    The state of the lane at hand: cluster (CLUSTER[1]), counts (int64[brokers], replicas without those of internal
+    topics, which are searched alone), topics (TOPIC[topics]), chunks (CHUNK[changes]), undo (UNDO[changes]), slots
+    (int64[slots], the broker of each replica), clients (CLIENT) and connections (CONNECTION).
+    Working memory: added (int64[brokers]), placement (PLACEMENT[1]), stripes and arrangement.
+    The results: outcomes (OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers at the end).
+    """
+
+    changes: Records
+    named_brokers: Ints
+    brokers: Brokers
+    lanes: Records
+    steps: Records
+    cluster: Records
+    counts: Ints
+    topics: Records
+    chunks: Records
+    undo: Records
+    slots: Ints
+    clients: Records
+    connections: Records
+    added: Ints
+    placement: Records
+    stripes: Stripes
+    arrangement: Arrangement
+    outcomes: Records
+    replicas: Ints
+
+
+def new_simulation(history: History, settings: LimitSettings, lanes: int = 1) -> Simulation:
+    """The replay of a history, with room for the outcomes of so many lanes at once."""
+    changes, random = history.changes, java_random(0)
+    n, brokers = len(changes), len(history.brokers.table)
+    return Simulation(
+        changes=changes,
+        named_brokers=history.named_brokers,
+        brokers=history.brokers,
+        lanes=settings.lanes,
+        steps=settings.steps,
+        cluster=np.zeros(1, CLUSTER),
+        counts=np.zeros(brokers, np.int64),
+        topics=np.zeros(history.topics, TOPIC),
+        chunks=np.zeros(n, CHUNK),
+        undo=np.zeros(n, UNDO),
+        slots=np.zeros(int(changes["slots"].sum()), np.int64),
+        clients=np.zeros(int(changes["client"].max(initial=0)) + 1, CLIENT),
+        connections=np.zeros(int(changes["connection"].max(initial=0)) + 1, CONNECTION),
+        added=np.zeros(brokers, np.int64),
+        placement=np.zeros(1, PLACEMENT),
+        stripes=new_stripes(history.brokers, random),
+        arrangement=new_arrangement(history.brokers, random),
+        outcomes=np.zeros((lanes, n), OUTCOME),
+        replicas=np.zeros(lanes, np.int64),
+    )

@@ -1,0 +1,83 @@
+"""What becomes of all changes that are alike: sums of the outcomes of lanes."""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Record, Records, int_record
+from udfs.kernels.kernel import kernel
+from udfs.replay.partition_limits.state import (
+    MAX_BROKER_PARTITIONS,
+    MAX_PARTITIONS,
+    MUTATION_QUOTA,
+    NONE,
+    NOT_TRIED,
+    REFUSED_BEFORE,
+    REQUEST_PARTITIONS,
+    REQUEST_RECORDS,
+)
+
+USED = int_record("group", "produce_requests", "fetch_requests", "metadata_requests")
+"""A change's group, NONE where no captured request asks for it, and the requests that use its topic afterwards."""
+
+SUMS = int_record(
+    "changes",  # that are summed; from here on columns of PARTITION_LIMITS
+    "tried",
+    "done",
+    "refused_by_broker_limit",
+    "refused_by_cluster_limit",
+    "refused_by_kafka",
+    "refused_before",
+    "otherwise_failed",
+    "replicas_asked",
+    "replicas_refused",
+    "produces_failed",
+    "fetches_failed",
+    "metadata_failed",
+)
+"""The sums of a group in a lane."""
+
+
+@kernel
+def add_refusal(sums: Record, outcome: Record) -> None:
+    """Count a change that was not done, by what decided."""
+    decided_by, is_limit = outcome.decided_by, True
+    if decided_by == MAX_BROKER_PARTITIONS:
+        sums.refused_by_broker_limit += 1
+    elif decided_by == MAX_PARTITIONS:
+        sums.refused_by_cluster_limit += 1
+    elif decided_by in (REQUEST_PARTITIONS, REQUEST_RECORDS, MUTATION_QUOTA):
+        sums.refused_by_kafka += 1
+    elif decided_by == REFUSED_BEFORE:
+        sums.refused_before += 1
+    else:
+        sums.otherwise_failed += 1
+        is_limit = False
+    sums.replicas_refused += outcome.requested if is_limit else 0
+
+
+@kernel
+def add_outcome(sums: Record, outcome: Record, used: Record) -> None:
+    """Count what became of one change."""
+    is_tried = outcome.decided_by != NOT_TRIED
+    sums.changes += 1
+    sums.tried += 1 if is_tried else 0
+    sums.done += 1 if is_tried and outcome.error == 0 else 0
+    sums.replicas_asked += outcome.requested
+    if outcome.error != 0:
+        add_refusal(sums, outcome)
+    if outcome.is_absent:
+        sums.produces_failed += used.produce_requests
+        sums.fetches_failed += used.fetch_requests
+        sums.metadata_failed += used.metadata_requests
+
+
+@kernel
+def sum_outcomes(outcomes: Records, used: Records, sums: Records) -> None:
+    """Sum up the changes that are tried, or whose topic is absent because it was refused.
+
+    outcomes: OUTCOME[lanes, changes]. used: USED[changes]. sums: SUMS[lanes, groups], zero at first.
+    """
+    for lane in range(len(outcomes)):
+        for change in range(len(used)):
+            outcome, group = outcomes[lane, change], used[change].group
+            if group != NONE and (outcome.decided_by != NOT_TRIED or outcome.is_absent):
+                add_outcome(sums[lane, group], outcome, used[change])
