@@ -13,12 +13,12 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.bench.table import timed
-from tests.unit.replay.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
+from tests.unit.replay.batch_split.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
 from udfs.columns.arrays import Ints
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.asked_records import SAMPLE_EVERY
-from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.replay import SplitLanes, replay_splits
 from udfs.wire.compressed_sizes import COMPRESSING, part_ends
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

@@ -20,8 +20,8 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.e2e.conftest import IN_FORCE, RUN_AT, CapturedLake
+from udfs.replay.batch_split.possible_estimates.fidelity import UNKNOWN
 from udfs.replay.batch_split.size_errors import FIRST_EXACT, RECUT, RECUT_EXACT
-from udfs.replay.batch_split.split_fidelity import UNKNOWN
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.oracle.conftest import Jars, RunJava
-from tests.unit.replay.producers import Producer, Records, lanes_of, replayed
-from udfs.replay.batch_split.compression_estimate import updated
-from udfs.replay.batch_split.producer_log import Sizes
+from tests.unit.replay.batch_split.producers import Producer, Records, lanes_of, replayed
+from udfs.replay.batch_split.estimate import updated
+from udfs.replay.batch_split.state import Sizes
 
 CODECS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1", "com.github.luben:zstd-jni:1.5.6-10")
 RELEASES = {"4.1.1": False, "4.3.1": True}

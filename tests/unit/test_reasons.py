@@ -26,7 +26,7 @@ from udfs.capture.compression import Compression
 from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import reasons as quarantine
-from udfs.replay.batch_split import split_fidelity
+from udfs.replay.batch_split.possible_estimates import fidelity as split_fidelity
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity

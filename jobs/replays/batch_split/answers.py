@@ -16,8 +16,8 @@ from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
-from udfs.replay.batch_split.split_fidelity import Reason
-from udfs.replay.batch_split.split_verdicts import SPLITS
+from udfs.replay.batch_split.fidelity import SPLITS
+from udfs.replay.batch_split.possible_estimates.fidelity import Reason
 
 TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
 MOST_SPLIT_RATE = 0.01

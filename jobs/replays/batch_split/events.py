@@ -13,7 +13,7 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
 from udfs.errors import CaptureError
-from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.batch_split.settings import TopicLimits
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 
 LISTS = tuple(column for column in SENT.columns if column.type.startswith("array"))

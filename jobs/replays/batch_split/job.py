@@ -31,10 +31,10 @@ from schemas.tables.values import FROM_PRODUCE
 from udfs.columns.time_units import US_PER_MS
 from udfs.errors import CaptureError
 from udfs.facts.asked_records import SAMPLE_EVERY
-from udfs.replay.batch_split.compression_estimate import BY_CLIENT, KIP_TEXT, PROFILES, TODAY, Producers
+from udfs.replay.batch_split.estimate import BY_CLIENT, KIP_TEXT, PROFILES, TODAY, Producers
+from udfs.replay.batch_split.replay import CLIENT, SplitLanes, replay_splits
 from udfs.replay.batch_split.replay_with_records import IS_SENT, PACKET_ORDER, replay_with_records
-from udfs.replay.batch_split.split_replay import CLIENT, SplitLanes, replay_splits
-from udfs.replay.batch_split.topic_limits import NOT_SAID, TopicLimits
+from udfs.replay.batch_split.settings import NOT_SAID, TopicLimits
 from udfs.replay.shared.lanes import AS_CAPTURED
 from udfs.wire.compressed_sizes import CODEC_NAMES
 

@@ -12,7 +12,7 @@ import numpy as np
 from udfs.columns.arrays import Singles
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.compression_estimate import (
+from udfs.replay.batch_split.estimate import (
     DAMPED,
     SPLIT_AT_BATCH_SIZE,
     UNCOMPRESSED,
@@ -23,18 +23,9 @@ from udfs.replay.batch_split.compression_estimate import (
     updated,
     upper_bound,
 )
+from udfs.replay.batch_split.outcomes import MICRO, Sums, Timeline, end_span, note_span, recovered
 from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, enqueue, leave_queue, waits
-from udfs.replay.batch_split.producer_log import (
-    Batches,
-    Log,
-    Sizes,
-    Topics,
-    bytes_at,
-    codec_of,
-    is_as_captured,
-    is_captured_part,
-)
-from udfs.replay.batch_split.sender_events import (
+from udfs.replay.batch_split.sender import (
     ANSWERED,
     BYTES,
     CLOSED,
@@ -63,8 +54,17 @@ from udfs.replay.batch_split.sender_events import (
     pop,
     push,
 )  # fmt: skip
-from udfs.replay.batch_split.split_outcomes import MICRO, Sums, Timeline, end_span, note_span, recovered
 from udfs.replay.batch_split.splitting import split
+from udfs.replay.batch_split.state import (
+    Batches,
+    Log,
+    Sizes,
+    Topics,
+    bytes_at,
+    codec_of,
+    is_as_captured,
+    is_captured_part,
+)
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 

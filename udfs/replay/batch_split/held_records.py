@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Bytes, Ints, read_only
-from udfs.replay.batch_split.compression_estimate import MAX_RECORD_OVERHEAD
-from udfs.replay.batch_split.producer_log import Log
-from udfs.replay.batch_split.sender_events import MODELLED
+from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
+from udfs.replay.batch_split.sender import MODELLED
+from udfs.replay.batch_split.state import Log
 from udfs.replay.shared.columns import int_column
 from udfs.wire.compressed_sizes import compressed_size, encode_records
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD

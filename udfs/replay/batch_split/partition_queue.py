@@ -9,7 +9,7 @@ filled further though it has lingered.
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.sender_events import (
+from udfs.replay.batch_split.sender import (
     CLOSED,
     LINGERED,
     NOT_ASKED,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Floats, Ints
 from udfs.columns.arrow_columns import lists
-from udfs.replay.batch_split.producer_log import Sizes
+from udfs.replay.batch_split.state import Sizes
 from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
 
 CODECS = len(CODEC_NAMES)

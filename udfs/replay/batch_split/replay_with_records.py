@@ -10,7 +10,7 @@ from schemas.tables.steps import SENT
 from udfs.capture.packets import PACKETS
 from udfs.replay.batch_split.held_records import HeldRecords
 from udfs.replay.batch_split.records_in_packets import read_held
-from udfs.replay.batch_split.split_replay import CLIENT, SplitLanes, replay_splits
+from udfs.replay.batch_split.replay import CLIENT, SplitLanes, replay_splits
 from udfs.replay.shared.rows_by_key import by_key
 
 IS_SENT = "is_sent"

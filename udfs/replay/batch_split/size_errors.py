@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Floats, Ints
-from udfs.replay.batch_split.lane_run import Measure
-from udfs.replay.batch_split.producer_log import Sizes
-from udfs.replay.batch_split.sent_batches import Sent
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.lane import Measure
+from udfs.replay.batch_split.state import Sizes
 from udfs.replay.shared.resent_batches import NONE
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from udfs.columns.arrays import Singles
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.compression_estimate import (
+from udfs.replay.batch_split.estimate import (
     KIP_TEXT,
     Producers,
     after_split,
@@ -14,9 +14,9 @@ from udfs.replay.batch_split.compression_estimate import (
     ratio_of,
     upper_bound,
 )
+from udfs.replay.batch_split.outcomes import Sums
 from udfs.replay.batch_split.partition_queue import enqueue
-from udfs.replay.batch_split.producer_log import Batches, Log, Topics, bytes_at, codec_of
-from udfs.replay.batch_split.sender_events import (
+from udfs.replay.batch_split.sender import (
     BYTES,
     CLOSED,
     END,
@@ -30,7 +30,7 @@ from udfs.replay.batch_split.sender_events import (
     Working,
     push,
 )
-from udfs.replay.batch_split.split_outcomes import Sums
+from udfs.replay.batch_split.state import Batches, Log, Topics, bytes_at, codec_of
 
 
 @kernel

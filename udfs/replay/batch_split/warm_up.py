@@ -9,9 +9,9 @@ from schemas.tables.steps import SENT
 from udfs.columns.arrays import read_only
 from udfs.facts.arrow_tables import TYPES
 from udfs.kernels.blank_rows import blank_rows
-from udfs.replay.batch_split.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
-from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
-from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.batch_split.estimate import BY_CLIENT, TODAY, Producers, after_split
+from udfs.replay.batch_split.replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.settings import TopicLimits
 from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.records import sizes_of
 

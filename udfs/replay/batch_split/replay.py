@@ -14,20 +14,20 @@ from schemas.tables.steps import SENT
 from udfs.columns.arrays import Ints, Singles
 from udfs.columns.arrow_columns import concatenated
 from udfs.facts.arrow_tables import pack
-from udfs.replay.batch_split.captured_closes import groups_of
-from udfs.replay.batch_split.captured_times import batches_of, soonest, timed_log
-from udfs.replay.batch_split.close_order import Times, times_in
-from udfs.replay.batch_split.compression_estimate import BY_CLIENT, DAMPED, Producers
+from udfs.replay.batch_split.estimate import BY_CLIENT, DAMPED, Producers
+from udfs.replay.batch_split.events import Sent, Sequences, read_sent
+from udfs.replay.batch_split.fidelity import NearLimit, judge_sent, near_limit
 from udfs.replay.batch_split.held_records import HeldRecords, recompressed
-from udfs.replay.batch_split.lane_run import Measure, not_measured, run
-from udfs.replay.batch_split.sender_events import working_memory
-from udfs.replay.batch_split.sent_batches import Sent, Sequences, read_sent
+from udfs.replay.batch_split.inferred import AnswersSeen
+from udfs.replay.batch_split.lane import Measure, not_measured, run
+from udfs.replay.batch_split.outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
+from udfs.replay.batch_split.possible_estimates.batch_size import told_batch_size
+from udfs.replay.batch_split.possible_estimates.events import groups_of
+from udfs.replay.batch_split.possible_estimates.order import Times, times_in
+from udfs.replay.batch_split.sender import working_memory
+from udfs.replay.batch_split.settings import TopicLimits
 from udfs.replay.batch_split.size_errors import Sized, sized
-from udfs.replay.batch_split.split_outcomes import Sums, Timeline, last_spans, no_sums, no_timeline
-from udfs.replay.batch_split.split_verdicts import NearLimit, judge_sent, near_limit
-from udfs.replay.batch_split.told_batch_size import told_batch_size
-from udfs.replay.batch_split.told_limits import AnswersSeen
-from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.batch_split.timing import batches_of, soonest, timed_log
 from udfs.replay.shared.rows_by_key import by_key
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
@@ -119,7 +119,7 @@ def replay_splits(
 
     held: the records of the one client that the rows are of; without them sizes come from the model in every lane.
     """
-    from udfs.replay.batch_split.split_report import client_rows  # the report knows what a client is
+    from udfs.replay.batch_split.rows import client_rows  # the report knows what a client is
 
     for (client_id, client_address), parts in by_key(batches, CLIENT):
         now = Client(client_id, client_address, lanes)

@@ -7,10 +7,10 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints
 from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.captured_closes import is_part
-from udfs.replay.batch_split.close_order import Times
-from udfs.replay.batch_split.producer_log import Batches, Log
-from udfs.replay.batch_split.sent_batches import Sent
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.possible_estimates.events import is_part
+from udfs.replay.batch_split.possible_estimates.order import Times
+from udfs.replay.batch_split.state import Batches, Log
 from udfs.replay.shared.resent_batches import NONE
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.captured_closes import Captured, first_part
-from udfs.replay.batch_split.close_states import MS
-from udfs.replay.batch_split.sent_batches import Sent
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.possible_estimates.estimates import MS
+from udfs.replay.batch_split.possible_estimates.events import Captured, first_part
 from udfs.replay.shared.resent_batches import NONE
 
 APART = 1 << 40

@@ -12,7 +12,7 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.steps import SENT
-from tests.unit.replay.producers import (
+from tests.unit.replay.batch_split.producers import (
     KAFKA_LIMIT,
     KAFKA_SIZE,
     Producer,
@@ -24,7 +24,7 @@ from tests.unit.replay.producers import (
     replayed,
 )
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.batch_split.compression_estimate import (
+from udfs.replay.batch_split.estimate import (
     DAMPED,
     KIP_TEXT,
     SPLIT_AT_BATCH_SIZE,
@@ -36,11 +36,11 @@ from udfs.replay.batch_split.compression_estimate import (
     updated,
     upper_bound,
 )
-from udfs.replay.batch_split.lane_run import Measure
-from udfs.replay.batch_split.producer_log import Sizes
-from udfs.replay.batch_split.split_outcomes import MICRO
-from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
-from udfs.replay.batch_split.topic_limits import NOT_SAID, TopicLimits
+from udfs.replay.batch_split.lane import Measure
+from udfs.replay.batch_split.outcomes import MICRO
+from udfs.replay.batch_split.replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.settings import NOT_SAID, TopicLimits
+from udfs.replay.batch_split.state import Sizes
 
 
 def test_the_estimate_rises_at_once_and_falls_in_steps() -> None:

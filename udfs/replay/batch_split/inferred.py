@@ -9,8 +9,8 @@ import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints
+from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.roundest import UNBOUNDED, roundest
-from udfs.replay.batch_split.sent_batches import Sent
 
 _NO_ERROR = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, TO_SEND, enqueue, leave_queue, waits
-from udfs.replay.batch_split.sender_events import (
+from udfs.replay.batch_split.sender import (
     CLOSED,
     FIRST,
     HELD,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from udfs.columns.arrays import Bools, Floats, Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.compression_estimate import Producers, record_bytes
+from udfs.replay.batch_split.estimate import Producers, record_bytes
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 

@@ -12,9 +12,9 @@ from udfs.columns.arrays import Ints, Singles, all_read_only, read_only
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.accumulator import append, handle, is_queued, probe, room, seal
-from udfs.replay.batch_split.compression_estimate import Producers
-from udfs.replay.batch_split.producer_log import Batches, Log, Sizes, Topics, codec_of
-from udfs.replay.batch_split.sender_events import (
+from udfs.replay.batch_split.estimate import Producers
+from udfs.replay.batch_split.outcomes import Sums, Timeline
+from udfs.replay.batch_split.sender import (
     APPENDED,
     CLOSED,
     END,
@@ -33,7 +33,7 @@ from udfs.replay.batch_split.sender_events import (
     Working,
     push,
 )  # fmt: skip
-from udfs.replay.batch_split.split_outcomes import Sums, Timeline
+from udfs.replay.batch_split.state import Batches, Log, Sizes, Topics, codec_of
 from udfs.replay.shared.resent_batches import NONE
 
 Measure = Callable[[int, int, int], int]

@@ -8,7 +8,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Singles
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.split_outcomes import SPAN_COLUMNS
+from udfs.replay.batch_split.outcomes import SPAN_COLUMNS
 
 LINGERED, CLOSED, ANSWERED, RETRIED, TAKEN = range(5)
 """Kinds of events; ANSWERED: a batch comes back to be split, TAKEN: a part of one does not."""

@@ -12,10 +12,10 @@ from schemas.tables.steps import SENT
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Bools, Ints, Singles
 from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.close_states import UNTOLD, Closes, Splits
-from udfs.replay.batch_split.compression_estimate import INITIAL_RATIO
-from udfs.replay.batch_split.sent_batches import Sent
-from udfs.replay.batch_split.split_fidelity import EARLY, LINGERED, NOT_CUT, Made
+from udfs.replay.batch_split.estimate import INITIAL_RATIO
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.possible_estimates.estimates import UNTOLD, Closes, Splits
+from udfs.replay.batch_split.possible_estimates.fidelity import EARLY, LINGERED, NOT_CUT, Made
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.resent_batches import NONE
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD

@@ -14,7 +14,7 @@ from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from tests.unit.capture import conversations
 from tests.unit.capture.conversations import OPENING, packets
 from tests.unit.facts.brokers import answered, asked, turns
-from tests.unit.replay.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
+from tests.unit.replay.batch_split.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
 from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture.packets import PACKETS
@@ -22,8 +22,8 @@ from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.exchanges import ids_of
 from udfs.replay.batch_split import held_records
 from udfs.replay.batch_split.records_in_packets import read_held
+from udfs.replay.batch_split.replay import SplitLanes
 from udfs.replay.batch_split.replay_with_records import IS_SENT, replay_with_records
-from udfs.replay.batch_split.split_replay import SplitLanes
 from udfs.wire.compressed_sizes import compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import sizes_of

@@ -13,9 +13,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, all_read_only, read_only
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.captured_closes import Group
-from udfs.replay.batch_split.close_states import MOST_AHEAD, MS, Closes, Splits
-from udfs.replay.batch_split.compression_estimate import (
+from udfs.replay.batch_split.estimate import (
     Producers,
     after_split,
     estimated_bytes,
@@ -23,9 +21,11 @@ from udfs.replay.batch_split.compression_estimate import (
     updated,
     upper_bound,
 )
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD, MS, Closes, Splits
+from udfs.replay.batch_split.possible_estimates.events import Group
+from udfs.replay.batch_split.possible_estimates.fidelity import CODES, EARLY, Made, Reason, bytes_of_next, judge
 from udfs.replay.batch_split.roundest import UNBOUNDED, roundest
-from udfs.replay.batch_split.sent_batches import Sent
-from udfs.replay.batch_split.split_fidelity import CODES, EARLY, Made, Reason, bytes_of_next, judge
 
 MOST_OUTSIDE = 0.01
 """Of the batches, those that Kafka's default may leave unexplained beside the best value."""

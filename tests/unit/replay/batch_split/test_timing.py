@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import SENT
-from tests.unit.replay.test_batch_split import sent
+from tests.unit.replay.batch_split.test_replay import sent
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.batch_split.captured_closes import split_of
-from udfs.replay.batch_split.captured_times import batches_of
-from udfs.replay.batch_split.close_order import Order, no_order, times_in
-from udfs.replay.batch_split.sent_batches import Sent, read_sent
+from udfs.replay.batch_split.events import Sent, read_sent
+from udfs.replay.batch_split.possible_estimates.events import split_of
+from udfs.replay.batch_split.possible_estimates.order import Order, no_order, times_in
+from udfs.replay.batch_split.timing import batches_of
 from udfs.replay.shared.resent_batches import NONE
 
 LINGER = 100_000  # us

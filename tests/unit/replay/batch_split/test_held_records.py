@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.wire.encoding import record
 from udfs.replay.batch_split.held_records import Held, HeldRecords, Recompressed
-from udfs.replay.batch_split.producer_log import Log
-from udfs.replay.batch_split.sender_events import MODELLED
+from udfs.replay.batch_split.sender import MODELLED
+from udfs.replay.batch_split.state import Log
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import sizes_of

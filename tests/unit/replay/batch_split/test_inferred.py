@@ -12,13 +12,13 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.steps import SENT
-from tests.unit.replay.producers import KAFKA_LIMIT, KAFKA_SIZE, Producer, lanes_of
-from tests.unit.replay.test_batch_split import sent
-from tests.unit.replay.test_close_order import SETTINGS, produced
+from tests.unit.replay.batch_split.producers import KAFKA_LIMIT, KAFKA_SIZE, Producer, lanes_of
+from tests.unit.replay.batch_split.test_order import SETTINGS, produced
+from tests.unit.replay.batch_split.test_replay import sent
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.batch_split.compression_estimate import BY_CLIENT, has_room, record_bytes
-from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
-from udfs.replay.batch_split.topic_limits import NOT_SAID, TopicLimits
+from udfs.replay.batch_split.estimate import BY_CLIENT, has_room, record_bytes
+from udfs.replay.batch_split.replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.settings import NOT_SAID, TopicLimits
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 Row = dict[str, Any]

@@ -12,7 +12,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Singles
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.compression_estimate import Producers, after_split, updated
+from udfs.replay.batch_split.estimate import Producers, after_split, updated
 from udfs.replay.shared.resent_batches import NONE
 
 MS = 1000  # us

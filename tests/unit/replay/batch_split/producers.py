@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 from jobs.scenarios.settings import settings
 from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.compression_estimate import TODAY, Producers
-from udfs.replay.batch_split.lane_run import Measure, not_measured, run
-from udfs.replay.batch_split.producer_log import Batches, Log, Sizes, Topics
-from udfs.replay.batch_split.sender_events import working_memory
-from udfs.replay.batch_split.split_outcomes import Sums, no_sums, no_timeline
-from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.batch_split.estimate import TODAY, Producers
+from udfs.replay.batch_split.lane import Measure, not_measured, run
+from udfs.replay.batch_split.outcomes import Sums, no_sums, no_timeline
+from udfs.replay.batch_split.sender import working_memory
+from udfs.replay.batch_split.settings import TopicLimits
+from udfs.replay.batch_split.state import Batches, Log, Sizes, Topics
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 Ints = npt.NDArray[np.int64]

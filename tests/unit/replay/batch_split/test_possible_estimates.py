@@ -8,16 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from tests.unit.replay.producers import Producer, content_of, lanes_of
-from tests.unit.replay.test_batch_split import sent
+from tests.unit.replay.batch_split.producers import Producer, content_of, lanes_of
+from tests.unit.replay.batch_split.test_replay import sent
 from udfs.columns.arrays import Ints
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.batch_split.captured_times import batches_of, soonest
-from udfs.replay.batch_split.close_order import Order, no_order, times_in
-from udfs.replay.batch_split.close_states import Closes, Splits
-from udfs.replay.batch_split.compression_estimate import Producers, after_split, updated
-from udfs.replay.batch_split.sent_batches import read_sent
-from udfs.replay.batch_split.split_fidelity import (
+from udfs.replay.batch_split.estimate import Producers, after_split, updated
+from udfs.replay.batch_split.events import read_sent
+from udfs.replay.batch_split.fidelity import NearLimit, replayed_verdicts
+from udfs.replay.batch_split.possible_estimates.estimates import Closes, Splits
+from udfs.replay.batch_split.possible_estimates.fidelity import (
     AGREED,
     CODES,
     EARLY,
@@ -29,7 +28,8 @@ from udfs.replay.batch_split.split_fidelity import (
     in_one_order,
     judge,
 )
-from udfs.replay.batch_split.split_verdicts import NearLimit, replayed_verdicts
+from udfs.replay.batch_split.possible_estimates.order import Order, no_order, times_in
+from udfs.replay.batch_split.timing import batches_of, soonest
 from udfs.replay.shared.requests_in_flight import before_requests
 
 UNKNOWN, FEWER, MORE = CODES[Reason.CLOSE_ORDER], CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS]

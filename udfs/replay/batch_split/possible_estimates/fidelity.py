@@ -22,7 +22,16 @@ import numpy as np
 from udfs.columns.arrays import Ints, Singles, all_read_only, read_only
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.close_states import (
+from udfs.replay.batch_split.estimate import (
+    Producers,
+    after_split,
+    estimated_bytes,
+    has_room,
+    record_bytes,
+    updated,
+    upper_bound,
+)
+from udfs.replay.batch_split.possible_estimates.estimates import (
     LOST,
     MOST_STATES,
     MOST_STEPS,
@@ -37,15 +46,6 @@ from udfs.replay.batch_split.close_states import (
     move,
     skip_closes,
     without_overdue,
-)
-from udfs.replay.batch_split.compression_estimate import (
-    Producers,
-    after_split,
-    estimated_bytes,
-    has_room,
-    record_bytes,
-    updated,
-    upper_bound,
 )
 from udfs.replay.shared.resent_batches import NONE
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints
-from udfs.replay.batch_split.captured_closes import Group, groups_of
-from udfs.replay.batch_split.close_order import Order, no_order
-from udfs.replay.batch_split.compression_estimate import Producers
-from udfs.replay.batch_split.sent_batches import Sent
-from udfs.replay.batch_split.split_fidelity import AGREED, CODES, Reason, in_one_order, judge
+from udfs.replay.batch_split.estimate import Producers
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.possible_estimates.events import Group, groups_of
+from udfs.replay.batch_split.possible_estimates.fidelity import AGREED, CODES, Reason, in_one_order, judge
+from udfs.replay.batch_split.possible_estimates.order import Order, no_order
 from udfs.replay.shared.resent_batches import NONE, Rows
 
 BATCHES, IN_ONE_ORDER, SPLITS, SPLITS_REPLAYED = "batches", "batches_in_one_order", "splits", "splits_replayed"

@@ -16,8 +16,8 @@ from schemas.tables.steps import SENT
 from udfs.columns.arrays import Bools, Ints, edges, read_only
 from udfs.columns.arrow_columns import lists
 from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.producer_log import Log, Sizes, Topics
 from udfs.replay.batch_split.recompression import costs
+from udfs.replay.batch_split.state import Log, Sizes, Topics
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.requests_in_flight import before_requests
 from udfs.replay.shared.resent_batches import NONE, Rows, append_order, mark_resent

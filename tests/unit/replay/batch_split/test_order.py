@@ -12,11 +12,11 @@ import pytest
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.steps import SENT
-from tests.unit.replay.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
-from tests.unit.replay.test_batch_split import sent
+from tests.unit.replay.batch_split.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
+from tests.unit.replay.batch_split.test_replay import sent
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.batch_split.compression_estimate import estimated_bytes, has_room, ratio_of, record_bytes, updated
-from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.estimate import estimated_bytes, has_room, ratio_of, record_bytes, updated
+from udfs.replay.batch_split.replay import SplitLanes, replay_splits
 
 SETTINGS = Producer(1024, 1 << 20, linger=100_000)
 CONTENT = 104

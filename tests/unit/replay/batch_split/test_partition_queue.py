@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.replay.producers import Producer, Records, even_sizes, replayed
+from tests.unit.replay.batch_split.producers import Producer, Records, even_sizes, replayed
 
 SETTINGS = Producer(1024, 2048, linger=5)
 TOO_LARGE = 75

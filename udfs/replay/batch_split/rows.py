@@ -18,15 +18,15 @@ from udfs.columns.arrays import Floats, Ints
 from udfs.columns.arrow_columns import array_of, quotients, repeated
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import TYPES, nulls_besides, rows_of
-from udfs.replay.batch_split.compression_estimate import BY_CLIENT, DAMPED
+from udfs.replay.batch_split.estimate import BY_CLIENT, DAMPED
+from udfs.replay.batch_split.fidelity import SPLITS, SPLITS_REPLAYED, replayed_verdicts
+from udfs.replay.batch_split.outcomes import MICRO, SPAN_COLUMNS, Sums
+from udfs.replay.batch_split.possible_estimates.fidelity import AGREED, CODES, UNKNOWN, Reason
 from udfs.replay.batch_split.size_errors import RECUT, STATED_ERRORS, Sized
-from udfs.replay.batch_split.split_fidelity import AGREED, CODES, UNKNOWN, Reason
-from udfs.replay.batch_split.split_outcomes import MICRO, SPAN_COLUMNS, Sums
-from udfs.replay.batch_split.split_verdicts import SPLITS, SPLITS_REPLAYED, replayed_verdicts
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
-    from udfs.replay.batch_split.split_replay import Client
+    from udfs.replay.batch_split.replay import Client
 
 REASONS = {code: reason for reason, code in CODES.items()}
 UNCHECKED = frozenset(CODES[reason] for reason in UNKNOWN)

@@ -1,0 +1,1 @@
+"""Which estimates were possible when each captured batch was created."""
