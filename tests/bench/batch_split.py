@@ -13,12 +13,13 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.bench.table import timed
-from tests.unit.replay.batch_split.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
+from tests.unit.replay.batch_split.producers import Producer, lanes_of
 from udfs.columns.arrays import Ints
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.asked_records import SAMPLE_EVERY
-from udfs.replay.batch_split.replay import SplitLanes, replay_splits
+from udfs.replay.batch_split.replay import replay_splits
+from udfs.replay.batch_split.settings import SplitLanes
 from udfs.wire.compressed_sizes import COMPRESSING, part_ends
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -116,7 +117,7 @@ def record_sizes(content: Ints, made: Ints) -> Ints:
 
 def varint_bytes(values: Ints) -> Ints:
     """Bytes of zig-zag varints of values that are not negative."""
-    return 1 + sum((values >= 1 << bits).astype(np.int64) for bits in (6, 13, 20))
+    return 1 + (values[:, None] >= 1 << np.array([6, 13, 20])).sum(axis=1)
 
 
 def produced(producers: int, batches: int, topics: int, partitions: int) -> list[pa.RecordBatch]:
@@ -135,8 +136,7 @@ def produced(producers: int, batches: int, topics: int, partitions: int) -> list
 def grid(count: int) -> SplitLanes:
     """The captured lane, and lanes with a quarter to four times its batch.size."""
     sizes = [BATCH_SIZE, *np.geomspace(BATCH_SIZE // 4, 4 * BATCH_SIZE, count - 1).astype(int).tolist()]
-    producers = [Producer(size, LIMIT, LINGER_MS) for size in sizes]
-    return SplitLanes(tuple(map(str, range(count))), lanes_of(*producers), limits_of(*producers), KAFKA_SIZE)
+    return lanes_of(*(Producer(size, LIMIT, LINGER_MS) for size in sizes))
 
 
 def compare_lanes(producers: int, batches: int, topics: int, partitions: int, count: int) -> str:

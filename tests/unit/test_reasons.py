@@ -26,7 +26,7 @@ from udfs.capture.compression import Compression
 from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import reasons as quarantine
-from udfs.replay.batch_split.possible_estimates import fidelity as split_fidelity
+from udfs.replay.batch_split.fidelity import Metric as SplitMetric
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
@@ -35,7 +35,7 @@ from udfs.replay.session_cache import session_verdicts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
-NO_REASONS = {CaptureFormat, Compression, closed_fidelity.Metric, session_verdicts.Metric}
+NO_REASONS = {CaptureFormat, Compression, SplitMetric, closed_fidelity.Metric, session_verdicts.Metric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
@@ -48,7 +48,6 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
         [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
     ),
     "buffers": (fidelity_reasons.BUFFERS, [NOT_JAVA, WAITED, SENT_LATER]),
-    "splits": (fidelity_reasons.SPLITS, split_fidelity.Reason),
     "changes": (fidelity_reasons.CHANGES, [*captured_errors.Reason, *limit_fidelity.Verdict]),
     "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
     "decoding": (fault_reasons.DECODE, [fault.name.lower() for fault in DecodeFault if fault != DecodeFault.OK]),
@@ -57,6 +56,9 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 }
 """What is declared, and the words that the code gives."""
 
+DERIVED = (fidelity_reasons.SPLITS,)
+"""What is declared, and the code takes its words from."""
+
 UNKNOWN: Mapping[str, Iterable[str]] = {
     "open loop": fidelity.UNKNOWN,
     "closed loop": closed_fidelity.UNCHECKED,
@@ -64,7 +66,6 @@ UNKNOWN: Mapping[str, Iterable[str]] = {
     "drained": drained.UNCHECKED,
     "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
     "buffers": [NOT_JAVA],
-    "splits": split_fidelity.UNKNOWN,
     "changes": [*captured_errors.Reason, limit_fidelity.Verdict.NOT_SHOWN, limit_fidelity.Verdict.RACKS],
 }
 """Of the words of fidelity, those that the code counts as unknown."""
@@ -92,7 +93,8 @@ def test_every_kind_of_word_of_the_code_is_one_of_these() -> None:
     }
     declared = {type(word) for _, given in GIVEN.values() for word in given} - {str} | {DecodeFault}
     assert kinds == declared | NO_REASONS
-    assert {id(group) for group, _ in GIVEN.values()} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
+    groups = [*DERIVED, *(group for group, _ in GIVEN.values())]
+    assert {id(group) for group in groups} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
 
 
 @pytest.mark.parametrize("name", UNKNOWN)

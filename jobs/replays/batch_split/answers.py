@@ -14,10 +14,11 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import grid_lines, size
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
-from udfs.replay.batch_split.fidelity import SPLITS
-from udfs.replay.batch_split.possible_estimates.fidelity import Reason
+from udfs.replay.batch_split.fidelity import Metric
+from udfs.replay.batch_split.settings import BATCH_SIZE, TOPIC_LIMIT
 
 TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
 MOST_SPLIT_RATE = 0.01
@@ -32,8 +33,6 @@ HEAD = (
     "lane", "batches", "splits", "split rate*", "> limit*", "recovery*", "sent", "resent", "fill", "failed",
     "size error*",
 )  # fmt: skip
-BATCH_SIZE, TOPIC_LIMIT = "producer.batch.size", "topic.max.message.bytes"
-MESSAGE_MAX_BYTES = "broker.message.max.bytes"
 TOLD_BY = {BATCH_SIZE: "the batches sent", TOPIC_LIMIT: "brokers' responses"}
 MOST_TOLD = 6
 """Values of such settings that the summary names, the most frequent ones."""
@@ -72,8 +71,8 @@ def told_settings(own_rows: OwnRows) -> DataFrame:
 def refused_unlike(own_rows: OwnRows) -> DataFrame:
     """A row: the batches that brokers refused as too large and that the replay of the captured settings takes."""
     f = FIDELITY
-    rows = own_rows(f).where((F.col(f.algorithm) == algorithms.BATCH_SPLIT) & (F.col(f.metric) == SPLITS))
-    return rows.agg(F.coalesce(F.sum(F.col(f.reasons)[Reason.SPLIT_NOT_REPLAYED]), F.lit(0)).alias("refused"))
+    rows = own_rows(f).where((F.col(f.algorithm) == algorithms.BATCH_SPLIT) & (F.col(f.metric) == Metric.SPLITS))
+    return rows.agg(F.coalesce(F.sum(F.col(f.reasons)[SPLITS.split_not_replayed]), F.lit(0)).alias("refused"))
 
 
 QUERIES = {"lanes": lanes, "told": told_settings, "unlike": refused_unlike}

@@ -33,7 +33,7 @@ def created_topics(changes: DataFrame) -> DataFrame:
 
 def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
     """Raises CaptureError where max.message.bytes is said of a topic that nobody produces to."""
-    b, said = RECORD_BATCHES, sorted({topic for own in limits.own for topic in own})
+    b, said = RECORD_BATCHES, sorted({topic for by_name in limits.by_name for topic in by_name})
     if not said:
         return
     produced = batches.where((F.col(b.source) == FROM_PRODUCE) & F.col(b.topic).isin(said))

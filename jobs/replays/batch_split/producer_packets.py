@@ -25,7 +25,7 @@ from udfs.capture.packets import PACKETS
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
 from udfs.facts.exchanges import ids_of
-from udfs.replay.batch_split.replay_with_records import IS_SENT
+from udfs.replay.batch_split.replay import IS_SENT
 
 FIRST_ID = "first_id"
 """Of the first connection between two endpoints, which the packets of all of them share."""

@@ -1,195 +1,314 @@
-"""What a client sent, put together again: its records as they were appended, and the batches they went in.
+"""What a producer sent, put together again from rows of SENT: its records in order, and the batches they went in.
 
 A batch that is sent again, whole or in the parts that a split made of it, has the sequence numbers of its records; that
-of a client without idempotence is told by the times of its records.
+of a client without idempotence is recognised by the times of its records (`resent_batches`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.columns.arrays import Bools, Ints, edges, read_only
+from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Bools, Ints, Records, edges
 from udfs.columns.arrow_columns import lists
-from udfs.columns.time_units import NEVER
-from udfs.replay.batch_split.recompression import costs
-from udfs.replay.batch_split.state import Log, Sizes, Topics
+from udfs.columns.groups import group_numbers
+from udfs.columns.records import int_fields, records_of
+from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.recompression import size_model
+from udfs.replay.batch_split.state import BATCH, PART, PARTITION, RECORD, Capture
 from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.requests_in_flight import before_requests
-from udfs.replay.shared.resent_batches import NONE, Rows, append_order, mark_resent
+from udfs.replay.shared.resent_batches import NONE, Rows, resendings
 from udfs.wire.compressed_sizes import CODEC_NAMES
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+SENDING = int_fields(
+    "topic",
+    "partition",
+    "request_time",  # us
+    "response_time",  # us, or NEVER
+    "not_before",  # us: the last that surely came before the request was made
+    "size",  # bytes
+    "codec",
+    "records",
+    "sequence",  # base sequence, or NONE
+    "error",  # of the response, or NONE
+    "uncompressed",  # bytes of the records; 0 where they could not be read
+    "began_before",  # 1: its connection was opened before the capture began
+    "batch",  # the captured batch that it sends, first or again; NONE where that is not known
+    "offset",  # from which of the batch's records on
+    "is_whole",  # 1: all of the batch
+    "made_by",  # the refused sending whose split made it, or NONE
+)
+"""A batch in a produce request."""
+
+Sequences = dict[tuple[int, ...], int]
+"""The next sequence number by topic, partition, producer id and epoch."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A stretch of what one client sent.
+    """A stretch of what a producer sent.
 
-    topics: names by number. rows: all sendings; `first` those that sent records first, a batch each. batch_of, offset:
-    int64[rows], the batch that a sending sends first or again, NONE where not known, and from which of its records on;
-    is_whole: all of it. begin: int64[batches + 1], their records in the log. next_record: the one that was appended
-    next of those that may go into the same batch: to the topic where they have no key, else to the partition. log,
-    places, sizes: what the replay takes, of the records of first sendings alone; fitted: as sizes, by the fit alone.
+    topics: names by number. sendings: SENDING[sendings], in the order in which the batches were begun. capture: the
+    batches that were sent for the first time, with their records; the times are the captured ones, and `timing` makes
+    them keep to an order.
     """
 
     topics: list[str]
-    rows: Rows
-    topic: Ints
-    partition: Ints
-    before: Ints
-    first: Ints
-    batch_of: Ints
-    offset: Ints
-    is_whole: Bools
-    begin: Ints
-    log: Log
-    places: Topics
-    sizes: Sizes
-    fitted: Sizes
-    next_record: Ints
+    sendings: Records
+    capture: Capture
+
+    @property
+    def first_sendings(self) -> Records:
+        """Each batch as it was sent first: SENDING[batches]."""
+        return self.sendings[self.capture.batches["sending"]]
 
 
-def numbered(texts: pa.Array[Any], index: dict[str, int]) -> Ints:
-    """A number for each text; new ones are added to `index`."""
-    keys: Any = texts.dictionary_encode()
-    numbers = np.array([index.setdefault(key, len(index)) for key in keys.dictionary.to_pylist()], np.int64)
-    return numbers[keys.indices.to_numpy()] if len(numbers) else np.zeros(0, np.int64)
+class RecordColumns(NamedTuple):
+    """The records of all rows of SENT; row i has those from offsets[i] to offsets[i + 1].
 
-
-def unique_numbers(*columns: Ints) -> tuple[Ints, Ints]:
-    """(int64[rows], a number for each distinct row of the columns; int64[columns, numbers], what they stand for)."""
-    distinct, found = np.unique(np.stack(columns), axis=1, return_inverse=True)
-    return found.reshape(-1), distinct
-
-
-def rows_of_sent(batch: pa.RecordBatch, codec: Ints, offsets: Ints, times: Ints) -> Rows:
-    """The numbers of SENT."""
-    has = np.diff(offsets) > 0
-    begin, end = np.minimum(offsets[:-1], max(len(times) - 1, 0)), np.maximum(offsets[1:] - 1, 0)
-    padded = times if len(times) else np.zeros(1, np.int64)
-    return Rows(
-        int_column(batch, SENT.request_time, 0), int_column(batch, SENT.response_time, NEVER),
-        int_column(batch, SENT.size_bytes, 0), codec, np.diff(offsets),
-        int_column(batch, SENT.base_sequence, NONE), int_column(batch, SENT.error_code, NONE),
-        int_column(batch, SENT.uncompressed_bytes, 0),
-        np.where(has, padded[begin], 0), np.where(has, padded[end], 0),
-    )  # fmt: skip
-
-
-Sequences = dict[tuple[int, ...], int]
-"""The sequence number that comes next, by topic, partition, producer id and epoch."""
-
-
-def were_sent(streams: Ints, stream: Ints, rows: Rows, expected: Sequences) -> Bools:
-    """Which rows send records that were sent before the first row; `expected` is brought forward.
-
-    streams: int64[4, streams], what each stands for. stream: int64[rows], that of each row.
+    offsets: int64[rows + 1]. content: int64[records], bytes of key, value and headers. timestamp: int64[records], ms.
     """
-    keys = [tuple(key) for key in streams.T.tolist()]
-    known = np.array([expected.get(key, 0) for key in keys], np.int64)
-    ends = np.zeros(len(keys), np.int64)
-    np.maximum.at(ends, stream, rows.sequence + rows.records)
-    expected.update(zip(keys, np.maximum(known, ends).tolist(), strict=True))
-    return (rows.sequence >= 0) & (rows.sequence < known[stream])
+
+    offsets: Ints
+    content: Ints
+    timestamp: Ints
 
 
-def read_sent(batch: pa.RecordBatch, index: dict[str, int], expected: Sequences) -> Sent:
-    """Put together what a client sent from rows of SENT in the order of their first records.
+def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences) -> Sent:
+    """Put together what a producer sent from rows of SENT in the order of their first records.
 
-    index: numbers of its topics, expected: sequence numbers that come next; both are brought forward.
+    topics: the numbers of its topics. Both dictionaries are brought forward.
     """
-    topic, codec = numbered(batch[SENT.topic], index), numbered(batch[SENT.codec], codec_index())
-    number = int_column(batch, SENT.partition, 0)
-    partition, places = unique_numbers(topic, number)
-    offsets, content = lists(batch[SENT.record_sizes])
-    _, times = lists(batch[SENT.create_times])
-    rows = rows_of_sent(batch, codec, offsets, times)
-    producer = int_column(batch, SENT.producer_id, NONE), int_column(batch, SENT.producer_epoch, NONE)
-    stream, streams = unique_numbers(topic, number, *producer)
-    parent, offset = resendings(rows, stream)
-    is_first = (parent == NONE) & (rows.records > 0) & ~were_sent(streams, stream, rows, expected)
-    # In the log, a partition's batches stand together, in the order in which they were filled.
-    first = np.flatnonzero(is_first)[np.argsort(partition[is_first], kind="stable")]
-    batch_of = numbers_of_batches(first, parent)
-    begin = edges(rows.records[first])
-    taken = np.repeat(offsets[first] - begin[:-1], rows.records[first]) + np.arange(begin[-1])
-    sent_first = rows.records[first[np.maximum(batch_of, 0)]] if len(first) else 0
-    is_whole = (offset == 0) & (rows.records == sent_first) & (len(first) > 0)
-    log = log_of(batch, rows, first, begin, content[taken], times[taken], partition[first], len(index), topic)
-    connection = int_column(batch, SENT.connection_id, 0)
-    before = before_requests(rows.request_time, rows.response_time, connection)
-    keyed = rows.records[first] - int_column(batch, SENT.keyless_records, 0)[first]
-    is_sticky = (np.bincount(topic[first], keyed, len(index)) == 0).astype(np.int64)
-    return Sent(
-        list(index), rows, topic, partition, before, first, batch_of, offset, is_whole, begin, log,
-        Topics(places[0], is_sticky),
-        *costs(
-            batch, rows.size[first] - RECORD_BATCH_OVERHEAD, codec[first], topic[first], first, begin, content[taken]
+    (offsets, content), (_, timestamp) = lists(rows[SENT.record_sizes]), lists(rows[SENT.create_times])
+    columns = RecordColumns(offsets, content, timestamp)
+    sendings = sendings_of(rows, topics, np.diff(offsets))
+    first = number_batches(sendings, *resendings_of(rows, sendings, columns, sequences))
+    return Sent(list(topics), sendings, captured(rows, sendings, first, columns))
+
+
+def sendings_of(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> Records:
+    """The rows as SENDING[sendings], as long as nobody knows which of them send a batch again. records: of each row."""
+    topic, number = key_numbers(topics, rows[SENT.topic]), int_column(rows, SENT.partition, 0)
+    request, response = int_column(rows, SENT.request_time, 0), int_column(rows, SENT.response_time, NEVER)
+    return records_of(
+        SENDING,
+        rows.num_rows,
+        topic=topic,
+        partition=group_numbers(topic, number)[0],
+        request_time=request,
+        response_time=response,
+        not_before=before_requests(request, response, int_column(rows, SENT.connection_id, 0)),
+        size=int_column(rows, SENT.size_bytes, 0),
+        codec=key_numbers({name: codec for codec, name in enumerate(CODEC_NAMES)}, rows[SENT.codec]),
+        records=records,
+        sequence=int_column(rows, SENT.base_sequence, NONE),
+        error=int_column(rows, SENT.error_code, NONE),
+        uncompressed=int_column(rows, SENT.uncompressed_bytes, 0),
+        began_before=int_column(rows, SENT.began_before, 0),
+    )
+
+
+def resendings_of(
+    rows: pa.RecordBatch, sendings: Records, columns: RecordColumns, sequences: Sequences
+) -> tuple[Ints, Ints, Bools]:
+    """(which row sent the records of each first, and from which of its records on, as `resendings` has both; which rows
+    send records for the first time). Brings `sequences` forward.
+    """
+    producer = (int_column(rows, name, NONE) for name in (SENT.producer_id, SENT.producer_epoch))
+    keys = sendings["topic"], int_column(rows, SENT.partition, 0), *producer
+    stream, members = group_numbers(*keys)
+    has_records, last = sendings["records"] > 0, max(len(columns.timestamp) - 1, 0)
+    timestamp = columns.timestamp if len(columns.timestamp) else np.zeros(1, np.int64)
+    begin, end = np.minimum(columns.offsets[:-1], last), np.maximum(columns.offsets[1:] - 1, 0)
+    parent, offset = resendings(
+        Rows(
+            request_time=sendings["request_time"],
+            response_time=sendings["response_time"],
+            size=sendings["size"],
+            codec=sendings["codec"],
+            records=sendings["records"],
+            sequence=sendings["sequence"],
+            error=sendings["error"],
+            uncompressed=sendings["uncompressed"],
+            first_timestamp=np.where(has_records, timestamp[begin], 0),
+            last_timestamp=np.where(has_records, timestamp[end], 0),
         ),
-        following(log, topic[first][log.batch], is_sticky),
-    )  # fmt: skip
+        stream,
+    )
+    streams = [tuple(key) for key in np.stack([key[members] for key in keys], axis=1).tolist()]
+    return parent, offset, (parent == NONE) & has_records & ~were_sent(sendings, stream, streams, sequences)
 
 
-def resendings(rows: Rows, stream: Ints) -> tuple[Ints, Ints]:
-    """(the row whose records each row sends again, NONE for none; from which of its records on): int64[rows] each.
+def were_sent(sendings: Records, stream: Ints, streams: list[tuple[int, ...]], sequences: Sequences) -> Bools:
+    """Which sendings repeat records of the stretches before. Brings `sequences` forward.
 
-    stream: int64[rows], rows of the same topic, partition, producer id and epoch have the same number, from 0 on.
+    stream: int64[sendings], the number of each one's stream. streams: the keys of `sequences` by that number.
     """
-    n = len(stream)
-    parent, offset = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    memory = np.zeros(n, np.int64), np.full(int(stream.max(initial=-1)) + 1, NONE)
-    mark_resent(read_only(stream), Rows(*map(read_only, rows)), *memory, parent, offset)
-    return parent, offset
+    known, ends = np.array([sequences.get(key, 0) for key in streams], np.int64), np.zeros(len(streams), np.int64)
+    np.maximum.at(ends, stream, sendings["sequence"] + sendings["records"])
+    sequences.update(zip(streams, np.maximum(known, ends).tolist(), strict=True))
+    return (sendings["sequence"] >= 0) & (sendings["sequence"] < known[stream])
 
 
-def numbers_of_batches(first: Ints, parent: Ints) -> Ints:
-    """int64[rows], the batch that each row sends first or again, NONE where not known. first: int64[batches], rows."""
-    batch = np.full(len(parent), NONE)
+def number_batches(sendings: Records, parent: Ints, offset: Ints, is_first: Bools) -> Ints:
+    """Write to the sendings which batch each of them sends. Returns the sending that sent each batch first:
+    int64[batches]. The batches of a partition stand together, in the order in which they were filled.
+
+    parent, offset, is_first: as `resendings_of` returns them.
+    """
+    first = np.flatnonzero(is_first)[np.argsort(sendings["partition"][is_first], kind="stable")]
+    batch = np.full(len(sendings), NONE)
     batch[first] = np.arange(len(first))
-    return np.where(parent == NONE, batch, batch[np.maximum(parent, 0)])
+    batch = np.where(parent == NONE, batch, batch[parent])
+    known = np.flatnonzero(batch != NONE)
+    sendings["batch"], sendings["offset"] = batch, offset
+    sent_first = sendings["records"][first[batch[known]]]
+    sendings["is_whole"][known] = (offset[known] == 0) & (sendings["records"][known] == sent_first)
+    sendings["made_by"] = splits_that_made(sendings)
+    return first
 
 
-def codec_index() -> dict[str, int]:
-    """Numbers of the codecs by name."""
-    return {name: number for number, name in enumerate(CODEC_NAMES)}
+def splits_that_made(sendings: Records) -> Ints:
+    """The refused sending whose split made each one, NONE where no split did: int64[sendings].
+
+    It is the last one before that was refused, if it has the records of the sending; else the last one that had all
+    records of the batch.
+    """
+    refused = (sendings["error"] == MESSAGE_TOO_LARGE) & (sendings["records"] > 1)
+    last, whole = last_before(sendings, refused), last_before(sendings, refused & (sendings["is_whole"] == 1))
+    begin, end = sendings["offset"], sendings["offset"] + sendings["records"]
+    has_records = (last != NONE) & (begin[last] <= begin) & (end <= end[last])
+    return np.where(has_records, last, whole)
 
 
-def log_of(
-    batch: pa.RecordBatch, rows: Rows, first: Ints, begin: Ints, content: Ints, timestamp: Ints, partition: Ints,
-    topics: int, topic: Ints,
-) -> Log:  # fmt: skip
-    """The records of first sendings, with the order in which they were appended.
+def last_before(sendings: Records, among: Bools) -> Ints:
+    """The last one among some sendings that sent records of the same batch before each sending, NONE where there is
+    none: int64[sendings].
+    """
+    n, batch = len(sendings), sendings["batch"]
+    in_turn = np.lexsort((sendings["request_time"], batch))
+    last = np.maximum.accumulate(np.where(among[in_turn], np.arange(n), NONE))
+    place = np.concatenate([np.full(min(n, 1), NONE), last[:-1]])
+    row = in_turn[place]
+    is_same = (place != NONE) & (batch[row] == batch[in_turn]) & (batch[in_turn] != NONE)
+    before = np.full(n, NONE)
+    before[in_turn] = np.where(is_same, row, NONE)
+    return before
+
+
+def captured(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: RecordColumns) -> Capture:
+    """The batches that were sent for the first time, and their records. first: int64[batches], these sendings."""
+    first_sendings, topics = sendings[first], int(sendings["topic"].max(initial=-1)) + 1
+    begin = edges(first_sendings["records"])
+    taken = np.repeat(columns.offsets[first] - begin[:-1], first_sendings["records"]) + np.arange(begin[-1])
+    batches = records_of(
+        BATCH,
+        len(first),
+        sending=first,
+        first=begin[:-1],
+        end=begin[1:],
+        codec=first_sendings["codec"],
+        has_sequence=first_sendings["sequence"] >= 0,
+    )
+    keyed = first_sendings["records"] - int_column(rows, SENT.keyless_records, 0)[first]
+    is_sticky = np.bincount(first_sendings["topic"], keyed, topics) == 0
+    members = np.unique(sendings["partition"], return_index=True)[1]
+    topic = sendings["topic"][members]
+    partitions = records_of(PARTITION, len(members), topic=topic, is_sticky=is_sticky[topic])
+    append_from = int_column(rows, SENT.append_from, 0)[first]
+    records = records_in(first_sendings, append_from, columns.content[taken], columns.timestamp[taken])
+    order = append_order(records, partitions, topics)
+    note_next_records(records, partitions, batches, order, np.full(len(partitions) + topics, NONE))
+    sizes = size_model(rows, batches, first_sendings, records)
+    return Capture(records, order, batches, np.zeros(0, PART), partitions, sizes)
+
+
+def records_in(first_sendings: Records, append_from: Ints, content: Ints, timestamp: Ints) -> Records:
+    """The records of batches that were sent for the first time: RECORD[records].
 
     A record is appended when it is made, as long as its time can be the client's clock: it is not after the request,
-    and not before what stands before it. Where a batch's first time cannot (SENT.append_from), its request's time is.
+    and not before what stands before it. Where the time of a batch's first record cannot be, which SENT.append_from
+    shows, all its records are appended when it is sent.
+
+    append_from: int64[batches], us. content, timestamp: int64[records], bytes and ms.
     """
-    of = np.repeat(np.arange(len(first)), np.diff(begin))
-    append_from = int_column(batch, SENT.append_from, 0)[first]
-    is_clock = append_from < rows.request_time[first]
-    time = np.where(is_clock[of], timestamp * 1000, rows.request_time[first][of])
-    time = np.clip(time, append_from[of], rows.request_time[first][of])
+    batch = np.repeat(np.arange(len(first_sendings)), first_sendings["records"])
+    request, partition = first_sendings["request_time"], first_sendings["partition"][batch]
+    is_clock = append_from < request
+    time = np.where(is_clock[batch], timestamp * US_PER_MS, request[batch])
+    time = np.clip(time, append_from[batch], request[batch])
     # Rising within a partition: partitions are put far apart for one running maximum.
     earliest = int(time.min(initial=NEVER))
-    apart = partition[of] * (int(time.max(initial=0)) - earliest + 1)
+    apart = partition * (int(time.max(initial=0)) - earliest + 1)
     time = np.maximum.accumulate(time - earliest + apart) - apart + earliest
-    order = np.lexsort((np.arange(len(of)), partition[of], topic[first][of], time))
-    append_order(
-        time, topic[first][of], partition[of], order, np.full(topics, NONE), np.zeros(len(of), np.int64)
-    )  # fmt: skip
-    never, none = np.full(len(of), NEVER), np.full(len(of), NONE)
-    return Log(time, timestamp, content, partition[of], of, never, none, none, never, order)
+    return records_of(
+        RECORD,
+        len(batch),
+        time=time,
+        timestamp=timestamp,
+        content=content,
+        partition=partition,
+        batch=batch,
+        part=NONE,
+    )
 
 
-def following(log: Log, topic: Ints, is_sticky: Ints) -> Ints:
-    """Of each record the next that was appended to its topic, or partition where the topic is not sticky; NONE for the
-    last."""
-    stream = np.where(is_sticky[topic] == 1, -1 - topic, log.partition)
-    by_stream = log.order[np.argsort(stream[log.order], kind="stable")]
-    found = np.full(len(topic), NONE)
-    same = stream[by_stream[1:]] == stream[by_stream[:-1]]
-    found[by_stream[:-1][same]] = by_stream[1:][same]
-    return found
+def append_order(records: Records, partitions: Records, topics: int) -> Ints:
+    """The records in the order in which they were appended: int64[records]."""
+    order = np.argsort(records["time"], kind="stable")
+    stay_with_partitions(records, partitions, order, np.full(topics, NONE), np.zeros(len(order), np.int64))
+    return order
+
+
+@kernel
+def stay_with_partitions(records: Records, partitions: Records, order: Ints, current: Ints, moved: Ints) -> None:
+    """Put records of the same time in the order in which a client without keys sends them: it stays with a partition.
+
+    order: int64[records], by time and partition, rewritten. current: int64[topics], NONE, and moved: int64[records] are
+    working memory.
+    """
+    first = 0
+    while first < len(order):
+        end, row = first, records[order[first]]
+        topic = partitions[row.partition].topic
+        while end < len(order):
+            other = records[order[end]]
+            if other.time != row.time or partitions[other.partition].topic != topic:
+                break
+            end += 1
+        free = first
+        for is_current in (True, False):
+            for place in range(first, end):
+                if (records[order[place]].partition == current[topic]) == is_current:
+                    moved[free] = order[place]
+                    free += 1
+        for place in range(first, end):
+            order[place] = moved[place]
+        current[topic] = records[order[end - 1]].partition
+        first = end
+
+
+@kernel
+def note_next_records(records: Records, partitions: Records, batches: Records, order: Ints, later: Ints) -> None:
+    """Write which record was appended next behind each batch, of those that may go into the same batch: records of the
+    same topic where none has a key, else records of the same partition.
+
+    later: int64[partitions + topics], NONE, working memory.
+    """
+    for place in range(len(order) - 1, -1, -1):
+        number = order[place]
+        record = records[number]
+        partition = partitions[record.partition]
+        stream = len(partitions) + partition.topic if partition.is_sticky else record.partition
+        batch = batches[record.batch]
+        if batch.end == number + 1:
+            batch.next_record = later[stream]
+        later[stream] = number

@@ -1,4 +1,4 @@
-"""Batches of a producer's own records: what they take, and that nothing of what they hold is told."""
+"""Batches of a producer's own records: what they take, and that nothing of what they hold is shown."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.unit.wire.encoding import record
+from udfs.columns.records import records_of
 from udfs.replay.batch_split.held_records import Held, HeldRecords, Recompressed
-from udfs.replay.batch_split.sender import MODELLED
-from udfs.replay.batch_split.state import Log
+from udfs.replay.batch_split.state import BATCH, MODELLED, RECORD
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import sizes_of
@@ -37,9 +37,10 @@ def held() -> HeldRecords:
 def measured(held: HeldRecords) -> Recompressed:
     records = [sizes_of(batch(first, end), end - first) for first, end in ((0, 5), (5, 9), (9, 12))]
     content = np.concatenate([of.content for of in records])
-    of_batch, zeros = np.repeat(np.arange(3), np.diff(BEGIN)), np.zeros(12, np.int64)
-    log = Log(zeros, MS, content, zeros, of_batch, zeros, zeros, zeros, zeros, zeros)
-    return Recompressed(list(held.batches.values()), BEGIN, log)
+    batches = records_of(BATCH, 3, first=BEGIN[:-1], end=BEGIN[1:])
+    of_batch = np.repeat(np.arange(3), np.diff(BEGIN))
+    captured = records_of(RECORD, 12, timestamp=MS, content=content, batch=of_batch)
+    return Recompressed(list(held.batches.values()), batches, captured)
 
 
 @pytest.mark.parametrize("codec", range(len(CODEC_NAMES)), ids=CODEC_NAMES)
@@ -50,12 +51,12 @@ def test_a_batch_takes_what_its_records_take_in_it(measured: Recompressed, first
 
 def test_a_batch_with_a_record_that_is_not_held_is_left_to_the_model(measured: Recompressed) -> None:
     some: list[Held | None] = [*measured.held[:1], None, *measured.held[2:]]
-    without = Recompressed(some, measured.begin, measured.log)
+    without = Recompressed(some, measured.batches, measured.records)
     assert without.size(4, 6, 1) == without.size(6, 8, 1) == without.size(0, 12, 1) == MODELLED
     assert without.size(0, 5, 1) == measured.size(0, 5, 1)
 
 
 def test_what_is_held_is_not_shown(held: HeldRecords, measured: Recompressed) -> None:
     assert sum(len(of.records) for of in held.batches.values()) > len(SECRET)
-    for told in (held, measured, *held.batches.values()):
-        assert SECRET[:6].decode() not in f"{told!r}{told}"
+    for shown in (held, measured, *held.batches.values()):
+        assert SECRET[:6].decode() not in f"{shown!r}{shown}"

@@ -1,4 +1,4 @@
-"""Settings that nobody states: what a producer's batches and brokers' answers tell of them."""
+"""Settings that nobody states: what a producer's batches and brokers' responses show of them."""
 
 from __future__ import annotations
 
@@ -6,38 +6,32 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
-from schemas.tables.steps import SENT
-from tests.unit.replay.batch_split.producers import KAFKA_LIMIT, KAFKA_SIZE, Producer, lanes_of
+from tests.unit.replay.batch_split.producers import (
+    KAFKA_LIMIT,
+    KAFKA_SIZE,
+    Producer,
+    Row,
+    gold_rows,
+    sent,
+    settings_of,
+)
 from tests.unit.replay.batch_split.test_order import SETTINGS, produced
-from tests.unit.replay.batch_split.test_replay import sent
-from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.batch_split.estimate import BY_CLIENT, has_room, record_bytes
-from udfs.replay.batch_split.replay import SplitLanes, replay_splits
-from udfs.replay.batch_split.settings import NOT_SAID, TopicLimits
+from udfs.replay.batch_split.estimate import has_room, record_bytes
+from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-Row = dict[str, Any]
 LATER_MS = 100_000
 """When the sender is free again, long after all records were made: a batch was not sent before it was full."""
 
 
-def replayed(rows: list[Row], batch_size: int = BY_CLIENT, limit: int = NOT_SAID) -> dict[str, list[Row]]:
+def replayed(rows: list[Row], batch_size: int = NOT_STATED, limit: int = NOT_STATED) -> dict[str, list[Row]]:
     """The gold rows by table of what was sent, nothing but these being stated."""
-    unsaid, said = np.full(1, NOT_SAID), np.full(1, limit)
-    lanes = SplitLanes(
-        ("captured",), lanes_of(Producer(batch_size, 0, 5)), TopicLimits(({},), unsaid, said, KAFKA_LIMIT), KAFKA_SIZE
-    )
-    found: dict[str, list[Row]] = {}
-    for packed in replay_splits([pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SENT))], lanes, "run"):
-        for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
-            for batch in pa.ipc.open_stream(content.as_buffer()):
-                found.setdefault(str(name), []).extend(batch.to_pylist())
-    return found
+    limits = TopicLimits(({},), np.full(1, NOT_STATED), np.full(1, limit), KAFKA_LIMIT)
+    return gold_rows(rows, SplitLanes(("captured",), settings_of(Producer(batch_size, 0, 5)), limits, KAFKA_SIZE))
 
 
 def filled(batch_size: int) -> Iterator[list[int]]:
@@ -69,7 +63,7 @@ def plain(batches: list[list[int]], *, at_once: bool = False, **more: Any) -> li
 
 
 def size_of(rows: list[Row], **stated: int) -> tuple[int, bool]:
-    """batch.size of the captured lane, and whether the capture tells it."""
+    """batch.size of the captured lane, and whether it is inferred from the capture."""
     (lane,) = replayed(rows, **stated)[BATCH_SPLIT.name]
     return lane[BATCH_SPLIT.batch_size], lane[BATCH_SPLIT.is_batch_size_told]
 
@@ -82,26 +76,26 @@ def verdicts(found: dict[str, list[Row]], metric: str) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("batch_size", [4096, 10_000, KAFKA_SIZE, 38_000, 131_072])
-def test_full_batches_tell_the_batch_size(batch_size: int) -> None:
+def test_full_batches_show_the_batch_size(batch_size: int) -> None:
     assert size_of(plain(list(filled(batch_size)))) == (batch_size, True)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_compressed_batches_tell_it_though_nobody_knows_when_each_was_closed(seed: int) -> None:
+def test_compressed_batches_show_it_though_nobody_knows_when_each_was_closed(seed: int) -> None:
     assert size_of(produced(seed)) == (SETTINGS.batch_size, True)
 
 
-@pytest.mark.parametrize(("batch_size", "told"), [(10_000, KAFKA_SIZE), (20_000, 32_768)])
-def test_batches_that_ended_before_they_were_full_tell_the_least_it_can_be(batch_size: int, told: int) -> None:
-    assert size_of(plain(list(filled(batch_size)), at_once=True)) == (told, True)
+@pytest.mark.parametrize(("batch_size", "inferred"), [(10_000, KAFKA_SIZE), (20_000, 32_768)])
+def test_batches_that_ended_before_they_were_full_show_the_least_it_can_be(batch_size: int, inferred: int) -> None:
+    assert size_of(plain(list(filled(batch_size)), at_once=True)) == (inferred, True)
 
 
-def test_batches_of_one_record_that_are_not_full_do_not_tell_a_smaller_one_than_the_default() -> None:
+def test_batches_of_one_record_that_are_not_full_do_not_show_a_smaller_one_than_the_default() -> None:
     """As those of sends that had to wait for memory."""
     assert size_of(plain([[200]] * 50)) == (KAFKA_SIZE, True)
 
 
-def test_what_is_stated_goes_before_what_batches_tell() -> None:
+def test_what_is_stated_goes_before_what_batches_show() -> None:
     assert size_of(plain(list(filled(38_000))), batch_size=20_000) == (20_000, False)
 
 
@@ -114,15 +108,15 @@ def test_batches_that_are_not_compressed_are_judged_though_their_producer_began_
 @pytest.mark.parametrize(
     ("taken", "refused", "stated", "limit"),
     [
-        ([900], [], NOT_SAID, (KAFKA_LIMIT, False)),
-        ([39_000, 2000], [40_100, 50_000], NOT_SAID, (40_000, True)),
+        ([900], [], NOT_STATED, (KAFKA_LIMIT, False)),
+        ([39_000, 2000], [40_100, 50_000], NOT_STATED, (40_000, True)),
         ([39_000], [40_100], 39_500, (39_500, False)),
-        ([1_500_000], [], NOT_SAID, (1 << 21, True)),
-        ([50_000], [40_100], NOT_SAID, (KAFKA_LIMIT, False)),
+        ([1_500_000], [], NOT_STATED, (1 << 21, True)),
+        ([50_000], [40_100], NOT_STATED, (KAFKA_LIMIT, False)),
     ],
     ids=["as by default", "between taken and refused", "stated", "more than the default was taken", "it has changed"],
 )
-def test_answers_tell_the_limit_of_a_topic(
+def test_responses_show_the_limit_of_a_topic(
     taken: list[int], refused: list[int], stated: int, limit: tuple[int, bool]
 ) -> None:
     answers = [*((size, 0) for size in taken), *((size, 10) for size in refused)]

@@ -1,22 +1,17 @@
-"""A producer whose Sender is slow: which of several batches was closed first is told by what later ones hold."""
+"""A producer whose Sender is slow: what later batches hold shows which of several batches was closed first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.steps import SENT
-from tests.unit.replay.batch_split.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
-from tests.unit.replay.batch_split.test_replay import sent
-from udfs.facts.arrow_tables import arrow_schema
+from tests.unit.replay.batch_split.producers import Producer, Row, gold_rows, lanes_of, sent, settings_of
 from udfs.replay.batch_split.estimate import estimated_bytes, has_room, ratio_of, record_bytes, updated
-from udfs.replay.batch_split.replay import SplitLanes, replay_splits
 
 SETTINGS = Producer(1024, 1 << 20, linger=100_000)
 CONTENT = 104
@@ -41,23 +36,23 @@ class Filled:
         return sum(record_bytes(CONTENT, number, at - self.made[0]) for number, at in enumerate(self.made))
 
 
-def produced(seed: int) -> list[dict[str, Any]]:
+def produced(seed: int) -> list[Row]:
     """Rows of SENT: a plain RecordAccumulator, and a Sender that closes what is full some time later, in any order, and
     sends it some time after that."""
-    rng, lanes = np.random.default_rng(seed), lanes_of(SETTINGS)
+    rng, (settings,) = np.random.default_rng(seed), settings_of(SETTINGS)
     estimate, batches = np.float32(1), list[Filled]()
     filling: dict[int, Filled] = {}
     waiting: list[tuple[int, int, Filled]] = []
     last_request = dict.fromkeys(range(PARTITIONS), 0)
     sizes: dict[int, int] = {}
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for at in range(1500):
         partition = at // 5 % PARTITIONS
         for closed, request, batch in [
             entry for entry in sorted(waiting, key=lambda entry: entry[0]) if entry[0] < at * 1000
         ]:
             size = 61 + int(batch.uncompressed * rng.uniform(0.3, 1.0))
-            estimate = np.float32(updated(0, estimate, ratio_of(size, batch.uncompressed), lanes, 0))
+            estimate = np.float32(updated(settings, estimate, ratio_of(size, batch.uncompressed)))
             waiting.remove((closed, request, batch))
             first = sizes.setdefault(batch.partition, 0)
             sizes[batch.partition] += len(batch.made)
@@ -85,15 +80,10 @@ def produced(seed: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_captured_lane_sends_the_captured_batches_whenever_they_were_closed(seed: int) -> None:
     rows = produced(seed)
-    found: dict[str, list[dict[str, Any]]] = {}
-    lanes = SplitLanes(("captured",), lanes_of(SETTINGS), limits_of(SETTINGS), KAFKA_SIZE)
-    for packed in replay_splits([pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SENT))], lanes, "run"):
-        for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
-            for batch in pa.ipc.open_stream(content.as_buffer()):
-                found.setdefault(str(name), []).extend(batch.to_pylist())
+    found = gold_rows(rows, lanes_of(SETTINGS, names=["captured"]))
     f, g = FIDELITY, BATCH_SPLIT
-    told = {row[f.metric]: (row[f.checked], row[f.agreed], row[f.unknown]) for row in found[f.name]}
-    assert told["batches_in_one_order"] == (len(rows), len(rows), 0)
-    assert told["batches"][0] == told["batches"][1] < len(rows), "each for itself leaves some open"
+    verdicts = {row[f.metric]: (row[f.checked], row[f.agreed], row[f.unknown]) for row in found[f.name]}
+    assert verdicts["batches_in_one_order"] == (len(rows), len(rows), 0)
+    assert verdicts["batches"][0] == verdicts["batches"][1] < len(rows), "each for itself leaves some open"
     (lane,) = found[g.name]
     assert (lane[g.batches], lane[g.bytes_sent]) == (len(rows), sum(row[SENT.size_bytes] for row in rows))

@@ -14,16 +14,15 @@ from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from tests.unit.capture import conversations
 from tests.unit.capture.conversations import OPENING, packets
 from tests.unit.facts.brokers import answered, asked, turns
-from tests.unit.replay.batch_split.producers import KAFKA_SIZE, Producer, lanes_of, limits_of
+from tests.unit.replay.batch_split.producers import Producer, lanes_of, unpacked
 from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture.packets import PACKETS
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.exchanges import ids_of
 from udfs.replay.batch_split import held_records
-from udfs.replay.batch_split.records_in_packets import read_held
-from udfs.replay.batch_split.replay import SplitLanes
-from udfs.replay.batch_split.replay_with_records import IS_SENT, replay_with_records
+from udfs.replay.batch_split.held_records import read_held
+from udfs.replay.batch_split.replay import IS_SENT, replay_with_records
 from udfs.wire.compressed_sizes import compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 from udfs.wire.records import sizes_of
@@ -34,7 +33,7 @@ RECORDS = [b"".join(record(at, at, None, VALUES[first + at]) for at in range(8))
 """Of three produced batches."""
 CLIENT = {str(SENT.client_id): "c", str(SENT.client_address): "10.0.0.1"}
 PRODUCERS = [Producer(size, 1 << 20, linger=10, measured_every=1) for size in (4096, 256)]
-LANES = SplitLanes(("captured", "other"), lanes_of(*PRODUCERS), limits_of(*PRODUCERS), KAFKA_SIZE)
+LANES = lanes_of(*PRODUCERS, names=("captured", "other"))
 
 Rows = list[dict[str, Any]]
 
@@ -71,17 +70,11 @@ def replayed(packets_of: Rows, rows_a_batch: int) -> tuple[dict[str, Rows], byte
     places = list(read_held([pa.RecordBatch.from_pylist(conversation(), schema=PACKETS)]).batches)
     fields = [*arrow_schema(SENT), *PACKETS, pa.field(IS_SENT, pa.bool_())]
     schema = pa.schema([field.with_nullable(True) for field in fields if field.name not in ("shard", "bucket")])
-    told = [row | CLIENT | {IS_SENT: False} for row in packets_of]
-    told += [sent(number, place) for number, place in enumerate(places)]
-    table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in told], schema=schema)
-    found: dict[str, Rows] = {}
-    everything = b""
-    for packed in replay_with_records(table.to_batches(max_chunksize=rows_a_batch), LANES, "run"):
-        for name, content in zip(packed["table"].to_pylist(), packed["rows"], strict=True):
-            everything += content.as_py()
-            for batch in pa.ipc.open_stream(content.as_buffer()):
-                found.setdefault(str(name), []).extend(batch.to_pylist())
-    return found, everything
+    events = [row | CLIENT | {IS_SENT: False} for row in packets_of]
+    events += [sent(number, place) for number, place in enumerate(places)]
+    table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in events], schema=schema)
+    packed = list(replay_with_records(table.to_batches(max_chunksize=rows_a_batch), LANES, "run"))
+    return unpacked(packed), b"".join(content.as_py() for batch in packed for content in batch["rows"])
 
 
 @pytest.mark.parametrize("rows", [1, 7, 10_000])

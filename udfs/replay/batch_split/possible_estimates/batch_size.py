@@ -1,8 +1,8 @@
-"""The batch.size of a producer, as its batches tell it where nobody states it.
+"""The batch.size of a producer, as its batches show it where nobody states it.
 
 A batch that took a record was allowed as much, and one that ended at a record, not for its time, was not allowed that
-one more. So each batch allows a range of batch.size, and the value is in nearly all of these ranges. They are those of
-the estimates that are possible when the batch was made, of which `split_fidelity` tells more.
+one more. So each batch allows a range of batch.size, by the estimates that are possible when it was created, and the
+value is in nearly all of these ranges.
 """
 
 from __future__ import annotations
@@ -11,173 +11,112 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, all_read_only, read_only
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.estimate import (
-    Producers,
-    after_split,
-    estimated_bytes,
-    record_bytes,
-    updated,
-    upper_bound,
-)
-from udfs.replay.batch_split.events import Sent
-from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD, MS, Closes, Splits
-from udfs.replay.batch_split.possible_estimates.events import Group
-from udfs.replay.batch_split.possible_estimates.fidelity import CODES, EARLY, Made, Reason, bytes_of_next, judge
-from udfs.replay.batch_split.roundest import UNBOUNDED, roundest
-
-MOST_OUTSIDE = 0.01
-"""Of the batches, those that Kafka's default may leave unexplained beside the best value."""
-AROUND = (0.02, 0.01, 0)
-"""How far from where most ranges meet the value may be: estimates depend on the order of closes, which nobody knows."""
+from udfs.replay.batch_split.estimate import after_split, estimated_bytes, updated, upper_bound
+from udfs.replay.batch_split.inferred import UNBOUNDED, in_most_ranges
+from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD
+from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, bytes_of_next, judge
+from udfs.replay.batch_split.possible_estimates.state import EARLY, Group, Memory, Sim, new_sim
+from udfs.replay.batch_split.state import bytes_in_batch
 
 
 @kernel
-def gone_by(
-    closes: Closes, splits: Splits, base: int, split: int, estimate: np.float32, now: int, lanes: Producers
-) -> tuple[int, int, np.float32]:
-    """(closes, splits, the estimate), once all that surely was by now is behind."""
+def follow_sure(sim: Sim, time: int) -> None:
+    """Have the first possible estimate follow what surely was by now, in the order of requests."""
+    known, closes, splits, settings = sim.memory.possible[0], sim.closes, sim.splits, sim.settings[0]
     while True:
-        is_close = base < len(closes.latest) and closes.latest[base] <= now
-        is_split = split < len(splits.latest) and splits.latest[split] <= now
-        if is_split and (not is_close or splits.latest[split] <= closes.latest[base]):
-            estimate = after_split(lanes.profile[0], splits.ratio[split])
-            split += 1
+        close, split = known.base, known.splits
+        is_close = close < len(closes) and closes[close].latest <= time
+        is_split = split < len(splits) and splits[split].latest <= time
+        if is_split and (not is_close or splits[split].latest <= closes[close].latest):
+            known.estimate = after_split(settings.profile, splits[split].ratio)
+            known.splits += 1
         elif is_close:
-            estimate = updated(lanes.profile[0], estimate, closes.ratio[base], lanes, 0)
-            base += 1
+            known.estimate = updated(settings, known.estimate, closes[close].ratio)
+            known.base += 1
         else:
-            return base, split, estimate
+            return
 
 
 @kernel
-def possible(
-    closes: Closes, splits: Splits, base: int, split: int, estimate: np.float32, till: int, lanes: Producers
-) -> tuple[np.float32, np.float32]:
+def possible_range(sim: Sim, till: int) -> tuple[np.float32, np.float32]:
     """The least and the greatest estimate with what may have been by then, taken in the order of requests."""
-    least = greatest = estimate
-    for close in range(base, min(base + MOST_AHEAD, len(closes.latest))):
-        if closes.none_before[close] > till:
+    known, closes, splits, settings = sim.memory.possible[0], sim.closes, sim.splits, sim.settings[0]
+    estimate = least = greatest = known.estimate
+    for number in range(known.base, min(known.base + MOST_AHEAD, len(closes))):
+        if closes[number].none_before > till:
             break
-        if closes.earliest[close] <= till:
-            estimate = updated(lanes.profile[0], estimate, closes.ratio[close], lanes, 0)
+        if closes[number].earliest <= till:
+            estimate = updated(settings, estimate, closes[number].ratio)
             least, greatest = min(least, estimate), max(greatest, estimate)
-    if split < len(splits.earliest) and splits.earliest[split] <= till:
-        greatest = max(greatest, after_split(lanes.profile[0], splits.ratio[split]))
+    if known.splits < len(splits) and splits[known.splits].earliest <= till:
+        greatest = max(greatest, after_split(settings.profile, splits[known.splits].ratio))
     return least, greatest
 
 
 @kernel
-def range_of(
-    made: Made, batch: int, estimates: tuple[np.float32, np.float32], content: Ints, timestamp: Ints, codec: int,
-    lanes: Producers,
-) -> tuple[int, int]:  # fmt: skip
+def range_of(sim: Sim, number: int, least: np.float32, greatest: np.float32) -> tuple[int, int]:
     """The least and the greatest batch.size under which a batch ends where it did; the first above the second for none.
 
-    estimates: the least and the greatest at which it can have been made.
+    least, greatest: the estimates between which it can have been created.
     """
-    first, factor, uncompressed, least = made.first[batch], lanes.estimation_factor[0], 0, 0
-    for record in range(first, made.end[batch]):
-        size = record_bytes(content[record], record - first, timestamp[record] - timestamp[first])
-        if record > first:
-            least = max(least, estimated_bytes(uncompressed, estimates[0], factor, codec != 0) + size)
+    batch, factor, uncompressed, at_least = sim.batches[number], sim.settings[0].estimation_factor, 0, 0
+    for record in range(batch.first, batch.end):
+        size = bytes_in_batch(sim.records, record, batch.first)
+        if record > batch.first:
+            at_least = max(at_least, estimated_bytes(uncompressed, least, factor, sim.codec != 0) + size)
         uncompressed += size
-    at_least = upper_bound(content[first])  # what the batch is allowed whatever batch.size is
-    if least <= at_least:
-        least = 0
-    if made.cut[batch] >= EARLY:
-        return least, UNBOUNDED
-    size = bytes_of_next(made, batch, timestamp[first])
-    most = estimated_bytes(uncompressed, estimates[1], factor, codec != 0) + size - 1
-    return least, (most if most >= at_least else -1)
+    allowed = upper_bound(sim.records[batch.first].content)  # whatever batch.size is
+    if at_least <= allowed:
+        at_least = 0
+    if batch.cut >= EARLY:
+        return at_least, UNBOUNDED
+    size = bytes_of_next(batch, sim.records[batch.first].timestamp)
+    at_most = estimated_bytes(uncompressed, greatest, factor, sim.codec != 0) + size - 1
+    return at_least, (at_most if at_most >= allowed else -1)
 
 
 @kernel
-def ranges(
-    made: Made, closes: Closes, splits: Splits, content: Ints, timestamp: Ints, codec: int, lanes: Producers,
-    estimate: np.float32, least: Ints, most: Ints,
-) -> None:  # fmt: skip
-    """`range_of` each batch, written to least and most: int64[batches]. estimate: before the first close."""
-    base = split = 0
-    for batch in range(len(made.created)):
-        created = made.created[batch]
-        base, split, estimate = gone_by(closes, splits, base, split, estimate, created, lanes)
-        estimates = possible(closes, splits, base, split, estimate, created + MS, lanes)
-        least[batch], most[batch] = range_of(made, batch, estimates, content, timestamp, codec, lanes)
-
-
-def ranges_of(sent: Sent, group: Group, lanes: Producers) -> Ints:
-    """int64[2, batches], the least and the greatest batch.size of each batch of a topic and codec."""
-    found = np.zeros((2, len(group.told.made.created)), np.int64)
-    made, closes, splits, content, timestamp = judged_from(sent, group)
-    ranges(
-        Made(*map(read_only, made)), Closes(*all_read_only(closes)), Splits(*all_read_only(splits)),
-        read_only(content), read_only(timestamp), group.codec, Producers(*all_read_only(lanes)),
-        np.float32(group.initial), *found,
-    )  # fmt: skip
-    return found
-
-
-def judged_from(sent: Sent, group: Group) -> tuple[Made, Closes, Splits, Ints, Ints]:
-    """What of a group its batches are judged from."""
-    told = group.told
-    return told.made, told.closes, told.splits, sent.log.content, sent.log.timestamp
+def find_ranges(sim: Sim, ranges: Ints) -> None:
+    """Write `range_of` each batch: int64[2, batches]."""
+    for number in range(len(sim.batches)):
+        time = sim.batches[number].time
+        follow_sure(sim, time)
+        least, greatest = possible_range(sim, time + US_PER_MS)
+        ranges[0, number], ranges[1, number] = range_of(sim, number, least, greatest)
 
 
 def with_estimate(group: Group) -> Group:
-    """The group without its rows, which for many topics would fill the memory. An estimate that is not known at the
-    beginning is taken to be what the first batch has: it soon follows the batches."""
-    ratios = group.told.closes.ratio
+    """The group without its sendings, which for many topics would fill the memory. If the estimate at the beginning is
+    not known, it is taken to be the ratio of the first batch: it soon follows the batches.
+    """
+    ratios = group.closes["ratio"]
     is_known = group.initial >= 0 or len(ratios) == 0
-    return group._replace(mine=group.mine[:0].copy(), initial=group.initial if is_known else float(ratios[0]))
+    return group._replace(is_of=group.is_of[:0].copy(), initial=group.initial if is_known else float(ratios[0]))
 
 
-def told_batch_size(sent: Sent, groups: Iterable[Group], lanes: Producers, default: int) -> int:
-    """The batch.size in bytes that a producer's batches of all topics tell, `default` where they allow that.
+def inferred_batch_size(
+    groups: Iterable[Group], records: Records, settings: Records, memory: Memory, default: int
+) -> int:
+    """The batch.size in bytes that all batches of a producer show, `default` where they allow that.
 
-    The ranges tell about where it is. Of the round values there, it is the one with the fewest batches that could not
+    The ranges show about where it is. Of the round values there, it is the one with the fewest batches that could not
     have ended where they did; among equals the roundest.
     """
-    known = [with_estimate(group) for group in groups]
-    least, most = np.concatenate([np.zeros((2, 0), np.int64), *(ranges_of(sent, g, lanes) for g in known)], axis=1)
+    known, ranges = [with_estimate(group) for group in groups], [np.zeros((2, 0), np.int64)]
+    for group in known:
+        ranges.append(np.zeros((2, len(group.batches)), np.int64))
+        find_ranges(new_sim(group, records, settings, memory, in_order=False), ranges[-1])
+    least, most = np.concatenate(ranges, axis=1)
     candidates = in_most_ranges(least[least <= most], most[least <= most], default)
-    if len(candidates) == 1:
-        return candidates[0]
-    return min(candidates, key=lambda size: sum(disagreeing(sent, group, lanes, size) for group in known))
 
+    def disagreeing(batch_size: int) -> int:
+        """How many batches cannot have ended where they did under a batch.size."""
+        changed = settings.copy()
+        changed["batch_size"] = batch_size
+        verdicts = [judge(group, records, changed, memory)[0] for group in known]
+        return int(np.isin(np.concatenate(verdicts), (FEWER_RECORDS, MORE_RECORDS)).sum())
 
-def disagreeing(sent: Sent, group: Group, lanes: Producers, batch_size: int) -> int:
-    """How many batches cannot have ended where they did under a batch.size."""
-    of_size = lanes._replace(batch_size=np.full_like(lanes.batch_size, batch_size))
-    verdicts = judge(*judged_from(sent, group), group.codec, of_size, group.initial)[0]
-    return int(np.isin(verdicts, (CODES[Reason.FEWER_RECORDS], CODES[Reason.MORE_RECORDS])).sum())
-
-
-def is_shown(least: Ints, most: Ints, low: int, high: int, default: int, some: int) -> bool:
-    """Whether batches show another value than the default: one above it is, once more than `some` took what the default
-    has no room for. Below it they have to end where they did for want of room, most of those with several records: a
-    send that waits for memory leaves batches that are not full, and so do other things that a capture does not tell.
-    """
-    if low > default:
-        return int((least > default).sum()) > some
-    is_full = most < UNBOUNDED
-    return int((is_full & (least > 0) & (least <= low) & (most >= high)).sum()) * 2 > int(is_full.sum())
-
-
-def in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
-    """The values to choose from: round ones about where most of the ranges [least, most], int64[ranges] each, meet, the
-    roundest first; `default` alone where it is in nearly as many of them.
-    """
-    begins = np.unique(np.concatenate([[0], least, most[most < UNBOUNDED] + 1]))
-    counts = np.searchsorted(np.sort(least), begins, "right") - np.searchsorted(np.sort(most), begins, "left")
-    best, of_default = int(np.argmax(counts)), int(np.searchsorted(begins, default, "right")) - 1
-    low = int(begins[best])
-    high = int(begins[best + 1]) - 1 if best + 1 < len(begins) else UNBOUNDED
-    some = int(MOST_OUTSIDE * len(least))
-    if counts[of_default] >= counts[best] - some or not is_shown(least, most, low, high, default, some):
-        return [default]
-    if high == UNBOUNDED:
-        return [roundest(low, high)]
-    around = ((low - int(share * low), high + int(share * high)) for share in AROUND)
-    return list(dict.fromkeys(roundest(*window) for window in around))
+    return candidates[0] if len(candidates) == 1 else min(candidates, key=disagreeing)

@@ -1,190 +1,192 @@
-"""Estimates that are possible at a time, of one topic and codec: each follows from an order of closes and splits.
+"""The estimates that are possible at a time, each of which follows from an order of closes and splits.
 
-A batch was closed at some time between what came before its request and the request. On every connection one close may
-be under way; where several are, their order is open. So the estimate is one of a few, each with what led to it.
+On every connection one close may be under way; where several are, their order is open, and each order gives an estimate
+of its own. They are kept side by side, with what leads to them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-
-from udfs.columns.arrays import Ints, Singles
+from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.estimate import Producers, after_split, updated
+from udfs.replay.batch_split.estimate import after_split, updated
+from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATES, Sim
 from udfs.replay.shared.resent_batches import NONE
 
-MS = 1000  # us
-UNTOLD, LOST = -1.0, -2.0
-"""Estimates that are not known: of a producer that began before the capture, and where too many are possible."""
-MOST_STATES = 1024
-MOST_STEPS = 1 << 18
 MOST_AHEAD = 62
 """Closes that may be undecided at a time: bits of an int64."""
+TOO_MANY = MOST_ESTIMATES + 1
 
 
-class Closes(NamedTuple):
-    """Every sending of a batch of one topic and codec, in the order of the requests: int64 us, ratios float32.
+@kernel
+def follow(sim: Sim, number: int) -> None:
+    """Have the estimates follow everything that may have been when a batch was created; LOST where that is too much."""
+    progress, batch = sim.memory.progress[0], sim.batches[number]
+    if progress.estimates == 1 and sim.memory.possible[0].estimate < 0:
+        skip_closes(sim, batch.time)
+    progress.batch, progress.till, progress.place = number, batch.time + US_PER_MS, batch.place
+    place = 0
+    while place < progress.estimates <= MOST_ESTIMATES:
+        add_closes(sim, place)
+        add_split(sim, place)
+        place += 1
+    if progress.estimates <= MOST_ESTIMATES:
+        drop_overdue(sim, batch.time)
+    if progress.estimates == 0 or progress.estimates == TOO_MANY:
+        settle(sim)
+        lose(sim, batch.time)
 
-    One surely comes before another if its `latest` is no later than the other's `earliest`.
+
+@kernel
+def may_split(sim: Sim, place: int) -> bool:
+    """Whether the split that comes next to a possible estimate may have been by then."""
+    split = sim.memory.possible[place].splits
+    return split < len(sim.splits) and sim.splits[split].earliest <= sim.memory.progress[0].till
+
+
+@kernel
+def add_closes(sim: Sim, place: int) -> None:
+    """Add the estimates that follow from a possible one by one close more: any that may have been by then, and before
+    all that are not yet behind it.
     """
-
-    latest: Ints  # its request
-    earliest: Ints  # when it can have been closed
-    none_before: Ints  # the least of `earliest` from here on
-    after: Ints  # the place of its last record among all that were appended, NONE where it is not known
-    splits: Ints  # so many come before it at least: that of the batch which it is a part of is the last of them
-    ratio: Singles
-
-
-class Splits(NamedTuple):
-    """Every refusal of a batch as too large, in the order of the responses: int64 us, ratios float32."""
-
-    earliest: Ints  # its response
-    latest: Ints  # the request of the first batch made by the split
-    ratio: Singles
-
-
-class States(NamedTuple):
-    """Estimates that are possible, each with what led to it: all closes before `base`, of those from there on the ones
-    whose bits are set in `ahead`, and the first `splits` splits."""
-
-    estimate: Singles
-    base: Ints
-    ahead: Ints
-    splits: Ints
-    path: Ints  # the last step to it, NONE for none
-
-
-class Steps(NamedTuple):
-    """What was closed or split on the way to states: int64[MOST_STEPS] a column."""
-
-    event: Ints  # a close's number, or that of a split behind all closes
-    batch: Ints  # which batch was created next
-    before: Ints  # the step before, NONE for none
-    used: Ints  # int64[2], how many, and how many were there before those
-
-
-@kernel
-def step(steps: Steps, event: int, batch: int, before: int) -> int:
-    """Note a step; its number, NONE where there is no place."""
-    at = steps.used[0]
-    if at == len(steps.event):
-        return NONE
-    steps.event[at], steps.batch[at], steps.before[at] = event, batch, before
-    steps.used[0] += 1
-    return int(at)
-
-
-@kernel
-def add_state(
-    states: States, count: int, estimate: np.float32, base: int, ahead: int, splits: int, steps: Steps, event: int,
-    batch: int, before: int,
-) -> int:  # fmt: skip
-    """Add a state that is not there yet; the number of states, one too many where there is no place."""
-    for at in range(min(count, MOST_STATES)):
-        same = states.base[at] == base and states.ahead[at] == ahead and states.splits[at] == splits
-        if same and states.estimate[at] == estimate:
-            return count
-    path = step(steps, event, batch, before) if count < MOST_STATES else NONE
-    if path == NONE:
-        return MOST_STATES + 1
-    states.estimate[count], states.base[count], states.ahead[count] = estimate, base, ahead
-    states.splits[count], states.path[count] = splits, path
-    return count + 1
-
-
-@kernel
-def go_on(
-    states: States, count: int, closes: Closes, splits: Splits, till: int, place: int, lanes: Producers, steps: Steps,
-    batch: int,
-) -> int:  # fmt: skip
-    """Add the states that come of those which are there by closes and splits that may have been by then.
-
-    place: of the record that is appended next, before which stand those of batches that can be closed.
-    """
-    at = 0
-    while at < min(count, MOST_STATES):
-        count = add_closes(states, count, at, closes, splits, till, place, lanes, steps, batch)
-        base, s = states.base[at], states.splits[at]
-        may_split = s < len(splits.latest) and splits.earliest[s] <= till
-        if may_split and (base == len(closes.latest) or closes.latest[base] > splits.earliest[s]):
-            split = after_split(lanes.profile[0], splits.ratio[s])
-            event, ahead, path = len(closes.latest) + s, states.ahead[at], states.path[at]
-            count = add_state(states, count, split, base, ahead, s + 1, steps, event, batch, path)
-        at += 1
-    return count
-
-
-@kernel
-def add_closes(
-    states: States, count: int, at: int, closes: Closes, splits: Splits, till: int, place: int, lanes: Producers,
-    steps: Steps, batch: int,
-) -> int:  # fmt: skip
-    """... by one close more: any that may have been by then, and before all that are not yet behind the state."""
-    estimate, base, ahead, s = states.estimate[at], states.base[at], states.ahead[at], states.splits[at]
-    may_split = s < len(splits.latest) and splits.earliest[s] <= till
-    if estimate < 0 and not may_split:  # which were, makes no difference
-        return count
-    for bit in range(len(closes.latest) - base):
-        close = base + bit
-        if closes.none_before[close] > till:
-            break
+    known, progress, closes = sim.memory.possible[place], sim.memory.progress[0], sim.closes
+    if known.estimate < 0 and not may_split(sim, place):  # which were, makes no difference
+        return
+    for bit in range(len(closes) - known.base):
+        number = known.base + bit
+        if closes[number].none_before > progress.till or progress.estimates == TOO_MANY:
+            return
         if bit == MOST_AHEAD:
-            return MOST_STATES + 1
-        is_behind = (ahead >> bit) & 1 or closes.earliest[close] > till
-        if is_behind or closes.earliest[close] >= closes.latest[base] or closes.after[close] >= place:
-            continue
-        if closes.splits[close] > s:
-            continue
-        if s < len(splits.latest) and splits.latest[s] <= closes.earliest[close]:
-            continue
-        after = estimate if estimate < 0 else updated(lanes.profile[0], estimate, closes.ratio[close], lanes, 0)
-        next_base, left = base, ahead | (1 << bit)
-        while left & 1:
-            next_base, left = next_base + 1, left >> 1
-        count = add_state(states, count, after, next_base, left, s, steps, close, batch, states.path[at])
-    return count
+            progress.estimates = TOO_MANY
+        elif not (known.ahead >> bit) & 1 and may_be_next(sim, place, number):
+            add_close(sim, place, bit)
 
 
 @kernel
-def skip_closes(states: States, closes: Closes, now: int) -> None:
-    """Have the first state, whose estimate is not known, leave behind it what surely was closed by now."""
-    while states.base[0] < len(closes.latest) and closes.latest[states.base[0]] <= now:
-        states.base[0] += 1
-        states.ahead[0] >>= 1
+def may_be_next(sim: Sim, place: int, number: int) -> bool:
+    """Whether a close may be the next one behind a possible estimate."""
+    known, close, progress = sim.memory.possible[place], sim.closes[number], sim.memory.progress[0]
+    if close.earliest > progress.till or close.earliest >= sim.closes[known.base].latest:
+        return False
+    if sim.in_order and close.after >= progress.place:
+        return False
+    is_behind_next = known.splits < len(sim.splits) and sim.splits[known.splits].latest <= close.earliest
+    return close.splits <= known.splits and not is_behind_next
 
 
 @kernel
-def without_overdue(states: States, count: int, closes: Closes, splits: Splits, now: int) -> int:
-    """The states without those that leave out a close or split which surely was by now."""
+def add_close(sim: Sim, place: int, bit: int) -> None:
+    """Add the estimate that follows from a possible one by one close more, which is so many behind its base."""
+    known, settings = sim.memory.possible[place], sim.settings[0]
+    number, ratio = known.base + bit, sim.closes[known.base + bit].ratio
+    added = sim.memory.possible[sim.memory.progress[0].estimates]
+    base, ahead = known.base, known.ahead | (1 << bit)
+    while ahead & 1:
+        base, ahead = base + 1, ahead >> 1
+    added.base, added.ahead, added.splits, added.step = base, ahead, known.splits, known.step
+    added.estimate = known.estimate if known.estimate < 0 else updated(settings, known.estimate, ratio)
+    keep_added(sim, number)
+
+
+@kernel
+def add_split(sim: Sim, place: int) -> None:
+    """Add the estimate that follows from a possible one by the next split, if that may have been by then."""
+    known, closes, progress = sim.memory.possible[place], sim.closes, sim.memory.progress[0]
+    if progress.estimates == TOO_MANY or not may_split(sim, place):
+        return
+    split = sim.splits[known.splits]
+    if known.base == len(closes) or closes[known.base].latest > split.earliest:
+        added = sim.memory.possible[progress.estimates]
+        added.base, added.ahead, added.splits, added.step = known.base, known.ahead, known.splits + 1, known.step
+        added.estimate = after_split(sim.settings[0].profile, split.ratio)
+        keep_added(sim, len(closes) + known.splits)
+
+
+@kernel
+def keep_added(sim: Sim, event: int) -> None:
+    """Keep the estimate that was written behind the others, unless it is there already; note the step to it."""
+    memory, progress = sim.memory, sim.memory.progress[0]
+    count, added = progress.estimates, sim.memory.possible[progress.estimates]
+    for place in range(count):
+        known = memory.possible[place]
+        is_same = known.base == added.base and known.ahead == added.ahead and known.splits == added.splits
+        if is_same and known.estimate == added.estimate:
+            return
+    if count == MOST_ESTIMATES or progress.steps == len(memory.steps):
+        progress.estimates = TOO_MANY
+        return
+    step = memory.steps[progress.steps]
+    step.event, step.batch, step.before = event, progress.batch, added.step
+    added.step = progress.steps
+    progress.steps += 1
+    progress.estimates += 1
+
+
+@kernel
+def skip_closes(sim: Sim, time: int) -> None:
+    """Have the only estimate, which is not known, leave behind it what surely was closed by now."""
+    known = sim.memory.possible[0]
+    while known.base < len(sim.closes) and sim.closes[known.base].latest <= time:
+        known.base += 1
+        known.ahead >>= 1
+
+
+@kernel
+def drop_overdue(sim: Sim, time: int) -> None:
+    """Drop the estimates that leave out a close or split which surely was by now."""
     kept = 0
-    for at in range(count):
-        base, s = states.base[at], states.splits[at]
-        is_late = base < len(closes.latest) and closes.latest[base] <= now
-        if not is_late and not (s < len(splits.latest) and splits.latest[s] <= now):
-            kept = move(states, at, states, kept)
-    return kept
+    for place in range(sim.memory.progress[0].estimates):
+        known = sim.memory.possible[place]
+        lacks_close = known.base < len(sim.closes) and sim.closes[known.base].latest <= time
+        if not lacks_close and not (known.splits < len(sim.splits) and sim.splits[known.splits].latest <= time):
+            sim.memory.possible[kept] = known
+            kept += 1
+    sim.memory.progress[0].estimates = kept
 
 
 @kernel
-def move(states: States, at: int, other: States, count: int) -> int:
-    """Put a state behind those of `other`; how many there are then."""
-    other.estimate[count], other.base[count] = states.estimate[at], states.base[at]
-    other.ahead[count], other.splits[count] = states.ahead[at], states.splits[at]
-    other.path[count] = states.path[at]
-    return count + 1
+def lose(sim: Sim, time: int) -> None:
+    """Have one estimate instead of more than there is room for, or none: not known, behind what surely was by now."""
+    known = sim.memory.possible[0]
+    known.estimate, known.base, known.ahead, known.splits, known.step = LOST, 0, 0, 0, NONE
+    skip_closes(sim, time)
+    while known.splits < len(sim.splits) and sim.splits[known.splits].latest <= time:
+        known.splits += 1
+    sim.memory.progress[0].estimates = 1
 
 
 @kernel
-def lost(states: States, closes: Closes, splits: Splits, now: int) -> int:
-    """One state instead of more than there is room for: what surely was by now, and an estimate that is not known."""
-    base = s = 0
-    while base < len(closes.latest) and closes.latest[base] <= now:
-        base += 1
-    while s < len(splits.latest) and splits.latest[s] <= now:
-        s += 1
-    states.estimate[0], states.base[0], states.ahead[0], states.splits[0] = LOST, base, 0, s
-    states.path[0] = NONE
-    return 1
+def settle(sim: Sim) -> None:
+    """Keep the first estimate alone, and write the steps to it into the order."""
+    memory, progress, known = sim.memory, sim.memory.progress[0], sim.memory.possible[0]
+    number = known.step
+    while number != NONE:
+        step = memory.steps[number]
+        sim.order[step.event].batch, sim.order[step.event].rank = step.batch, progress.settled + number
+        number = step.before
+    progress.settled += progress.steps
+    progress.steps, progress.estimates, known.step = 0, 1, NONE
+
+
+@kernel
+def forget_steps(sim: Sim) -> None:
+    """Forget what led to the estimates."""
+    for place in range(sim.memory.progress[0].estimates):
+        sim.memory.possible[place].step = NONE
+    sim.memory.progress[0].steps = 0
+
+
+@kernel
+def finish(sim: Sim) -> float:
+    """Follow the first estimate to the end, in the order of requests and responses."""
+    known, settings, closes, splits = sim.memory.possible[0], sim.settings[0], sim.closes, sim.splits
+    while known.base < len(closes) or known.splits < len(splits):
+        split = known.splits
+        if split < len(splits) and (known.base == len(closes) or splits[split].latest <= closes[known.base].latest):
+            known.estimate = after_split(settings.profile, splits[split].ratio)
+            known.splits += 1
+            continue
+        if known.estimate >= 0 and not known.ahead & 1:
+            known.estimate = updated(settings, known.estimate, closes[known.base].ratio)
+        known.base += 1
+        known.ahead >>= 1
+    return float(known.estimate)

@@ -1,85 +1,75 @@
-"""When batches were closed and split, as far as what later batches hold tells the order of that: a time for each.
+"""When batches were closed and split, as far as what later batches hold shows the order of that.
 
 Records have their times in ms, requests in us; between them, an order that gives the captured batches decides.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
-from udfs.columns.arrays import Bools, Ints
-from udfs.columns.time_units import NEVER
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.records import int_fields
+from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.events import Sent
-from udfs.replay.batch_split.possible_estimates.estimates import MS
-from udfs.replay.batch_split.possible_estimates.events import Captured, first_part
+from udfs.replay.batch_split.possible_estimates.events import first_parts
+from udfs.replay.batch_split.possible_estimates.state import Group
+from udfs.replay.batch_split.timing import Times
 from udfs.replay.shared.resent_batches import NONE
 
+BEFORE = int_fields("place", "rank")
+"""Before which record something was, by its place in the order of appending, and which of those with the same place was
+first; NEVER where nothing shows that."""
+CLOSE, SPLIT = range(2)
 APART = 1 << 40
-"""Ranks of different topics and codecs are so far apart."""
+"""Ranks of different groups are so far apart."""
 
 
-class Order(NamedTuple):
-    """What came before which record: int64[2 * sendings] a column, of the close of each sending, then of its split."""
-
-    place: Ints  # of the record, among all in the order in which they were appended; NEVER where none is told
-    rank: Ints  # which of two with the same place came first; NEVER where none is told
-
-    def with_topic(self, group: int, told: Captured, found: Ints) -> Order:
-        """... and what `in_one_order` found of a topic and codec, the group of that number."""
-        sending = np.concatenate([told.closed, told.refused + len(self.place) // 2])
-        place, rank = self.place.copy(), self.rank.copy()
-        batch, of_batch = found
-        place[sending] = np.where(batch == NONE, NEVER, told.made.place[batch])
-        rank[sending] = np.where(batch == NONE, NEVER, of_batch + group * APART)
-        return Order(place, rank)
+def no_order(sendings: int) -> Records:
+    """The order of the closes and splits of so many sendings before anything shows it: BEFORE[2, sendings]."""
+    return np.full((2, sendings), NEVER, BEFORE)
 
 
-class Times(NamedTuple):
-    """int64 us: of records, and of sendings when they were closed and, where they were refused, split."""
-
-    append: Ints
-    close: Ints
-    split: Ints
-
-
-def no_order(sendings: int) -> Order:
-    """Of so many sendings, before anything is told."""
-    return Order(np.full(2 * sendings, NEVER), np.full(2 * sendings, NEVER))
+def write_order(order: Records, group: Group, number: int, placed: Records) -> None:
+    """Write the order of a group, as `judge_in_order` returns it: PLACED[closes, then splits]. number: of the group."""
+    closes = len(group.closed)
+    for kind, sendings, events in ((CLOSE, group.closed, placed[:closes]), (SPLIT, group.refused, placed[closes:])):
+        is_known = events["batch"] != NONE
+        rows, known = sendings[is_known], events[is_known]
+        order["place"][kind, rows] = group.batches["place"][known["batch"]]
+        order["rank"][kind, rows] = known["rank"] + number * APART
 
 
-def times_in(order: Order, sent: Sent) -> Times:
+def times_in(order: Records, sent: Sent) -> Times:
     """Times that put everything into the order, each the latest that it can be: of records within their ms, of closes
-    up to the request, of splits up to the request with the first part, or to the answer where no part is captured."""
-    records, n, sendings = sent.log.order, len(sent.log.order), len(sent.topic)
-    begun = sent.log.time[records] // MS * MS
-    until_split, is_known = split_until(sent)
-    latest = np.concatenate([sent.rows.request_time, until_split])
-    told = (order.rank != NEVER) & np.concatenate([np.full(sendings, True), is_known])
-    # Of two whose order is told, the first is no later than the second, and neither is later than its time allows.
-    place = np.minimum(np.searchsorted(begun, latest, side="right"), order.place)
-    ranked = np.flatnonzero(told)[np.argsort(order.rank[told], kind="stable")]
-    apart = order.rank[ranked] // APART * (n + 1)  # one running minimum for all topics
+    up to the request, of splits up to the request with the first part, or to the response where no part is captured.
+    """
+    in_turn, sendings = sent.capture.append_order, len(sent.sendings)
+    n, begun = len(in_turn), sent.capture.records["time"][sent.capture.append_order] // US_PER_MS * US_PER_MS
+    until_split, has_part = splits_until(sent)
+    latest = np.concatenate([sent.sendings["request_time"], until_split])
+    rank = order["rank"].reshape(-1)
+    is_known = (rank != NEVER) & np.concatenate([np.full(sendings, True), has_part])
+    # Of two whose order is known, the first is no later than the second, and neither is later than its time allows.
+    place = np.minimum(np.searchsorted(begun, latest, side="right"), order["place"].reshape(-1))
+    ranked = np.flatnonzero(is_known)[np.argsort(rank[is_known], kind="stable")]
+    apart = rank[ranked] // APART * (n + 1)  # one running minimum for all groups
     place[ranked] = np.minimum.accumulate((place[ranked] + apart)[::-1])[::-1] - apart
-    until = np.concatenate([begun + MS - 1, latest])
-    places, ranks = np.concatenate([np.arange(n), place]), np.concatenate([np.full(n, NEVER), order.rank])
+    until = np.concatenate([begun + US_PER_MS - 1, latest])
+    places, ranks = np.concatenate([np.arange(n), place]), np.concatenate([np.full(n, NEVER), rank])
     is_record = np.arange(n + 2 * sendings) < n
     sequence = np.lexsort((until, ranks, is_record, places))
-    found, at = np.zeros(len(until), np.int64), np.arange(len(until))
-    found[sequence] = np.minimum.accumulate((until[sequence] - at)[::-1])[::-1] + at
+    time, turn = np.zeros(len(until), np.int64), np.arange(len(until))
+    time[sequence] = np.minimum.accumulate((until[sequence] - turn)[::-1])[::-1] + turn
     append = np.zeros(n, np.int64)
-    append[records] = found[:n]
-    return Times(append, found[n : n + sendings], found[n + sendings :])
+    append[in_turn] = time[:n]
+    return Times(append, time[n : n + sendings], time[n + sendings :])
 
 
-def split_until(sent: Sent) -> tuple[Ints, Bools]:
-    """(int64[rows], us: when each refused batch was split at the latest, its answer where no part was captured, NEVER
-    for others; bool[rows], whether a part was captured)."""
-    refused = np.flatnonzero(sent.rows.error == MESSAGE_TOO_LARGE)
-    found, part = np.full(len(sent.topic), NEVER), first_part(sent, refused)
-    found[refused] = np.where(part == NEVER, sent.rows.response_time[refused], part)
-    is_known = np.full(len(found), False)
-    is_known[refused] = part != NEVER
-    return found, is_known
+def splits_until(sent: Sent) -> tuple[Ints, Bools]:
+    """(when each refused batch was split at the latest, at its response where no part was captured, NEVER for others:
+    int64[sendings], us; whether a part was captured).
+    """
+    is_refused, part = sent.sendings["error"] == MESSAGE_TOO_LARGE, first_parts(sent)
+    latest = np.where(part == NEVER, sent.sendings["response_time"], part)
+    return np.where(is_refused, latest, NEVER), is_refused & (part != NEVER)
