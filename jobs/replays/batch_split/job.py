@@ -1,7 +1,7 @@
-"""batch_split: KIP-126 on the silver tables, every producer's records sent again under every lane.
+"""batch_split: KIP-126 on the silver tables, where every producer's records are sent again under every lane.
 
-Records are appended when they were, to the partitions they were; what a producer would have sent had it been faster or
-slower for it, and where its partitioner would have put records, is not followed.
+Records are appended when they were in the capture, and to the same partitions. What a producer would have sent if it
+had been faster or slower in a lane, and where its partitioner would have put records, is not followed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def lanes_of(scenario: Scenario) -> SplitLanes:
 
 
 def prepare(source: Source) -> Prepared:
-    """Every producer of the capture set. Where lanes measure sizes, the packets of a producer's connections come with
-    what it sent. Raises CaptureError where sizes of records are not known.
+    """Every producer of the capture set; if lanes measure sizes, the packets of a producer's connections come with what
+    it sent. Raises CaptureError if the sizes of records are not known.
     """
     batches, connections, exchanges = map(source.rows, (RECORD_BATCHES, CONNECTIONS, EXCHANGES))
     check_record_sizes(source, batches)
@@ -55,17 +55,18 @@ def prepare(source: Source) -> Prepared:
 
 
 def check_record_sizes(source: Source, batches: DataFrame) -> None:
-    """Raises CaptureError where the capture set was ingested without sizes of records, shows no produce request, or is
-    of request logs.
+    """Raises CaptureError if the capture set was ingested without sizes of records, shows no produce request, or is of
+    request logs.
     """
     lake, capture_id = source.run.lake, source.capture_id
     check_packets(source.spark, lake, capture_id, algorithms.BATCH_SPLIT)
-    t = RECORD_BATCHES
-    of_files = source.rows(CAPTURES).select(CAPTURES.decoder).first()
-    produced = batches.where(F.col(t.source) == FROM_PRODUCE)
-    if of_files is None or ("+records/" in of_files[0] and produced.first() is not None):
+    decoder = source.rows(CAPTURES).select(CAPTURES.decoder).first()
+    if decoder is None:
         return
-    if "+records/" in of_files[0]:
+    has_sizes = "+records/" in decoder[0]
+    if has_sizes and batches.where(F.col(RECORD_BATCHES.source) == FROM_PRODUCE).first() is not None:
+        return
+    if has_sizes:
         raise CaptureError(
             f"{lake}: capture {capture_id} shows no produce request, which the replay of batch_split is about: "
             "capture packets of producers' connections with `tcpdump -s 0`"
