@@ -16,28 +16,10 @@ from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import after_split, estimated_bytes, updated, upper_bound
 from udfs.replay.batch_split.inferred import UNBOUNDED, in_most_ranges
-from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD
+from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD, follow_in_turn
 from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, bytes_of_next, judge
 from udfs.replay.batch_split.possible_estimates.state import EARLY, Group, Memory, Sim, new_sim
 from udfs.replay.batch_split.state import bytes_in_batch
-
-
-@kernel
-def follow_sure(sim: Sim, time: int) -> None:
-    """Have the first possible estimate follow what surely was by now, in the order of requests."""
-    known, closes, splits, settings = sim.memory.possible[0], sim.closes, sim.splits, sim.settings[0]
-    while True:
-        close, split = known.base, known.splits
-        is_close = close < len(closes) and closes[close].latest <= time
-        is_split = split < len(splits) and splits[split].latest <= time
-        if is_split and (not is_close or splits[split].latest <= closes[close].latest):
-            known.estimate = after_split(settings.profile, splits[split].ratio)
-            known.splits += 1
-        elif is_close:
-            known.estimate = updated(settings, known.estimate, closes[close].ratio)
-            known.base += 1
-        else:
-            return
 
 
 @kernel
@@ -83,7 +65,7 @@ def find_ranges(sim: Sim, ranges: Ints) -> None:
     """Write `range_of` each batch: int64[2, batches]."""
     for number in range(len(sim.batches)):
         time = sim.batches[number].time
-        follow_sure(sim, time)
+        follow_in_turn(sim, time)
         least, greatest = possible_range(sim, time + US_PER_MS)
         ranges[0, number], ranges[1, number] = range_of(sim, number, least, greatest)
 

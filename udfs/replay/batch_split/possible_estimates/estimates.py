@@ -176,17 +176,20 @@ def forget_steps(sim: Sim) -> None:
 
 
 @kernel
-def finish(sim: Sim) -> float:
-    """Follow the first estimate to the end, in the order of requests and responses."""
+def follow_in_turn(sim: Sim, time: int) -> None:
+    """Have the first estimate follow what surely was by a time, in the order of requests."""
     known, settings, closes, splits = sim.memory.possible[0], sim.settings[0], sim.closes, sim.splits
-    while known.base < len(closes) or known.splits < len(splits):
-        split = known.splits
-        if split < len(splits) and (known.base == len(closes) or splits[split].latest <= closes[known.base].latest):
+    while True:
+        close, split = known.base, known.splits
+        is_close = close < len(closes) and closes[close].latest <= time
+        is_split = split < len(splits) and splits[split].latest <= time
+        if is_split and (not is_close or splits[split].latest <= closes[close].latest):
             known.estimate = after_split(settings.profile, splits[split].ratio)
             known.splits += 1
-            continue
-        if known.estimate >= 0 and not known.ahead & 1:
-            known.estimate = updated(settings, known.estimate, closes[known.base].ratio)
-        known.base += 1
-        known.ahead >>= 1
-    return float(known.estimate)
+        elif is_close:
+            if known.estimate >= 0 and not known.ahead & 1:
+                known.estimate = updated(settings, known.estimate, closes[close].ratio)
+            known.base += 1
+            known.ahead >>= 1
+        else:
+            return

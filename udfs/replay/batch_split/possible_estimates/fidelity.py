@@ -6,9 +6,10 @@ import numpy as np
 
 from schemas.tables.fidelity_reasons import SPLITS
 from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import estimated_bytes, has_room, record_bytes, upper_bound
-from udfs.replay.batch_split.possible_estimates.estimates import finish, follow, forget_steps, settle
+from udfs.replay.batch_split.possible_estimates.estimates import follow, follow_in_turn, forget_steps, settle
 from udfs.replay.batch_split.possible_estimates.state import (
     EARLY,
     LINGERED,
@@ -138,7 +139,8 @@ def judge_batches(sim: Sim) -> float:
         elif progress.estimates == 1 or progress.steps > MOST_STEPS // 2:
             settle(sim)
     settle(sim)
-    return finish(sim)
+    follow_in_turn(sim, NEVER)
+    return float(sim.memory.possible[0].estimate)
 
 
 def judge(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
