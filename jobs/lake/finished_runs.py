@@ -17,7 +17,6 @@ from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, rows_of
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm
-from jobs.replays.batch_split.answers import BATCH_SIZE, MESSAGE_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario
 from jobs.version import VERSION
@@ -26,10 +25,11 @@ from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.batch_split.settings import BATCH_SIZE, BROKER_LIMIT
 
 TOLD_BY_BATCHES = {
     BATCH_SIZE: f"in {BATCH_SPLIT} inferred from each producer's batches, elsewhere Kafka's default",
-    MESSAGE_MAX_BYTES: f"in {BATCH_SPLIT} inferred from brokers' responses for a topic, else Kafka's default",
+    BROKER_LIMIT: f"in {BATCH_SPLIT} inferred from brokers' responses for a topic, else Kafka's default",
 }
 """What is taken of settings that nobody states where producers are replayed."""
 

@@ -1,6 +1,6 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
 
-    python -m tests.bench [decode] [capture] [sessions] [closed_loop] [partition_limits] [ingest]
+    python -m tests.bench [decode] [capture] [sessions] [closed_loop] [batch_split] [partition_limits] [ingest]
 
 ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import capture, closed_loop, decode, ingest, partition_limits, sessions
+from tests.bench import batch_split, capture, closed_loop, decode, ingest, partition_limits, sessions
 from tests.bench.capture_frames import fetches, frames_of, full_fetches
 
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
@@ -63,6 +63,12 @@ def replaying_partition_limits() -> Iterator[str]:
         yield partition_limits.compare_lanes(changes, partitions, 32)
 
 
+def replaying_producers() -> Iterator[str]:
+    """Few busy producers, and many that send little."""
+    yield batch_split.compare_lanes(2, 3_000, 3, 4, 32)
+    yield batch_split.compare_lanes(400, 8, 1, 3, 32)
+
+
 def ingesting() -> Iterator[str]:
     """Many small frames, and few large ones."""
     os.sched_setaffinity(0, CORES)
@@ -72,7 +78,7 @@ def ingesting() -> Iterator[str]:
 
 BENCHMARKS = {
     "decode": decoding, "capture": reading, "sessions": replaying_sessions, "closed_loop": replaying_closed_loop,
-    "partition_limits": replaying_partition_limits, "ingest": ingesting,
+    "batch_split": replaying_producers, "partition_limits": replaying_partition_limits, "ingest": ingesting,
 }  # fmt: skip
 
 if __name__ == "__main__":

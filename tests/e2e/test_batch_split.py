@@ -15,13 +15,13 @@ import pytest
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.e2e.conftest import IN_FORCE, RUN_AT, CapturedLake
-from udfs.replay.batch_split.size_errors import FIRST_EXACT, RECUT, RECUT_EXACT
-from udfs.replay.batch_split.split_fidelity import UNKNOWN
+from udfs.replay.batch_split.fidelity import Metric
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +101,11 @@ def test_batches_end_where_the_replay_ends_them(lake: CapturedLake) -> None:
     checked, unknown = (sum(row[column] for row in rows) for column in (f.checked, f.unknown))
     assert sum(row[f.agreed] for row in rows) >= 0.95 * checked
     assert checked >= 0.4 * (checked + unknown)
-    known = {reason.value for reason in UNKNOWN}
+    unknown_for = SPLITS.counted_as("unknown")
     for row in rows:
         reasons = dict(row[f.reasons])
         assert sum(reasons.values()) == row[f.checked] - row[f.agreed] + row[f.unknown]
-        assert {reason for reason in reasons if reason in known} == {"close_append_order"}
+        assert {reason for reason in reasons if reason in unknown_for} == {"close_append_order"}
 
 
 def test_a_batch_size_that_nobody_states_is_told_by_the_batches(unstated: CapturedLake) -> None:
@@ -123,7 +123,7 @@ def test_a_batch_size_that_nobody_states_is_told_by_the_batches(unstated: Captur
 
 def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is_said(lake: CapturedLake) -> None:
     f, g = FIDELITY, BATCH_SPLIT
-    for metric in RECUT:
+    for metric in (Metric.RECUT_BY_PARTS, Metric.RECUT_FITTED):
         rows = verdicts(lake, metric).values()
         assert sum(row[f.agreed] for row in rows) >= 0.8 * sum(row[f.checked] for row in rows) > 0
     assert all(row[g.size_error] < 0.05 for row in lake.rows(g))
@@ -132,7 +132,7 @@ def test_the_sizes_of_batches_that_splits_made_are_told_within_the_error_that_is
 def test_records_compressed_again_take_what_they_took(exact: CapturedLake) -> None:
     """Every batch of the capture within half a per cent: those sent first, and those that splits made."""
     f = FIDELITY
-    for metric in (FIRST_EXACT, RECUT_EXACT):
+    for metric in (Metric.FIRST_EXACT, Metric.RECUT_EXACT):
         rows = verdicts(exact, metric)
         assert set(rows) == {"split-gzip", "split-lz4"}
         assert all(row[f.agreed] == row[f.checked] > 0 for row in rows.values())

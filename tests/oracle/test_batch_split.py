@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.oracle.conftest import Jars, RunJava
-from tests.unit.replay.producers import Producer, Records, lanes_of, replayed
-from udfs.replay.batch_split.compression_estimate import updated
-from udfs.replay.batch_split.producer_log import Sizes
+from tests.unit.replay.batch_split.producers import Produced, Producer, replayed, settings_of
+from udfs.replay.batch_split.estimate import updated
+from udfs.replay.batch_split.state import SizeModel
 
 CODECS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1", "com.github.luben:zstd-jni:1.5.6-10")
 RELEASES = {"4.1.1": False, "4.3.1": True}
@@ -113,7 +113,7 @@ def spans_of(case: Case) -> list[tuple[int, int]]:
     return spans
 
 
-def sizes_of(case: Case, codec: int) -> Sizes:
+def sizes_of(case: Case, codec: int) -> SizeModel:
     """Kafka's sizes as the replay takes them: what begins at a record and what ends at one, solved for."""
     n, spans = len(case.records), spans_of(case)
     system = np.zeros((len(spans), 2 * n + 1))
@@ -126,13 +126,13 @@ def sizes_of(case: Case, codec: int) -> Sizes:
     assert np.abs(system @ solved - inside).max() < 0.01
     fixed, cost = np.zeros((5, n)), np.zeros((5, n + 1))
     fixed[codec], cost[codec] = solved[:n], solved[n:]
-    return Sizes(fixed, cost)
+    return SizeModel(fixed, np.stack([cost, cost]))
 
 
 def check(case: Case, halves: bool) -> None:
     producer = Producer(case.batch_size, case.limit, case.linger, case.codec, halves=halves)
     ms = np.cumsum([wait for wait, _, _ in case.records]).tolist()
-    records = Records(ms, [size for _, _, size in case.records])
+    records = Produced(ms, [size for _, _, size in case.records])
     found = replayed(producer, records, sizes_of(case, producer.codec_number))
     assert found.of("batches") + found.of("split_batches") == len(case.sent)
     assert found.of("splits") == sum(case.is_refused)
@@ -142,9 +142,9 @@ def check(case: Case, halves: bool) -> None:
 
 def test_the_estimate_is_the_estimators_to_the_last_bit(told: Told) -> None:
     estimate, found = np.float32(1), []
-    lanes = lanes_of(Producer(1024, 1024, 0, "gzip"))
+    (settings,) = settings_of(Producer(1024, 1024, 0, "gzip"))
     for ratio in RATIOS:
-        estimate = np.float32(updated(0, estimate, ratio, lanes, 0))
+        estimate = np.float32(updated(settings, estimate, ratio))
         found.append(int(estimate.view(np.int32)))
     assert found == told.estimates
 

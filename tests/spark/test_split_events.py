@@ -16,7 +16,7 @@ from schemas.tables.steps import SENT
 from schemas.tables.table import Table
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.batch_split.settings import TopicLimits
 
 NOW_MS = 1_700_000_000_000
 LONGEST = 2**63 - 1

@@ -26,7 +26,7 @@ from udfs.capture.compression import Compression
 from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import quarantine_reasons as quarantine
-from udfs.replay.batch_split import split_fidelity
+from udfs.replay.batch_split.fidelity import Metric as SplitMetric
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
@@ -34,7 +34,7 @@ from udfs.replay.session_cache import session_verdicts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
-NO_REASONS = {CaptureFormat, Compression, closed_fidelity.Metric, session_verdicts.Metric}
+NO_REASONS = {CaptureFormat, Compression, SplitMetric, closed_fidelity.Metric, session_verdicts.Metric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
@@ -47,7 +47,6 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
         [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
     ),
     "buffers": (fidelity_reasons.BUFFERS, [NOT_JAVA, WAITED, SENT_LATER]),
-    "splits": (fidelity_reasons.SPLITS, split_fidelity.Reason),
     "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
     "decoding": (fault_reasons.DECODE, [fault.name.lower() for fault in DecodeFault if fault != DecodeFault.OK]),
     "captures": (fault_reasons.CAPTURE, FaultReason),
@@ -55,7 +54,7 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 }
 """What is declared, and the words that the code gives."""
 
-DERIVED = (fidelity_reasons.CHANGES,)
+DERIVED = (fidelity_reasons.CHANGES, fidelity_reasons.SPLITS)
 """What is declared, and the code takes its words from."""
 
 UNKNOWN: Mapping[str, Iterable[str]] = {
@@ -65,7 +64,6 @@ UNKNOWN: Mapping[str, Iterable[str]] = {
     "drained": drained.UNCHECKED,
     "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
     "buffers": [NOT_JAVA],
-    "splits": split_fidelity.UNKNOWN,
 }
 """Of the words of fidelity, those that the code counts as unknown."""
 

@@ -14,10 +14,11 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import grid_lines, size
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
-from udfs.replay.batch_split.split_fidelity import Reason
-from udfs.replay.batch_split.split_verdicts import SPLITS
+from udfs.replay.batch_split.fidelity import Metric
+from udfs.replay.batch_split.settings import BATCH_SIZE, TOPIC_LIMIT
 
 TITLE = "batch.size and max.message.bytes (KIP-126): each producer's records sent under other settings"
 MOST_SPLIT_RATE = 0.01
@@ -32,15 +33,14 @@ HEAD = (
     "lane", "batches", "splits", "split rate*", "> limit*", "recovery*", "sent", "resent", "fill", "failed",
     "size error*",
 )  # fmt: skip
-BATCH_SIZE, TOPIC_LIMIT = "producer.batch.size", "topic.max.message.bytes"
-MESSAGE_MAX_BYTES = "broker.message.max.bytes"
-TOLD_BY = {BATCH_SIZE: "the batches sent", TOPIC_LIMIT: "brokers' responses"}
-MOST_TOLD = 6
+INFERRED_FROM = {BATCH_SIZE: "the batches sent", TOPIC_LIMIT: "brokers' responses"}
+"""What shows a setting that nobody states."""
+MOST_INFERRED = 6
 """Values of such settings that the summary names, the most frequent ones."""
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per lane. rate: of the worst producer and topic, which have `rate_of` batches."""
+    """A row for each lane. rate: the highest split rate of a producer and topic; rate_of: the batches of these."""
     t = BATCH_SPLIT
     worst = F.max(F.struct(t.split_rate, t.batches))
     fill = F.sum(F.col(t.fill) * F.col(t.batches)) / F.sum(F.when(F.col(t.fill).isNotNull(), F.col(t.batches)))
@@ -53,8 +53,10 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
 
 
-def told_settings(own_rows: OwnRows) -> DataFrame:
-    """Settings that nobody states and the capture tells: a row a value, with the producers or topics that have it."""
+def inferred_settings(own_rows: OwnRows) -> DataFrame:
+    """Settings that nobody states and the capture shows: a row for each value, with the producers or topics that have
+    it: how many, and the first of them.
+    """
     t = BATCH_SPLIT
     captured = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
     settings = (
@@ -62,21 +64,21 @@ def told_settings(own_rows: OwnRows) -> DataFrame:
         (TOPIC_LIMIT, t.max_message_bytes, t.is_limit_told, t.topic, (t.topic,)),
     )
     return reduce(DataFrame.unionAll, (
-        captured.where(F.col(is_told)).groupBy(F.lit(name).alias("setting"), F.col(value).alias("value")).agg(
-            F.count_distinct(*of).alias("count"), F.min(first).alias("first")
+        captured.where(F.col(is_inferred)).groupBy(F.lit(name).alias("setting"), F.col(value).alias("value")).agg(
+            F.count_distinct(*key).alias("count"), F.min(first).alias("first")
         )
-        for name, value, is_told, first, of in settings
-    )).orderBy("setting", F.desc("count"), "value").limit(MOST_TOLD)  # fmt: skip
+        for name, value, is_inferred, first, key in settings
+    )).orderBy("setting", F.desc("count"), "value").limit(MOST_INFERRED)  # fmt: skip
 
 
 def refused_unlike(own_rows: OwnRows) -> DataFrame:
-    """A row: the batches that brokers refused as too large and that the replay of the captured settings takes."""
+    """One row: how many batches brokers refused as too large that the replay of the captured settings accepts."""
     f = FIDELITY
-    rows = own_rows(f).where((F.col(f.algorithm) == algorithms.BATCH_SPLIT) & (F.col(f.metric) == SPLITS))
-    return rows.agg(F.coalesce(F.sum(F.col(f.reasons)[Reason.SPLIT_NOT_REPLAYED]), F.lit(0)).alias("refused"))
+    rows = own_rows(f).where((F.col(f.algorithm) == algorithms.BATCH_SPLIT) & (F.col(f.metric) == Metric.SPLITS))
+    return rows.agg(F.coalesce(F.sum(F.col(f.reasons)[SPLITS.split_not_replayed]), F.lit(0)).alias("refused"))
 
 
-QUERIES = {"lanes": lanes, "told": told_settings, "unlike": refused_unlike}
+QUERIES = {"lanes": lanes, "inferred": inferred_settings, "unlike": refused_unlike}
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -86,7 +88,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
         return
     yield from grid_lines(lanes_table(found["lanes"], lane_names))
     yield from safe_lines(found["lanes"], sum(row["refused"] for row in found["unlike"]))
-    yield from told_lines(found["told"])
+    yield from inferred_lines(found["inferred"])
 
 
 def answer_row(row: Row) -> list[str]:
@@ -112,28 +114,28 @@ def share_of(share: float | None, digits: int) -> str:
 def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
     """The largest batch.size of the grid with few splits, for each combination of the other settings.
 
-    unlike: batches refused in the capture and taken by the replay of its settings. Where that splits none of them, what
-    refused them is not known, and no size is called safe.
+    unlike: how many batches brokers refused that the replay of the captured settings accepts. If there are any, and
+    that replay splits nothing, nobody knows why they were refused, and no size is called safe.
     """
     if unlike and takes_all([row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]):
         yield f"  no batch.size is called safe: brokers refused {unlike:,} batches that the replay of the captured"
         yield "  settings accepts; state the batch.size, linger.ms and max.message.bytes in force with --captured"
         return
     for others, largest in largest_safe(rows).items():
-        told = f"{largest:,} bytes" if largest else "none of those replayed"
+        answer = f"{largest:,} bytes" if largest else "none of those replayed"
         few = f"a split rate of {share_of(MOST_SPLIT_RATE, 0)} or less"
-        yield f"  largest batch.size with {few}: {told}  {others}".rstrip()
+        yield f"  largest batch.size with {few}: {answer}  {others}".rstrip()
 
 
-def told_lines(rows: Sequence[Row]) -> Iterable[str]:
-    """What was taken of settings that nobody states."""
-    for setting, by in TOLD_BY.items():
-        values = [f"{row['value']:,} bytes of {first_of(row)}" for row in rows if row["setting"] == setting]
+def inferred_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """What was inferred of settings that nobody states."""
+    for setting, source in INFERRED_FROM.items():
+        values = [f"{row['value']:,} bytes of {name_of(row)}" for row in rows if row["setting"] == setting]
         if values:
-            yield f"  nobody stated {setting}: inferred from {by}, it was {', '.join(values)}"
+            yield f"  nobody stated {setting}: inferred from {source}, it was {', '.join(values)}"
 
 
-def first_of(row: Row) -> str:
+def name_of(row: Row) -> str:
     """One of the producers or topics that have a value, and how many others have it."""
     return f"{row['first']} and {row['count'] - 1:,} more" if row["count"] > 1 else str(row["first"])
 

@@ -1,4 +1,5 @@
-"""What KIP-126's replay reads, from the silver tables: the batches that each client sent, with what its software is."""
+"""What the replay of KIP-126 reads of the silver tables: the batches that each client sent, and what its software
+is."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
 from udfs.errors import CaptureError
-from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.batch_split.settings import TopicLimits
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 
 LISTS = tuple(column for column in SENT.columns if column.type.startswith("array"))
@@ -22,8 +23,8 @@ OLDEST_APPEND_MS = 120_000
 
 
 def created_topics(changes: DataFrame) -> DataFrame:
-    """A row a topic that a request creates with a max.message.bytes of its own: that of the last such request which was
-    not refused.
+    """A row for each topic that a request creates with a max.message.bytes, of the last such request that was not
+    refused.
     """
     c = TOPIC_CHANGES
     made = changes.where((F.col(c.kind) == CREATE_TOPIC) & (F.col(c.error_code) == 0) & ~F.col(c.validate_only))
@@ -32,12 +33,12 @@ def created_topics(changes: DataFrame) -> DataFrame:
 
 
 def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
-    """Raises CaptureError where max.message.bytes is said of a topic that nobody produces to."""
-    b, said = RECORD_BATCHES, sorted({topic for own in limits.own for topic in own})
-    if not said:
+    """Raises CaptureError if max.message.bytes is stated of a topic that nobody produces to."""
+    b, stated = RECORD_BATCHES, sorted({topic for by_name in limits.by_name for topic in by_name})
+    if not stated:
         return
-    produced = batches.where((F.col(b.source) == FROM_PRODUCE) & F.col(b.topic).isin(said))
-    missing = sorted(set(said) - {row[0] for row in produced.select(b.topic).distinct().collect()})
+    produced = batches.where((F.col(b.source) == FROM_PRODUCE) & F.col(b.topic).isin(stated))
+    missing = sorted(set(stated) - {row[0] for row in produced.select(b.topic).distinct().collect()})
     if missing:
         raise CaptureError(
             f"topic.NAME.max.message.bytes is given of {', '.join(missing)}, to which the capture shows no batch being "
@@ -76,6 +77,6 @@ def sent_batches(
         t.response_time: F.unix_micros(b.response_time),
         **{column: F.coalesce(column, F.array()) for column in LISTS},
     }
-    told = produced.join(software, str(c.connection_id)).join(F.broadcast(created), str(b.topic), "left")
-    rows = told.withColumns({str(column): of for column, of in named.items()})
+    joined = produced.join(software, str(c.connection_id)).join(F.broadcast(created), str(b.topic), "left")
+    rows = joined.withColumns({str(column): values for column, values in named.items()})
     return rows.withColumn(t.shard, shard(shards, t.client_id, t.client_address)).select(*t.columns)

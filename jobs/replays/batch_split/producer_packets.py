@@ -1,6 +1,6 @@
-"""What KIP-126's replay reads where it measures sizes: the packets of producers' connections, beside what they sent.
+"""What the replay of KIP-126 reads if it measures sizes: the packets of producers' connections, beside what they sent.
 
-Records are in no table: they are read from the captures once more, and the worker that replays a producer puts its
+No table has records. They are read from the captures once more, and the worker that replays a producer puts its
 connections together itself.
 """
 
@@ -25,26 +25,26 @@ from udfs.capture.packets import PACKETS
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
 from udfs.facts.exchanges import connection_ids_of
-from udfs.replay.batch_split.replay_with_records import IS_SENT
+from udfs.replay.batch_split.replay import IS_SENT
 
 FIRST_ID = "first_id"
-"""Of the first connection between two endpoints, which the packets of all of them share."""
+"""The id of the first connection between two endpoints, which the packets of all connections between them have."""
 
 
 def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFrame, connections: DataFrame) -> DataFrame:
     """Rows of SENT and the packets of the connections they were sent on, in the shards of SENT's rows.
 
-    Raises CaptureError where the captures are not what was ingested.
+    Raises CaptureError if the captures are not those that were ingested.
     """
     producers = producers_by_id(sent, connections)
     packets = packets_with_id(spark, ingested(spark, lake, capture_id)).join(producers, FIRST_ID).drop(FIRST_ID)
-    told = sent.withColumn(IS_SENT, F.lit(True))
-    return packets.withColumn(IS_SENT, F.lit(False)).unionByName(told, allowMissingColumns=True)
+    rows = sent.withColumn(IS_SENT, F.lit(True))
+    return packets.withColumn(IS_SENT, F.lit(False)).unionByName(rows, allowMissingColumns=True)
 
 
 def producers_by_id(sent: DataFrame, connections: DataFrame) -> DataFrame:
-    """(id, client_id, client_address, shard): whose packets are those of a connection, by the ids of all connections
-    between the same endpoints, one of which is the first.
+    """(id, client_id, client_address, shard): the producers of packets, by the id of the first connection between two
+    endpoints. No time shows which one is the first, so a producer has the ids of all connections between them.
     """
     c, t = CONNECTIONS, SENT
     ends = connections.select(c.connection_id, c.server, c.client)
@@ -57,7 +57,7 @@ def producers_by_id(sent: DataFrame, connections: DataFrame) -> DataFrame:
 def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
     """The packets that a capture set was ingested from; request logs have no records, and may be gone.
 
-    Raises CaptureError that names every file which is missing, and every one which is another.
+    Raises CaptureError that names every file which is missing, and every one which has changed.
     """
     t = CAPTURES
     files = rows_of(spark, lake, t, capture_id).where(F.col(t.format) != REQUEST_LOG).select(t.path, t.content_hash)
@@ -72,10 +72,11 @@ def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
         raise CaptureError(f"{error}\n  {what_to_do}") from error
     changed = [index for index in indexes if index.sha256 != hashes[index.path]]
     if changed:
-        told = (
-            f"{of.path}: not the file that was ingested (SHA-256 {hashes[of.path]}, now {of.sha256})" for of in changed
+        lines = (
+            f"{file.path}: not the file that was ingested (SHA-256 {hashes[file.path]}, now {file.sha256})"
+            for file in changed
         )
-        raise CaptureError("\n  ".join([*told, what_to_do]))
+        raise CaptureError("\n  ".join([*lines, what_to_do]))
     return plan_capture(indexes, spark.sparkContext.defaultParallelism)
 
 

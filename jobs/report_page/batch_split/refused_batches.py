@@ -35,16 +35,16 @@ def refused(found: Findings) -> str:
         return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused as too large."
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = found.of(produced_topics)[0]
-    told = (
+    sentence = (
         f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} or more, most of them from "
         f"{name_of(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): the limit "
         "counts the compressed batch, not a record"
     )
-    return f"{told}{misjudged(found)}."
+    return f"{sentence}{misjudged(found)}."
 
 
 def misjudged(found: Findings) -> str:
-    """By how much the estimate was wrong before the worst span of splits, where the replay was made."""
+    """By how much the estimate was wrong in the worst span of batches with splits, if producers were replayed."""
     t = BATCH_SPLIT_TIMELINE
     split = [row for row in found.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
     if not split:
@@ -122,17 +122,19 @@ def compressed_or_not(found: Findings) -> str:
     rows = found.of(produced_codecs)
     if not rows:
         raise Unanswered(NO_PRODUCER)
-    told = "Brokers count compressed bytes, producers' batch.size an estimate of them"
+    sentence = "Brokers count compressed bytes, producers' batch.size an estimate of them"
     compressed = [row for row in rows if row[RECORD_BATCHES.codec] != "none"]
     batches = sum(row["batches"] for row in compressed)
     everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
     verb = "is" if 1 in (batches, sum(row["batches"] for row in rows)) else "are"
-    told += f"; {batches:,} of {everything} here {verb} compressed"
-    return f"{told}{both_sides(found)}."
+    sentence += f"; {batches:,} of {everything} here {verb} compressed"
+    return f"{sentence}{both_sides(found)}."
 
 
 def both_sides(found: Findings) -> str:
-    """Of one topic, for each may have a limit of its own: a batch taken that uncompressed is above one refused."""
+    """That a topic took a batch which is larger, uncompressed, than one that it refused; each topic may have a limit of
+    its own.
+    """
     b, rows = RECORD_BATCHES, found.of(produced_topics)
     for topic in dict.fromkeys(row[b.topic] for row in rows):
         same = [row for row in rows if row[b.topic] == topic]

@@ -22,7 +22,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
 BATCH_SIZE = "batch.size"
 BATCHES = ("batches", "splits")
-TOLD = "*"
+NOT_STATED = "*"
 """Behind a value that nobody states."""
 NO_PRODUCER = (
     "The capture shows no batch that a producer sent: capture the broker's side of producers' connections with "
@@ -35,7 +35,7 @@ NONE_REPLAYED = (
 
 
 def splitting_producers(own_rows: OwnRows) -> DataFrame:
-    """The producers and topics that would split most in any lane, in all lanes."""
+    """The producers and topics that split most in any lane: a row for each of all lanes."""
     t = BATCH_SPLIT
     key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
     splits, batches = F.max(t.splits).alias("worst"), F.max(t.batches).alias("sent")
@@ -54,14 +54,14 @@ def estimates(own_rows: OwnRows) -> DataFrame:
     rows = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE)
     apart = F.sum(F.abs(F.col(t.estimated_ratio) - F.col(t.observed_ratio)) * F.col(t.batches)).alias("apart")
     worst = rows.groupBy(*key).agg(apart, F.max(t.first_batch).alias("end")).orderBy(F.desc("apart"), *key)
-    of_worst = rows.join(F.broadcast(worst.limit(MOST_CURVES)), key)
+    farthest = rows.join(F.broadcast(worst.limit(MOST_CURVES)), key)
     span = F.floor(F.col(t.first_batch) * MOST_SPANS / (F.col("end") + 1)).alias("span")
     means = [
         (F.sum(F.col(ratio) * F.col(t.batches)) / F.sum(t.batches)).alias(ratio)
         for ratio in (t.estimated_ratio, t.observed_ratio)
     ]
     counts = [F.min(t.first_batch).alias(t.first_batch), F.sum(t.splits).alias(t.splits)]
-    spans = of_worst.groupBy(*key, "apart", span).agg(*counts, *means)
+    spans = farthest.groupBy(*key, "apart", span).agg(*counts, *means)
     return spans.orderBy(F.desc("apart"), *key, t.first_batch)
 
 
@@ -106,7 +106,7 @@ def safe(found: Findings) -> str:
 
 
 def unlike_captured(found: Findings) -> str:
-    """That brokers refused batches in the capture and the replay of the captured settings splits none."""
+    """That brokers refused batches in the capture, but the replay of the captured settings splits none."""
     refused = sum(row["refused"] for row in found.of(produced_codecs))
     if not refused or not takes_all(found.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
         return ""
@@ -123,13 +123,13 @@ def beside_size(row: Row) -> str:
 
 
 def producer_of(row: Row) -> str:
-    """A producer and the topic it sends to, which are the same columns in all tables of the replay."""
+    """A producer and the topic that it sends to; all tables of the replay have these columns."""
     t = BATCH_SPLIT
     return f"{name_of(row[t.client_id])} to {row[t.topic]}"
 
 
 def batch_size(row: Row) -> int | None:
-    """batch.size in a lane; None as captured."""
+    """batch.size in a lane, None where that is as captured."""
     text = changed(row[BATCH_SPLIT.scenario]).get(BATCH_SIZE)
     return None if text is None else parse_bytes(text)
 
@@ -165,26 +165,26 @@ def estimate_right(found: Findings) -> str:
     if not rows or not spans:
         raise Unanswered(NONE_REPLAYED)
     e = BATCH_SPLIT_TIMELINE
-    worst = max(of_worst(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
-    told = (
+    worst = max(worst_spans(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
+    sentence = (
         f"The estimate is farthest off for {producer_of(worst)}: {worst[e.estimated_ratio]:.2f} where its batches had "
         f"{worst[e.observed_ratio]:.2f}"
     )
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
-        return f"{told}; with the captured settings there is no split to recover from{unlike_captured(found)}."
+        return f"{sentence}; with the captured settings there is no split to recover from{unlike_captured(found)}."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
     some = f"the {len(rows):,} that split most" if rows[0][IN_ALL] > len(rows) else f"{len(rows):,}"
     open_end = f", and {counted(still, 'estimate')} of {some} had not recovered by the end" if still else ""
     return (
-        f"{told}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to recover "
+        f"{sentence}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to recover "
         f"({producer_of(slowest)}){open_end}."
     )
 
 
-def of_worst(spans: Sequence[Row]) -> list[Row]:
-    """The spans of the producer and topic where estimate and ratio are farthest apart in all: theirs come first."""
+def worst_spans(spans: Sequence[Row]) -> list[Row]:
+    """The spans of the producer and topic where estimate and ratio are farthest apart, which come first."""
     t = BATCH_SPLIT_TIMELINE
     key = (t.client_id, t.client_address, t.topic)
     return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
@@ -193,7 +193,7 @@ def of_worst(spans: Sequence[Row]) -> list[Row]:
 def estimate_curves(found: Findings) -> Plot:
     """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
     t, spans = BATCH_SPLIT_TIMELINE, seen_in(found.of(estimates), "no batch was replayed")
-    first = of_worst(spans)
+    first = worst_spans(spans)
     rows = [
         {"batch": row[t.first_batch], "ratio": ratio, "of": of}
         for row in first
@@ -214,8 +214,8 @@ def estimates_table(found: Findings) -> Grid:
     cells = [
         [
             name_of(row[t.client_id]), row[t.topic],
-            size(row[t.batch_size]) + TOLD * row[t.is_batch_size_told],
-            size(row[t.max_message_bytes]) + TOLD * row[t.is_limit_told], f"{row[t.batches]:,}",
+            size(row[t.batch_size]) + NOT_STATED * row[t.is_batch_size_told],
+            size(row[t.max_message_bytes]) + NOT_STATED * row[t.is_limit_told], f"{row[t.batches]:,}",
             f"{row[t.splits]:,}",
             "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
             f"{row[t.final_estimate]:.2f}",
@@ -227,11 +227,11 @@ def estimates_table(found: Findings) -> Grid:
         "producer", "topic", "batch.size", "limit", "batches", "splits", "ratio", "last estimate", "recoveries", "mean",
         "longest",
     )  # fmt: skip
-    told = (
-        f"The captured lane, which is a replay too. limit: the topic's max.message.bytes. {TOLD} not stated: inferred "
-        "from the batches and brokers' responses to them."
+    note = (
+        f"The captured lane, which is a replay too. limit: the topic's max.message.bytes. {NOT_STATED} not stated: "
+        "inferred from the batches and brokers' responses to them."
     )
-    notes = (told, *and_more(captured_producers(found), t))
+    notes = (note, *and_more(captured_producers(found), t))
     return Grid(head, cells, ("producer", "topic"), notes)
 
 

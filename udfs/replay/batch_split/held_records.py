@@ -1,25 +1,31 @@
 """A producer's records themselves, held in the worker that replays it, to be compressed as they are batched anew.
 
-They come from the packets of the producer's connections (`records_in_packets`) and are dropped when it is done. Only
-sizes leave the worker.
+They are read from the packets of the producer's connections, as ingest reads them, and dropped when the producer is
+done. Only sizes leave the worker.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.columns.arrays import Bytes, Ints, read_only
-from udfs.replay.batch_split.compression_estimate import MAX_RECORD_OVERHEAD
-from udfs.replay.batch_split.producer_log import Log
-from udfs.replay.batch_split.sender_events import MODELLED
+from schemas.wire.produce import PRODUCE_REQUEST
+from udfs.capture.chunks import Frames, frames
+from udfs.columns.arrays import Bytes, Ints, Records, read_only
+from udfs.facts.batches import produced_fields
+from udfs.facts.exchanges import exchanges_of
+from udfs.facts.names import Names
+from udfs.facts.record_sizes import read_records
+from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
+from udfs.replay.batch_split.state import MODELLED, Capture
 from udfs.replay.shared.columns import int_column
 from udfs.wire.compressed_sizes import compressed_size, encode_records
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
-from udfs.wire.records import Budget
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD, walk
+from udfs.wire.records import Budget, RecordsError
 
 MOST_HELD = 256 << 20
 """Uncompressed bytes of one producer's records that are held; batches beyond them get their sizes from the model."""
@@ -30,7 +36,7 @@ Place = tuple[int, int, int]
 
 @dataclass(frozen=True, repr=False)
 class Held:
-    """The uncompressed records of a batch, and int64[records] where each ends."""
+    """The uncompressed records of a batch, and int64[records], where each ends."""
 
     records: Bytes
     ends: Ints
@@ -38,7 +44,7 @@ class Held:
 
 @dataclass(repr=False)
 class HeldRecords:
-    """The records of one producer's batches; budget: the bytes that there is still room for."""
+    """The records of one producer's batches. budget: the bytes that there is still room for."""
 
     budget: Budget = field(default_factory=lambda: Budget(MOST_HELD))
     batches: dict[Place, Held] = field(default_factory=dict)
@@ -48,33 +54,62 @@ class HeldRecords:
         self.batches[place] = Held(read_only(np.frombuffer(records, np.uint8)), read_only(ends))
 
 
+def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecords:
+    """What produce requests in the packets hold; the packets are sorted as `frames` wants them.
+
+    chunk_size: as that of `frames`; what is held does not depend on it.
+    """
+    held, names = HeldRecords(), Names()
+    for chunk in frames(packets, **chunk_size):
+        if held.budget.left > 0:
+            hold(chunk, names, held)
+    return held
+
+
+def hold(chunk: Frames, names: Names, held: HeldRecords) -> None:
+    """Hold what the chunk's produce requests have, batch by batch; what cannot be read is left out."""
+    exchanges = exchanges_of(chunk, "", names)
+    fields = produced_fields(exchanges, exchanges.of_api(PRODUCE_REQUEST.api_key))
+    there = fields.lengths > 0
+    batches = walk(chunk.arena, fields.starts[there], fields.lengths[there])
+    position = np.arange(len(batches.parent)) - np.searchsorted(batches.parent, batches.parent)
+    exchange = fields.exchange[there][batches.parent]
+    ids, numbers = exchanges.connection_id[exchange].tolist(), exchanges.number[exchange].tolist()
+    for row, place in enumerate(zip(ids, numbers, position.tolist(), strict=True)):  # a batch, not a record
+        try:
+            records, sizes = read_records(chunk.arena, batches, row, held.budget)
+        except RecordsError:
+            continue
+        held.add(place, records, sizes.ends)
+
+
 @dataclass(frozen=True, repr=False)
 class Recompressed:
-    """Measures batches of a log's records. held: by captured batch of the log, None where it is not held.
-    begin: int64[batches + 1], where their records begin."""
+    """Measures batches that are made of captured records.
+
+    batches: BATCH[batches], the captured ones; held: what is held of each, or None. records: RECORD[records].
+    """
 
     held: list[Held | None]
-    begin: Ints
-    log: Log
+    batches: Records
+    records: Records
 
     def size(self, first: int, end: int, codec: int) -> int:
         """Bytes of a batch of the records [first, end), all of one partition; MODELLED where one is not held."""
-        batches = range(int(self.log.batch[first]), int(self.log.batch[end - 1]) + 1)
-        parts = [self.held[batch] for batch in batches]
-        content, timestamp = self.log.content[first:end], self.log.timestamp[first:end]
-        room = int(content.sum()) + (end - first + 1) * MAX_RECORD_OVERHEAD
-        out, at = np.empty(room, np.uint8), 0
-        for batch, part in zip(batches, parts, strict=True):
+        content, timestamp = self.records["content"][first:end], self.records["timestamp"][first:end]
+        out, written = np.empty(int(content.sum()) + (end - first + 1) * MAX_RECORD_OVERHEAD, np.uint8), 0
+        for number in range(int(self.records["batch"][first]), int(self.records["batch"][end - 1]) + 1):
+            part, batch = self.held[number], self.batches[number]
             if part is None:
                 return MODELLED
-            begin, behind = max(first, int(self.begin[batch])), min(end, int(self.begin[batch + 1]))
-            inside = slice(begin - int(self.begin[batch]), behind - int(self.begin[batch]))
+            begin, behind = max(first, int(batch["first"])), min(end, int(batch["end"]))
+            inside = slice(begin - int(batch["first"]), behind - int(batch["first"]))
             rows = slice(begin - first, behind - first)
-            at = encode_records(
+            written = encode_records(
                 part.records, part.ends[inside], read_only(content[rows]),
-                read_only(timestamp[rows] - timestamp[0]), begin - first, out, at,
+                read_only(timestamp[rows] - timestamp[0]), begin - first, out, written,
             )  # fmt: skip
-        return RECORD_BATCH_OVERHEAD + compressed_size(codec, out[:at].tobytes())
+        return RECORD_BATCH_OVERHEAD + compressed_size(codec, out[:written].tobytes())
 
 
 def places_of(rows: pa.RecordBatch) -> list[Place]:
@@ -83,10 +118,10 @@ def places_of(rows: pa.RecordBatch) -> list[Place]:
     return list(zip(*columns, strict=True))
 
 
-def recompressed(held: HeldRecords, rows: pa.RecordBatch, first: Ints, begin: Ints, log: Log) -> Recompressed:
-    """What measures batches of a log. rows: of SENT; first, begin, log: as of Sent."""
-    places = places_of(rows)
-    of = [held.batches.get(places[row]) for row in first.tolist()]
-    counts = np.diff(begin).tolist()
-    fits = [one if one is not None and len(one.ends) == n else None for one, n in zip(of, counts, strict=True)]
-    return Recompressed(fits, begin, log)
+def recompressed(held: HeldRecords, rows: pa.RecordBatch, capture: Capture) -> Recompressed:
+    """What measures batches of captured records. rows: of SENT."""
+    places, batches = places_of(rows), capture.batches
+    by_batch = [held.batches.get(places[row]) for row in batches["sending"].tolist()]
+    counts = (batches["end"] - batches["first"]).tolist()
+    whole = [one if one and len(one.ends) == count else None for one, count in zip(by_batch, counts, strict=True)]
+    return Recompressed(whole, batches, capture.records)

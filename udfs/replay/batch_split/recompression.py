@@ -1,9 +1,9 @@
 """What records take when they are compressed together with others than in the capture.
 
-A batch of a codec takes a fixed part and a part for each of its records, so that its ratio falls with its size. Both
-are fitted, by topic and codec, to the parts of batches that ingest compressed anew (`fitted`). Of a batch that
-was compressed anew itself, the sizes of its parts say where in it the bytes are (`recompressed`). Either way a batch
-that is as captured has exactly its captured size in its own codec.
+Compression of a batch costs a fixed part and a part for each of its records, so that its ratio falls with its size.
+Both follow from lines, one for each topic and codec, that are fitted to the parts of batches which ingest compressed
+anew. In such a batch, the sizes of its parts also show where the bytes are; elsewhere every record is taken to compress
+alike. Either way a batch that is as captured has exactly its captured size in its own codec.
 """
 
 from __future__ import annotations
@@ -14,117 +14,198 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.columns.arrays import Floats, Ints
+from udfs.columns.arrays import Floats, Ints, Records, edges
 from udfs.columns.arrow_columns import lists
-from udfs.replay.batch_split.producer_log import Sizes
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.state import SizeModel
+from udfs.replay.shared.resent_batches import NONE
 from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 CODECS = len(CODEC_NAMES)
+MODELS = 2
+BY_PARTS, FITTED = range(MODELS)
+"""The two models: with the parts of batches that were compressed anew, and by the fitted lines alone."""
 RECORD_OVERHEAD = 5
 """Bytes of a record's length, attributes and deltas, about: the same for all, so that shares hardly depend on it."""
 
 
-class Fit(NamedTuple):
-    """Compressed bytes by topic and codec: fixed + slope * uncompressed. float64[topics, codecs] each."""
+class Parts(NamedTuple):
+    """The n captured batches that ingest compressed anew, up to the end of each of their parts.
+
+    batch: int64[n], their numbers. ends: int64[n, PARTS], records. uncompressed: float64[n, PARTS], bytes. compressed:
+    float64[codecs - 1, n, PARTS], bytes.
+    """
+
+    batch: Ints
+    ends: Ints
+    uncompressed: Floats
+    compressed: Floats
+
+
+class Lines(NamedTuple):
+    """Compressed bytes of a batch by its uncompressed ones: fixed + slope * uncompressed. float64[codecs, topics]."""
 
     fixed: Floats
     slope: Floats
 
 
-class Parts(NamedTuple):
-    """Batches that were compressed anew: int64[batches], and bytes of each part's end, [batches, PARTS (, codecs)]."""
+class Shares(NamedTuple):
+    """How the compressed bytes of captured batches are shared out among their records.
 
-    batch: Ints
-    uncompressed: Floats
-    compressed: Floats
-
-
-def costs(
-    rows: pa.RecordBatch, inside: Ints, codec: Ints, topic: Ints, first: Ints, begin: Ints, content: Ints
-) -> tuple[Sizes, Sizes]:  # fmt: skip
-    """(recompressed, fitted) sizes of records in batches.
-
-    rows: of SENT. inside: compressed bytes of the batches behind their headers. first: their rows. begin: int64[batches
-    + 1], where their records begin; content: of the records.
+    batches: BATCH[batches]. weight: float64[records], the part of its batch's uncompressed bytes that a record has.
+    variable: float64[codecs, batches], the bytes that depend on the records. anew: int64[batches], a batch's number
+    among those compressed anew, or NONE. Of these, by part: ends: int64[n, PARTS]; weights: float64[n, PARTS], the sums
+    of the records' weights; shares: float64[codecs - 1, n, PARTS], the part of the batch's compressed bytes.
     """
-    weight = np.concatenate([np.zeros(1), np.cumsum(content + RECORD_OVERHEAD, dtype=np.float64)])
-    parts = parts_of(rows, first, begin, weight)
-    fit = fitted(parts, topic, int(topic.max(initial=-1)) + 1)
-    total = np.diff(weight[begin])
-    share = np.stack([share_of(inside, codec, topic, total, fit, other) for other in range(CODECS)])
-    fixed = np.minimum(fit.fixed[topic].T, 0.5 * share)
-    of = np.repeat(np.arange(len(first)), np.diff(begin))
-    even = np.diff(weight) / np.maximum(total, 1)[of]
-    by_parts = np.broadcast_to(even, (CODECS, len(even))).copy()
-    for number, batch in enumerate(parts.batch.tolist()):
-        records = slice(int(begin[batch]), int(begin[batch + 1]))
-        by_parts[1:, records] = uneven(even[records], parts.compressed[number] - fixed[1:, batch][:, None])
-    scale = (share - fixed)[:, of]
-    own, even_sizes = (Sizes(fixed[:, of], with_zero(scale * shares)) for shares in (by_parts, even[None, :]))
-    return own, even_sizes
+
+    batches: Records
+    weight: Floats
+    variable: Floats
+    anew: Ints
+    ends: Ints
+    weights: Floats
+    shares: Floats
 
 
-def with_zero(values: Floats) -> Floats:
-    """Running sums along the last axis, from 0."""
-    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+def size_model(rows: pa.RecordBatch, batches: Records, sendings: Records, records: Records) -> SizeModel:
+    """The sizes that records have in batches other than the captured ones.
+
+    rows: of SENT. batches: BATCH[batches]; sendings: SENDING[batches], which sent them first. records: RECORD[records].
+    """
+    size, batch, topic = records["content"] + RECORD_OVERHEAD, records["batch"], sendings["topic"]
+    upto = edges(size)
+    total = (upto[batches["end"]] - upto[batches["first"]]).astype(np.float64)
+    parts = parts_of(rows, batches, upto)
+    lines = fitted_lines(parts, topic)
+    inside = bytes_by_codec(sendings, total, lines)
+    fixed = np.minimum(lines.fixed[:, topic], 0.5 * inside)
+    weight = size / np.maximum(total, 1)[batch]
+    anew = np.full(len(batches), NONE)
+    anew[parts.batch] = np.arange(len(parts.batch))
+    weights = np.zeros(parts.ends.shape)
+    add_up_weights(batches, weight, parts.batch, parts.ends, weights)
+    cost = np.zeros((MODELS, CODECS, len(records) + 1))
+    share_out(
+        Shares(
+            batches=batches,
+            weight=weight,
+            variable=inside - fixed,
+            anew=anew,
+            ends=parts.ends,
+            weights=weights,
+            shares=shares_of_parts(parts, fixed, weights),
+        ),
+        cost,
+    )
+    return SizeModel(fixed[:, batch], cost)
 
 
-def parts_of(rows: pa.RecordBatch, first: Ints, begin: Ints, weight: Floats) -> Parts:
-    """The batches among `first` that ingest compressed anew."""
+def parts_of(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Parts:
+    """The captured batches that ingest compressed anew. upto: int64[records + 1], uncompressed bytes before each."""
     offsets, values = lists(rows[SENT.recompressed_bytes])
-    batch = np.flatnonzero(np.diff(offsets)[first] > 0)
-    each = offsets[first[batch]][:, None] + np.arange(len(COMPRESSING) * PARTS)
+    batch = np.flatnonzero(np.diff(offsets)[batches["sending"]] > 0)
+    first, sending = batches["first"][batch], batches["sending"][batch]
+    each = offsets[sending][:, None] + np.arange(len(COMPRESSING) * PARTS)
     compressed = values[each].astype(np.float64).reshape(len(batch), len(COMPRESSING), PARTS)
-    ends = np.array([part_ends(int(n)) for n in np.diff(begin)[batch]], np.int64).reshape(len(batch), PARTS)
-    uncompressed = weight[begin[batch][:, None] + ends] - weight[begin[batch]][:, None]
-    return Parts(batch, uncompressed, compressed)
+    counts = (batches["end"][batch] - first).tolist()
+    ends = np.array([part_ends(count) for count in counts], np.int64).reshape(len(batch), PARTS)
+    uncompressed = (upto[first[:, None] + ends] - upto[first][:, None]).astype(np.float64)
+    return Parts(batch, ends, uncompressed, np.ascontiguousarray(compressed.transpose(1, 0, 2)))
 
 
-def fitted(parts: Parts, topic: Ints, topics: int) -> Fit:
-    """The fits by topic and codec; a topic without parts has that of all, and where there are none a byte stays one."""
-    fixed, slope = np.zeros((topics, CODECS)), np.ones((topics, CODECS))
-    of = topic[parts.batch]
-    for codec in range(1, CODECS):
-        compressed = parts.compressed[:, codec - 1, :]
-        for number in range(topics):
-            mine = of == number if (of == number).any() else np.full(len(of), True)
-            fixed[number, codec], slope[number, codec] = line(parts.uncompressed[mine], compressed[mine])
-    return Fit(fixed, slope)
+def fitted_lines(parts: Parts, topic: Ints) -> Lines:
+    """The lines of each codec and topic. A topic of which nothing was compressed anew has the line of all; where there
+    is nothing at all, a byte stays a byte, as it does without compression. topic: int64[batches].
+    """
+    topics, anew = int(topic.max(initial=-1)) + 1, topic[parts.batch]
+    fixed, slope = np.zeros((CODECS, topics)), np.ones((CODECS, topics))
+    for number in range(topics if len(anew) else 0):
+        some = np.flatnonzero(anew == number) if number in anew else np.arange(len(anew))
+        fixed[1:, number], slope[1:, number] = fitted_line(
+            parts.uncompressed[some], parts.compressed.take(some, axis=1)
+        )
+    return Lines(fixed, slope)
 
 
-def line(x: Floats, y: Floats) -> tuple[float, float]:
-    """(fixed, slope) of y over x, float64[batches, PARTS] running sums; (0, 1) of nothing.
+def fitted_line(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """(fixed, slope) of y over x, by codec. x: float64[batches, PARTS], y: float64[codecs, batches, PARTS]; running
+    sums of at least one batch.
 
     Batches compress so differently that the fixed part is found within them: it is the median, over the batches, of
     where the line through a batch's parts begins. The slope is what is left, over all bytes.
     """
-    if len(x) == 0:
-        return 0.0, 1.0
     off, spread = x - x.mean(axis=1, keepdims=True), x.var(axis=1)
-    steep = (off * y).mean(axis=1) / np.maximum(spread, 1e-9)
-    fixed = max(float(np.median(np.where(spread > 0, y.mean(axis=1) - steep * x.mean(axis=1), 0.0))), 0.0)
-    slope = float((y[:, -1] - fixed).sum() / max(x[:, -1].sum(), 1.0))
-    return fixed, min(max(slope, 1e-4), 1.2)
+    steep = (off * y).mean(axis=2) / np.maximum(spread, 1e-9)
+    begins = np.where(spread > 0, y.mean(axis=2) - steep * x.mean(axis=1), 0.0)
+    fixed = np.maximum(np.median(begins, axis=1), 0.0)
+    left = (y[:, :, -1] - fixed[:, None]).sum(axis=1)
+    return fixed, np.clip(left / max(float(x[:, -1].sum()), 1.0), 1e-4, 1.2)
 
 
-def share_of(inside: Ints, codec: Ints, topic: Ints, total: Floats, fit: Fit, other: int) -> Floats:
-    """Compressed bytes of each batch in another codec: by the fits of both, as far off from it as in its own."""
-    expected = fit.fixed[topic, codec] + fit.slope[topic, codec] * total
-    asked = fit.fixed[topic, other] + fit.slope[topic, other] * total
-    by_fit = np.minimum(inside / np.maximum(expected, 1) * asked, 1.05 * total + 64)
-    return np.where(codec == other, inside, np.where(codec == 0, asked, by_fit))
+def bytes_by_codec(sendings: Records, total: Floats, lines: Lines) -> Floats:
+    """Compressed bytes of each captured batch in each codec, behind the header: float64[codecs, batches]. In the
+    captured codec it has the captured bytes; in any other it is as far off the line as in that one.
 
-
-def uneven(even: Floats, compressed: Floats) -> Floats:
-    """Shares of a batch's records that sum to 1 and follow what the ends of its parts take.
-
-    even: float64[records]. compressed: float64[codecs, PARTS], running sums.
+    sendings: SENDING[batches]. total: float64[batches], about the uncompressed bytes.
     """
-    ends = part_ends(len(even))
-    of = np.searchsorted(ends, np.arange(len(even)), side="right")
-    steps = np.maximum(np.diff(compressed, axis=1, prepend=0), 0)
-    in_part = np.bincount(of, even, PARTS)
-    steps = np.where(in_part > 0, steps, 0)
-    sums = steps.sum(axis=1, keepdims=True)
-    shares = np.where(sums > 0, steps / np.maximum(sums, 1e-9), in_part)
-    return shares[:, of] * (even / np.maximum(in_part, 1e-12)[of])
+    topic, codec, inside = sendings["topic"], sendings["codec"], sendings["size"] - RECORD_BATCH_OVERHEAD
+    expected = lines.fixed[codec, topic] + lines.slope[codec, topic] * total
+    on_lines = lines.fixed[:, topic] + lines.slope[:, topic] * total
+    by_lines = np.minimum(inside / np.maximum(expected, 1) * on_lines, 1.05 * total + 64)
+    return np.where(codec == np.arange(CODECS)[:, None], inside, np.where(codec == 0, on_lines, by_lines))
+
+
+def shares_of_parts(parts: Parts, fixed: Floats, weights: Floats) -> Floats:
+    """The part of a batch's compressed bytes that is in each of its parts: float64[codecs - 1, n, PARTS].
+
+    fixed: float64[codecs, batches]. weights: float64[n, PARTS], by which they are shared where no size tells.
+    """
+    inside = parts.compressed - fixed[1:, parts.batch][:, :, None]
+    steps = np.maximum(np.diff(inside, axis=2, prepend=0), 0)
+    steps = np.where(weights > 0, steps, 0)
+    sums = steps.sum(axis=2, keepdims=True)
+    return np.where(sums > 0, steps / np.maximum(sums, 1e-9), weights)
+
+
+@kernel
+def add_up_weights(batches: Records, weight: Floats, anew: Ints, ends: Ints, weights: Floats) -> None:
+    """Write the sums of the records' weights in each part: float64[n, PARTS]. anew: int64[n], the batches."""
+    for number in range(len(anew)):
+        first, part = batches[anew[number]].first, 0
+        for record in range(first, batches[anew[number]].end):
+            while ends[number, part] <= record - first:
+                part += 1
+            weights[number, part] += weight[record]
+
+
+@kernel
+def share_out(shares: Shares, cost: Floats) -> None:
+    """Write SizeModel.cost."""
+    for number in range(len(shares.batches)):
+        for codec in range(CODECS):
+            share_evenly(shares, number, codec, cost[FITTED, codec])
+            if codec == 0 or shares.anew[number] == NONE:
+                share_evenly(shares, number, codec, cost[BY_PARTS, codec])
+            else:
+                share_by_parts(shares, number, codec, cost[BY_PARTS, codec])
+
+
+@kernel
+def share_evenly(shares: Shares, number: int, codec: int, cost: Floats) -> None:
+    """Go on with the running sums of a codec, float64[records + 1], over a batch whose records all compress alike."""
+    variable = shares.variable[codec, number]
+    for record in range(shares.batches[number].first, shares.batches[number].end):
+        cost[record + 1] = cost[record] + variable * shares.weight[record]
+
+
+@kernel
+def share_by_parts(shares: Shares, number: int, codec: int, cost: Floats) -> None:
+    """Go on with the running sums of a codec, float64[records + 1], over a batch that was compressed anew."""
+    variable, anew, part = shares.variable[codec, number], shares.anew[number], 0
+    first = shares.batches[number].first
+    for record in range(first, shares.batches[number].end):
+        while shares.ends[anew, part] <= record - first:
+            part += 1
+        in_part = shares.weight[record] / max(shares.weights[anew, part], 1e-12)
+        cost[record + 1] = cost[record] + variable * (shares.shares[codec - 1, anew, part] * in_part)

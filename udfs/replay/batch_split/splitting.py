@@ -2,103 +2,86 @@
 
 from __future__ import annotations
 
-from udfs.columns.arrays import Singles
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.compression_estimate import (
-    KIP_TEXT,
-    Producers,
-    after_split,
-    estimated_bytes,
-    has_room,
-    ratio_of,
-    upper_bound,
-)
+from udfs.replay.batch_split.estimate import after_split, estimated_bytes, has_room, ratio_of, upper_bound
 from udfs.replay.batch_split.partition_queue import enqueue
-from udfs.replay.batch_split.producer_log import Batches, Log, Topics, bytes_at, codec_of
-from udfs.replay.batch_split.sender_events import (
-    BYTES,
-    CLOSED,
-    END,
-    FIRST,
-    IS_SPLIT,
-    NOT_ASKED,
-    PARTITION,
-    SIZE,
-    STUCK,
-    TIME,
-    Working,
-    push,
-)
-from udfs.replay.batch_split.split_outcomes import Sums
+from udfs.replay.batch_split.sender_events import schedule_close
+from udfs.replay.batch_split.settings import KIP_TEXT
+from udfs.replay.batch_split.state import STUCK, Sim, bytes_in_batch, codec_of, topic_of
+from udfs.replay.shared.resent_batches import NONE
 
 
 @kernel
-def split(
-    w: Working, event: int, log: Log, batches: Batches, topics: Topics, estimates: Singles, lanes: Producers, lane: int,
-    sums: Sums,
-) -> None:  # fmt: skip
-    """RecordAccumulator.splitAndReenqueue: raise the estimate, refill the records into batches of the target's size."""
-    now, partition, first, end = w.heap[event, TIME], w.heap[event, PARTITION], w.heap[event, FIRST], w.heap[event, END]
-    uncompressed, is_split, topic = w.heap[event, BYTES], w.heap[event, IS_SPLIT], topics.topic[partition]
-    codec, size = codec_of(first, log, batches, lanes, lane), w.heap[event, SIZE]
-    ratio = after_split(lanes.profile[lane], ratio_of(size, uncompressed))
-    estimates[topic, codec] = ratio
-    if sums.since_split[lane, topic] == NEVER:
-        sums.since_split[lane, topic] = now
-    if lanes.profile[lane] == KIP_TEXT:
-        split_in_two(w, now, partition, first, end, uncompressed, log, batches)
-        return
-    target = split_target(first, end, size, is_split, log, lanes, lane)
-    begin, filled = first, 0
-    limit = max(target, upper_bound(log.content[first]))
-    for record in range(first, end):
-        count, bytes_of = record - begin, bytes_at(record, begin, log)
-        estimated = estimated_bytes(filled, ratio, lanes.estimation_factor[lane], codec != 0)
-        if not has_room(count, estimated, limit, bytes_of):
-            resend(w, now, partition, begin, record, filled, 1, log, batches)
-            begin, filled, limit = record, 0, max(target, upper_bound(log.content[record]))
-            bytes_of = bytes_at(record, begin, log)
-        filled += bytes_of
-    # All in one batch again: it is halved when it comes back, where the client halves, else it would be so for ever.
-    is_stuck = begin == first and (is_split or not lanes.halves[lane])
-    resend(w, now, partition, begin, end, filled, STUCK if is_stuck else 1, log, batches)
-
-
-@kernel
-def split_target(first: int, end: int, size: int, is_split: int, log: Log, lanes: Producers, lane: int) -> int:
-    """Size to split to: batch.size; of a batch that came of a split, from 4.2 on, half of it."""
-    if not (is_split and lanes.halves[lane]):
-        return int(lanes.batch_size[lane])
-    largest = 0
-    for record in range(first, end):
-        largest = max(largest, upper_bound(log.content[record]))
-    return max(largest, size // 2)
-
-
-@kernel
-def split_in_two(
-    w: Working, now: int, partition: int, first: int, end: int, uncompressed: int, log: Log, batches: Batches
-) -> None:
-    """What KIP-126's text makes of a batch that is too large: two of about half its bytes, whatever batch.size."""
-    middle, filled = first, 0
-    while middle == first or (middle < end - 1 and 2 * filled < uncompressed):
-        filled += bytes_at(middle, first, log)
-        middle += 1
-    rest = 0
-    for record in range(middle, end):
-        rest += bytes_at(record, middle, log)
-    resend(w, now, partition, first, middle, filled, 1, log, batches)
-    resend(w, now, partition, middle, end, rest, 1, log, batches)
-
-
-@kernel
-def resend(
-    w: Working, now: int, partition: int, first: int, end: int, size: int, is_split: int, log: Log, batches: Batches
-) -> None:
-    """Send a batch that a split made, not before the capture does; in its turn where it has sequence numbers."""
-    at = max(now, log.resent_at[first]) if log.resent_end[first] == end else now
-    if batches.has_sequence[log.batch[first]]:
-        enqueue(w, partition, first, end, size, is_split, at)
+def split(sim: Sim, lane: int, first: int, time: int) -> None:
+    """RecordAccumulator.splitAndReenqueue: raise the estimate, and make batches of the records again."""
+    ready, outcome = sim.ready[first], sim.outcomes[lane, topic_of(sim, first)]
+    settings, codec = sim.settings[lane], codec_of(sim, lane, first)
+    ratio = after_split(settings.profile, ratio_of(ready.size, ready.uncompressed))
+    sim.estimates[lane, topic_of(sim, first), codec] = ratio
+    if outcome.since_split == NEVER:
+        outcome.since_split = time
+    if settings.profile == KIP_TEXT:
+        split_in_two(sim, first, time)
     else:
-        push(w, at, CLOSED, partition, first, end, size, is_split, NOT_ASKED)
+        refill(sim, lane, first, time)
+
+
+@kernel
+def refill(sim: Sim, lane: int, first: int, time: int) -> None:
+    """Put the records of a batch into new ones of the size to split to."""
+    records, settings, ready = sim.capture.records, sim.settings[lane], sim.ready[first]
+    codec, target, end = codec_of(sim, lane, first), split_size(sim, lane, first), ready.end
+    # All in one batch again: it is halved when it comes back, where the client halves, else it would be so for ever.
+    whole = STUCK if ready.made_by_split or not settings.halves else 1
+    ratio = sim.estimates[lane, topic_of(sim, first), codec]
+    begin, filled, limit = first, 0, max(target, upper_bound(records[first].content))
+    for record in range(first, end):
+        size = bytes_in_batch(records, record, begin)
+        estimated = estimated_bytes(filled, ratio, settings.estimation_factor, codec != 0)
+        if not has_room(record - begin, estimated, limit, size):
+            send_part(sim, begin, record, filled, time)
+            begin, filled, limit = record, 0, max(target, upper_bound(records[record].content))
+            size = bytes_in_batch(records, record, begin)
+        filled += size
+    send_part(sim, begin, end, filled, time)
+    if begin == first:
+        sim.ready[first].made_by_split = whole
+
+
+@kernel
+def split_size(sim: Sim, lane: int, first: int) -> int:
+    """Bytes of the batches to split to: batch.size; from 4.2 on, for a batch that came of a split, half of its own."""
+    settings, ready, largest = sim.settings[lane], sim.ready[first], 0
+    if not (ready.made_by_split and settings.halves):
+        return int(settings.batch_size)
+    for record in range(first, ready.end):
+        largest = max(largest, upper_bound(sim.capture.records[record].content))
+    return max(largest, ready.size // 2)
+
+
+@kernel
+def split_in_two(sim: Sim, first: int, time: int) -> None:
+    """Make two batches of about half the bytes, whatever batch.size, as KIP-126's text has it."""
+    records, uncompressed, end = sim.capture.records, sim.ready[first].uncompressed, sim.ready[first].end
+    middle, filled, rest = first, 0, 0
+    while middle == first or (middle < end - 1 and 2 * filled < uncompressed):
+        filled += bytes_in_batch(records, middle, first)
+        middle += 1
+    for record in range(middle, end):
+        rest += bytes_in_batch(records, record, middle)
+    send_part(sim, first, middle, filled, time)
+    send_part(sim, middle, end, rest, time)
+
+
+@kernel
+def send_part(sim: Sim, first: int, end: int, uncompressed: int, time: int) -> None:
+    """Send a batch that a split made, not before the capture does; in its turn where it has sequence numbers."""
+    captured, ready = sim.capture.records[first], sim.ready[first]
+    ready.end, ready.uncompressed, ready.made_by_split = end, uncompressed, 1
+    if captured.part != NONE and sim.capture.parts[captured.part].end == end:
+        time = max(time, sim.capture.parts[captured.part].sent_at)
+    if sim.capture.batches[captured.batch].has_sequence:
+        enqueue(sim, first, time)
+    else:
+        schedule_close(sim, time, first)

@@ -9,22 +9,17 @@ from schemas.tables.steps import SENT
 from udfs.columns.arrays import read_only
 from udfs.facts.arrow_tables import TYPES
 from udfs.kernels.blank_rows import blank_rows
-from udfs.replay.batch_split.compression_estimate import BY_CLIENT, TODAY, Producers, after_split
-from udfs.replay.batch_split.split_replay import SplitLanes, replay_splits
-from udfs.replay.batch_split.topic_limits import TopicLimits
+from udfs.replay.batch_split.replay import replay_splits
+from udfs.replay.batch_split.settings import NOT_STATED, SETTINGS, SplitLanes, TopicLimits
 from udfs.wire.compressed_sizes import encode_records
 from udfs.wire.records import sizes_of
 
 
 def warm_up() -> None:
     """A batch of one record, in two lanes, and the walk over a record."""
-    two = np.ones(2, np.int64)
-    ratio = np.ones(2, np.float32)
-    of_topics = np.zeros((2, 0), np.int64)
-    lanes = SplitLanes(
-        ("captured", "other"), Producers(two * BY_CLIENT, of_topics, two, two, two, two, two, two, ratio, ratio, ratio),
-        TopicLimits(({}, {}), two, two, 1), 1,
-    )  # fmt: skip
+    settings = np.ones(2, SETTINGS)
+    settings["batch_size"] = NOT_STATED
+    limits = TopicLimits(({}, {}), np.ones(2, np.int64), np.ones(2, np.int64), 1)
     sizes = {
         SENT.record_sizes: pa.array([[100]], TYPES["array<int>"]),
         SENT.create_times: pa.array([[0]], TYPES["array<bigint>"]),
@@ -34,6 +29,5 @@ def warm_up() -> None:
     record = bytes([12, 0, 0, 0, 1, 1, 0])
     ends, content = (read_only(values) for values in (sizes_of(record, 1).ends, np.full(1, 3)))
     encode_records(read_only(np.frombuffer(record, np.uint8)), ends, content, ends, 0, np.zeros(64, np.uint8), 0)
-    for _ in replay_splits([blank_rows(SENT, 1, **sizes)], lanes, ""):
+    for _ in replay_splits([blank_rows(SENT, 1, **sizes)], SplitLanes(("captured", "other"), settings, limits, 1), ""):
         pass
-    after_split(TODAY, np.float32(1))

@@ -1,46 +1,65 @@
-"""Which sendings of a client repeat records, and the order in which its records were appended: kernels over rows."""
+"""Which produced batches repeat records that their producer has sent before: again as they were, or split in parts.
+
+A batch that is sent again has the sequence numbers of its records. Without idempotence there are none: then the times
+of the records tell, and that the batch before was answered with an error.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from udfs.columns.arrays import Ints
+import numpy as np
+
+from udfs.columns.arrays import Ints, read_only
 from udfs.kernels.kernel import kernel
 
 NONE = -1
 
 
 class Rows(NamedTuple):
-    """Columns of SENT that are numbers: int64[rows]; what is not known is NONE, times NEVER."""
+    """Produced batches in the order of their first records: int64[rows] each. What is not known is NONE, a response
+    that there is none of came at NEVER.
+    """
 
-    request_time: Ints
-    response_time: Ints
-    size: Ints
+    request_time: Ints  # us
+    response_time: Ints  # us
+    size: Ints  # bytes
     codec: Ints
     records: Ints
-    sequence: Ints
+    sequence: Ints  # base sequence
     error: Ints
-    uncompressed: Ints
-    first_timestamp: Ints
-    last_timestamp: Ints
+    uncompressed: Ints  # bytes
+    first_timestamp: Ints  # ms
+    last_timestamp: Ints  # ms
+
+
+def resendings(rows: Rows, stream: Ints) -> tuple[Ints, Ints]:
+    """(the row that sent the records of each row first, NONE where that did itself; from which of its records on).
+
+    stream: int64[rows]; rows of the same partition, producer id and epoch have the same number, from 0 on. Both that
+    are returned: int64[rows].
+    """
+    n = len(stream)
+    parent, offset = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    before, last = np.zeros(n, np.int64), np.full(int(stream.max(initial=-1)) + 1, NONE)
+    mark_resent(read_only(stream), Rows(*map(read_only, rows)), before, last, parent, offset)
+    return parent, offset
 
 
 @kernel
 def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints, offset: Ints) -> None:
-    """Find out which rows send records again.
+    """Write what `resendings` returns to `parent` and `offset`.
 
-    stream: int64[rows], a number for the partition and producer id. parent: written, the row that sent the records
-    first, NONE for one that does itself; offset: of its first record in that. before, last: working memory, int64[rows]
-    and, NONE everywhere, int64[streams].
+    before, last: working memory, int64[rows] and, NONE everywhere, int64[streams].
     """
     for row in range(len(stream)):
         parent[row], offset[row] = NONE, 0
         earlier = last[stream[row]]
         while earlier != NONE and parent[row] == NONE:
-            at = place_in(earlier, row, rows)
-            if at >= 0:
-                parent[row], offset[row] = earlier, at
-            elif is_behind(earlier, row, rows):
+            place = place_in(rows, earlier, row)
+            if place != NONE:
+                parent[row], offset[row] = earlier, place
+            elif is_behind(rows, earlier, row):
                 break
             earlier = before[earlier]
         if parent[row] == NONE:
@@ -48,43 +67,20 @@ def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints
 
 
 @kernel
-def place_in(earlier: int, row: int, rows: Rows) -> int:
-    """Where the row's first record is in the earlier row's batch, NONE where it is not."""
+def place_in(rows: Rows, earlier: int, row: int) -> int:
+    """Where the row's first record is in the batch of the earlier row, NONE where it is not in there."""
     if rows.sequence[row] >= 0:
-        at = rows.sequence[row] - rows.sequence[earlier]
-        return at if 0 <= at < rows.records[earlier] else NONE
-    again = rows.error[earlier] != 0 and rows.request_time[row] > rows.response_time[earlier]
-    inside = rows.first_timestamp[earlier] <= rows.first_timestamp[row]
-    inside = inside and rows.last_timestamp[row] <= rows.last_timestamp[earlier]
-    return 0 if again and inside and rows.records[row] <= rows.records[earlier] else NONE
+        place = rows.sequence[row] - rows.sequence[earlier]
+        return place if 0 <= place < rows.records[earlier] else NONE
+    is_again = rows.error[earlier] != 0 and rows.request_time[row] > rows.response_time[earlier]
+    is_inside = rows.first_timestamp[earlier] <= rows.first_timestamp[row]
+    is_inside = is_inside and rows.last_timestamp[row] <= rows.last_timestamp[earlier]
+    return 0 if is_again and is_inside and rows.records[row] <= rows.records[earlier] else NONE
 
 
 @kernel
-def is_behind(earlier: int, row: int, rows: Rows) -> bool:
+def is_behind(rows: Rows, earlier: int, row: int) -> bool:
     """Whether the row's records come behind those of the earlier row, and so of all before that."""
     if rows.sequence[row] >= 0:
         return bool(rows.sequence[row] >= rows.sequence[earlier])
     return bool(rows.first_timestamp[row] > rows.last_timestamp[earlier])
-
-
-@kernel
-def append_order(time: Ints, topic: Ints, partition: Ints, order: Ints, current: Ints, moved: Ints) -> None:
-    """Put records of the same time in the order in which a client without keys sends them: it stays with a partition.
-
-    order: rows by time, topic and partition, rewritten. current: int64[topics], NONE. moved: int64[records], memory.
-    """
-    first = 0
-    while first < len(order):
-        end, row = first, order[first]
-        while end < len(order) and time[order[end]] == time[row] and topic[order[end]] == topic[row]:
-            end += 1
-        at = first
-        for same in (True, False):
-            for place in range(first, end):
-                if (partition[order[place]] == current[topic[row]]) == same:
-                    moved[at] = order[place]
-                    at += 1
-        for place in range(first, end):
-            order[place] = moved[place]
-        current[topic[row]] = partition[order[end - 1]]
-        first = end

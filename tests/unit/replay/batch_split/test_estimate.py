@@ -1,0 +1,64 @@
+"""The estimate that a producer fills batches by, and what it makes of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
+from udfs.replay.batch_split.estimate import (
+    after_split,
+    estimated_bytes,
+    has_room,
+    ratio_of,
+    record_bytes,
+    updated,
+    upper_bound,
+)
+from udfs.replay.batch_split.settings import DAMPED, KIP_TEXT, TODAY
+
+CASES = [
+    pytest.param(TODAY, 1.0, (0.5, 0.5, 0.997, 2.0, 0.1, 1.999), [0.995, 0.99, 1.04, 2.0, 1.995, 2.045], id="today"),
+    pytest.param(KIP_TEXT, 0.5, (0.9, 0.1, 0.1, 0.504, 2.0), [0.55, 0.545, 0.54, 0.535, 0.585], id="kip"),
+    pytest.param(KIP_TEXT, 0.98, (2.0,), [1.0], id="kip, no further than 1.0"),
+    pytest.param(DAMPED, 0.5, (0.1, 0.1, 0.1, 1.0), [0.46, 0.424, 0.3916, 0.4524], id="damped"),
+]
+"""Today the estimate rises at once and falls in steps. KIP-126's text knows steps alone (2b, 2c). Before, the estimate
+was nine tenths of what it had been and a tenth of what was seen."""
+
+
+@pytest.mark.parametrize(("profile", "estimate", "ratios", "estimates"), CASES)
+def test_the_estimate_follows_the_ratios_of_closed_batches(
+    profile: int, estimate: float, ratios: Sequence[float], estimates: list[float]
+) -> None:
+    (settings,), found = settings_of(Producer(1024, 1024, profile=profile)), [np.float32(estimate)]
+    for ratio in ratios:
+        found.append(np.float32(updated(settings, found[-1], np.float32(ratio))))
+    assert [round(float(of), 4) for of in found[1:]] == estimates
+
+
+def test_a_split_leaves_a_ratio_above_one_except_in_the_kips_text() -> None:
+    """KIP-126 resets the estimate to 1.0 under 2e."""
+    found = {
+        (profile, ratio): after_split(profile, np.float32(ratio))
+        for profile in (TODAY, KIP_TEXT)
+        for ratio in (0.5, 1.5)
+    }
+    assert found == {(TODAY, 0.5): 1.0, (TODAY, 1.5): 1.5, (KIP_TEXT, 0.5): 1.0, (KIP_TEXT, 1.5): 1.0}
+
+
+def test_a_ratio_leaves_the_header_out() -> None:
+    assert ratio_of(61 + 50, 100) == np.float32(0.5)
+    assert ratio_of(61, 0) == 1.0
+
+
+def test_sizes_of_records_and_batches_are_kafkas() -> None:
+    (content,) = content_of([100]).tolist()
+    assert (upper_bound(content), record_bytes(content, 0, 0)) == (186, 109)
+    assert estimated_bytes(872, np.float32(1), np.float32(1.05), True) == 61 + 915
+    assert estimated_bytes(872, np.float32(0.1), np.float32(1.05), False) == 61 + 872
+    assert has_room(0, 5000, 1024, 5000), "a batch takes one record, however large"
+    assert not has_room(8, 61 + 915, 1024, 109)
+    assert has_room(7, 61 + 801, 1024, 109)

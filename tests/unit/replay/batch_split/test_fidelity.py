@@ -1,0 +1,18 @@
+"""How many splits of the captured lane agree with the capture."""
+
+from __future__ import annotations
+
+from schemas.tables.fidelity_reasons import SPLITS
+from udfs.replay.batch_split.fidelity import NearLimit, split_verdicts
+from udfs.replay.shared.fidelity_rows import AGREED
+
+NEAR_LIMIT, ORDER_OPEN = SPLITS.codes[SPLITS.near_limit], SPLITS.codes[SPLITS.close_append_order]
+NOT_REPLAYED, NOT_CAPTURED = SPLITS.codes[SPLITS.split_not_replayed], SPLITS.codes[SPLITS.split_not_captured]
+
+
+def test_splits_that_the_order_of_closes_or_a_record_more_decides_are_unknown_and_no_more_than_those() -> None:
+    near = NearLimit(taken=1, refused=2)
+    assert +split_verdicts(7, 7, 9, near) == {AGREED: 7}
+    assert +split_verdicts(7, 3, 4, near) == {AGREED: 3, ORDER_OPEN: 1, NEAR_LIMIT: 2, NOT_REPLAYED: 1}
+    assert +split_verdicts(7, 4, 9, near) == {AGREED: 4, ORDER_OPEN: 3}
+    assert +split_verdicts(7, 10, 12, near) == {AGREED: 7, NEAR_LIMIT: 1, NOT_CAPTURED: 2}

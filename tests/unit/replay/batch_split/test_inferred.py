@@ -1,0 +1,125 @@
+"""Settings that nobody states: what a producer's batches and brokers' responses show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_splits import BATCH_SPLIT
+from tests.unit.replay.batch_split.producers import (
+    KAFKA_LIMIT,
+    KAFKA_SIZE,
+    Producer,
+    Row,
+    gold_rows,
+    sent,
+    settings_of,
+)
+from tests.unit.replay.batch_split.test_order import SETTINGS, produced
+from udfs.replay.batch_split.estimate import has_room, record_bytes
+from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes, TopicLimits
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+LATER_MS = 100_000
+"""When the sender is free again, long after all records were made: a batch was not sent before it was full."""
+
+
+def replayed(rows: list[Row], batch_size: int = NOT_STATED, limit: int = NOT_STATED) -> dict[str, list[Row]]:
+    """The gold rows by table of what was sent, nothing but these being stated."""
+    limits = TopicLimits(({},), np.full(1, NOT_STATED), np.full(1, limit), KAFKA_LIMIT)
+    return gold_rows(rows, SplitLanes(("captured",), settings_of(Producer(batch_size, 0, 5)), limits, KAFKA_SIZE))
+
+
+def filled(batch_size: int) -> Iterator[list[int]]:
+    """Sizes of the records of batches that are not compressed, each as full as may be; the last is left out."""
+    batch, uncompressed = list[int](), 0
+    for content in np.random.default_rng(1).integers(50, 500, 4000).tolist():
+        size = record_bytes(content, len(batch), len(batch))
+        if not has_room(len(batch), RECORD_BATCH_OVERHEAD + uncompressed, batch_size, size):
+            yield batch
+            batch, uncompressed = [], 0
+            size = record_bytes(content, 0, 0)
+        batch.append(content)
+        uncompressed += size
+
+
+def plain(batches: list[list[int]], *, at_once: bool = False, **more: Any) -> list[Row]:
+    """Batches without compression, a record a ms: sent one by one when all are made, or each with its last record."""
+    rows, made = list[Row](), 0
+    for number, contents in enumerate(batches):
+        pause = 1000 * number if at_once else 0
+        size = sum(record_bytes(content, at, at) for at, content in enumerate(contents))
+        request = made + pause + len(contents) if at_once else LATER_MS + number
+        rows.append(
+            sent(made + pause, len(contents), RECORD_BATCH_OVERHEAD + size, request, 0, codec="none",
+                 base_sequence=made, record_sizes=contents, uncompressed_bytes=size, **more)
+        )  # fmt: skip
+        made += len(contents)
+    return rows
+
+
+def size_of(rows: list[Row], **stated: int) -> tuple[int, bool]:
+    """batch.size of the captured lane, and whether it is inferred from the capture."""
+    (lane,) = replayed(rows, **stated)[BATCH_SPLIT.name]
+    return lane[BATCH_SPLIT.batch_size], lane[BATCH_SPLIT.is_batch_size_told]
+
+
+def verdicts(found: dict[str, list[Row]], metric: str) -> tuple[int, int, int]:
+    """How many cases of a metric were checked, agreed and are unknown."""
+    f = FIDELITY
+    (row,) = [row for row in found[f.name] if row[f.metric] == metric]
+    return row[f.checked], row[f.agreed], row[f.unknown]
+
+
+@pytest.mark.parametrize("batch_size", [4096, 10_000, KAFKA_SIZE, 38_000, 131_072])
+def test_full_batches_show_the_batch_size(batch_size: int) -> None:
+    assert size_of(plain(list(filled(batch_size)))) == (batch_size, True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compressed_batches_show_it_though_nobody_knows_when_each_was_closed(seed: int) -> None:
+    assert size_of(produced(seed)) == (SETTINGS.batch_size, True)
+
+
+@pytest.mark.parametrize(("batch_size", "inferred"), [(10_000, KAFKA_SIZE), (20_000, 32_768)])
+def test_batches_that_ended_before_they_were_full_show_the_least_it_can_be(batch_size: int, inferred: int) -> None:
+    assert size_of(plain(list(filled(batch_size)), at_once=True)) == (inferred, True)
+
+
+def test_batches_of_one_record_that_are_not_full_do_not_show_a_smaller_one_than_the_default() -> None:
+    """As those of sends that had to wait for memory."""
+    assert size_of(plain([[200]] * 50)) == (KAFKA_SIZE, True)
+
+
+def test_what_is_stated_goes_before_what_batches_show() -> None:
+    assert size_of(plain(list(filled(38_000))), batch_size=20_000) == (20_000, False)
+
+
+def test_batches_that_are_not_compressed_are_judged_though_their_producer_began_before_the_capture() -> None:
+    batches = list(filled(10_000))
+    found = replayed(plain(batches, began_before=True))
+    assert verdicts(found, "batches") == (len(batches), len(batches), 0)
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused", "stated", "limit"),
+    [
+        ([900], [], NOT_STATED, (KAFKA_LIMIT, False)),
+        ([39_000, 2000], [40_100, 50_000], NOT_STATED, (40_000, True)),
+        ([39_000], [40_100], 39_500, (39_500, False)),
+        ([1_500_000], [], NOT_STATED, (1 << 21, True)),
+        ([50_000], [40_100], NOT_STATED, (KAFKA_LIMIT, False)),
+    ],
+    ids=["as by default", "between taken and refused", "stated", "more than the default was taken", "it has changed"],
+)
+def test_responses_show_the_limit_of_a_topic(
+    taken: list[int], refused: list[int], stated: int, limit: tuple[int, bool]
+) -> None:
+    answers = [*((size, 0) for size in taken), *((size, 10) for size in refused)]
+    rows = [sent(8 * at, 8, size, 1000 + at, error) for at, (size, error) in enumerate(answers)]
+    (lane,) = replayed(rows, limit=stated)[BATCH_SPLIT.name]
+    assert (lane[BATCH_SPLIT.max_message_bytes], lane[BATCH_SPLIT.is_limit_told]) == limit

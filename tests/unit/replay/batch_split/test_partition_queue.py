@@ -1,0 +1,119 @@
+"""What an idempotent producer keeps back while the parts of a split batch are sent one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
+from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, TO_SEND, enqueue, has_to_wait, leave_queue
+from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, LINGERED
+from udfs.replay.batch_split.state import Sim, new_sim, no_outcomes
+from udfs.replay.shared.event_heap import INDEX, pop
+from udfs.replay.shared.resent_batches import NONE
+
+SETTINGS = Producer(1024, 2048, linger=5)
+TOO_LARGE = 75
+"""Records of 100 bytes in the first batch, at an estimate of 0.1: it is refused and split into ten."""
+LATER = range(60, 460, 20)
+"""ms at which single records follow, while the parts are sent: at 55 ms the first, at 505 the last."""
+
+
+def followed_by_singles(has_sequence: bool) -> Produced:
+    """Records for a batch that is too large, then single ones, each of which lingers out before the next one comes."""
+    ms, values = [0] * TOO_LARGE + list(LATER), [100] * TOO_LARGE + [5] * len(LATER)
+    return Produced(ms, values, initial=[0.1], has_sequence=has_sequence, round_trip=50)
+
+
+@pytest.mark.parametrize(("has_sequence", "batches"), [(True, 1 + 1), (False, 1 + len(LATER))])
+def test_a_batch_behind_the_parts_of_a_split_one_is_filled_further_though_it_has_lingered(
+    has_sequence: bool, batches: int
+) -> None:
+    records = followed_by_singles(has_sequence)
+    found = replayed(SETTINGS, records, even_sizes(records, [1.0] * len(records.ms)))
+    assert (found.of("splits"), found.of("split_batches"), found.of("batches")) == (1, 10, batches)
+    assert found.of("records") == len(records.ms)
+
+
+@pytest.mark.parametrize(("has_sequence", "recovery"), [(True, 6 * 50_000), (False, 0)])
+def test_each_part_is_closed_when_the_one_before_is_answered_so_that_the_estimate_comes_down_in_time(
+    has_sequence: bool, recovery: int
+) -> None:
+    """From 1.0 to the ratio of 0.97 it takes six steps of 0.005."""
+    records = replace(followed_by_singles(has_sequence), ms=[0] * TOO_LARGE, values=[100] * TOO_LARGE)
+    found = replayed(SETTINGS, records, even_sizes(records, [0.972 * 109 / 100] * TOO_LARGE))
+    assert (found.of("recoveries"), found.of("recovery_longest")) == (1, recovery)
+
+
+def test_full_batches_wait_until_the_last_part_is_sent_and_then_leave_together() -> None:
+    """All are made before any of them is closed, at the estimate that the parts leave."""
+    ms = [0] * TOO_LARGE + [60] * 30
+    records = Produced(ms, [100] * len(ms), initial=[0.1], has_sequence=True, round_trip=50)
+    found = replayed(SETTINGS, records, even_sizes(records, [1.0] * len(ms)))
+    assert (found.of("batches"), found.of("split_batches")) == (1 + 4, 10)
+    assert found.of("bytes_sent") == 2 * TOO_LARGE * 100 + 30 * 100 + (1 + 4 + 10) * 61
+
+
+def test_the_parts_of_a_part_that_is_refused_go_before_those_behind_it() -> None:
+    """Every part is sent in the end, each once, whichever are refused again."""
+    records = Produced([0] * TOO_LARGE, [100] * TOO_LARGE, initial=[0.1], has_sequence=True, round_trip=50)
+    found = replayed(Producer(1024, 700, linger=5), records, even_sizes(records, [1.0] * TOO_LARGE))
+    assert (found.of("failed"), found.of("splits")) == (0, 1 + 9), "nine of ten parts have 861 bytes"
+    assert found.of("split_batches") == 10 + 9 * 3
+
+
+NOW = 1_000
+
+
+def partition(part: int = NO_PART) -> Sim:
+    """A queue by itself, in which nothing waits; `part` is what became of the part that left last."""
+    produced, limits = Produced([0] * 64, [10] * 64), np.full((1, 1), 2048)
+    capture = captured(produced, even_sizes(produced, [1.0] * 64))
+    sim = new_sim(capture, settings_of(SETTINGS), limits, np.ones((1, 1, 5), np.float32), no_outcomes(1, 1))
+    sim.filling[0]["queued"], sim.filling[0]["part"] = NONE, part
+    return sim
+
+
+def hold(sim: Sim, first: int, *, made_by_split: bool = False, may_leave: int = 0) -> None:
+    """Have a batch of ten records wait."""
+    ready = sim.ready[first]
+    ready["end"], ready["uncompressed"], ready["made_by_split"] = first + 10, 1_000, made_by_split
+    enqueue(sim, first, may_leave)
+
+
+def left(sim: Sim) -> list[tuple[int, int, int]]:
+    """Kind, first record and us of what has left, in the order of time."""
+    leave_queue(sim, 0, NOW)
+    events = [pop(sim.heap) for _ in range(int(sim.heap.events[0]))]
+    return [(code & KIND, (code & INDEX) >> KIND_BITS, time) for time, code in events]
+
+
+def test_a_part_that_is_put_back_goes_before_what_waits_of_later_records() -> None:
+    sim = partition()
+    for first in (20, 0, 10):
+        hold(sim, first, made_by_split=True)
+    assert left(sim) == [(CLOSED, 0, NOW)]
+
+
+@pytest.mark.parametrize(("part", "is_kept"), [(NO_PART, False), (TO_SEND, True), (IN_FLIGHT, False)])
+def test_an_empty_queue_keeps_a_batch_only_until_the_last_part_is_sent(part: int, is_kept: bool) -> None:
+    assert has_to_wait(partition(part), 0) == is_kept
+
+
+@pytest.mark.parametrize(("may_leave", "time"), [(NOW - 400, NOW), (NOW + 400, NOW + 400)])
+def test_a_batch_leaves_no_sooner_than_it_may(may_leave: int, time: int) -> None:
+    sim = partition()
+    hold(sim, 0, may_leave=may_leave)
+    assert left(sim) == [(CLOSED, 0, time)]
+
+
+@pytest.mark.parametrize(("part", "events"), [(TO_SEND, []), (IN_FLIGHT, [(LINGERED, 30, NOW)])])
+def test_a_batch_that_lingered_behind_the_parts_is_closed_once_the_last_is_sent(
+    part: int, events: list[tuple[int, int, int]]
+) -> None:
+    sim = partition(part)
+    filling = sim.filling[0]
+    filling["is_overdue"], filling["first"], filling["count"] = 1, 30, 2
+    assert left(sim) == events

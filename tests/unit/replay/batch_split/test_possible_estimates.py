@@ -1,0 +1,180 @@
+"""Where a captured batch ends, when the capture leaves open what was closed before it was created."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from schemas.tables.fidelity_reasons import SPLITS
+from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
+from udfs.columns.arrays import Records
+from udfs.columns.records import records_of
+from udfs.replay.batch_split.estimate import after_split, updated
+from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, judge, judge_in_order
+from udfs.replay.batch_split.possible_estimates.state import (
+    CLOSE,
+    CREATED,
+    EARLY,
+    LINGERED,
+    NOT_CUT,
+    SPLIT,
+    Group,
+    estimate_bounds,
+    new_memory,
+)
+from udfs.replay.batch_split.settings import TODAY
+from udfs.replay.batch_split.state import RECORD
+from udfs.replay.shared.fidelity_rows import AGREED
+from udfs.replay.shared.resent_batches import NONE
+
+ORDER_OPEN = SPLITS.codes[SPLITS.close_append_order]
+MS = 1000  # us
+NO_SPLITS = np.zeros(0, SPLIT)
+
+Times = Sequence[tuple[int, int]]
+
+
+def settings() -> Records:
+    """A close lets the estimate of 1.0, at which a batch takes eight records, fall so far that it takes nine."""
+    found = settings_of(Producer(1024, 1 << 20))
+    found["improving_step"] = 0.07
+    return found
+
+
+def group(closes: Records, splits: Records = NO_SPLITS, batches: Records | None = None) -> Group:
+    """What is judged, with an estimate of 1.0 before it."""
+    created, none = np.zeros(0, CREATED) if batches is None else batches, np.zeros(0, np.int64)
+    return Group(
+        topic=0,
+        codec=1,
+        is_of=np.zeros(0, np.bool_),
+        batches=created,
+        closes=closes,
+        splits=splits,
+        closed=none,
+        refused=none,
+        initial=1.0,
+    )
+
+
+def given(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[Group, Records]:
+    """(what is judged, its records): batches by ms of creation and records, among closes by the ms between which they
+    were. The earlier request is first. cut: of all batches.
+    """
+    created, counts = (np.array(of) for of in zip(*batches, strict=True))
+    end = np.cumsum(counts)
+    (content,) = content_of([100])
+    records = records_of(RECORD, int(end[-1]), content=content)
+    first = end - counts
+    earliest, latest = (np.array(of) * MS for of in zip(*closes, strict=True))
+    return group(
+        records_of(
+            CLOSE,
+            len(latest),
+            latest=latest,
+            earliest=earliest,
+            none_before=np.minimum.accumulate(earliest[::-1])[::-1],
+            after=NONE,
+            ratio=0.1,
+        ),
+        batches=records_of(
+            CREATED,
+            len(batches),
+            time=created * MS,
+            place=first,
+            first=first,
+            end=end,
+            next_content=content,
+            other_content=NONE,
+            cut=cut,
+        ),
+    ), records
+
+
+def verdicts(batches: Times, closes: Times, cut: int = NOT_CUT) -> list[int]:
+    """The verdicts on what is `given`, in every order."""
+    return judge(*given(batches, closes, cut), settings(), new_memory())[0].tolist()
+
+
+def in_one_order(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[list[int], list[int]]:
+    """(the verdicts in one order; the batch that was created next behind each close, NONE where nothing shows it)."""
+    found, order = judge_in_order(*given(batches, closes, cut), settings(), new_memory())
+    return found.tolist(), order["batch"].tolist()
+
+
+def test_a_close_that_surely_was_or_was_not_decides() -> None:
+    assert verdicts([(10, 8), (30, 9)], [(12, 25)]) == [AGREED, AGREED]
+    assert verdicts([(10, 9), (30, 8)], [(12, 25)]) == [MORE_RECORDS, FEWER_RECORDS]
+
+
+def test_a_close_that_may_have_been_leaves_it_open() -> None:
+    assert verdicts([(10, 8)], [(5, 25)]) == verdicts([(10, 9)], [(5, 25)]) == [ORDER_OPEN]
+    assert verdicts([(10, 7)], [(5, 25)]) == [FEWER_RECORDS], "no order gives that"
+
+
+def test_what_came_of_a_batch_shows_which_estimate_the_next_ones_were_created_with() -> None:
+    assert verdicts([(10, 9), (15, 9), (20, 8)], [(5, 25)]) == [ORDER_OPEN, AGREED, FEWER_RECORDS]
+
+
+def test_batches_of_the_same_ms_do_not_show_each_others_order() -> None:
+    assert verdicts([(10, 9), (10, 8)], [(5, 25)]) == [ORDER_OPEN, ORDER_OPEN]
+
+
+def test_what_came_of_batches_shows_one_order() -> None:
+    """Each close is under way for longer than it takes to create the batches."""
+    for batches, created_next in (
+        ([(10, 9), (15, 9)], 0), ([(10, 8), (15, 9), (20, 9)], 1), ([(10, 8), (15, 8)], NONE),
+        ([(10, 9), (10, 9)], 0), ([(10, 8), (10, 9)], 1),
+    ):  # fmt: skip
+        assert in_one_order(batches, [(5, 25)]) == ([AGREED] * len(batches), [created_next])
+
+
+def test_where_no_order_gives_a_batch_the_others_still_show_theirs() -> None:
+    found = in_one_order([(10, 9), (15, 7), (40, 9)], [(5, 25), (50, 60)])
+    assert found == ([AGREED, FEWER_RECORDS, AGREED], [0, NONE])
+
+
+def test_a_batch_ends_early_for_no_reason_only_where_no_order_explains_it() -> None:
+    assert in_one_order([(10, 9), (15, 9)], [(5, 25)], EARLY)[1] == [0], "it is full of records"
+    assert in_one_order([(10, 6), (15, 9)], [(5, 25)], EARLY)[0] == [AGREED] * 2
+    assert in_one_order([(10, 6), (15, 9)], [(5, 25)])[0] == [FEWER_RECORDS, AGREED]
+
+
+def test_requests_to_two_brokers_do_not_show_the_order_of_their_closes() -> None:
+    """The one whose request was later may have been closed before the batch was created, and the other one not."""
+    assert verdicts([(10, 9)], [(12, 15), (5, 25)]) == [ORDER_OPEN]
+    assert verdicts([(10, 9)], [(12, 15), (16, 25)]) == [MORE_RECORDS]
+
+
+def test_more_orders_than_can_be_followed_leave_open_what_depends_on_them() -> None:
+    many = [(0, 100)] * 40
+    assert verdicts([(10, 8), (20, 9), (200, 9)], many) == [ORDER_OPEN] * 3
+    assert verdicts([(10, 7), (20, 400)], many) == [FEWER_RECORDS, MORE_RECORDS], "whatever the order"
+
+
+def test_a_batch_that_lingered_agrees_where_every_estimate_has_room_for_it() -> None:
+    many = [(0, 100)] * 40
+    assert verdicts([(10, 6), (20, 9)], many, LINGERED) == [AGREED, ORDER_OPEN]
+
+
+def test_working_memory_is_used_again() -> None:
+    """What was judged before changes nothing."""
+    memory, many = new_memory(), given([(10, 8), (20, 9)], [(0, 100)] * 40)
+    few = given([(10, 9), (15, 9), (20, 8)], [(5, 25)])
+    for judged in (judge, judge_in_order):
+        judged(*many, settings(), memory)
+        assert judge(*few, settings(), memory)[0].tolist() == [ORDER_OPEN, AGREED, FEWER_RECORDS]
+
+
+def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> None:
+    rng = np.random.default_rng(126)
+    (settings,) = settings_of(Producer(1024, 1 << 20))
+    for _ in range(200):
+        ratios = rng.uniform(0.05, 1.1, 8).astype(np.float32)
+        judged = group(records_of(CLOSE, 6, ratio=ratios[:6]), records_of(SPLIT, 2, ratio=ratios[6:]))
+        least, greatest = estimate_bounds(judged, settings).tolist()
+        estimate = np.float32(1.0)
+        for at in rng.permutation(8).tolist():
+            estimate = after_split(TODAY, ratios[at]) if at >= 6 else updated(settings, estimate, ratios[at])
+            assert least <= estimate <= greatest

@@ -1,0 +1,91 @@
+"""By which times a captured producer is taken to have gone, as its requests and records show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.replay.batch_split.producers import Row, sent, sent_batch
+from udfs.columns.arrays import Records
+from udfs.replay.batch_split.events import Sent, read_sent
+from udfs.replay.batch_split.possible_estimates.order import CLOSE, SPLIT, no_order, times_in
+from udfs.replay.batch_split.timing import soonest, timed_batches
+from udfs.replay.shared.resent_batches import NONE
+
+LINGER = 100_000  # us
+
+
+def read(*rows: Row) -> Sent:
+    return read_sent(sent_batch(rows), {}, {})
+
+
+def batches_in(order: Records, found: Sent) -> Records:
+    """The captured batches with the times of an order."""
+    return timed_batches(found, times_in(order, found), LINGER)
+
+
+def test_a_batch_shows_by_which_split_it_was_made() -> None:
+    """A refused batch comes back whole, for batch.size has room for it, then in halves, one of them in halves again."""
+    rows = [(0, 8, 9, 10), (0, 8, 11, 10), (0, 4, 13, 10), (0, 2, 15, 0), (2, 2, 17, 0), (4, 4, 19, 0), (8, 8, 21, 0)]
+    found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
+    assert found.sendings["made_by"].tolist() == [NONE, 0, 1, 2, 2, 1, NONE]
+
+
+def test_what_comes_back_whole_of_a_split_is_no_retry() -> None:
+    rows = (0, 9, 10), (0, 11, 0), (8, 18, 7), (8, 20, 0)
+    found = read(*(sent(first, 8, 2000, request, error) for first, request, error in rows))
+    assert batches_in(no_order(4), found)["retries"].tolist() == [0, 1]
+
+
+def test_a_split_of_which_no_part_was_captured_brings_no_batch_forward() -> None:
+    """It is to come behind the second batch's close, but it may have been any time after its response, at 9.5 ms."""
+    found = read(sent(0, 8, 2000, 9, 10), sent(8, 8, 800, 18, 0))
+    order = no_order(2)
+    order["rank"][CLOSE, 0], order["rank"][CLOSE, 1], order["rank"][SPLIT, 0] = 0, 1, 2
+    assert times_in(order, found).close.tolist() == [9000, 18_000]
+
+
+@pytest.mark.parametrize(("request_us", "filled_by"), [(7900, NONE), (8300, 8)], ids=["before its ms", "in its ms"])
+def test_a_batch_was_sent_before_it_was_full_if_its_request_is_before_the_ms_of_the_next_record(
+    request_us: int, filled_by: int
+) -> None:
+    """Though an order of closes has it closed before that record: it is not what was, but what can have been."""
+    found = read(sent(0, 8, 800, 9, 0, request_time=request_us), sent(8, 8, 800, 18, 0))
+    order = no_order(2)
+    order[CLOSE, 0] = (8, 0)
+    assert batches_in(order, found)["filled_by"][0] == filled_by
+
+
+def test_a_batch_that_waited_for_the_parts_before_it_was_late_only_since_they_were_sent() -> None:
+    """It was full at 16 ms; the last part was sent at 49 ms, and it at 50."""
+    rows = [(0, 8, 9, 10), (0, 4, 30, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
+    found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
+    batch = batches_in(no_order(5), found)[1]
+    assert (batch["delay"], batch["was_queued"]) == (1000, 1)
+
+
+def test_times_keep_to_the_order_that_is_known_and_to_what_the_capture_shows() -> None:
+    """Three batches, made at 0, 8 and 16 ms: the first one is closed with its request, or before the second is made."""
+    found = read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((30, 35, 60))))
+    at_request, order = times_in(no_order(3), found), no_order(3)
+    assert at_request.close.tolist() == [30_000, 35_000, 60_000]
+    assert (at_request.append // 1000).tolist() == list(range(24))
+    order[CLOSE, 0] = (8, 0)
+    in_order = times_in(order, found)
+    assert in_order.append[7] < in_order.close[0] < in_order.append[8]
+    assert in_order.close[1:].tolist() == [35_000, 60_000]
+
+
+def test_a_batch_is_closed_with_its_request_or_when_what_was_before_is_done() -> None:
+    found, ms, linger = (
+        read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((9, 30, 60)))),
+        1000,
+        10_000,
+    )
+    times = times_in(no_order(3), found)
+    batches, at_once = (timed_batches(found, of, linger) for of in (times, soonest(found, times, linger)))
+    assert (batches["closed"] // ms).tolist() == [9, 30, 60]
+    assert (batches["delay"] // ms).tolist() == [0, 13, 33]
+    assert batches["round_trip"].tolist() == [500, 500, 500]
+    assert (at_once["delay"] // ms).tolist() == [0, 0, 3], "they were ready within the ms 8, 16 and 26"
+    answered = (at_once["closed"] + at_once["round_trip"]) // 100
+    assert answered.tolist() == [95, 305, 605], "each is answered when it was"

@@ -1,0 +1,99 @@
+"""The compression ratio that a producer estimates, and what it says of a batch that is being filled (KIP-126).
+
+The rules are those of `CompressionRatioEstimator`, `MemoryRecordsBuilder` and `DefaultRecord` of kafka-clients 4.3,
+which 4.1 has as well. Ratios and their products are float32, as there: in float64 batches would end elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.settings import DAMPED, KIP_TEXT
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+MAX_RECORD_OVERHEAD = 21
+"""Most bytes of a record's length, attributes and deltas (DefaultRecord.MAX_RECORD_OVERHEAD)."""
+INITIAL_RATIO = 1.0
+DAMPING_FACTOR = 0.9
+"""Of the estimate before KIP-126 (Compressor.COMPRESSION_RATE_DAMPING_FACTOR of Kafka 0.10)."""
+DAMPED_INITIAL = 0.5
+"""The estimate before KIP-126 began there, for every codec but none (CompressionType of Kafka 0.10)."""
+
+
+@kernel
+def updated(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
+    """The estimate after a batch was closed whose ratio was `observed` (updateEstimation)."""
+    if settings.profile == DAMPED:
+        return np.float32(
+            estimate * np.float32(DAMPING_FACTOR) + observed * (np.float32(1) - np.float32(DAMPING_FACTOR))
+        )
+    if settings.profile == KIP_TEXT:
+        return updated_by_text(settings, estimate, observed)
+    if observed > estimate:
+        return max(np.float32(estimate + settings.deteriorate_step), observed)
+    if observed < estimate:
+        return max(np.float32(estimate - settings.improving_step), observed)
+    return estimate
+
+
+@kernel
+def updated_by_text(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
+    """The estimate after a batch was closed, by 2b and 2c of KIP-126: one step, however far off it was; in (0, 1]."""
+    if observed > estimate:
+        return min(np.float32(estimate + settings.deteriorate_step), np.float32(INITIAL_RATIO))
+    lower = np.float32(estimate - settings.improving_step)
+    return lower if observed < estimate and lower > 0 else estimate
+
+
+@kernel
+def after_split(profile: int, ratio: np.float32) -> np.float32:
+    """The estimate after a batch of this ratio was split (RecordAccumulator.splitAndReenqueue; KIP-126, 2e)."""
+    return np.float32(INITIAL_RATIO) if profile == KIP_TEXT else max(np.float32(INITIAL_RATIO), ratio)
+
+
+@kernel
+def ratio_of(size: int, uncompressed: int) -> np.float32:
+    """The compression ratio of a closed batch, without its header (MemoryRecordsBuilder.close)."""
+    if uncompressed == 0:
+        return np.float32(1)
+    return np.float32(np.float32(size - RECORD_BATCH_OVERHEAD) / np.float32(uncompressed))
+
+
+@kernel
+def estimated_bytes(uncompressed: int, ratio: np.float32, factor: np.float32, is_compressed: bool) -> int:
+    """The estimated size of a batch whose records have so many bytes (estimatedBytesWritten)."""
+    if not is_compressed:
+        return RECORD_BATCH_OVERHEAD + uncompressed
+    return RECORD_BATCH_OVERHEAD + int(np.float32(np.float32(np.float32(uncompressed) * ratio) * factor))
+
+
+@kernel
+def has_room(records: int, estimated: int, limit: int, record: int) -> bool:
+    """Whether a batch takes one more record of these bytes (MemoryRecordsBuilder.hasRoomFor)."""
+    return records == 0 or (limit > estimated and limit >= estimated + record)
+
+
+@kernel
+def varint_bytes(value: int) -> int:
+    """Bytes of a zig-zag varint (ByteUtils.sizeOfVarlong)."""
+    raw = np.uint64((value << 1) ^ (value >> 63))
+    size = 1
+    while raw >= np.uint64(0x80):
+        raw >>= np.uint64(7)
+        size += 1
+    return size
+
+
+@kernel
+def record_bytes(content: int, offset_delta: int, timestamp_delta: int) -> int:
+    """Bytes of a record in a batch (DefaultRecord.sizeInBytes). content: of key, value and headers, with lengths."""
+    body = 1 + varint_bytes(timestamp_delta) + varint_bytes(offset_delta) + content
+    return body + varint_bytes(body)
+
+
+@kernel
+def upper_bound(content: int) -> int:
+    """Most bytes of a batch with one record (AbstractRecords.estimateSizeInBytesUpperBound)."""
+    return RECORD_BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + content

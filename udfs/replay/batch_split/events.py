@@ -1,0 +1,314 @@
+"""What a producer sent, put together again from rows of SENT: its records in order, and the batches they went in.
+
+A batch that is sent again, whole or in the parts that a split made of it, has the sequence numbers of its records; that
+of a client without idempotence is recognised by the times of its records (`resent_batches`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import SENT
+from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.arrow_columns import lists
+from udfs.columns.groups import group_numbers
+from udfs.columns.records import int_fields, records_of
+from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.recompression import size_model
+from udfs.replay.batch_split.state import BATCH, PART, PARTITION, RECORD, Capture
+from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.key_numbers import key_numbers
+from udfs.replay.shared.requests_in_flight import before_requests
+from udfs.replay.shared.resent_batches import NONE, Rows, resendings
+from udfs.wire.compressed_sizes import CODEC_NAMES
+
+SENDING = int_fields(
+    "topic",
+    "partition",
+    "request_time",  # us
+    "response_time",  # us, or NEVER
+    "not_before",  # us: the last that surely came before the request was made
+    "size",  # bytes
+    "codec",
+    "records",
+    "sequence",  # base sequence, or NONE
+    "error",  # of the response, or NONE
+    "uncompressed",  # bytes of the records; 0 where they could not be read
+    "began_before",  # 1: its connection was opened before the capture began
+    "batch",  # the captured batch that it sends, first or again; NONE where that is not known
+    "offset",  # from which of the batch's records on
+    "is_whole",  # 1: all of the batch
+    "made_by",  # the refused sending whose split made it, or NONE
+)
+"""A batch in a produce request."""
+
+Sequences = dict[tuple[int, ...], int]
+"""The next sequence number by topic, partition, producer id and epoch."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A stretch of what a producer sent.
+
+    topics: names by number. sendings: SENDING[sendings], in the order in which the batches were begun. capture: the
+    batches that were sent for the first time, with their records; the times are the captured ones, and `timing` makes
+    them keep to an order.
+    """
+
+    topics: list[str]
+    sendings: Records
+    capture: Capture
+
+    @property
+    def first_sendings(self) -> Records:
+        """Each batch as it was sent first: SENDING[batches]."""
+        return self.sendings[self.capture.batches["sending"]]
+
+
+class RecordColumns(NamedTuple):
+    """The records of all rows of SENT; row i has those from offsets[i] to offsets[i + 1].
+
+    offsets: int64[rows + 1]. content: int64[records], bytes of key, value and headers. timestamp: int64[records], ms.
+    """
+
+    offsets: Ints
+    content: Ints
+    timestamp: Ints
+
+
+def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences) -> Sent:
+    """Put together what a producer sent from rows of SENT in the order of their first records.
+
+    topics: the numbers of its topics. Both dictionaries are brought forward.
+    """
+    (offsets, content), (_, timestamp) = lists(rows[SENT.record_sizes]), lists(rows[SENT.create_times])
+    columns = RecordColumns(offsets, content, timestamp)
+    sendings = sendings_of(rows, topics, np.diff(offsets))
+    first = number_batches(sendings, *resendings_of(rows, sendings, columns, sequences))
+    return Sent(list(topics), sendings, captured(rows, sendings, first, columns))
+
+
+def sendings_of(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> Records:
+    """The rows as SENDING[sendings], as long as nobody knows which of them send a batch again. records: of each row."""
+    topic, number = key_numbers(topics, rows[SENT.topic]), int_column(rows, SENT.partition, 0)
+    request, response = int_column(rows, SENT.request_time, 0), int_column(rows, SENT.response_time, NEVER)
+    return records_of(
+        SENDING,
+        rows.num_rows,
+        topic=topic,
+        partition=group_numbers(topic, number)[0],
+        request_time=request,
+        response_time=response,
+        not_before=before_requests(request, response, int_column(rows, SENT.connection_id, 0)),
+        size=int_column(rows, SENT.size_bytes, 0),
+        codec=key_numbers({name: codec for codec, name in enumerate(CODEC_NAMES)}, rows[SENT.codec]),
+        records=records,
+        sequence=int_column(rows, SENT.base_sequence, NONE),
+        error=int_column(rows, SENT.error_code, NONE),
+        uncompressed=int_column(rows, SENT.uncompressed_bytes, 0),
+        began_before=int_column(rows, SENT.began_before, 0),
+    )
+
+
+def resendings_of(
+    rows: pa.RecordBatch, sendings: Records, columns: RecordColumns, sequences: Sequences
+) -> tuple[Ints, Ints, Bools]:
+    """(which row sent the records of each first, and from which of its records on, as `resendings` has both; which rows
+    send records for the first time). Brings `sequences` forward.
+    """
+    producer = (int_column(rows, name, NONE) for name in (SENT.producer_id, SENT.producer_epoch))
+    keys = sendings["topic"], int_column(rows, SENT.partition, 0), *producer
+    stream, members = group_numbers(*keys)
+    has_records, last = sendings["records"] > 0, max(len(columns.timestamp) - 1, 0)
+    timestamp = columns.timestamp if len(columns.timestamp) else np.zeros(1, np.int64)
+    begin, end = np.minimum(columns.offsets[:-1], last), np.maximum(columns.offsets[1:] - 1, 0)
+    parent, offset = resendings(
+        Rows(
+            request_time=sendings["request_time"],
+            response_time=sendings["response_time"],
+            size=sendings["size"],
+            codec=sendings["codec"],
+            records=sendings["records"],
+            sequence=sendings["sequence"],
+            error=sendings["error"],
+            uncompressed=sendings["uncompressed"],
+            first_timestamp=np.where(has_records, timestamp[begin], 0),
+            last_timestamp=np.where(has_records, timestamp[end], 0),
+        ),
+        stream,
+    )
+    streams = [tuple(key) for key in np.stack([key[members] for key in keys], axis=1).tolist()]
+    return parent, offset, (parent == NONE) & has_records & ~were_sent(sendings, stream, streams, sequences)
+
+
+def were_sent(sendings: Records, stream: Ints, streams: list[tuple[int, ...]], sequences: Sequences) -> Bools:
+    """Which sendings repeat records of the stretches before. Brings `sequences` forward.
+
+    stream: int64[sendings], the number of each one's stream. streams: the keys of `sequences` by that number.
+    """
+    known, ends = np.array([sequences.get(key, 0) for key in streams], np.int64), np.zeros(len(streams), np.int64)
+    np.maximum.at(ends, stream, sendings["sequence"] + sendings["records"])
+    sequences.update(zip(streams, np.maximum(known, ends).tolist(), strict=True))
+    return (sendings["sequence"] >= 0) & (sendings["sequence"] < known[stream])
+
+
+def number_batches(sendings: Records, parent: Ints, offset: Ints, is_first: Bools) -> Ints:
+    """Write to the sendings which batch each of them sends. Returns the sending that sent each batch first:
+    int64[batches]. The batches of a partition stand together, in the order in which they were filled.
+
+    parent, offset, is_first: as `resendings_of` returns them.
+    """
+    first = np.flatnonzero(is_first)[np.argsort(sendings["partition"][is_first], kind="stable")]
+    batch = np.full(len(sendings), NONE)
+    batch[first] = np.arange(len(first))
+    batch = np.where(parent == NONE, batch, batch[parent])
+    known = np.flatnonzero(batch != NONE)
+    sendings["batch"], sendings["offset"] = batch, offset
+    sent_first = sendings["records"][first[batch[known]]]
+    sendings["is_whole"][known] = (offset[known] == 0) & (sendings["records"][known] == sent_first)
+    sendings["made_by"] = splits_that_made(sendings)
+    return first
+
+
+def splits_that_made(sendings: Records) -> Ints:
+    """The refused sending whose split made each one, NONE where no split did: int64[sendings].
+
+    It is the last one before that was refused, if it has the records of the sending; else the last one that had all
+    records of the batch.
+    """
+    refused = (sendings["error"] == MESSAGE_TOO_LARGE) & (sendings["records"] > 1)
+    last, whole = last_before(sendings, refused), last_before(sendings, refused & (sendings["is_whole"] == 1))
+    begin, end = sendings["offset"], sendings["offset"] + sendings["records"]
+    has_records = (last != NONE) & (begin[last] <= begin) & (end <= end[last])
+    return np.where(has_records, last, whole)
+
+
+def last_before(sendings: Records, among: Bools) -> Ints:
+    """The last one among some sendings that sent records of the same batch before each sending, NONE where there is
+    none: int64[sendings].
+    """
+    n, batch = len(sendings), sendings["batch"]
+    in_turn = np.lexsort((sendings["request_time"], batch))
+    last = np.maximum.accumulate(np.where(among[in_turn], np.arange(n), NONE))
+    place = np.concatenate([np.full(min(n, 1), NONE), last[:-1]])
+    row = in_turn[place]
+    is_same = (place != NONE) & (batch[row] == batch[in_turn]) & (batch[in_turn] != NONE)
+    before = np.full(n, NONE)
+    before[in_turn] = np.where(is_same, row, NONE)
+    return before
+
+
+def captured(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: RecordColumns) -> Capture:
+    """The batches that were sent for the first time, and their records. first: int64[batches], these sendings."""
+    first_sendings, topics = sendings[first], int(sendings["topic"].max(initial=-1)) + 1
+    begin = edges(first_sendings["records"])
+    taken = np.repeat(columns.offsets[first] - begin[:-1], first_sendings["records"]) + np.arange(begin[-1])
+    batches = records_of(
+        BATCH,
+        len(first),
+        sending=first,
+        first=begin[:-1],
+        end=begin[1:],
+        codec=first_sendings["codec"],
+        has_sequence=first_sendings["sequence"] >= 0,
+    )
+    keyed = first_sendings["records"] - int_column(rows, SENT.keyless_records, 0)[first]
+    is_sticky = np.bincount(first_sendings["topic"], keyed, topics) == 0
+    members = np.unique(sendings["partition"], return_index=True)[1]
+    topic = sendings["topic"][members]
+    partitions = records_of(PARTITION, len(members), topic=topic, is_sticky=is_sticky[topic])
+    append_from = int_column(rows, SENT.append_from, 0)[first]
+    records = records_in(first_sendings, append_from, columns.content[taken], columns.timestamp[taken])
+    order = append_order(records, partitions, topics)
+    note_next_records(records, partitions, batches, order, np.full(len(partitions) + topics, NONE))
+    sizes = size_model(rows, batches, first_sendings, records)
+    return Capture(records, order, batches, np.zeros(0, PART), partitions, sizes)
+
+
+def records_in(first_sendings: Records, append_from: Ints, content: Ints, timestamp: Ints) -> Records:
+    """The records of batches that were sent for the first time: RECORD[records].
+
+    A record is appended when it is made, as long as its time can be the client's clock: it is not after the request,
+    and not before what stands before it. Where the time of a batch's first record cannot be, which SENT.append_from
+    shows, all its records are appended when it is sent.
+
+    append_from: int64[batches], us. content, timestamp: int64[records], bytes and ms.
+    """
+    batch = np.repeat(np.arange(len(first_sendings)), first_sendings["records"])
+    request, partition = first_sendings["request_time"], first_sendings["partition"][batch]
+    is_clock = append_from < request
+    time = np.where(is_clock[batch], timestamp * US_PER_MS, request[batch])
+    time = np.clip(time, append_from[batch], request[batch])
+    # Rising within a partition: partitions are put far apart for one running maximum.
+    earliest = int(time.min(initial=NEVER))
+    apart = partition * (int(time.max(initial=0)) - earliest + 1)
+    time = np.maximum.accumulate(time - earliest + apart) - apart + earliest
+    return records_of(
+        RECORD,
+        len(batch),
+        time=time,
+        timestamp=timestamp,
+        content=content,
+        partition=partition,
+        batch=batch,
+        part=NONE,
+    )
+
+
+def append_order(records: Records, partitions: Records, topics: int) -> Ints:
+    """The records in the order in which they were appended: int64[records]."""
+    order = np.argsort(records["time"], kind="stable")
+    stay_with_partitions(records, partitions, order, np.full(topics, NONE), np.zeros(len(order), np.int64))
+    return order
+
+
+@kernel
+def stay_with_partitions(records: Records, partitions: Records, order: Ints, current: Ints, moved: Ints) -> None:
+    """Put records of the same time in the order in which a client without keys sends them: it stays with a partition.
+
+    order: int64[records], by time and partition, rewritten. current: int64[topics], NONE, and moved: int64[records] are
+    working memory.
+    """
+    first = 0
+    while first < len(order):
+        end, row = first, records[order[first]]
+        topic = partitions[row.partition].topic
+        while end < len(order):
+            other = records[order[end]]
+            if other.time != row.time or partitions[other.partition].topic != topic:
+                break
+            end += 1
+        free = first
+        for is_current in (True, False):
+            for place in range(first, end):
+                if (records[order[place]].partition == current[topic]) == is_current:
+                    moved[free] = order[place]
+                    free += 1
+        for place in range(first, end):
+            order[place] = moved[place]
+        current[topic] = records[order[end - 1]].partition
+        first = end
+
+
+@kernel
+def note_next_records(records: Records, partitions: Records, batches: Records, order: Ints, later: Ints) -> None:
+    """Write which record was appended next behind each batch, of those that may go into the same batch: records of the
+    same topic where none has a key, else records of the same partition.
+
+    later: int64[partitions + topics], NONE, working memory.
+    """
+    for place in range(len(order) - 1, -1, -1):
+        number = order[place]
+        record = records[number]
+        partition = partitions[record.partition]
+        stream = len(partitions) + partition.topic if partition.is_sticky else record.partition
+        batch = batches[record.batch]
+        if batch.end == number + 1:
+            batch.next_record = later[stream]
+        later[stream] = number

@@ -1,0 +1,235 @@
+"""How far what a producer sent agrees with KIP-126 at the captured settings: verdicts, counted by metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.tables.fidelity_reasons import SPLITS
+from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Floats, Ints, Records
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.lanes import Measure
+from udfs.replay.batch_split.possible_estimates.events import groups_of
+from udfs.replay.batch_split.possible_estimates.fidelity import judge, judge_in_order
+from udfs.replay.batch_split.possible_estimates.order import no_order, write_order
+from udfs.replay.batch_split.possible_estimates.state import Group, Memory
+from udfs.replay.batch_split.recompression import BY_PARTS, FITTED
+from udfs.replay.shared.fidelity_rows import AGREED
+from udfs.replay.shared.lanes import CAPTURED
+from udfs.replay.shared.resent_batches import NONE
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+
+class Metric(StrEnum):
+    """What is compared: schemas.tables.metrics."""
+
+    BATCHES = "batches"
+    IN_ONE_ORDER = "batches_in_one_order"
+    SPLITS = "splits"
+    SPLITS_REPLAYED = "splits_replayed"
+    RECUT_BY_PARTS = "recut_bytes_recompressed"
+    RECUT_FITTED = "recut_bytes_fitted"
+    RECUT_EXACT = "recut_bytes_exact"
+    FIRST_EXACT = "first_bytes_exact"
+
+
+STATED_ERRORS = {
+    Metric.RECUT_BY_PARTS: 0.05, Metric.RECUT_FITTED: 0.05, Metric.RECUT_EXACT: 0.005, Metric.FIRST_EXACT: 0.005,
+}  # fmt: skip
+"""A size agrees when it is no further off than this, of what was captured."""
+
+CODES = SPLITS.codes
+Verdicts = Counter[tuple[Metric, int]]
+"""How often each verdict was given: AGREED or the code of a reason."""
+
+
+class Sizes(NamedTuple):
+    """Captured batches of one kind: topics int64, bytes as replayed float64, and as captured int64."""
+
+    topic: Ints
+    replayed: Floats
+    captured: Ints
+
+    @property
+    def error(self) -> Floats:
+        """How far each size is off, of what was captured."""
+        return np.abs(self.replayed - self.captured) / np.maximum(self.captured, 1)
+
+
+class NearLimit(NamedTuple):
+    """Captured batches, sent first, that a record more or less would have brought across max.message.bytes."""
+
+    taken: int = 0
+    refused: int = 0
+
+
+@dataclass
+class Fidelity:
+    """The verdicts on a producer, gathered stretch by stretch.
+
+    estimates: those at the end of what was judged, by topic and codec. sizes: captured batches with the sizes that the
+    replay gives them.
+    """
+
+    memory: Memory
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    estimates: dict[tuple[int, int], float] = field(default_factory=dict)
+    near_limit: NearLimit = field(default_factory=NearLimit)
+    sizes: dict[Metric, list[Sizes]] = field(default_factory=dict)
+
+    def count_unread(self, sent: Sent) -> None:
+        """Count the batches that could not be read."""
+        unread = int((sent.sendings["records"] == 0).sum())
+        self.verdicts[Metric.BATCHES, CODES[SPLITS.records_unknown]] += unread
+
+    def count_unchecked(self, sent: Sent) -> None:
+        """Count the batches of a client that is not Kafka's own."""
+        self.verdicts[Metric.BATCHES, CODES[SPLITS.not_a_java_client]] += len(sent.capture.batches)
+
+    def judge(self, sent: Sent, settings: Records, limits: Ints) -> Records:
+        """Count the verdicts on batches and refusals; the order of closes and splits that the batches show.
+
+        settings: SETTINGS[lanes]. limits: int64[topics], max.message.bytes.
+        """
+        self.count_refusals(sent, limits)
+        self.count_near_limit(sent, limits)
+        order, records = no_order(len(sent.sendings)), sent.capture.records
+        groups = groups_of(sent, int(settings["linger_us"][CAPTURED]), self.estimates)
+        for number, group in enumerate(groups):
+            in_order, placed = judge_in_order(group, records, settings, self.memory)
+            write_order(order, group, number, placed)
+            verdicts, estimate = judge(group, records, settings, self.memory)
+            self.estimates[group.topic, group.codec] = estimate
+            self.count(Metric.BATCHES, known_until(sent, group, verdicts))
+            self.count(Metric.IN_ONE_ORDER, known_until(sent, group, in_order))
+        return order
+
+    def count(self, metric: Metric, verdicts: Ints) -> None:
+        """Count verdicts."""
+        for code, count in zip(*np.unique(verdicts, return_counts=True), strict=True):
+            self.verdicts[metric, int(code)] += int(count)
+
+    def count_refusals(self, sent: Sent, limits: Ints) -> None:
+        """Compare the batches that were refused as too large with those that are larger than max.message.bytes."""
+        sendings = sent.sendings
+        is_answered = (sendings["error"] != NONE) & (sendings["records"] > 1)
+        refused = is_answered & (sendings["error"] == MESSAGE_TOO_LARGE)
+        larger = is_answered & (sendings["size"] > limits[sendings["topic"]])
+        for verdict, cases in (
+            (AGREED, refused & larger),
+            (CODES[SPLITS.split_not_captured], larger & ~refused),
+            (CODES[SPLITS.split_not_replayed], refused & ~larger),
+        ):
+            self.verdicts[Metric.SPLITS, verdict] += int(cases.sum())
+
+    def count_near_limit(self, sent: Sent, limits: Ints) -> None:
+        """Count the batches that are within their mean record of the limit, by what the broker did with them."""
+        sendings = sent.first_sendings
+        distance = np.abs(sendings["size"] - limits[sendings["topic"]])
+        near = sendings["error"][distance * sendings["records"] <= sendings["size"]]
+        refused = int((near == MESSAGE_TOO_LARGE).sum())
+        taken = int((near != NONE).sum()) - refused
+        self.near_limit = NearLimit(self.near_limit.taken + taken, self.near_limit.refused + refused)
+
+    def compare_sizes(self, sent: Sent, measure: Measure | None) -> None:
+        """Note the sizes that captured batches have in the replay. measure: compresses their very records, if held."""
+        for metric, sizes in compared_sizes(sent, measure):
+            self.sizes.setdefault(metric, []).append(sizes)
+
+    def count_replayed(self, replayed: int, at_once: int) -> None:
+        """Count the verdicts on sizes, and on the splits of the captured lane, at the end. at_once: the splits of that
+        lane with every batch closed as soon as it may have been.
+        """
+        agreed, missed = (
+            self.verdicts[Metric.SPLITS, code] for code in (AGREED, CODES[SPLITS.split_not_replayed])
+        )  # fmt: skip
+        for code, count in split_verdicts(agreed + missed, replayed, at_once, self.near_limit).items():
+            self.verdicts[Metric.SPLITS_REPLAYED, code] += count
+        for metric, sizes in self.sizes.items():
+            error = np.concatenate([part.error for part in sizes])
+            within = int((error <= STATED_ERRORS[metric]).sum())
+            self.verdicts[metric, AGREED] += within
+            self.verdicts[metric, CODES[SPLITS.bytes_beyond_error]] += len(error) - within
+
+
+def known_until(sent: Sent, group: Group, verdicts: Ints) -> Ints:
+    """The verdicts on the batches of a group; from the first sending on that cannot be read, none is known."""
+    unread = sent.sendings["request_time"][(sent.sendings["records"] == 0) & group.is_of]
+    if len(unread) == 0:
+        return verdicts
+    return np.where(group.batches["time"] >= unread.min(), CODES[SPLITS.records_unknown], verdicts)
+
+
+def split_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit) -> Counter[int]:
+    """The verdicts on how often the captured lane splits: how many by code. captured, replayed: the splits of both.
+
+    That lane goes on from its own batches. Once a close is a little earlier or later, batches end elsewhere, those
+    behind them have other records, and of the batches near the limit others are refused. Of the splits by which the
+    lane is off, as many are unknown as it is nearer the capture with every batch closed as soon as it may have been,
+    when it splits `at_once` times; then as many as batches were near the limit.
+    """
+    agreed, off = min(captured, replayed), abs(captured - replayed)
+    nearer = at_once - replayed if captured > replayed else replayed - at_once
+    by_order = min(max(nearer, 0), off)
+    by_limit = min(near.refused if captured > replayed else near.taken, off - by_order)
+    which = SPLITS.split_not_replayed if replayed < captured else SPLITS.split_not_captured
+    counts = {SPLITS.close_append_order: by_order, SPLITS.near_limit: by_limit, which: off - by_order - by_limit}
+    return Counter({AGREED: agreed, **{CODES[word]: count for word, count in counts.items()}})
+
+
+class Cuts(NamedTuple):
+    """Captured batches: int64 each, their sendings, and the records [first, end) that they hold."""
+
+    sending: Ints
+    first: Ints
+    end: Ints
+
+
+def compared_sizes(sent: Sent, measure: Measure | None) -> Iterator[tuple[Metric, Sizes]]:
+    """What each metric of sizes compares.
+
+    Batches that splits made are cut anew in the capture, as those are that the replay has to size. A batch as it was
+    sent first has its captured size in the models, so that only the size of its very records is compared.
+    """
+    recut, batches = recut_batches(sent), sent.capture.batches
+    for metric, model in ((Metric.RECUT_BY_PARTS, BY_PARTS), (Metric.RECUT_FITTED, FITTED)):
+        yield metric, modelled_sizes(sent, recut, model)
+    if measure is not None:
+        yield Metric.RECUT_EXACT, measured_sizes(sent, recut, measure)
+        first = Cuts(batches["sending"], batches["first"], batches["end"])
+        yield Metric.FIRST_EXACT, measured_sizes(sent, first, measure)
+
+
+def recut_batches(sent: Sent) -> Cuts:
+    """The batches that splits made in the capture, as far as it shows which records they have."""
+    sendings = sent.sendings
+    is_known = (sendings["batch"] != NONE) & (sendings["sequence"] >= 0)  # else where a part begins is not known
+    parts = np.flatnonzero((sendings["is_whole"] == 0) & is_known & (sendings["uncompressed"] > 0))
+    batches = sent.capture.batches[sendings["batch"][parts]]
+    first = batches["first"] + sendings["offset"][parts]
+    end = first + sendings["records"][parts]
+    fits = end <= batches["end"]
+    return Cuts(parts[fits], first[fits], end[fits])
+
+
+def modelled_sizes(sent: Sent, cuts: Cuts, model: int) -> Sizes:
+    """The sizes that a model gives to batches: BY_PARTS or FITTED."""
+    (sending, first, end), (fixed, cost), sendings = cuts, sent.capture.sizes, sent.sendings
+    codec = sendings["codec"][sending]
+    inside = fixed[codec, first] + cost[model, codec, end] - cost[model, codec, first]
+    return Sizes(sendings["topic"][sending], RECORD_BATCH_OVERHEAD + inside, sendings["size"][sending])
+
+
+def measured_sizes(sent: Sent, cuts: Cuts, measure: Measure) -> Sizes:
+    """The sizes of batches that are made of their very records, as far as these are held."""
+    sendings = sent.sendings[cuts.sending]
+    batches = zip(cuts.first.tolist(), cuts.end.tolist(), sendings["codec"].tolist(), strict=True)
+    size = np.array([measure(*batch) for batch in batches], np.float64)
+    held = size > 0
+    return Sizes(sendings["topic"][held], size[held], sendings["size"][held])

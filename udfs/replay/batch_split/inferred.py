@@ -1,0 +1,97 @@
+"""Settings that nobody states: the value that somebody has most likely set, of all that a capture allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Ints
+from udfs.replay.batch_split.events import Sent
+
+UNBOUNDED = (1 << 63) - 1
+"""The end of a range that has none."""
+MOST_OUTSIDE = 0.01
+"""Of all ranges, the part that Kafka's default may miss beside the best value."""
+AROUND = (0.02, 0.01, 0)
+"""How far from where most ranges meet the value may be: estimates depend on the order of closes, which nobody knows."""
+_STEPS: list[int] = sorted({*(2**k for k in range(31)), *(10**k for k in range(10))}, reverse=True)
+_NO_ERROR = 0
+
+
+def roundest(least: int, most: int) -> int:
+    """A multiple of the largest power of two or ten of which one is in the range, which holds a number above 0; of
+    several the one in its middle. Without an end it is the least power of two.
+
+    >>> roundest(37_911, 38_040), roundest(65_000, 65_600), roundest(40_000, UNBOUNDED)
+    (38000, 65536, 65536)
+    """
+    if most == UNBOUNDED:
+        return 1 << max(least - 1, 0).bit_length()
+    least = max(least, 1)
+    nearest = (((least + most + step) // 2 // step) * step for step in _STEPS)
+    return next(value for value in nearest if least <= value <= most)
+
+
+def in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
+    """The values to choose from: round ones about where most of the ranges [least, most], int64[ranges] each, meet, the
+    roundest first; `default` alone where it is in nearly as many of them.
+    """
+    begins = np.unique(np.concatenate([[0], least, most[most < UNBOUNDED] + 1]))
+    counts = np.searchsorted(np.sort(least), begins, "right") - np.searchsorted(np.sort(most), begins, "left")
+    best, place = int(np.argmax(counts)), int(np.searchsorted(begins, default, "right")) - 1
+    low = int(begins[best])
+    high = int(begins[best + 1]) - 1 if best + 1 < len(begins) else UNBOUNDED
+    some = int(MOST_OUTSIDE * len(least))
+    if counts[place] >= counts[best] - some:
+        return [default]
+    is_shown = int((least > default).sum()) > some if low > default else is_below(least, most, low, high)
+    if not is_shown:
+        return [default]
+    if high == UNBOUNDED:
+        return [roundest(low, high)]
+    around = ((low - int(share * low), high + int(share * high)) for share in AROUND)
+    return list(dict.fromkeys(roundest(*window) for window in around))
+
+
+def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
+    """Whether ranges show a value within [low, high], below the default: most batches with several records have to have
+    ended there for want of room. A send that waits for memory leaves batches that are not full, and so do other things
+    that a capture does not show.
+    """
+    is_full = most < UNBOUNDED
+    return int((is_full & (least > 0) & (least <= low) & (most >= high)).sum()) * 2 > int(is_full.sum())
+
+
+@dataclass
+class Answers:
+    """What brokers answered: the largest batch that they took, and the smallest that they refused as too large.
+
+    taken, refused: int64[topics], bytes.
+    """
+
+    taken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    refused: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, sent: Sent) -> None:
+        """Take the responses to some sendings."""
+        sendings, new = sent.sendings, len(sent.topics) - len(self.taken)
+        self.taken = np.pad(self.taken, (0, new))
+        self.refused = np.pad(self.refused, (0, new), constant_values=UNBOUNDED)
+        for error, note, sizes in ((_NO_ERROR, np.maximum, self.taken), (MESSAGE_TOO_LARGE, np.minimum, self.refused)):
+            answered = sendings["error"] == error
+            note.at(sizes, sendings["topic"][answered], sendings["size"][answered])
+
+    def limits(self, topics: Iterable[str], default: int) -> dict[str, int]:
+        """max.message.bytes of the topics, in the order of their numbers, whose responses the default does not explain.
+
+        Topics whose limit changed meanwhile are not among them: a batch was taken that is larger than one refused.
+        """
+        ranges = zip(topics, self.taken.tolist(), self.refused.tolist(), strict=True)
+        return {
+            topic: roundest(taken, refused - 1 if refused < UNBOUNDED else UNBOUNDED)
+            for topic, taken, refused in ranges
+            if taken < refused and not taken <= default < refused
+        }

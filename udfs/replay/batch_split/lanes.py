@@ -1,0 +1,121 @@
+"""The lanes of a producer, each from the first record of a stretch to its last batch.
+
+A batch may have to be measured when it is closed: its very records are compressed, which no kernel can do. The lanes
+then stop at that event, are given the size, and go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from udfs.columns.arrays import Records
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.accumulator import append, close_as_captured, leave_partition, seal
+from udfs.replay.batch_split.sender import handle, waits
+from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, OF_BATCH
+from udfs.replay.batch_split.state import MODELLED, NOT_BEGUN, NOT_CLOSED, Sim, codec_of
+from udfs.replay.shared.event_heap import INDEX
+from udfs.replay.shared.resent_batches import NONE
+
+Measure = Callable[[int, int, int], int]
+"""Bytes of a batch of the records [first, end) in a codec; MODELLED where the records are not held."""
+SAMPLING = 0x9E3779B1
+"""Spreads the numbers of records: nothing else decides on which batches are measured."""
+
+
+@kernel
+def has_to_be_measured(sim: Sim, lane: int) -> bool:
+    """Whether the next event closes a batch whose records have to be compressed first; it is noted in `progress`."""
+    every, code = sim.settings[lane].measured_every, sim.heap.code[0]
+    kind, first = code & INDEX & KIND, (code & INDEX) >> KIND_BITS
+    if every == 0 or code & ~INDEX != OF_BATCH or kind != CLOSED or sim.ready[first].size != NOT_CLOSED:
+        return False
+    codec = codec_of(sim, lane, first)
+    if codec == 0 or waits(sim, first) or (first * SAMPLING >> 16) % every != 0:
+        return False
+    sim.progress[0].unmeasured, sim.progress[0].codec = first, codec
+    return True
+
+
+@kernel
+def handle_until(sim: Sim, lane: int, time: int) -> bool:
+    """Do what the events up to a time say; False where Python has to do something first, as in `replay_lanes`."""
+    while sim.heap.events[0] and sim.heap.time[0] <= time:
+        if sim.progress[0].spans == len(sim.spans) or has_to_be_measured(sim, lane):
+            return False
+        handle(sim, lane)
+    return True
+
+
+@kernel
+def begin_lane(sim: Sim) -> None:
+    """Forget the lane before."""
+    sim.progress[0].appended = sim.heap.events[0] = 0
+    for topic in range(len(sim.current)):
+        sim.current[topic] = NONE
+    for partition in range(len(sim.filling)):
+        filling = sim.filling[partition]
+        filling.count = filling.is_overdue = filling.last_closed = filling.part = 0
+        filling.queued = NONE
+
+
+@kernel
+def replay_lane(sim: Sim, lane: int) -> bool:
+    """Append every record, and close every batch; what is being filled at the end is sent, as by a client that closes.
+
+    False where it did not get to the end, as `handle_until` has it.
+    """
+    progress = sim.progress[0]
+    while progress.appended < len(sim.capture.append_order):
+        record = sim.capture.append_order[progress.appended]
+        if not handle_until(sim, lane, sim.capture.records[record].time):
+            return False
+        leave_partition(sim, lane, record)
+        append(sim, lane, record)
+        close_as_captured(sim, lane, record)
+        progress.appended += 1
+    for partition in range(len(sim.filling)):
+        filling = sim.filling[partition]
+        if filling.count:
+            seal(sim, partition, sim.capture.records[filling.first + filling.count - 1].time)
+    return handle_until(sim, lane, NEVER)
+
+
+@kernel
+def replay_lanes(sim: Sim, end: int) -> bool:
+    """Go on with the lane at hand and those behind it, up to lane `end`.
+
+    False where a batch has to be measured (`progress.unmeasured`), else where spans have to be taken away; then it is
+    called again.
+    """
+    progress = sim.progress[0]
+    while progress.lane < end:
+        if progress.appended == NOT_BEGUN:
+            begin_lane(sim)
+        if not replay_lane(sim, progress.lane):
+            return False
+        progress.lane += 1
+        progress.appended = NOT_BEGUN
+    return True
+
+
+def not_measured(first: int, end: int, codec: int) -> int:
+    """The Measure where nobody holds the records."""
+    return MODELLED
+
+
+def replay_stretch(sim: Sim, lanes: range, measure: Measure = not_measured) -> list[Records]:
+    """Replay some lanes; the full spans of their timelines, SPAN[spans], lane by lane in the order of time."""
+    progress, spans = sim.progress[0], list[Records]()
+    progress["lane"], progress["appended"], progress["spans"], progress["unmeasured"] = lanes.start, NOT_BEGUN, 0, NONE
+    while not replay_lanes(sim, lanes.stop):
+        first = int(progress["unmeasured"])
+        if first == NONE:
+            spans.append(sim.spans[: progress["spans"]].copy())
+            progress["spans"] = 0
+        else:
+            ready = sim.ready[first]
+            ready["size"] = measure(first, int(ready["end"]), int(progress["codec"]))
+            progress["unmeasured"] = NONE
+    return [*spans, sim.spans[: progress["spans"]].copy()]

@@ -1,0 +1,195 @@
+"""The estimates that are possible at a time, each of which follows from an order of closes and splits.
+
+On every connection one close may be under way; where several are, their order is open, and each order gives an estimate
+of its own. They are kept side by side, with what leads to them.
+"""
+
+from __future__ import annotations
+
+from udfs.columns.time_units import US_PER_MS
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.estimate import after_split, updated
+from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATES, Sim
+from udfs.replay.shared.resent_batches import NONE
+
+MOST_AHEAD = 62
+"""Closes that may be undecided at a time: bits of an int64."""
+TOO_MANY = MOST_ESTIMATES + 1
+
+
+@kernel
+def follow(sim: Sim, number: int) -> None:
+    """Have the estimates follow everything that may have been when a batch was created; LOST where that is too much."""
+    progress, batch = sim.memory.progress[0], sim.batches[number]
+    if progress.estimates == 1 and sim.memory.possible[0].estimate < 0:
+        skip_closes(sim, batch.time)
+    progress.batch, progress.till, progress.place = number, batch.time + US_PER_MS, batch.place
+    place = 0
+    while place < progress.estimates <= MOST_ESTIMATES:
+        add_closes(sim, place)
+        add_split(sim, place)
+        place += 1
+    if progress.estimates <= MOST_ESTIMATES:
+        drop_overdue(sim, batch.time)
+    if progress.estimates == 0 or progress.estimates == TOO_MANY:
+        settle(sim)
+        lose(sim, batch.time)
+
+
+@kernel
+def may_split(sim: Sim, place: int) -> bool:
+    """Whether the split that comes next to a possible estimate may have been by then."""
+    split = sim.memory.possible[place].splits
+    return split < len(sim.splits) and sim.splits[split].earliest <= sim.memory.progress[0].till
+
+
+@kernel
+def add_closes(sim: Sim, place: int) -> None:
+    """Add the estimates that follow from a possible one by one close more: any that may have been by then, and before
+    all that are not yet behind it.
+    """
+    known, progress, closes = sim.memory.possible[place], sim.memory.progress[0], sim.closes
+    if known.estimate < 0 and not may_split(sim, place):  # which were, makes no difference
+        return
+    for bit in range(len(closes) - known.base):
+        number = known.base + bit
+        if closes[number].none_before > progress.till or progress.estimates == TOO_MANY:
+            return
+        if bit == MOST_AHEAD:
+            progress.estimates = TOO_MANY
+        elif not (known.ahead >> bit) & 1 and may_be_next(sim, place, number):
+            add_close(sim, place, bit)
+
+
+@kernel
+def may_be_next(sim: Sim, place: int, number: int) -> bool:
+    """Whether a close may be the next one behind a possible estimate."""
+    known, close, progress = sim.memory.possible[place], sim.closes[number], sim.memory.progress[0]
+    if close.earliest > progress.till or close.earliest >= sim.closes[known.base].latest:
+        return False
+    if sim.in_order and close.after >= progress.place:
+        return False
+    is_behind_next = known.splits < len(sim.splits) and sim.splits[known.splits].latest <= close.earliest
+    return close.splits <= known.splits and not is_behind_next
+
+
+@kernel
+def add_close(sim: Sim, place: int, bit: int) -> None:
+    """Add the estimate that follows from a possible one by one close more, which is so many behind its base."""
+    known, settings = sim.memory.possible[place], sim.settings[0]
+    number, ratio = known.base + bit, sim.closes[known.base + bit].ratio
+    added = sim.memory.possible[sim.memory.progress[0].estimates]
+    base, ahead = known.base, known.ahead | (1 << bit)
+    while ahead & 1:
+        base, ahead = base + 1, ahead >> 1
+    added.base, added.ahead, added.splits, added.step = base, ahead, known.splits, known.step
+    added.estimate = known.estimate if known.estimate < 0 else updated(settings, known.estimate, ratio)
+    keep_added(sim, number)
+
+
+@kernel
+def add_split(sim: Sim, place: int) -> None:
+    """Add the estimate that follows from a possible one by the next split, if that may have been by then."""
+    known, closes, progress = sim.memory.possible[place], sim.closes, sim.memory.progress[0]
+    if progress.estimates == TOO_MANY or not may_split(sim, place):
+        return
+    split = sim.splits[known.splits]
+    if known.base == len(closes) or closes[known.base].latest > split.earliest:
+        added = sim.memory.possible[progress.estimates]
+        added.base, added.ahead, added.splits, added.step = known.base, known.ahead, known.splits + 1, known.step
+        added.estimate = after_split(sim.settings[0].profile, split.ratio)
+        keep_added(sim, len(closes) + known.splits)
+
+
+@kernel
+def keep_added(sim: Sim, event: int) -> None:
+    """Keep the estimate that was written behind the others, unless it is there already; note the step to it."""
+    memory, progress = sim.memory, sim.memory.progress[0]
+    count, added = progress.estimates, sim.memory.possible[progress.estimates]
+    for place in range(count):
+        known = memory.possible[place]
+        is_same = known.base == added.base and known.ahead == added.ahead and known.splits == added.splits
+        if is_same and known.estimate == added.estimate:
+            return
+    if count == MOST_ESTIMATES or progress.steps == len(memory.steps):
+        progress.estimates = TOO_MANY
+        return
+    step = memory.steps[progress.steps]
+    step.event, step.batch, step.before = event, progress.batch, added.step
+    added.step = progress.steps
+    progress.steps += 1
+    progress.estimates += 1
+
+
+@kernel
+def skip_closes(sim: Sim, time: int) -> None:
+    """Have the only estimate, which is not known, leave behind it what surely was closed by now."""
+    known = sim.memory.possible[0]
+    while known.base < len(sim.closes) and sim.closes[known.base].latest <= time:
+        known.base += 1
+        known.ahead >>= 1
+
+
+@kernel
+def drop_overdue(sim: Sim, time: int) -> None:
+    """Drop the estimates that leave out a close or split which surely was by now."""
+    kept = 0
+    for place in range(sim.memory.progress[0].estimates):
+        known = sim.memory.possible[place]
+        lacks_close = known.base < len(sim.closes) and sim.closes[known.base].latest <= time
+        if not lacks_close and not (known.splits < len(sim.splits) and sim.splits[known.splits].latest <= time):
+            sim.memory.possible[kept] = known
+            kept += 1
+    sim.memory.progress[0].estimates = kept
+
+
+@kernel
+def lose(sim: Sim, time: int) -> None:
+    """Have one estimate instead of more than there is room for, or none: not known, behind what surely was by now."""
+    known = sim.memory.possible[0]
+    known.estimate, known.base, known.ahead, known.splits, known.step = LOST, 0, 0, 0, NONE
+    skip_closes(sim, time)
+    while known.splits < len(sim.splits) and sim.splits[known.splits].latest <= time:
+        known.splits += 1
+    sim.memory.progress[0].estimates = 1
+
+
+@kernel
+def settle(sim: Sim) -> None:
+    """Keep the first estimate alone, and write the steps to it into the order."""
+    memory, progress, known = sim.memory, sim.memory.progress[0], sim.memory.possible[0]
+    number = known.step
+    while number != NONE:
+        step = memory.steps[number]
+        sim.order[step.event].batch, sim.order[step.event].rank = step.batch, progress.settled + number
+        number = step.before
+    progress.settled += progress.steps
+    progress.steps, progress.estimates, known.step = 0, 1, NONE
+
+
+@kernel
+def forget_steps(sim: Sim) -> None:
+    """Forget what led to the estimates."""
+    for place in range(sim.memory.progress[0].estimates):
+        sim.memory.possible[place].step = NONE
+    sim.memory.progress[0].steps = 0
+
+
+@kernel
+def follow_in_turn(sim: Sim, time: int) -> None:
+    """Have the first estimate follow what surely was by a time, in the order of requests."""
+    known, settings, closes, splits = sim.memory.possible[0], sim.settings[0], sim.closes, sim.splits
+    while True:
+        close, split = known.base, known.splits
+        is_close = close < len(closes) and closes[close].latest <= time
+        is_split = split < len(splits) and splits[split].latest <= time
+        if is_split and (not is_close or splits[split].latest <= closes[close].latest):
+            known.estimate = after_split(settings.profile, splits[split].ratio)
+            known.splits += 1
+        elif is_close:
+            if known.estimate >= 0 and not known.ahead & 1:
+                known.estimate = updated(settings, known.estimate, closes[close].ratio)
+            known.base += 1
+            known.ahead >>= 1
+        else:
+            return

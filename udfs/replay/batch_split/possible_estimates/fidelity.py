@@ -1,0 +1,163 @@
+"""Do batches end, in the capture, where KIP-126 ends them at the captured settings? One verdict for each batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.tables.fidelity_reasons import SPLITS
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.estimate import estimated_bytes, has_room, record_bytes, upper_bound
+from udfs.replay.batch_split.possible_estimates.estimates import follow, follow_in_turn, forget_steps, settle
+from udfs.replay.batch_split.possible_estimates.state import (
+    EARLY,
+    LINGERED,
+    LOST,
+    MOST_STEPS,
+    UNKNOWN,
+    Group,
+    Memory,
+    Sim,
+    new_sim,
+)
+from udfs.replay.batch_split.state import bytes_in_batch
+from udfs.replay.shared.fidelity_rows import AGREED
+
+BEGAN_BEFORE, ORDER_OPEN = SPLITS.codes[SPLITS.producer_began_before], SPLITS.codes[SPLITS.close_append_order]
+FEWER_RECORDS, MORE_RECORDS = SPLITS.codes[SPLITS.fewer_records], SPLITS.codes[SPLITS.more_records]
+
+
+@kernel
+def bytes_of_next(batch: Record, first_timestamp: int) -> int:
+    """Bytes that the record would take which may have ended a batch; of two the larger, for that one decides."""
+    count = batch.end - batch.first
+    size: int = record_bytes(batch.next_content, count, batch.next_timestamp - first_timestamp)
+    if batch.other_content >= 0:
+        size = max(size, record_bytes(batch.other_content, count, batch.other_timestamp - first_timestamp))
+    return size
+
+
+@kernel
+def verdict_with(sim: Sim, number: int, estimate: np.float32, cut: int) -> int:
+    """Whether a batch that was created with this estimate ends where it was captured: AGREED, FEWER_ or MORE_RECORDS.
+
+    cut: EARLY or LINGERED, which of the batches that may have been sent early may end before they are full.
+    """
+    batch, settings, uncompressed = sim.batches[number], sim.settings[0], 0
+    first = sim.records[batch.first]
+    limit = max(settings.batch_size, upper_bound(first.content))
+    for record in range(batch.first, batch.end):
+        size = bytes_in_batch(sim.records, record, batch.first)
+        estimated = estimated_bytes(uncompressed, estimate, settings.estimation_factor, sim.codec != 0)
+        if not has_room(record - batch.first, estimated, limit, size):
+            return MORE_RECORDS
+        uncompressed += size
+    if batch.cut >= cut:
+        return AGREED
+    estimated = estimated_bytes(uncompressed, estimate, settings.estimation_factor, sim.codec != 0)
+    has_more = has_room(batch.end - batch.first, estimated, limit, bytes_of_next(batch, first.timestamp))
+    return FEWER_RECORDS if has_more else AGREED
+
+
+@kernel
+def verdict_within_bounds(sim: Sim, number: int) -> int:
+    """The verdict on a batch that was created with any estimate within the bounds: ORDER_OPEN where it depends on it.
+
+    The larger the estimate, the fewer records: what both bounds give, all between them give.
+    """
+    if sim.bounds[0] < 0:
+        return ORDER_OPEN
+    least = verdict_with(sim, number, sim.bounds[0], EARLY)
+    greatest = verdict_with(sim, number, sim.bounds[1], EARLY)
+    return least if least == greatest else ORDER_OPEN
+
+
+@kernel
+def verdict_on(sim: Sim, number: int, cut: int) -> int:
+    """The verdict over all possible estimates: AGREED if each of them agrees, ORDER_OPEN if some do. Writes those that
+    do to `agreeing`. cut: as in `verdict_with`.
+    """
+    memory, progress, worst = sim.memory, sim.memory.progress[0], AGREED
+    progress.agreeing = 0
+    for place in range(progress.estimates):
+        known = memory.possible[place]
+        if known.estimate == UNKNOWN or known.estimate == LOST:
+            progress.agreeing = 0
+            return BEGAN_BEFORE if known.estimate == UNKNOWN else verdict_within_bounds(sim, number)
+        verdict = verdict_with(sim, number, known.estimate, cut)
+        if verdict == AGREED:
+            memory.agreeing[progress.agreeing] = known
+            progress.agreeing += 1
+        else:
+            worst = verdict
+    if progress.agreeing == progress.estimates:
+        return AGREED
+    return ORDER_OPEN if progress.agreeing else worst
+
+
+@kernel
+def judge_batch(sim: Sim, number: int) -> None:
+    """Write the verdict on a batch. In one order, it ends early without reason only if nothing else explains it."""
+    cut, verdict, progress = LINGERED if sim.in_order else EARLY, AGREED, sim.memory.progress[0]
+    progress.agreeing = 0
+    while cut >= EARLY and progress.agreeing == 0:
+        verdict = verdict_on(sim, number, cut)
+        cut -= 1
+    sim.verdicts[number] = AGREED if sim.in_order and progress.agreeing else verdict
+
+
+@kernel
+def keep_agreeing(sim: Sim, number: int) -> None:
+    """Go on with those possible estimates alone that agree with a batch, if it shows which of them it was."""
+    memory, progress = sim.memory, sim.memory.progress[0]
+    if 0 < progress.agreeing < progress.estimates and (sim.in_order or is_alone(sim, number)):
+        for place in range(progress.agreeing):
+            memory.possible[place] = memory.agreeing[place]
+        progress.estimates = progress.agreeing
+
+
+@kernel
+def is_alone(sim: Sim, number: int) -> bool:
+    """Whether no other batch was created in the same ms: of such batches the capture does not show the order."""
+    batches = sim.batches
+    is_first = number == 0 or batches[number - 1].time < batches[number].time
+    return is_first and (number + 1 == len(batches) or batches[number + 1].time > batches[number].time)
+
+
+@kernel
+def judge_batches(sim: Sim) -> float:
+    """Write the verdict on every batch, and the order; the estimate at the end, or UNKNOWN or LOST."""
+    progress = sim.memory.progress[0]
+    progress.estimates = 1
+    for number in range(len(sim.batches)):
+        follow(sim, number)
+        judge_batch(sim, number)
+        keep_agreeing(sim, number)
+        if not sim.in_order:
+            forget_steps(sim)
+        elif progress.estimates == 1 or progress.steps > MOST_STEPS // 2:
+            settle(sim)
+    settle(sim)
+    follow_in_turn(sim, NEVER)
+    return float(sim.memory.possible[0].estimate)
+
+
+def judge(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
+    """(the verdict on each batch of a group, each in every possible order: AGREED or a code of SPLITS; an estimate that
+    is possible at the end, UNKNOWN or LOST).
+    """
+    sim = new_sim(group, records, settings, memory, in_order=False)
+    return sim.verdicts, judge_batches(sim)
+
+
+def judge_in_order(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, Records]:
+    """(the verdict on each batch of a group in one order of closes and splits; that order, PLACED[closes, then
+    splits]).
+
+    The batches show the order, for what came of one shows which estimate it was created with. Of several orders that
+    give the same batches one is taken; a batch that no order gives leaves all of them.
+    """
+    sim = new_sim(group, records, settings, memory, in_order=True)
+    judge_batches(sim)
+    return sim.verdicts, sim.order

@@ -1,0 +1,166 @@
+"""What is judged together: the batches of one topic and codec, and the closes and splits that move their estimate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records, Singles, read_only
+from udfs.columns.records import int_fields
+from udfs.replay.batch_split.estimate import INITIAL_RATIO
+from udfs.replay.batch_split.settings import KIP_TEXT
+from udfs.replay.shared.lanes import CAPTURED
+from udfs.replay.shared.resent_batches import NONE
+
+UNKNOWN, LOST = -1.0, -2.0
+"""Estimates that are not known: of a producer that began before the capture, and where too many are possible."""
+MOST_ESTIMATES = 1024
+MOST_STEPS = 1 << 18
+
+NOT_CUT, EARLY, LINGERED = range(3)
+"""Whether a batch may have been sent before a record came that it had no room for; LINGERED: and it had reason to."""
+
+CREATED = int_fields(
+    "time",  # us, cut to a ms
+    "place",  # of its first record, among all in the order of appending
+    "first",  # its records are [first, end)
+    "end",
+    "next_content",  # bytes of the next record that may have ended it
+    "next_timestamp",
+    "other_content",  # bytes of one that went to another partition, but may have tried this one; or NONE
+    "other_timestamp",
+    "cut",  # NOT_CUT, EARLY or LINGERED
+)
+"""A batch when it was created, and what may have ended it. In the order of creation."""
+
+CLOSE = np.dtype(
+    [
+        ("latest", np.int64),  # us: its request
+        ("earliest", np.int64),  # us: when it can have been
+        ("none_before", np.int64),  # the least of `earliest` from here on
+        ("after", np.int64),  # the place of the batch's last record, or NONE
+        ("splits", np.int64),  # so many splits come before it at least: of the batch that it is a part of the last
+        ("ratio", np.float32),
+    ],
+    align=True,
+)
+"""A batch being closed, whether it is sent first or again. In the order of the requests."""
+
+SPLIT = np.dtype([("earliest", np.int64), ("latest", np.int64), ("ratio", np.float32)], align=True)
+"""A refused batch being split: from its response to the request of the first part. In the order of the responses."""
+
+ESTIMATE = np.dtype(
+    [
+        ("ahead", np.int64),  # which of the closes from `base` on are behind it, a bit each
+        ("base", np.int32),  # all closes before this one are behind it
+        ("splits", np.int32),  # and the first so many splits
+        ("step", np.int32),  # the last one to it, or NONE
+        ("estimate", np.float32),
+    ],
+    align=True,
+)
+"""An estimate that is possible, with what led to it."""
+
+STEP = int_fields("event", "batch", "before")
+"""A step on the way to an estimate: a close, or a split, which are numbered behind all closes; the batch that was
+created next; and the step before, or NONE."""
+
+PLACED = int_fields("batch", "rank")
+"""Of a close or split, the batch that was created next, and its rank among all; NONE where nothing tells."""
+
+PROGRESS = int_fields(
+    "batch",  # at hand
+    "till",  # us: what can have been by then, can be behind its estimate
+    "place",  # only closes of batches whose last record stands before this one
+    "estimates",  # how many are possible; one more than MOST_ESTIMATES: too many
+    "agreeing",
+    "steps",
+    "settled",  # steps that are not kept any more
+)
+
+
+class Memory(NamedTuple):
+    """Working memory: the estimates that are possible, with a place for one more; those that agree with the batch at
+    hand; the steps; PROGRESS[1].
+    """
+
+    possible: Records
+    agreeing: Records
+    steps: Records
+    progress: Records
+
+
+class Group(NamedTuple):
+    """What a producer sent to one topic with one codec. is_of: bool[sendings]. closed, refused: the sendings of closes
+    and splits. initial: the estimate before the first close, or UNKNOWN.
+    """
+
+    topic: int
+    codec: int
+    is_of: Bools
+    batches: Records
+    closes: Records
+    splits: Records
+    closed: Ints
+    refused: Ints
+    initial: float
+
+
+class Sim(NamedTuple):
+    """The batches of a group, and the estimates that are possible when each of them is created.
+
+    records: RECORD[records]. settings: SETTINGS[1], the captured ones. bounds: float32[2], of every estimate. in_order:
+    one order of closes and splits is sought that gives all batches; batches of the same ms are then taken in the order
+    of their records. verdicts: int64[batches]; order: PLACED[closes and splits], both written.
+    """
+
+    batches: Records
+    closes: Records
+    splits: Records
+    records: Records
+    settings: Records
+    codec: int
+    in_order: bool
+    bounds: Singles
+    memory: Memory
+    verdicts: Ints
+    order: Records
+
+
+def new_memory() -> Memory:
+    """Working memory for one group after the other."""
+    possible, agreeing = (np.zeros(MOST_ESTIMATES + 1, ESTIMATE) for _ in range(2))
+    return Memory(possible, agreeing, np.zeros(MOST_STEPS, STEP), np.zeros(1, PROGRESS))
+
+
+def new_sim(group: Group, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> Sim:
+    """A group's batches, before the first of them is created. settings: SETTINGS[lanes]."""
+    memory.progress[0] = 0
+    memory.possible[0] = (0, 0, 0, NONE, group.initial)
+    return Sim(
+        batches=read_only(group.batches),
+        closes=read_only(group.closes),
+        splits=read_only(group.splits),
+        records=read_only(records),
+        settings=read_only(settings[CAPTURED : CAPTURED + 1]),
+        codec=group.codec,
+        in_order=in_order,
+        bounds=read_only(estimate_bounds(group, settings[CAPTURED])),
+        memory=memory,
+        verdicts=np.zeros(len(group.batches), np.int64),
+        order=np.full(len(group.closes) + len(group.splits), NONE, PLACED),
+    )
+
+
+def estimate_bounds(group: Group, settings: np.void) -> Singles:
+    """The least and the greatest estimate in any order of closes and splits; LOST where the first one is not known."""
+    if group.initial < 0:
+        return np.full(2, LOST, np.float32)
+    ratios = np.concatenate([np.full(1, group.initial, np.float32), group.closes["ratio"]])
+    least, greatest = ratios.min() - settings["improving_step"], ratios.max() + settings["deteriorate_step"]
+    initial = np.float32(INITIAL_RATIO)
+    raised = initial if settings["profile"] == KIP_TEXT else np.maximum(group.splits["ratio"], initial)
+    if len(group.splits):
+        greatest = max(greatest, np.max(raised))
+    return np.array([max(least, np.float32(0)), greatest], np.float32)

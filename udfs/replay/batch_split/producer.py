@@ -1,0 +1,120 @@
+"""The producer that is being replayed: what is known of it, and what its lanes come to, from stretch to stretch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.steps import SENT
+from udfs.columns.arrays import Ints, Records, Singles
+from udfs.replay.batch_split.events import Sent, Sequences, read_sent
+from udfs.replay.batch_split.fidelity import Fidelity
+from udfs.replay.batch_split.inferred import Answers
+from udfs.replay.batch_split.possible_estimates.batch_size import inferred_batch_size
+from udfs.replay.batch_split.possible_estimates.events import groups_of
+from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes
+from udfs.replay.batch_split.state import initial_estimates, no_outcomes
+from udfs.replay.shared.lanes import CAPTURED
+from udfs.wire.compressed_sizes import CODEC_NAMES
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def with_at_once(by_lane: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+    """Lanes, and behind them the captured one again, in which batches are closed as soon as they may have been."""
+    return np.append(by_lane, by_lane[CAPTURED : CAPTURED + 1], axis=0)
+
+
+@dataclass
+class Producer:
+    """A producer in its lanes and, behind them, in the captured one with every batch closed at once.
+
+    topics: their numbers, in the order in which they came up. created: the max.message.bytes that topics were created
+    with, as far as the capture shows that. inferred_size: batch.size in bytes, as the batches show it; None as long as
+    there were none. estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics]. spans: of the
+    timelines. last_codec: by topic. sent_until: us, the last request.
+    """
+
+    client_id: str
+    client_address: str
+    lanes: SplitLanes
+    fidelity: Fidelity
+    is_java: bool = True
+    topics: dict[str, int] = field(default_factory=dict)
+    created: dict[str, int] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
+    inferred_size: int | None = None
+    sequences: Sequences = field(default_factory=dict)
+    estimates: Singles = field(default_factory=lambda: np.ones((0, 0, len(CODEC_NAMES)), np.float32))
+    outcomes: Records = field(default_factory=lambda: no_outcomes(0, 0))
+    spans: list[Records] = field(default_factory=list)
+    last_codec: dict[int, int] = field(default_factory=dict)
+    sent_until: int = 0
+
+    @property
+    def at_once(self) -> int:
+        """The number of the lane in which batches are closed at once."""
+        return len(self.lanes.names)
+
+    @property
+    def max_message_bytes(self) -> Ints:
+        """The largest batch that brokers take: int64[lanes, topics]."""
+        limits = self.lanes.limits
+        return limits.by_topic(self.topics, self.created, self.answers.limits(self.topics, limits.default))
+
+    @property
+    def batch_size(self) -> Ints:
+        """int64[lanes], bytes."""
+        stated = self.lanes.settings["batch_size"]
+        inferred = self.lanes.default_batch_size if self.inferred_size is None else self.inferred_size
+        return np.where(stated == NOT_STATED, inferred, stated)
+
+    def read(self, rows: pa.RecordBatch) -> Sent:
+        """A stretch of what it sent, from rows of SENT."""
+        self.is_java = self.is_java and bool(rows[SENT.is_java][0].as_py())
+        sent = read_sent(rows, self.topics, self.sequences)
+        self.created |= created_limits(rows)
+        self.answers.add(sent)
+        return sent
+
+    def settings(self, sent: Sent, halves: bool) -> Records:
+        """The lanes' settings: SETTINGS[lanes + 1]. What nobody states of them is what the stretch shows, and what the
+        client's release does. halves: whether that splits a batch in halves that came of a split.
+        """
+        settings = self.lanes.settings.copy()
+        settings["halves"] = np.where(settings["halves"] == NOT_STATED, halves, settings["halves"])
+        is_stated = (settings["batch_size"] != NOT_STATED).all()
+        if not is_stated and self.inferred_size is None and self.is_java and len(sent.capture.batches):
+            groups = groups_of(sent, int(settings["linger_us"][CAPTURED]), self.fidelity.estimates)
+            self.inferred_size = inferred_batch_size(
+                groups, sent.capture.records, settings, self.fidelity.memory, self.lanes.default_batch_size
+            )
+        settings["batch_size"] = self.batch_size
+        return with_at_once(settings)
+
+    def make_room(self, settings: Records) -> None:
+        """Make room for topics that came up."""
+        lanes, topics, known = len(settings), len(self.topics), self.outcomes.shape[1]
+        estimates, outcomes = initial_estimates(settings, topics), no_outcomes(lanes, topics)
+        if known:
+            estimates[:, :known], outcomes[:, :known] = self.estimates, self.outcomes
+        self.estimates, self.outcomes = estimates, outcomes
+
+    def note_last(self, sent: Sent) -> None:
+        """Note the codec that each topic was sent in last, and when the last request was sent."""
+        first = sent.first_sendings
+        self.last_codec |= dict(zip(first["topic"].tolist(), first["codec"].tolist(), strict=True))
+        self.sent_until = max(self.sent_until, int(sent.sendings["request_time"].max()))
+
+
+def created_limits(rows: pa.RecordBatch) -> dict[str, int]:
+    """max.message.bytes by topic, of the topics of which the capture shows what they were created with."""
+    limits = rows[SENT.max_message_bytes]
+    if limits.null_count == len(limits):
+        return {}
+    known = pa.Table.from_batches([rows.filter(limits.is_valid())]).select([SENT.topic, SENT.max_message_bytes])
+    return dict(zip(*(column.to_pylist() for column in known.columns), strict=True))

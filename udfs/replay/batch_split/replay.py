@@ -1,0 +1,135 @@
+"""The pass over producers: what each sent, put together, judged, and sent again in every lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import SENT
+from schemas.tables.table import Table
+from udfs.capture.packets import PACKETS
+from udfs.columns.arrays import Records
+from udfs.columns.arrow_columns import concatenated
+from udfs.facts.arrow_tables import packed_together
+from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.fidelity import Fidelity
+from udfs.replay.batch_split.held_records import HeldRecords, read_held, recompressed
+from udfs.replay.batch_split.lanes import Measure, not_measured, replay_stretch
+from udfs.replay.batch_split.possible_estimates.order import times_in
+from udfs.replay.batch_split.possible_estimates.state import new_memory
+from udfs.replay.batch_split.producer import Producer, with_at_once
+from udfs.replay.batch_split.rows import producer_rows
+from udfs.replay.batch_split.settings import SplitLanes
+from udfs.replay.batch_split.state import new_sim, read_only_capture
+from udfs.replay.batch_split.timing import soonest, timed, timed_batches
+from udfs.replay.shared.lanes import CAPTURED
+from udfs.replay.shared.rows_by_key import by_key
+
+CLIENT = (SENT.client_id, SENT.client_address)
+STRETCH_RECORDS = 1 << 18
+"""A producer's records that are in memory at a time. Between stretches its estimates stay, and what is being filled is
+sent: one batch of a partition in a stretch ends before its time."""
+
+IS_SENT = "is_sent"
+"""Tells rows of SENT, true, from packets: each has nulls in the columns of the other."""
+PACKET_ORDER = ("connection", "sort_ns", "file_no", "packet_no")
+PACKET_COLUMNS = [name for name in PACKETS.names if name != "bucket"]
+
+
+def replay_splits(
+    batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str, most: int = STRETCH_RECORDS
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of SENT, sorted by client and by append_from. most: records of a stretch."""
+    yield from packed_together(rows_of_producers(batches, lanes, run_id, most))
+
+
+def replay_with_records(batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows that are sorted by client, then IS_SENT: first the packets of a producer's
+    connections, whose records its lanes may measure, then what it sent.
+
+    Packets are in the order of PACKETS, rows of SENT in that of `replay_splits`.
+    """
+    yield from packed_together(rows_with_records(batches, lanes, run_id))
+
+
+def rows_with_records(
+    batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The gold rows of `replay_with_records`, producer by producer."""
+    held = HeldRecords()
+    for (*_, is_sent), parts in by_key(batches, (*CLIENT, IS_SENT)):
+        if is_sent:
+            sent = (part.select(list(SENT.columns)[1:]) for part in parts)
+            yield from rows_of_producers(sent, lanes, run_id, STRETCH_RECORDS, held)
+            held = HeldRecords()
+        else:
+            held = read_held(part.select(PACKET_COLUMNS) for part in parts)
+
+
+def rows_of_producers(
+    batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str, most: int, held: HeldRecords | None = None
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The gold rows of producers, one after the other.
+
+    held: the records of the one producer that the rows are of; without them sizes come from the model in every lane.
+    """
+    memory = new_memory()
+    for (client_id, client_address), parts in by_key(batches, CLIENT):
+        producer = Producer(client_id, client_address, lanes, Fidelity(memory))
+        for rows in stretches(parts, most):
+            replay_rows(producer, rows, held)
+        yield from producer_rows(producer, run_id)
+
+
+def stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """A producer's rows in stretches of at least `most` records, but for the last, however they were cut."""
+    held: list[pa.RecordBatch] = []
+    for part in parts:
+        rows = concatenated([*held, part])
+        while (cut := cut_at(rows, most)) < rows.num_rows:
+            yield rows.slice(0, cut)
+            rows = rows.slice(cut)
+        held = [rows]
+    yield from held
+
+
+def cut_at(rows: pa.RecordBatch, most: int) -> int:
+    """Rows of the first stretch: all where they have fewer records than `most` and one row more."""
+    sizes: Any = rows[SENT.record_sizes]  # a ListArray
+    counts = np.diff(sizes.offsets.to_numpy().astype(np.int64))
+    return min(int(np.searchsorted(np.cumsum(counts), most)) + 1, rows.num_rows)
+
+
+def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | None) -> None:
+    """Judge a stretch of what a producer sent, rows of SENT, and send it again in every lane."""
+    sent = producer.read(rows)
+    settings = producer.settings(sent, bool(rows[SENT.halves][0].as_py()))
+    producer.fidelity.count_unread(sent)
+    if not producer.is_java:
+        producer.fidelity.count_unchecked(sent)
+        return
+    order = producer.fidelity.judge(sent, settings, producer.max_message_bytes[CAPTURED])
+    if len(sent.capture.batches) == 0:
+        return
+    producer.make_room(settings)
+    producer.note_last(sent)
+    measure = None if held is None else recompressed(held, rows, sent.capture).size
+    producer.fidelity.compare_sizes(sent, measure)
+    send_again(producer, sent, settings, order, measure or not_measured)
+
+
+def send_again(producer: Producer, sent: Sent, settings: Records, order: Records, measure: Measure) -> None:
+    """Send a stretch again, in every lane; in the last one every batch is closed as soon as it may have been.
+
+    settings: SETTINGS[lanes + 1]. order: of closes and splits.
+    """
+    linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
+    capture, limits = timed(sent, times, linger_us), with_at_once(producer.max_message_bytes)
+    sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes)
+    producer.spans += replay_stretch(sim, range(producer.at_once), measure)
+    at_once = capture._replace(batches=timed_batches(sent, soonest(sent, times, linger_us), linger_us))
+    last = range(producer.at_once, producer.at_once + 1)
+    replay_stretch(sim._replace(capture=read_only_capture(at_once)), last, measure)

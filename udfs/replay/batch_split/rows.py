@@ -1,0 +1,177 @@
+"""What a replayed producer comes to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import SPLITS
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from schemas.tables.table import Table
+from schemas.tables.values import PRODUCER
+from udfs.columns.arrays import Floats, Ints, Records
+from udfs.columns.arrow_columns import array_of, quotients, repeated
+from udfs.columns.records import records_of
+from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.facts.arrow_tables import rows_of
+from udfs.replay.batch_split.fidelity import Metric
+from udfs.replay.batch_split.producer import Producer
+from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
+from udfs.replay.batch_split.state import MICRO, SPAN
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compared, fidelity_rows
+from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+WORDS = {AGREED: NO_REASON} | {code: word for word, code in SPLITS.codes.items()}
+Columns = dict[str, "pa.Array[Any] | npt.NDArray[np.generic]"]
+
+
+def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a producer all of whose batches were replayed."""
+    is_replayed = bool(producer.fidelity.sizes)
+    if is_replayed:
+        captured, at_once = producer.outcomes["splits"][[CAPTURED, producer.at_once]].sum(axis=1).tolist()
+        producer.fidelity.count_replayed(captured, at_once)
+    yield FIDELITY, fidelity_rows([*comparisons(producer)], algorithms.BATCH_SPLIT, run_id)
+    if is_replayed:
+        yield BATCH_SPLIT, outcome_rows(producer, run_id)
+        yield BATCH_SPLIT_TIMELINE, timeline_rows(producer, run_id)
+
+
+def comparisons(producer: Producer) -> Iterator[Compared]:
+    """The cases of each metric, in the order of its name."""
+    by_metric: dict[str, dict[str, int]] = {}
+    for (metric, code), count in sorted(producer.fidelity.verdicts.items()):
+        if count:
+            by_metric.setdefault(str(metric), {})[WORDS[code]] = count
+    for name, verdicts in by_metric.items():
+        yield compared(name, verdicts, SPLITS)._replace(
+            client_id=producer.client_id, client_address=producer.client_address, reader=PRODUCER
+        )
+
+
+def producer_columns(producer: Producer, run_id: str, lane: Ints, topic: Ints) -> Columns:
+    """The columns that both tables begin with."""
+    t, n = BATCH_SPLIT, len(lane)
+    return {
+        t.run_id: repeated(run_id, n),
+        t.scenario: pa.array(list(producer.lanes.names), pa.string()).take(lane),
+        t.client_id: repeated(producer.client_id, n),
+        t.client_address: repeated(producer.client_address, n),
+        t.topic: pa.array(list(producer.topics), pa.string()).take(topic),
+    }
+
+
+def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
+    """Rows of `batch_split`: one for each lane and topic in which a batch was sent."""
+    lane, topic = np.nonzero(producer.outcomes["batches"][: producer.at_once])
+    outcomes, t = producer.outcomes[lane, topic], BATCH_SPLIT
+    return rows_of(
+        t,
+        {
+            **producer_columns(producer, run_id, lane, topic),
+            **settings_columns(producer, lane, topic),
+            t.records: outcomes["records"],
+            t.batches: outcomes["batches"],
+            t.over_limit: outcomes["over_limit"],
+            t.over_limit_share: quotients(outcomes["over_limit"], outcomes["batches"]),
+            t.splits: outcomes["splits"],
+            t.split_rate: quotients(outcomes["splits"], outcomes["batches"]),
+            t.split_batches: outcomes["split_batches"],
+            t.failed_batches: outcomes["failed"],
+            t.bytes_sent: outcomes["bytes_sent"],
+            t.bytes_resent: outcomes["bytes_resent"],
+            t.fill: quotients(outcomes["size"], outcomes["limit"]),
+            t.compression_ratio: quotients(
+                outcomes["size"] - RECORD_BATCH_OVERHEAD * outcomes["batches"], outcomes["uncompressed"]
+            ),
+            t.batch_bytes_max: outcomes["largest"],
+            t.final_estimate: final_estimates(producer, lane, topic),
+            t.recoveries: outcomes["recoveries"],
+            t.recovery_ms_mean: quotients(outcomes["recovery_us"] // US_PER_MS, outcomes["recoveries"]),
+            t.recovery_ms_max: array_of(outcomes["recovery_longest"] / US_PER_MS, outcomes["recoveries"] > 0),
+            t.is_recovering: outcomes["since_split"] != NEVER,
+            t.measured_batches: outcomes["measured"],
+            t.size_error: size_errors(producer, lane, topic, outcomes),
+        },
+    )
+
+
+def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
+    """batch.size and max.message.bytes of the rows, and whether the capture shows them."""
+    t, limits = BATCH_SPLIT, producer.max_message_bytes
+    unanswered = producer.lanes.limits.by_topic(producer.topics, producer.created, {})
+    return {
+        t.batch_size: producer.batch_size[lane],
+        t.is_batch_size_told: producer.lanes.settings["batch_size"][lane] == NOT_STATED,
+        t.max_message_bytes: limits[lane, topic],
+        t.is_limit_told: (limits != unanswered)[lane, topic],
+    }
+
+
+def final_estimates(producer: Producer, lane: Ints, topic: Ints) -> Floats:
+    """The estimate of the codec that the lane sends with."""
+    settings = producer.lanes.settings[lane]
+    last = np.array([producer.last_codec.get(number, 0) for number in range(len(producer.topics))], np.int64)
+    codec = np.where(settings["codec"] == AS_CAPTURED, last[topic], settings["codec"])
+    place = np.where(settings["profile"] == DAMPED, 0, topic)
+    return producer.estimates[lane, place, codec].astype(np.float64)
+
+
+def size_errors(producer: Producer, lane: Ints, topic: Ints, outcomes: Records) -> pa.Array[Any]:
+    """The mean error of modelled sizes: of the batches that a lane measured, else of those that splits made."""
+    by_model = np.stack([mean_errors(producer, metric) for metric in (Metric.RECUT_BY_PARTS, Metric.RECUT_FITTED)])
+    captured = by_model[producer.lanes.settings["is_fitted"][lane], topic]
+    measured = outcomes["model_error"] / MICRO / np.maximum(outcomes["measured"], 1)
+    errors = np.where(outcomes["measured"] > 0, measured, captured)
+    return array_of(errors, ~np.isnan(errors))
+
+
+def mean_errors(producer: Producer, metric: Metric) -> Floats:
+    """The mean error of modelled sizes by topic, NaN where there are none: float64[topics]."""
+    sizes, topics = producer.fidelity.sizes[metric], len(producer.topics)
+    topic, error = (np.concatenate(parts) for parts in zip(*((part.topic, part.error) for part in sizes), strict=True))
+    counts, sums = np.bincount(topic, minlength=topics), np.bincount(topic, error, topics)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def timeline_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
+    """Rows of `batch_split_timeline`: one for each lane, topic and span, the last one as long as it is."""
+    spans, t = np.concatenate([*producer.spans, last_spans(producer)]), BATCH_SPLIT_TIMELINE
+    batches = np.maximum(spans["batches"], 1)
+    return rows_of(
+        t,
+        {
+            **producer_columns(producer, run_id, spans["lane"], spans["topic"]),
+            t.first_batch: spans["first_batch"],
+            t.batches: spans["batches"],
+            t.splits: spans["splits"],
+            t.estimated_ratio: spans["estimated"] / MICRO / batches,
+            t.observed_ratio: spans["observed"] / MICRO / batches,
+            t.time: spans["time"],
+        },
+    )
+
+
+def last_spans(producer: Producer) -> Records:
+    """The spans that have begun, lane by lane: SPAN[spans]."""
+    lane, topic = np.nonzero(producer.outcomes["span_batches"][: producer.at_once])
+    outcomes = producer.outcomes[lane, topic]
+    return records_of(
+        SPAN,
+        len(lane),
+        lane=lane,
+        topic=topic,
+        first_batch=outcomes["span_first"],
+        batches=outcomes["span_batches"],
+        splits=outcomes["span_splits"],
+        estimated=(outcomes["span_estimated"] * MICRO).astype(np.int64),
+        observed=(outcomes["span_observed"] * MICRO).astype(np.int64),
+        time=producer.sent_until,
+    )

@@ -1,0 +1,238 @@
+"""A producer's Sender: batches are closed and sent, and those that brokers refuse as too large come back to be split.
+
+The rules are those of `ProducerBatch` and `Sender` of kafka-clients 4.3. How long a response takes is as captured.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.accumulator import linger, linger_batch
+from udfs.replay.batch_split.estimate import ratio_of, updated
+from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, enqueue, has_to_wait, leave_queue
+from udfs.replay.batch_split.sender_events import (
+    ANSWERED,
+    CAPTURED_CLOSE,
+    KIND,
+    KIND_BITS,
+    LINGERED,
+    RETRIED,
+    TAKEN,
+    schedule,
+)
+from udfs.replay.batch_split.settings import DAMPED, SPLIT_AT_BATCH_SIZE
+from udfs.replay.batch_split.splitting import split
+from udfs.replay.batch_split.state import MICRO, SPAN_BATCHES, STUCK, Sim, codec_of, estimate_topic, topic_of
+from udfs.replay.shared.event_heap import INDEX, pop, push
+from udfs.replay.shared.resent_batches import NONE
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+
+@kernel
+def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
+    """Bytes of a closed batch, as the model of sizes has them."""
+    ready, sizes = sim.ready[first], sim.capture.sizes
+    if codec == 0:
+        return RECORD_BATCH_OVERHEAD + ready.uncompressed
+    cost = sizes.cost[sim.settings[lane].is_fitted, codec]
+    inside = sizes.fixed[codec, first] + cost[ready.end] - cost[first]
+    return RECORD_BATCH_OVERHEAD + max(1, int(np.rint(inside)))
+
+
+@kernel
+def captured_part(sim: Sim, first: int, codec: int) -> int:
+    """The captured part of a split batch that is the same as this one, or NONE."""
+    part = sim.capture.records[first].part
+    if part == NONE or not sim.ready[first].made_by_split or sim.capture.parts[part].end != sim.ready[first].end:
+        return NONE
+    return part if codec == sim.capture.batches[sim.capture.records[first].batch].codec else NONE
+
+
+@kernel
+def closed_size(sim: Sim, lane: int, first: int, codec: int) -> int:
+    """Bytes of the batch that is being closed: as measured, else those of the same captured part, else by the model.
+
+    Measured batches show how far the model is off.
+    """
+    size, part = sim.ready[first].size, captured_part(sim, first, codec)
+    if size <= 0:
+        return modelled_size(sim, lane, first, codec) if part == NONE else sim.capture.parts[part].size
+    outcome = sim.outcomes[lane, topic_of(sim, first)]
+    outcome.measured += 1
+    outcome.model_error += abs(modelled_size(sim, lane, first, codec) - size) * MICRO // size
+    return size
+
+
+@kernel
+def is_split(sim: Sim, lane: int, first: int) -> bool:
+    """Whether a closed batch is split: it is too large, and this profile splits such batches."""
+    ready, settings = sim.ready[first], sim.settings[lane]
+    limit = sim.limits[lane, topic_of(sim, first)]
+    if settings.profile == SPLIT_AT_BATCH_SIZE:
+        limit = min(limit, settings.batch_size)
+    can_be_split = ready.end - first > 1 and ready.made_by_split != STUCK
+    return ready.size > limit and can_be_split and settings.profile != DAMPED
+
+
+@kernel
+def follow(sim: Sim, lane: int, first: int, codec: int) -> None:
+    """Have the estimate follow the ratio of a closed batch."""
+    settings, ready = sim.settings[lane], sim.ready[first]
+    topic, ratio = estimate_topic(settings, topic_of(sim, first)), ratio_of(ready.size, ready.uncompressed)
+    sim.estimates[lane, topic, codec] = updated(settings, sim.estimates[lane, topic, codec], ratio)
+
+
+@kernel
+def note_estimate(sim: Sim, lane: int, first: int, codec: int, time: int) -> None:
+    """Note how estimate and ratio of a batch compare when it is closed."""
+    topic, ready = topic_of(sim, first), sim.ready[first]
+    outcome, ratio = sim.outcomes[lane, topic], ratio_of(ready.size, ready.uncompressed)
+    estimate = sim.estimates[lane, estimate_topic(sim.settings[lane], topic), codec]
+    if outcome.since_split != NEVER and estimate <= ratio:  # it has come down to what batches have
+        outcome.recoveries += 1
+        outcome.recovery_us += time - outcome.since_split
+        outcome.recovery_longest = max(outcome.recovery_longest, time - outcome.since_split)
+        outcome.since_split = NEVER
+    outcome.span_batches += 1
+    outcome.span_splits += is_split(sim, lane, first)
+    outcome.span_estimated += estimate
+    outcome.span_observed += ratio
+    if outcome.span_batches == SPAN_BATCHES:
+        end_span(sim, lane, topic, time)
+
+
+@kernel
+def end_span(sim: Sim, lane: int, topic: int, time: int) -> None:
+    """Hand out a span of the timeline."""
+    outcome, progress = sim.outcomes[lane, topic], sim.progress[0]
+    span = sim.spans[progress.spans]
+    progress.spans += 1
+    span.lane, span.topic, span.time, span.first_batch = lane, topic, time, outcome.span_first
+    span.batches, span.splits = outcome.span_batches, outcome.span_splits
+    span.estimated, span.observed = np.int64(outcome.span_estimated * MICRO), np.int64(outcome.span_observed * MICRO)
+    outcome.span_first += outcome.span_batches
+    outcome.span_batches, outcome.span_splits, outcome.span_estimated, outcome.span_observed = 0, 0, 0.0, 0.0
+
+
+@kernel
+def count_batch(sim: Sim, lane: int, first: int) -> None:
+    """Count a closed batch."""
+    topic, ready, settings = topic_of(sim, first), sim.ready[first], sim.settings[lane]
+    outcome = sim.outcomes[lane, topic]
+    if ready.made_by_split:
+        outcome.split_batches += 1
+        outcome.bytes_resent += ready.size
+    else:
+        outcome.batches += 1
+        outcome.records += ready.end - first
+        outcome.size += ready.size
+        outcome.limit += settings.batch_size
+        outcome.uncompressed += ready.uncompressed
+        outcome.over_limit += ready.size > sim.limits[lane, topic]
+        outcome.largest = max(outcome.largest, ready.size)
+    splits = is_split(sim, lane, first)
+    outcome.splits += splits
+    if not (splits and settings.profile == SPLIT_AT_BATCH_SIZE):  # which splits before it sends
+        outcome.bytes_sent += ready.size
+
+
+@kernel
+def close(sim: Sim, lane: int, first: int, time: int) -> None:
+    """ProducerBatch.close, and the request: the estimate follows the batch, and one that is too large comes back."""
+    ready, codec = sim.ready[first], codec_of(sim, lane, first)
+    partition, batch = sim.capture.records[first].partition, sim.capture.records[first].batch
+    topic = topic_of(sim, first)
+    ready.size = closed_size(sim, lane, first, codec)
+    note_estimate(sim, lane, first, codec, time)
+    follow(sim, lane, first, codec)
+    count_batch(sim, lane, first)
+    splits = is_split(sim, lane, first)
+    in_turn = ready.made_by_split and sim.capture.batches[batch].has_sequence
+    if in_turn:
+        sim.filling[partition].part = IN_FLIGHT
+    if splits:
+        push(sim.heap, time + time_to_answer(sim, lane, first, codec), ANSWERED | first)
+    elif ready.size > sim.limits[lane, topic]:
+        sim.outcomes[lane, topic].failed += 1
+    else:
+        retry(sim, first, time)
+    if in_turn and not splits:
+        schedule(sim, time + time_to_answer(sim, lane, first, codec), TAKEN, first)
+    leave_queue(sim, partition, time)
+
+
+@kernel
+def time_to_answer(sim: Sim, lane: int, first: int, codec: int) -> int:
+    """us from a batch being closed to its response: those of the same captured part, else of the captured batch with
+    its first record.
+    """
+    if sim.settings[lane].profile == SPLIT_AT_BATCH_SIZE:
+        return 0
+    part = captured_part(sim, first, codec)
+    if part != NONE and sim.capture.parts[part].answered_at != NEVER:
+        return max(0, sim.capture.parts[part].answered_at - sim.capture.parts[part].sent_at)
+    return int(sim.capture.batches[sim.capture.records[first].batch].round_trip)
+
+
+@kernel
+def retry(sim: Sim, first: int, time: int) -> None:
+    """Send a batch again where the captured batch that begins with its first record was."""
+    captured = sim.capture.batches[sim.capture.records[first].batch]
+    if captured.first == first and captured.retries:
+        schedule(sim, max(time, captured.retry_at), RETRIED, first)
+
+
+@kernel
+def close_again(sim: Sim, lane: int, first: int) -> None:
+    """Close a batch again as often as it is sent again: each time the estimate follows it once more."""
+    outcome, codec = sim.outcomes[lane, topic_of(sim, first)], codec_of(sim, lane, first)
+    for _ in range(sim.capture.batches[sim.capture.records[first].batch].retries):
+        follow(sim, lane, first, codec)
+        outcome.bytes_sent += sim.ready[first].size
+        outcome.retries += 1
+
+
+@kernel
+def answer(sim: Sim, first: int) -> None:
+    """Note that a batch is answered: if it is a part of a split one, the next part may be sent."""
+    if sim.ready[first].made_by_split:
+        sim.filling[sim.capture.records[first].partition].part = NO_PART
+
+
+@kernel
+def waits(sim: Sim, first: int) -> bool:
+    """Whether a batch that is to be closed has to wait instead."""
+    return not sim.ready[first].made_by_split and has_to_wait(sim, sim.capture.records[first].partition)
+
+
+@kernel
+def handle_of_batch(sim: Sim, lane: int, kind: int, first: int, time: int) -> None:
+    """Do what an event of a batch says."""
+    if kind == LINGERED:
+        linger_batch(sim, first, time)
+    elif kind == RETRIED:
+        close_again(sim, lane, first)
+    elif kind == TAKEN:
+        answer(sim, first)
+        leave_queue(sim, sim.capture.records[first].partition, time)
+    elif waits(sim, first):
+        enqueue(sim, first, time)
+    else:
+        close(sim, lane, first, time)
+
+
+@kernel
+def handle(sim: Sim, lane: int) -> None:
+    """Do what the next event says."""
+    time, code = pop(sim.heap)
+    kind, index = code & ~INDEX, code & INDEX
+    if kind == CAPTURED_CLOSE:
+        linger(sim, index, time)
+    elif kind == ANSWERED:
+        answer(sim, index)
+        split(sim, lane, index, time)
+        leave_queue(sim, sim.capture.records[index].partition, time)
+    else:
+        handle_of_batch(sim, lane, index & KIND, index >> KIND_BITS, time)

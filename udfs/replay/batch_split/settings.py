@@ -1,0 +1,171 @@
+"""The settings of producers and brokers that decide on batches and splits, in each lane."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import records_of
+from udfs.columns.time_units import US_PER_MS
+from udfs.facts.asked_records import SAMPLE_EVERY
+from udfs.replay.shared.lanes import LaneSettings, Value
+from udfs.wire.compressed_sizes import CODEC_NAMES
+
+BATCH_SIZE, LINGER, CODEC = "producer.batch.size", "producer.linger.ms", "producer.compression.type"
+TOPIC_LIMIT, BROKER_LIMIT = "topic.max.message.bytes", "broker.message.max.bytes"
+RELEASE, PROFILE, SIZES, RECOMPRESS = "kafka", "split.profile", "recut.sizes", "recompress"
+CONSTANTS = ("improving.step", "deteriorate.step", "estimation.factor")
+"""Of the estimate: settings that begin with `compression.ratio.`."""
+KIP = "kip"
+"""The value of RELEASE that stands for the text of the proposal."""
+EXACT, FITTED = "exact", "fitted"
+"""Values of SIZES: batches are compressed anew to get their sizes, or sizes come from the fitted lines alone."""
+HALVES_SINCE = (4, 2)
+"""The first release that splits a part of a split batch in halves if it is refused again."""
+
+TODAY, KIP_TEXT, DAMPED, UNCOMPRESSED, SPLIT_AT_BATCH_SIZE = range(5)
+PROFILES = ("today", "kip", "damped", "uncompressed", "split_at_batch_size")
+"""The values of PROFILE: Kafka's code; the text of KIP-126, where the estimate moves by single steps, and a split sets
+it to 1.0 and makes two batches; what Kafka did before, with one estimate for all topics and without splits; and the two
+designs that the KIP rejects."""
+
+NOT_STATED = -1
+"""In place of what neither a lane sets nor anybody states. Then a producer's batches show batch.size, the client's
+release its rules, and the topic's creation or brokers' responses the limit, else Kafka's default holds."""
+
+SETTINGS = np.dtype(
+    [
+        ("batch_size", np.int64),  # bytes, or NOT_STATED
+        ("linger_us", np.int64),
+        ("codec", np.int64),  # its place in CODEC_NAMES, or AS_CAPTURED
+        ("profile", np.int64),
+        ("halves", np.int64),  # 1: a part of a split batch that is refused again is split in halves; or NOT_STATED
+        ("is_fitted", np.int64),  # 1: compressed sizes come from the fitted lines alone
+        ("measured_every", np.int64),  # one of so many batches is compressed anew to get its size; 0: none
+        ("improving_step", np.float32),
+        ("deteriorate_step", np.float32),
+        ("estimation_factor", np.float32),
+    ],
+    align=True,
+)
+"""A producer's settings in a lane. The constants of the estimate are floats, as in Kafka."""
+
+
+@dataclass(frozen=True)
+class TopicLimits:
+    """What lanes and statements say about max.message.bytes, in bytes.
+
+    by_name: the limits of single topics by lane. all_topics: int64[lanes], the limit of every topic, or NOT_STATED.
+    brokers: int64[lanes], their message.max.bytes, or NOT_STATED. default: Kafka's.
+    """
+
+    by_name: tuple[Mapping[str, int], ...]
+    all_topics: Ints
+    brokers: Ints
+    default: int
+
+    def by_topic(self, topics: Collection[str], created: Mapping[str, int], inferred: Mapping[str, int]) -> Ints:
+        """The limit of each topic in each lane: int64[lanes, topics].
+
+        What a lane says overrides what the topic was created with, and a topic's limit overrides that of the brokers.
+        created: the limits that topics were created with, where the capture shows that. inferred: those that brokers'
+        responses show, where Kafka's default does not explain the responses.
+        """
+        numbers = {topic: number for number, topic in enumerate(topics)}
+        limits = np.full((len(self.brokers), len(numbers)), self.default)
+        _set_topics(limits, numbers, inferred)
+        _set_lanes(limits, self.brokers)
+        _set_topics(limits, numbers, created)
+        _set_lanes(limits, self.all_topics)
+        for lane, by_name in zip(limits, self.by_name, strict=True):
+            _set_topics(lane, numbers, by_name)
+        return limits
+
+
+def _set_topics(limits: Ints, numbers: Mapping[str, int], by_name: Mapping[str, int]) -> None:
+    """Set the limits of single topics. limits: int64[..., topics]."""
+    for topic in by_name.keys() & numbers.keys():
+        limits[..., numbers[topic]] = by_name[topic]
+
+
+def _set_lanes(limits: Ints, by_lane: Ints) -> None:
+    """Set the limits of those lanes that state one. limits: int64[lanes, topics]."""
+    is_stated = by_lane != NOT_STATED
+    limits[is_stated] = by_lane[is_stated, None]
+
+
+@dataclass(frozen=True)
+class SplitLanes:
+    """The lanes of a replay. settings: SETTINGS[lanes]. default_batch_size: Kafka's, bytes."""
+
+    names: tuple[str, ...]
+    settings: Records
+    limits: TopicLimits
+    default_batch_size: int
+
+    @property
+    def measures(self) -> bool:
+        """Whether a lane compresses batches anew, for which it needs their very records."""
+        return bool(self.settings["measured_every"].any())
+
+
+def split_lanes(lanes: LaneSettings, assumed: Collection[str]) -> SplitLanes:
+    """The settings of a scenario's lanes.
+
+    assumed: the settings that nobody states. `lanes.in_force` has Kafka's default for them, which counts as not stated.
+    """
+    releases, sizes, profile = lanes.values(RELEASE), lanes.values(SIZES), lanes.choices(PROFILE, PROFILES)
+    by_text = (profile == TODAY) & np.array([release == KIP for release in releases])
+    every = 1 if lanes.in_force.get(RECOMPRESS) == "all" else SAMPLE_EVERY
+    settings = records_of(
+        SETTINGS,
+        len(lanes.names),
+        batch_size=_stated(lanes, BATCH_SIZE, assumed),
+        linger_us=lanes.ints(LINGER) * US_PER_MS,
+        codec=lanes.choices(CODEC, CODEC_NAMES),
+        profile=np.where(by_text, KIP_TEXT, profile),
+        halves=[_halves(release) for release in releases],
+        is_fitted=[mode == FITTED for mode in sizes],
+        measured_every=[every if mode == EXACT else 0 for mode in sizes],
+        **{name.replace(".", "_"): lanes.singles(f"compression.ratio.{name}") for name in CONSTANTS},
+    )
+    return SplitLanes(lanes.names, settings, _topic_limits(lanes, assumed), int(lanes.in_force[BATCH_SIZE]))
+
+
+def _topic_limits(lanes: LaneSettings, assumed: Collection[str]) -> TopicLimits:
+    """What lanes and statements say of max.message.bytes. The limit of all topics in a lane overrides what is stated of
+    single ones.
+    """
+    stated = _limits_by_name(lanes.in_force)
+    return TopicLimits(
+        tuple(({} if TOPIC_LIMIT in lane else stated) | _limits_by_name(lane) for lane in lanes.changed),
+        all_topics=_stated(lanes, TOPIC_LIMIT, assumed),
+        brokers=_stated(lanes, BROKER_LIMIT, assumed),
+        default=int(lanes.in_force[BROKER_LIMIT]),
+    )
+
+
+def _stated(lanes: LaneSettings, key: str, assumed: Collection[str]) -> Ints:
+    """What each lane sets, else what somebody states, else NOT_STATED: int64[lanes]."""
+    return lanes.changed_ints(key, NOT_STATED) if key in assumed else lanes.ints(key, NOT_STATED)
+
+
+def _halves(release: Value | None) -> int:
+    """Whether a release, such as `4.3`, has the rule of HALVES_SINCE; NOT_STATED where none is stated."""
+    if release is None or release == KIP:
+        return NOT_STATED
+    return int(tuple(map(int, str(release).split("."))) >= HALVES_SINCE)
+
+
+def _limits_by_name(values: Mapping[str, Value]) -> dict[str, int]:
+    """max.message.bytes by topic, of settings such as topic.orders.max.message.bytes."""
+    scope, _, name = TOPIC_LIMIT.partition(".")
+    begin, end = f"{scope}.", f".{name}"
+    return {
+        key.removeprefix(begin).removesuffix(end): int(value)
+        for key, value in values.items()
+        if key != TOPIC_LIMIT and key.startswith(begin) and key.endswith(end)
+    }

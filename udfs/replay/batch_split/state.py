@@ -1,0 +1,247 @@
+"""What the replay of a producer works on: its records, the batches they were captured in, and the state of a lane.
+
+Three records are of batches. BATCH is what the capture shows of one. In a lane, a batch is FILLING as long as it takes
+records, and then READY, as Kafka calls one that may be sent, until it was sent and, if need be, split.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Floats, Ints, Record, Records, Singles, read_only
+from udfs.columns.records import int_fields
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.estimate import DAMPED_INITIAL, record_bytes
+from udfs.replay.batch_split.settings import DAMPED
+from udfs.replay.shared.event_heap import Heap
+from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.wire.compressed_sizes import CODEC_NAMES
+
+MICRO = 1_000_000
+SPAN_BATCHES = 32
+"""Batches of a span of `batch_split_timeline`."""
+SPANS_ROOM = 1024
+
+RECORD = int_fields(
+    "time",  # us: when it was appended
+    "timestamp",  # ms
+    "content",  # bytes of key, value and headers
+    "partition",
+    "batch",  # the captured batch that it was sent in first
+    "part",  # the captured part of that batch which begins with it, where that was split; or NONE
+)
+"""A record of the producer. Those of a partition stand together, in the order in which they were appended."""
+
+BATCH = int_fields(
+    "sending",  # the row that sent it first
+    "first",  # its records are [first, end)
+    "end",
+    "next_record",  # that was appended next of those which may go into the same batch, or NONE
+    "codec",
+    "has_sequence",  # 1: of an idempotent producer
+    "closed",  # us
+    "delay",  # us from being full, or having lingered, to being closed
+    "early",  # us: closed then, before it had lingered and before the next record came; NEVER
+    "filled_by",  # that record, if it came before the request; NONE: the batch was not full when it was sent
+    "round_trip",  # us from being closed to the response
+    "retries",  # how often it was sent again as it was
+    "retry_at",  # us: when first; NEVER
+    "was_queued",  # 1: when it was ready, it had to wait behind batches that were sent again
+)
+"""A captured batch, as it was sent first."""
+
+PART = int_fields("end", "size", "sent_at", "answered_at")
+"""A captured batch that the split of another one made: where its records end, bytes, us; `answered_at` may be NEVER."""
+
+PARTITION = int_fields(
+    "topic",
+    "is_sticky",  # 1: the built-in partitioner places the topic's records, for they have no key (KIP-794)
+)
+"""A partition that the producer sends to."""
+
+FILLING = np.dtype(
+    [
+        ("first", np.int64),  # of its records, if it has any
+        ("count", np.int64),
+        ("uncompressed", np.int64),  # bytes
+        ("limit", np.int64),  # bytes that it may have
+        ("created", np.int64),  # us
+        ("is_overdue", np.int64),  # 1: it has lingered, and waits until the parts before it are sent
+        ("last_closed", np.int64),  # us: when the batch before it was, or is to be, closed
+        ("queued", np.int64),  # the first of the batches that wait, or NONE
+        ("part", np.int64),  # what became of the part that left the queue last
+        ("ratio", np.float32),  # the estimate that it was created with
+    ],
+    align=True,
+)
+"""The batch of a partition that is being filled, and what waits before it (`partition_queue`)."""
+
+READY = int_fields(
+    "end",
+    "uncompressed",
+    "size",  # bytes once it is closed, NOT_CLOSED before; MODELLED where it is not to be measured
+    "made_by_split",  # 1, or STUCK
+    "may_leave",  # us: it does not leave the queue before
+    "behind",  # the next one in the queue, or NONE
+)
+"""A batch that takes no more records, kept at the place of its first record."""
+NOT_CLOSED, MODELLED = 0, -1
+STUCK = 2
+"""A split made the batch itself again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
+
+OUTCOME = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "batches",  # sent first
+            "over_limit",  # of these, larger than max.message.bytes
+            "records",
+            "bytes_sent",  # of all batches, again and again included
+            "bytes_resent",  # of batches made by splits
+            "splits",
+            "split_batches",  # made by splits
+            "failed",  # refused, and cannot be split or are not under this profile
+            "retries",
+            "size",  # of the batches sent first
+            "limit",  # batch.size of these
+            "uncompressed",
+            "largest",
+            "recoveries",
+            "recovery_us",
+            "recovery_longest",
+            "measured",  # closed batches whose records were compressed anew to get their size
+            "model_error",  # of these, in MICRO of the size: how far the model is off, summed up
+            "since_split",  # us: a split raised the estimate, which has not come back since; or NEVER
+            "span_first",  # batches closed before the span of the timeline at hand
+            "span_batches",
+            "span_splits",
+        )
+    ]
+    + [("span_estimated", np.float64), ("span_observed", np.float64)]  # sums of ratios
+)
+"""What a lane comes to for a topic."""
+
+SPAN = int_fields("lane", "topic", "first_batch", "batches", "splits", "estimated", "observed", "time")
+"""A span of the timeline: the sums of estimated and observed ratios in MICRO, and the us at which it ended."""
+
+PROGRESS = int_fields("lane", "appended", "spans", "unmeasured", "codec")
+"""How far the lanes are: the lane, the records appended or NOT_BEGUN, the spans handed out; and the batch, by its first
+record and codec, that has to be measured before it goes on, or NONE."""
+NOT_BEGUN = -1
+
+
+class SizeModel(NamedTuple):
+    """Compressed bytes behind the header: a batch of [first, end) takes fixed[codec, first] + cost[model, codec, end] -
+    cost[model, codec, first].
+
+    fixed: float64[codecs, records]. cost: float64[2, codecs, records + 1], by parts that were compressed anew, and by
+    the fitted lines alone.
+    """
+
+    fixed: Floats
+    cost: Floats
+
+
+class Capture(NamedTuple):
+    """What is captured of a producer, as its lanes replay it. append_order: int64[records], from first to last."""
+
+    records: Records
+    append_order: Ints
+    batches: Records
+    parts: Records
+    partitions: Records
+    sizes: SizeModel
+
+
+class Sim(NamedTuple):
+    """The replay of a stretch of what a producer sent, in every lane.
+
+    settings: SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
+    codecs] and outcomes: OUTCOME[lanes, topics], as the stretch before left them. filling: FILLING[partitions]. ready:
+    READY[records]. current: int64[topics], the partition that got a record last.
+    """
+
+    capture: Capture
+    settings: Records
+    limits: Ints
+    estimates: Singles
+    outcomes: Records
+    filling: Records
+    ready: Records
+    current: Ints
+    heap: Heap
+    spans: Records
+    progress: Records
+
+
+def new_sim(capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records) -> Sim:
+    """The replay of a stretch, before its first record."""
+    room = 3 * len(capture.records) + 64
+    return Sim(
+        capture=read_only_capture(capture),
+        settings=read_only(settings),
+        limits=read_only(limits),
+        estimates=estimates,
+        outcomes=outcomes,
+        filling=np.zeros(len(capture.partitions), FILLING),
+        ready=np.zeros(len(capture.records), READY),
+        current=np.zeros(outcomes.shape[1], np.int64),
+        heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
+        spans=np.zeros(SPANS_ROOM, SPAN),
+        progress=np.zeros(1, PROGRESS),
+    )
+
+
+def read_only_capture(capture: Capture) -> Capture:
+    """The capture as kernels take it."""
+    return capture._replace(
+        records=read_only(capture.records),
+        append_order=read_only(capture.append_order),
+        batches=read_only(capture.batches),
+        parts=read_only(capture.parts),
+        partitions=read_only(capture.partitions),
+        sizes=SizeModel(*map(read_only, capture.sizes)),
+    )
+
+
+def initial_estimates(settings: Records, topics: int) -> Singles:
+    """The estimates before any batch was closed: float32[lanes, topics, codecs]."""
+    estimates = np.ones((len(settings), topics, len(CODEC_NAMES)), np.float32)
+    estimates[settings["profile"] == DAMPED, :, 1:] = DAMPED_INITIAL
+    return estimates
+
+
+def no_outcomes(lanes: int, topics: int) -> Records:
+    """What lanes come to before anything has happened."""
+    outcomes = np.zeros((lanes, topics), OUTCOME)
+    outcomes["since_split"] = NEVER
+    return outcomes
+
+
+@kernel
+def codec_of(sim: Sim, lane: int, first: int) -> int:
+    """The codec of a batch that begins with this record."""
+    codec = sim.settings[lane].codec
+    return int(sim.capture.batches[sim.capture.records[first].batch].codec if codec == AS_CAPTURED else codec)
+
+
+@kernel
+def topic_of(sim: Sim, record: int) -> int:
+    """The topic that a record goes to."""
+    return int(sim.capture.partitions[sim.capture.records[record].partition].topic)
+
+
+@kernel
+def bytes_in_batch(records: Records, record: int, first: int) -> int:
+    """Bytes of a record in a batch that begins with the record `first`."""
+    since = records[record].timestamp - records[first].timestamp
+    return record_bytes(records[record].content, record - first, since)
+
+
+@kernel
+def estimate_topic(settings: Record, topic: int) -> int:
+    """The topic whose estimate a batch goes by: before KIP-126 a client had one for all topics."""
+    return 0 if settings.profile == DAMPED else topic
