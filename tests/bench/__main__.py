@@ -45,7 +45,7 @@ def reading() -> Iterator[str]:
 
 
 def replaying_session_cache() -> Iterator[str]:
-    """Few and many partitions a session beside Kafka's class, then one busy broker and many quiet ones in many lanes."""
+    """Few and many partitions a session beside Kafka's class, then one busy broker and many quiet ones in 32 lanes."""
     for partitions, rounds in ((4, 250), (40, 50)):
         yield session_cache.compare(partitions, rounds)
     for traffic in session_cache.SHAPES:
@@ -66,8 +66,8 @@ def ingesting() -> Iterator[str]:
 
 
 BENCHMARKS = {
-    "decode": decoding, "capture": reading, "session_cache": replaying_session_cache, "closed_loop": replaying_closed_loop,
-    "ingest": ingesting,
+    "decode": decoding, "capture": reading, "session_cache": replaying_session_cache,
+    "closed_loop": replaying_closed_loop, "ingest": ingesting,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -19,15 +19,15 @@ import pyarrow as pa
 from schemas.tables.steps import SESSION_EVENTS
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import SLF4J, find_jars, java_command
-from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import array_of, concatenated, coded
+from udfs.columns.arrays import Bools
+from udfs.columns.arrow_columns import array_of, coded, concatenated
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.session_cache.session_broker import new_broker
-from udfs.replay.session_cache.session_cache import GREATEST_ID, SHARDS, CacheSettings
-from udfs.replay.session_cache.session_events import OF_FETCH, events_of
-from udfs.replay.session_cache.session_lanes import SessionLanes
-from udfs.replay.session_cache.session_replay import go_on, replay_sessions, take
+from udfs.replay.session_cache.broker import new_broker
+from udfs.replay.session_cache.events import OF_FETCH, Keys, Part, parts_of
+from udfs.replay.session_cache.replay import go_on, replay_sessions, take
+from udfs.replay.session_cache.settings import CURRENT, SHARDS, SessionLanes, cache_settings
+from udfs.replay.session_cache.state import GREATEST_ID
 
 KAFKA = "4.3.1"
 ARTIFACTS = (
@@ -36,7 +36,7 @@ ARTIFACTS = (
     SLF4J,
 )
 JAVA_WARM_UP = 5
-SLOTS, VERSION, RECORDS_BYTES, SEED = 800, 18, 1000, 227
+SLOTS, EVICTION_MS, VERSION, RECORDS_BYTES, SEED = 800, 120_000, 18, 1000, 227
 ROWS_A_BATCH = 10_000
 """As many as Spark puts into a batch."""
 
@@ -121,8 +121,8 @@ def partition_columns(traffic: Traffic, random: np.random.Generator, is_fetch: B
     columns = {
         t.is_listed: is_listed, t.is_returned: has_moved | (turn == 0), t.fetch_offset: offset,
         t.returned_bytes: has_records * RECORDS_BYTES, t.high_watermark: np.cumsum(has_moved, axis=0),
-        **dict.fromkeys((t.max_wait_ms, t.current_leader_epoch, t.log_start_offset, t.error_code), np.zeros(shape, int)),
         t.preferred_read_replica: np.full(shape, -1),
+        **dict.fromkeys((t.max_wait_ms, t.current_leader_epoch, t.log_start_offset, t.error_code), 0 * offset),
     }  # fmt: skip
     return {name: beside_fetches(values, is_fetch) for name, values in columns.items()}
 
@@ -141,28 +141,30 @@ def known(column: Any, is_known: Bools) -> pa.Array[Any]:
     return array_of(column, is_known)
 
 
-def lanes(slots: Ints) -> SessionLanes:
+def lanes(*slots: int) -> SessionLanes:
     """Lanes that differ in their slots."""
-    n = len(slots)
-    settings = CacheSettings(slots // SHARDS, np.full(n, SHARDS), np.full(n, 120_000), np.zeros(n, np.int64))
-    return SessionLanes(tuple(map(str, slots.tolist())), settings)
+    return SessionLanes(tuple(map(str, slots)), cache_settings(slots, SHARDS, EVICTION_MS, CURRENT))
 
 
-def replay(rows: pa.RecordBatch, settings: SessionLanes) -> None:
+def replay(batches: list[pa.RecordBatch], settings: SessionLanes) -> None:
     """From step rows to packed gold rows."""
-    for _ in replay_sessions(rows.to_batches() if isinstance(rows, pa.Table) else rows, settings, "bench", "seed"):
+    for _ in replay_sessions(batches, settings, "bench", "seed"):
         pass
+
+
+def batches_of(traffic: Traffic) -> list[pa.RecordBatch]:
+    """The traffic's step rows as Spark cuts them."""
+    rows = step_rows(traffic)
+    return [rows.slice(first, ROWS_A_BATCH) for first in range(0, rows.num_rows, ROWS_A_BATCH)]
 
 
 def compare_lanes(traffic: Traffic, count: int) -> str:
     """Many settings of the slots, from all clients refused to none, beside one."""
-    rows = step_rows(traffic)
-    batches = [rows.slice(first, ROWS_A_BATCH) for first in range(0, rows.num_rows, ROWS_A_BATCH)]
-    one, many = (
-        timed(f"{len(slots)} lanes", lambda of=lanes(slots): replay(batches, of), clock=process_time)
-        for slots in (np.array([SLOTS]), np.linspace(0, SLOTS, count).astype(np.int64))
-    )
-    best = [min(timing.seconds) for timing in (one, many)]
+    batches, grid = batches_of(traffic), np.linspace(0, SLOTS, count).astype(np.int64).tolist()
+    best = [
+        min(timed("", lambda settings=settings: replay(batches, settings), clock=process_time).seconds)
+        for settings in (lanes(SLOTS), lanes(*grid))
+    ]
     rates = [f"  {n:>3} lanes {s * 1e3:>10,.1f} ms {traffic.fetches * n / s:>14,.0f} lane-fetches/s"
              for n, s in zip((1, count), best, strict=True)]  # fmt: skip
     title = (
@@ -173,19 +175,18 @@ def compare_lanes(traffic: Traffic, count: int) -> str:
 
 
 def compare(partitions: int, rounds: int) -> str:
-    """One lane beside Kafka's class, from the arrays of fetches on and from their step rows on."""
+    """One lane beside Kafka's class, from the records of fetches on and from their step rows on."""
     traffic = Traffic(brokers=1, clients=200, partitions=partitions, rounds=rounds, every_ms=1)
-    rows, one = step_rows(traffic), lanes(np.array([SLOTS]))
-    fetches, parts = events_of(rows, {}, 0)
+    batches, one = batches_of(traffic), lanes(SLOTS)
+    parts = list(parts_of(batches, Keys()))
 
-    def from_arrays() -> None:
-        now = new_broker("1", one, "bench")
-        now.names.update({f"client-{n}\x0010.0.0.1": n for n in range(traffic.clients)})
-        take(now, fetches.view(np.uint8).copy().view(fetches.dtype), parts)
-        go_on(now, None)
+    def from_records() -> None:
+        broker = new_broker("1", one, "bench")
+        for part in parts:
+            take(broker, Part(part.fetches.copy(), part.rows))
+        go_on(broker, None)
 
-    batches = [rows.slice(first, ROWS_A_BATCH) for first in range(0, rows.num_rows, ROWS_A_BATCH)]
-    ours = timed("refetch, one lane, from arrays", from_arrays, clock=process_time)
+    ours = timed("refetch, one lane, from records", from_records, clock=process_time)
     whole = timed("refetch, one lane, from step rows", lambda: replay(batches, one), clock=process_time)
     title = f"Fetch sessions of {partitions} partitions, {traffic.clients} clients, CPU time"
     return told(title, traffic.fetches, "fetches", ours, [whole, java(traffic)])
