@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -86,14 +87,14 @@ def rows_of_broker(traffic: Traffic, broker: int, random: np.random.Generator) -
     answered = requested + 1 + random.integers(0, traffic.longest_wait_ms * US_PER_MS + 1, len(number))
     session = client % SHARDS * (GREATEST_ID // SHARDS) + 1 + client
     names = pa.array([f"client-{each}" for each in range(traffic.clients)], pa.string())
-    of_fetches = {
+    of_fetches: dict[str, Any] = {
         t.client_id: coded(names, client[fetch]).cast(pa.string()), t.client_address: pa.repeat("10.0.0.1", len(fetch)),
         t.response_time: answered[fetch], t.api_version: np.full(len(fetch), VERSION),
         t.session_id: np.where(turn == 0, 0, session)[fetch], t.session_epoch: turn[fetch],
         **dict.fromkeys((t.is_cut, t.is_follower), np.zeros(len(fetch), np.bool_)),
         **dict.fromkeys((t.fetch_error, t.throttle_time_ms), np.zeros(len(fetch), np.int64)),
     }  # fmt: skip
-    of_partitions = {
+    of_partitions: dict[str, Any] = {
         **partition_columns(traffic, random, is_fetch), t.response_session_id: session[fetch],
         **dict.fromkeys((t.session_known, t.is_wanted), np.ones(len(fetch), np.bool_)),
         **dict.fromkeys((t.topic_key, t.name_length, t.partition_max_bytes), np.ones(len(fetch), np.int64)),
@@ -116,7 +117,7 @@ def partition_columns(traffic: Traffic, random: np.random.Generator, is_fetch: B
     has_moved = partition == turn % traffic.partitions
     if traffic.longest_wait_ms:
         has_records = has_moved = random.random(shape) < 0.5 / traffic.partitions
-    offset = np.cumsum(has_records, axis=0) - has_records
+    offset: Any = np.cumsum(has_records, axis=0) - has_records
     is_listed = np.concatenate([np.ones((1, *shape[1:]), np.bool_), has_records[:-1]])
     columns = {
         t.is_listed: is_listed, t.is_returned: has_moved | (turn == 0), t.fetch_offset: offset,
@@ -162,7 +163,7 @@ def compare_lanes(traffic: Traffic, count: int) -> str:
     """Many settings of the slots, from all clients refused to none, beside one."""
     batches, grid = batches_of(traffic), np.linspace(0, SLOTS, count).astype(np.int64).tolist()
     best = [
-        min(timed("", lambda settings=settings: replay(batches, settings), clock=process_time).seconds)
+        min(timed("", partial(replay, batches, settings), clock=process_time).seconds)
         for settings in (lanes(SLOTS), lanes(*grid))
     ]
     rates = [f"  {n:>3} lanes {s * 1e3:>10,.1f} ms {traffic.fetches * n / s:>14,.0f} lane-fetches/s"
@@ -187,7 +188,7 @@ def compare(partitions: int, rounds: int) -> str:
         go_on(broker, None)
 
     ours = timed("refetch, one lane, from records", from_records, clock=process_time)
-    whole = timed("refetch, one lane, from step rows", lambda: replay(batches, one), clock=process_time)
+    whole = timed("refetch, one lane, from step rows", partial(replay, batches, one), clock=process_time)
     title = f"Fetch sessions of {partitions} partitions, {traffic.clients} clients, CPU time"
     return told(title, traffic.fetches, "fetches", ours, [whole, java(traffic)])
 

@@ -10,22 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.replays.session_cache.job import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tests.oracle.conftest import Jars, RunJava
-from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
-from udfs.columns.arrays import Records
-from udfs.replay.session_cache.session_cache import CURRENT, GREATEST_ID, SHARDS, CacheSettings, next_epoch
-from udfs.replay.session_cache.session_clients import larger_clients, new_clients, tell_clients
-from udfs.replay.session_cache.session_contents import measure_all
-from udfs.replay.session_cache.session_entries import CONTENTS, larger_memory, new_memory
-from udfs.replay.session_cache.session_events import events_of
-from udfs.replay.session_cache.session_lanes import SessionLanes
-from udfs.replay.session_cache.session_verdicts import Metric
-from udfs.wire.fetch_sizes import fetch_sizes
+from tests.unit.replay.session_cache.event_rows import Gold, fetch_row, gold_rows, partition_row, rows_of_events
+from udfs.columns.arrays import Records, read_only
+from udfs.replay.session_cache.cache import next_epoch
+from udfs.replay.session_cache.clients import larger_clients, new_clients, note_clients
+from udfs.replay.session_cache.contents.entries import new_contents, with_entries, with_stretches
+from udfs.replay.session_cache.contents.measure import measure_all
+from udfs.replay.session_cache.events import Keys, parts_of
+from udfs.replay.session_cache.settings import CURRENT, PROFILES, SHARDS, SessionLanes, cache_settings
+from udfs.replay.session_cache.state import GREATEST_ID
 
 METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"
 EVICTION_MS = 120_000
@@ -239,12 +237,8 @@ class Block:
 
     def lanes(self, *slots: int) -> SessionLanes:
         """The captured lane, and others of the same release."""
-        shards, n = self.release.shards, 1 + len(slots)
-        settings = CacheSettings(
-            np.array([self.slots, *slots]) // shards, np.full(n, shards), np.full(n, EVICTION_MS),
-            np.full(n, self.release.rules),
-        )  # fmt: skip
-        return SessionLanes(tuple(f"lane {lane}" for lane in range(n)), settings)
+        settings = cache_settings([self.slots, *slots], self.release.shards, EVICTION_MS, self.release.rules)
+        return SessionLanes(tuple(f"lane {lane}" for lane in range(len(settings))), settings)
 
 
 Blocks = Callable[[int, int, bool], Block]
@@ -301,7 +295,7 @@ def test_kafkas_own_sessions_are_what_the_captured_settings_give(kafka: Blocks, 
     for row in gold[FIDELITY.name]:
         reasons = dict(row[FIDELITY.reasons])
         reasons.pop("response_not_captured", None)
-        if row[FIDELITY.metric] == Metric.REQUESTS:
+        if row[FIDELITY.metric] == "session_requests":
             wrong = reasons.pop("other_request", 0)
             out_of_turn += wrong
         else:
@@ -343,13 +337,14 @@ def test_each_error_of_a_session_is_among_them(kafka: Blocks) -> None:
 
 def measured(block: Block) -> Records:
     """Every fetch with what is in it."""
-    fetches, rows = events_of(block.rows, {}, 0)
-    clients, memory, done = new_clients(), new_memory()._replace(clients=np.zeros(len(fetches), CONTENTS)), 0
-    while (done := tell_clients(fetches, done, clients)) < len(fetches):
+    ((fetches, rows),) = parts_of([block.rows], Keys())
+    fetches["number"] = np.arange(len(fetches))
+    clients, done = new_clients(), 0
+    while (done := note_clients(fetches, done, read_only(rows), clients)) < len(fetches):
         clients = larger_clients(clients)
-    done = 0
-    while (done := measure_all(fetches, done, rows, memory, fetch_sizes())) < len(fetches):
-        memory = larger_memory(memory)
+    contents, done = with_stretches(new_contents(), len(clients.state)), 0
+    while (done := measure_all(fetches, done, read_only(rows), contents)) < len(fetches):
+        contents = with_entries(contents)
     return fetches
 
 

@@ -9,7 +9,7 @@ from jobs.replays.one_shuffle import shard
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
-from udfs.replay.session_cache.session_events import OF_FETCH
+from udfs.replay.session_cache.events import OF_FETCH
 
 WITH_SESSIONS = 7
 """The version of Fetch that KIP-227 brought."""

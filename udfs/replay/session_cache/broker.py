@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
-from udfs.replay.session_cache.clients import new_clients, with_clients
-from udfs.replay.session_cache.contents.entries import Contents, new_contents, with_stretches
+from udfs.replay.session_cache.clients import new_clients
+from udfs.replay.session_cache.contents.entries import Contents, new_contents
 from udfs.replay.session_cache.fidelity import METRICS, VERDICTS
 from udfs.replay.session_cache.memory import new_cache, with_headroom, with_seats
 from udfs.replay.session_cache.order import OVERLAP_US, turn_of
@@ -46,7 +46,8 @@ class BrokerReplay:
     contents: Contents = field(default_factory=new_contents)
     turns: Records = field(default_factory=lambda: turn_of(NONE))
     waiting: Records = field(default_factory=lambda: np.zeros(0, FETCH))  # fetches with moments to come
-    names: dict[int, int] = field(default_factory=dict)  # the broker's number of each client id and address
+    names: list[int] = field(default_factory=list)  # client ids and addresses, by their numbers in Keys
+    name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # which of the names each number is, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
     fetches: int = 0  # so many came
     life: int = 0  # how often all connections had ended
@@ -96,12 +97,6 @@ def new_captured(settings: Records, seed: int) -> Captured:
         unseen=unseen,
         spans=new_spans(),
     )
-
-
-def make_room_to_read(replay: BrokerReplay, fetches: int) -> None:
-    """Memory for so many more fetches, of as many clients."""
-    replay.clients = with_clients(replay.clients, fetches)
-    replay.contents = with_stretches(replay.contents, len(replay.clients.state))
 
 
 def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:

@@ -125,10 +125,10 @@ def is_full(cache: Cache, lane: int, shard: int) -> bool:
 @kernel
 def has_free_slot(cache: Cache, lane: int) -> bool:
     """Has any shard of the lane a free slot?"""
-    for shard in range(cache.settings[lane].shards):
-        if not is_full(cache, lane, shard):
-            return True
-    return False
+    least = cache.live[lane, 0]
+    for shard in range(1, cache.settings[lane].shards):
+        least = min(least, cache.live[lane, shard])
+    return bool(least < cache.settings[lane].slots)
 
 
 @kernel

@@ -1,4 +1,7 @@
-"""The captured broker's cache of sessions, as far as the capture shows it: it goes on from there, not from the rules."""
+"""The captured broker's cache of sessions, as far as the capture shows it.
+
+It goes on from what the capture shows, not from what the rules say.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +69,10 @@ def put_unseen(captured: Captured, shard: int, size: int) -> None:
 @kernel
 def has_partial(cache: Cache, shard: int) -> bool:
     """Is a session in the shard that was opened before the capture began?"""
-    first = shard * cache.counts[0].room
+    first, partial = shard * cache.counts[0].room, 0
     for slot in range(first, first + cache.live[0, shard]):
-        if cache.sessions[0, slot].is_partial == 1:
-            return True
-    return False
+        partial += cache.sessions[0, slot].is_partial
+    return partial > 0
 
 
 @kernel
@@ -83,7 +85,10 @@ def close_named(captured: Captured, fetch: Record, slot: int) -> None:
 
 @kernel
 def go_on_in_session(cache: Cache, fetch: Record, slot: int, error: int, now_ms: int) -> None:
-    """Go on from the error that the capture shows for a fetch in a session, 0 for none. slot: of the session, or NONE."""
+    """Go on from the error that the capture shows for a fetch in a session, 0 for none.
+
+    slot: the place of the session, or NONE.
+    """
     if error != 0:
         if error == FETCH_SESSION_ID_NOT_FOUND and slot != NONE:
             close_session(cache, 0, slot)

@@ -178,12 +178,15 @@ def note_client(clients: Clients, fetch: Record) -> Record:
 
 
 @kernel
-def note_clients(fetches: Records, rows: Records, clients: Clients) -> None:
-    """Note with each fetch whose it is, why it was sent, and when the broker worked on it.
+def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) -> int:
+    """Note with fetches from `first` on whose they are, why they were sent, and when the broker worked on them; stops
+    where memory runs out and returns how far it came.
 
-    fetches: FETCH[n], in the order of their requests. rows: PARTITION[m]. There is room for so many more clients.
+    fetches: FETCH[n], in the order of their requests. rows: PARTITION[m].
     """
-    for f in range(len(fetches)):
+    for f in range(first, len(fetches)):
+        if not has_room(clients):
+            return f
         fetch = fetches[f]
         max_wait_ms = note_session(fetch, rows)
         if fetch.is_cut == 1:
@@ -195,18 +198,26 @@ def note_clients(fetches: Records, rows: Records, clients: Clients) -> None:
         go_on_from(client, fetch)
         if client.id != NO_SESSION:
             put(clients.of_session, client.id, fetch.owner)
+    return len(fetches)
 
 
-def with_clients(clients: Clients, more: int) -> Clients:
-    """The same with room for so many more clients, connections and sessions."""
-    known = int(clients.known[0])
-    state = clients.state
-    if known + more > len(state):
-        state = np.concatenate([state[:known], np.zeros(known + 2 * more, CLIENT)])
-    of_connection, of_session = (roomy(of, more) for of in (clients.of_connection, clients.of_session))
+@kernel
+def has_room(clients: Clients) -> bool:
+    """Is there memory for one more client, connection and session?"""
+    return bool(
+        clients.known[0] < len(clients.state)
+        and 2 * clients.of_connection.used[0] < len(clients.of_connection.keys)
+        and 2 * clients.of_session.used[0] < len(clients.of_session.keys)
+    )
+
+
+def larger_clients(clients: Clients) -> Clients:
+    """The same with room for twice as many."""
+    state = np.concatenate([clients.state, np.zeros(len(clients.state), CLIENT)])
+    of_connection, of_session = (roomy(of, len(of.keys)) for of in (clients.of_connection, clients.of_session))
     return Clients(state, clients.known, of_connection, of_session)
 
 
 def new_clients() -> Clients:
     """No client but UNSEEN."""
-    return Clients(np.zeros(1, CLIENT), np.ones(1, np.int64), new_map(), new_map())
+    return Clients(np.zeros(16, CLIENT), np.ones(1, np.int64), new_map(), new_map())

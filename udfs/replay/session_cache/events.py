@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
 from udfs.columns.arrays import Records, edges
 from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, NO_TIME, NONE, PARTITION, SIZE_UNKNOWN
+from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
 
 OF_FETCH = -1
@@ -68,7 +68,7 @@ class Keys:
 
 
 class Part(NamedTuple):
-    """Whole fetches, FETCH[n], and the rows that they come from, PARTITION[m]; a row that is itself a fetch is blank."""
+    """Whole fetches, FETCH[n], and the rows that they come from, PARTITION[m], blank for a row that is a fetch."""
 
     fetches: Records
     rows: Records
@@ -122,26 +122,20 @@ def joined_records(parts: Iterable[Records]) -> Records:
 
 def part_of(batch: pa.RecordBatch, keys: Keys) -> Part:
     """The fetches and partitions of a batch."""
-    rows, places = np.zeros(batch.num_rows, PARTITION), np.flatnonzero(values_of(batch[_T.position], 0) == OF_FETCH)
-    fill(rows, batch, PARTITION_COLUMNS)
-    np.maximum(rows["max_wait_ms"], 0, out=rows["max_wait_ms"])
-    fetches, heads = np.zeros(len(places), FETCH), batch.take(places)
-    fill(fetches, heads, FETCH_COLUMNS)
+    columns: dict[str, pa.Array[Any]] = dict(zip(batch.schema.names, batch.columns, strict=True))
+    is_fetch = numbers_of(columns[_T.position]) == OF_FETCH
+    places = np.flatnonzero(is_fetch)
+    fetches, rows = np.zeros(len(places), FETCH), np.zeros(batch.num_rows, PARTITION)
+    for name, (column, missing) in FETCH_COLUMNS.items():
+        known = known_rows(columns[column])[places]
+        fetches[name] = np.where(known, numbers_of(columns[column])[places], missing)
+    for name, (column, missing) in PARTITION_COLUMNS.items():
+        rows[name] = numbers_of(columns[column])
+        if columns[column].null_count:  # every row that is a fetch, and often no other
+            rows[name][np.flatnonzero(~(known_rows(columns[column]) | is_fetch))] = missing
     fetches["first"] = places + 1
-    fetches["broker"] = key_numbers(keys.brokers, heads[_T.broker])
-    fetches["client"] = key_numbers(keys.clients, heads[_T.client_id], heads[_T.client_address])
+    broker, *client = (columns[c].take(places) for c in (_T.broker, _T.client_id, _T.client_address))
+    fetches["broker"], fetches["client"] = key_numbers(keys.brokers, broker), key_numbers(keys.clients, *client)
     fetches["error"][~np.isin(fetches["error"], SESSION_ERRORS)] = 0
-    fetches["is_throttled"] = values_of(heads[_T.throttle_time_ms], 0) > 0
+    fetches["is_throttled"] = int_column(batch, _T.throttle_time_ms, 0)[places] > 0
     return Part(fetches, rows)
-
-
-def fill(records: Records, batch: pa.RecordBatch, columns: Mapping[str, tuple[str, int]]) -> None:
-    """Fill fields of records from columns of a batch; a null is as `columns` says."""
-    for name, (column, missing) in columns.items():
-        records[name] = values_of(batch[column], missing)
-
-
-def values_of(column: pa.Array[Any], missing: int) -> npt.NDArray[Any]:
-    """A column of numbers or flags as numpy has it, `missing` where it is null."""
-    numbers: pa.Array[Any] = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
-    return (numbers.fill_null(missing) if numbers.null_count else numbers).to_numpy()

@@ -60,9 +60,7 @@ def victim(cache: Cache, lane: int, shard: int, fetch: Record, now_ms: int) -> i
         session = sessions[slot]
         if oldest == NONE or is_older(session, sessions[oldest]):
             oldest = slot
-        if can_go(session, fetch, settings, now_ms) and (
-            smallest == NONE or is_smaller(session, sessions[smallest])
-        ):
+        if can_go(session, fetch, settings, now_ms) and (smallest == NONE or is_smaller(session, sessions[smallest])):
             smallest = slot
     if oldest != NONE and now_ms - sessions[oldest].last_used_ms > settings.eviction_ms:
         return oldest

@@ -91,12 +91,14 @@ def on_response(captured: Captured, lanes: Lanes, moment: Record, fetch: Record)
 @kernel
 def play_moment(captured: Captured, lanes: Lanes, moment: Record, fetch: Record) -> None:
     """The broker takes up a request or answers it. Of one that is cut only the place among the responses is known."""
-    if fetch.is_cut == 1:
-        return
     if moment.is_response == 1:
-        on_response(captured, lanes, moment, fetch)
+        fetch.is_answered = 1
+        if fetch.is_cut == 0:
+            on_response(captured, lanes, moment, fetch)
     else:
-        on_request(captured, lanes, fetch, moment.us)
+        fetch.is_handled = 1
+        if fetch.is_cut == 0:
+            on_request(captured, lanes, fetch, moment.us)
 
 
 @kernel

@@ -171,7 +171,7 @@ def begins_again(fetches: Records, responses: Records, expected: int, shards: in
 
 
 def in_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:
-    """How many ids are of the shard whose turn it is, if it begins with shard `first`; the responses are put in order."""
+    """How many ids are of the shard whose turn it is, if shard `first` begins; the responses are put in order."""
     order_responses(fetches, responses, len(responses), turn_of(first), shards)
     return issued_in_turn(fetches, responses, shards)
 

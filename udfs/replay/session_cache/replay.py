@@ -16,13 +16,13 @@ from udfs.replay.session_cache.broker import (
     BrokerReplay,
     complete_buckets,
     count_evictions,
+    lengthened,
     make_headroom,
     make_room_to_play,
-    make_room_to_read,
     new_broker,
 )
-from udfs.replay.session_cache.clients import note_clients
-from udfs.replay.session_cache.contents.entries import with_entries
+from udfs.replay.session_cache.clients import larger_clients, note_clients
+from udfs.replay.session_cache.contents.entries import with_entries, with_stretches
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.events import Keys, Part, joined_records, parts_of
 from udfs.replay.session_cache.memory import empty
@@ -97,15 +97,22 @@ def begin_life(replay: BrokerReplay, life: int, us: int) -> None:
 
 def number_names(replay: BrokerReplay, fetches: Records) -> None:
     """Number the clients' ids and addresses among the broker's: a follower's are odd, a consumer's even."""
-    clients, which = np.unique(fetches["client"], return_inverse=True)
-    numbers = np.array([replay.names.setdefault(client, len(replay.names)) for client in clients.tolist()])
-    fetches["name"] = 2 * numbers[which] + fetches["privileged"]
+    replay.name_of = lengthened(replay.name_of, int(fetches["client"].max()) + 1, NONE)
+    numbers = replay.name_of[fetches["client"]]
+    if (numbers == NONE).any():
+        new = np.unique(fetches["client"][numbers == NONE])
+        replay.name_of[new] = len(replay.names) + np.arange(len(new))
+        replay.names += new.tolist()
+        numbers = replay.name_of[fetches["client"]]
+    fetches["name"] = 2 * numbers + fetches["privileged"]
 
 
 def read(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
     """Say of each fetch whose it is, why it was sent, and what is in it."""
-    make_room_to_read(replay, len(fetches))
-    note_clients(fetches, rows, replay.clients)
+    done = 0
+    while (done := note_clients(fetches, done, rows, replay.clients)) < len(fetches):
+        replay.clients = larger_clients(replay.clients)
+    replay.contents = with_stretches(replay.contents, len(replay.clients.state))
     done = 0
     while (done := measure_all(fetches, done, rows, replay.contents)) < len(fetches):
         replay.contents = with_entries(replay.contents)
@@ -119,7 +126,7 @@ def go_on(replay: BrokerReplay, before_us: int | None) -> None:
     end = len(moments) if before_us is None else int(np.searchsorted(moments["us"], before_us))
     order_responses(fetches, moments, end, replay.turns, replay.shards)
     play_moments(replay, moments[:end])
-    forget_played(replay, moments[:end])
+    replay.waiting = fetches.compress(fetches["is_answered"] == 0)
 
 
 def begins(replay: BrokerReplay, before_us: int | None) -> bool:
@@ -163,12 +170,3 @@ def play_moments(replay: BrokerReplay, moments: Records) -> None:
     while (done := play(fetches, moments, done, replay.captured, replay.lanes)) < len(moments):
         make_headroom(replay)
     count_evictions(replay)
-
-
-def forget_played(replay: BrokerReplay, moments: Records) -> None:
-    """Keep the fetches whose responses are to come."""
-    is_response = moments["is_response"] == 1
-    replay.waiting["is_handled"][moments["fetch"][~is_response]] = 1
-    is_played = np.zeros(len(replay.waiting), np.bool_)
-    is_played[moments["fetch"][is_response]] = True
-    replay.waiting = replay.waiting.compress(~is_played)

@@ -66,7 +66,9 @@ def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResu
     )
 
 
-def all_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def all_rows(
+    results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of brokers that are at their end."""
     yield SESSION_CACHE, cache_rows([(result.broker, result.buckets) for result in results], lanes, run_id)
     yield SESSION_EVICTIONS, eviction_rows(results, lanes, run_id)

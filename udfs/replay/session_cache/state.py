@@ -61,7 +61,8 @@ FETCH = np.dtype(
         ("act", np.int8),  # BY_RULES ...
         ("expected", np.int8),  # AS_EXPECTED ...
         ("is_lost", np.int8),  # its session was opened, or lost track of, outside the capture
-        ("is_handled", np.int8),  # its request has been replayed
+        ("is_handled", np.int8),  # its request has been replayed, and its response
+        ("is_answered", np.int8),
         # What is in it (contents).
         ("size", np.int32),  # partitions wanted
         ("listed", np.int32),  # partitions that an incremental request names

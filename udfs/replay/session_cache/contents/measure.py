@@ -126,7 +126,10 @@ def measure(contents: Contents, client: Record, rows: Records, fetch: Record) ->
 
 @kernel
 def measure_all(fetches: Records, first: int, rows: Records, contents: Contents) -> int:
-    """Measure fetches from `first` on, whose owners are known; stops where memory runs out and returns how far it came."""
+    """Note with fetches from `first` on what is in them; stops where memory runs out and returns how far it came.
+
+    fetches: FETCH[n], whose owners are known. rows: PARTITION[m].
+    """
     for f in range(first, len(fetches)):
         fetch = fetches[f]
         client = contents.clients[fetch.owner]

@@ -10,8 +10,8 @@ import pytest
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
-from tests.unit.replay.session_captures import Fetch, captured, ids, lanes, reasons, total
-from tests.unit.replay.sessions import Gold, gold_rows
+from tests.unit.replay.session_cache.captures import Fetch, captured, ids, lanes, reasons, total
+from tests.unit.replay.session_cache.event_rows import Gold, gold_rows
 
 BY_NAME, BY_ID = 12, 13
 (MINE,) = ids(0)

@@ -6,8 +6,8 @@ import pytest
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
-from tests.unit.replay.session_captures import Fetch, captured, ids, lanes, reasons, total
-from tests.unit.replay.sessions import gold_rows
+from tests.unit.replay.session_cache.captures import Fetch, captured, ids, lanes, reasons, total
+from tests.unit.replay.session_cache.event_rows import gold_rows
 
 
 def test_ids_tell_the_order_of_responses_that_overlap() -> None:

@@ -11,11 +11,10 @@ import pytest
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.capture_frames import with_defaults
 from tests.unit.wire.reference import Struct, encode
-from udfs.columns.arrays import Records
-from udfs.replay.session_cache.session_contents import measure_all
-from udfs.replay.session_cache.session_entries import CONTENTS, Memory, Partitions, larger_memory, new_memory
-from udfs.replay.session_cache.session_fetches import FETCH
-from udfs.wire.fetch_sizes import fetch_sizes
+from udfs.columns.arrays import Records, read_only
+from udfs.replay.session_cache.contents.entries import new_contents, with_entries, with_stretches
+from udfs.replay.session_cache.contents.measure import measure_all
+from udfs.replay.session_cache.state import FETCH, NONE, PARTITION, SIZE_UNKNOWN
 
 
 class Want(NamedTuple):
@@ -29,29 +28,31 @@ class Want(NamedTuple):
     error: int = 0
 
 
-def rows_of(wanted: list[Want]) -> Partitions:
-    ones, zeros = np.ones(len(wanted), np.int64), np.zeros(len(wanted), np.int64)
-
-    def column(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.array([getattr(want, name) for want in wanted], np.int64)
-
-    return Partitions(
-        np.array([sum(want.topic.encode()) for want in wanted], np.int64),
-        np.array([len(want.topic) for want in wanted], np.int64),
-        column("partition"), ones, zeros, zeros, column("offset"), ones, zeros, column("records"),
-        column("high_watermark"), zeros, column("error"), zeros - 1,
-    )  # fmt: skip
+def rows_of(wanted: list[Want]) -> Records:
+    """PARTITION[n]: what a capture shows of these, if nothing is listed or returned."""
+    rows = np.zeros(len(wanted), PARTITION)
+    fields = [
+        (sum(want.topic.encode()), len(want.topic), want.partition, want.offset, want.records, want.high_watermark,
+         want.error)
+        for want in wanted
+    ]  # fmt: skip
+    names = ("topic", "name_length", "partition", "fetch_offset", "records_bytes", "high_watermark", "error")
+    for name, values in zip(names, zip(*fields, strict=True), strict=False):
+        rows[name] = values
+    rows["is_wanted"], rows["preferred_read_replica"] = 1, NONE
+    return read_only(rows)
 
 
 def measured(*fetches: list[Want], version: int) -> list[Records]:
-    """The last state of each fetch of one client."""
-    memory: Memory = new_memory()._replace(clients=np.zeros(1, CONTENTS))
+    """What is in each fetch of one client."""
+    contents = with_stretches(new_contents(), 1)
     found = []
-    for wanted in fetches:
+    for number, wanted in enumerate(fetches):
         fetch = np.zeros(1, FETCH)
-        fetch["version"], fetch["end"], fetch["response_us"] = version, len(wanted), 1
-        while measure_all(fetch, 0, rows_of(wanted), memory, fetch_sizes()) == 0:
-            memory = larger_memory(memory)
+        fetch["number"], fetch["version"], fetch["end"], fetch["response_us"] = number, version, len(wanted), 1
+        fetch["request_bytes"] = fetch["response_bytes"] = SIZE_UNKNOWN
+        while measure_all(fetch, 0, rows_of(wanted), contents) == 0:
+            contents = with_entries(contents)
         found.append(fetch[0])
     return found
 

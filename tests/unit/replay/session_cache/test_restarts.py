@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
-from tests.unit.replay.session_captures import SHARD_IDS, Fetch, captured, ids, lanes, reasons, total
-from tests.unit.replay.sessions import gold_rows
+from tests.unit.replay.session_cache.captures import SHARD_IDS, Fetch, captured, ids, lanes, reasons, total
+from tests.unit.replay.session_cache.event_rows import gold_rows
 
 BEFORE = [Fetch(n, f"c{n}", 1, granted=session_id) for n, session_id in enumerate(ids(2, 3, 4, 5, 6, 7, 0, 1))]
 """Eight clients, a session in each shard."""

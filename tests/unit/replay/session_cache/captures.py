@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS
-from tests.unit.replay.sessions import Gold, fetch_row, partition_row, rows_of_events
-from udfs.replay.session_cache.session_cache import CURRENT, CacheSettings
-from udfs.replay.session_cache.session_lanes import SessionLanes
+from tests.unit.replay.session_cache.event_rows import Gold, fetch_row, partition_row, rows_of_events
+from udfs.replay.session_cache.settings import CURRENT, SessionLanes, cache_settings
 
 MINUTES_2 = 120_000
 SHARD_IDS = 268_435_455
@@ -33,6 +31,8 @@ class Fetch(NamedTuple):
     version: int = 18
     is_cut: bool = False  # behind its session and epoch
     is_epoch_cut: bool = False
+    broker: str = "1"
+    called: str = ""  # the client id, if it is not `client`
 
 
 def captured(*fetches: Fetch) -> pa.RecordBatch:
@@ -41,12 +41,15 @@ def captured(*fetches: Fetch) -> pa.RecordBatch:
     for number, fetch in enumerate(fetches):
         us = 1000 * fetch.ms
         connection = hash_of(fetch.client) + fetch.life
-        key = {"connection_id": connection, "exchange_no": number, "request_time": us, "life": fetch.life}
+        key = {
+            "broker": fetch.broker, "connection_id": connection, "exchange_no": number, "request_time": us,
+            "life": fetch.life,
+        }  # fmt: skip
         answered = None if fetch.wait_us is None else us + fetch.wait_us
         is_cut = fetch.is_cut or fetch.is_epoch_cut
         session = (None, None) if fetch.is_epoch_cut else (fetch.session_id, fetch.epoch)
         rows.append(
-            fetch_row(**key, client_id=fetch.client, response_time=answered, session_id=session[0],
+            fetch_row(**key, client_id=fetch.called or fetch.client, response_time=answered, session_id=session[0],
                       session_epoch=session[1], is_cut=is_cut, fetch_error=fetch.error,
                       is_follower=None if is_cut else fetch.privileged, api_version=fetch.version)
         )  # fmt: skip
@@ -64,9 +67,7 @@ def hash_of(client: str) -> int:
 
 def lanes(slots: int, shards: int = 1, eviction_ms: int = MINUTES_2, rules: int = CURRENT) -> SessionLanes:
     """One lane; slots: of all shards."""
-    return SessionLanes(
-        ("lane",), CacheSettings(*(np.array([n]) for n in (slots // shards, shards, eviction_ms, rules)))
-    )
+    return SessionLanes(("lane",), cache_settings(slots, shards, eviction_ms, rules))
 
 
 def evictions(gold: Gold) -> list[tuple[str, str]]:
@@ -81,13 +82,14 @@ def total(gold: Gold, column: str) -> int:
 
 def reasons(gold: Gold) -> dict[str, dict[str, int]]:
     """Reasons by metric, over all clients."""
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for row in gold[FIDELITY.name]:
         for reason, count in row[FIDELITY.reasons]:
-            of = found.setdefault(row[FIDELITY.metric], {})
-            of[reason] = of.get(reason, 0) + count
-    return found
+            of_metric = counts.setdefault(row[FIDELITY.metric], {})
+            of_metric[reason] = of_metric.get(reason, 0) + count
+    return counts
 
 
 def ids(*shards: int) -> list[int]:
+    """A session id of each of these shards, of eight."""
     return [shard * SHARD_IDS + 7 for shard in shards]
