@@ -11,9 +11,9 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records
 from udfs.replay.session_cache.clients import new_clients
-from udfs.replay.session_cache.contents.entries import Contents, new_contents
+from udfs.replay.session_cache.contents.state import Contents, new_contents
 from udfs.replay.session_cache.fidelity import METRICS, VERDICTS
-from udfs.replay.session_cache.memory import new_cache, with_headroom, with_seats
+from udfs.replay.session_cache.memory import new_cache, with_clients, with_headroom
 from udfs.replay.session_cache.order import OVERLAP_US, turn_of
 from udfs.replay.session_cache.settings import SessionLanes, with_unlimited
 from udfs.replay.session_cache.slots import new_spans, with_spans
@@ -45,7 +45,7 @@ class BrokerReplay:
     clients: Clients = field(default_factory=new_clients)
     contents: Contents = field(default_factory=new_contents)
     turns: Records = field(default_factory=lambda: turn_of(NONE))
-    waiting: Records = field(default_factory=lambda: np.zeros(0, FETCH))  # fetches with moments to come
+    waiting: Records = field(default_factory=lambda: np.zeros(0, FETCH))  # fetches with events to come
     names: list[int] = field(default_factory=list)  # client ids and addresses, by their numbers in Keys
     name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # which of the names each number is, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
@@ -103,14 +103,14 @@ def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
     """Memory for all clients that are known, and for so many more buckets of time and full fetches."""
     clients, lanes, captured = int(replay.clients.known[0]), replay.lanes, replay.captured
     replay.lanes = lanes._replace(
-        cache=with_seats(lanes.cache, clients),
+        cache=with_clients(lanes.cache, clients),
         awaited=lengthened(lanes.awaited, clients, NONE),
         names=lengthened(lanes.names, clients, 0),
         buckets=with_buckets(lanes.buckets, buckets),
     )
     verdicts = lengthened(captured.verdicts, 2 * len(replay.names), 0)
     replay.captured = captured._replace(
-        cache=with_seats(captured.cache, clients), verdicts=verdicts, spans=with_spans(captured.spans, grants)
+        cache=with_clients(captured.cache, clients), verdicts=verdicts, spans=with_spans(captured.spans, grants)
     )
 
 

@@ -1,7 +1,7 @@
 """A broker's cache of fetch sessions in many lanes at once: shards, ids, places, and what a use does (KIP-227).
 
 The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3; who makes room for
-whom is in eviction.py. A session is found by the client that owns it, whose seat has its place.
+whom is in eviction.py. A client knows the place of the session that it opened last.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def shard_of(session_id: int, shards: int) -> int:
 @kernel
 def random_id(cache: Cache, lane: int, shard: int) -> int:
     """An id from [max(1, shard * range), (shard + 1) * range) that no session of the shard has: splitmix64."""
-    counts, id_range = cache.counts[lane], GREATEST_ID // cache.settings[lane].shards
+    totals, id_range = cache.totals[lane], GREATEST_ID // cache.settings[lane].shards
     least = max(1, shard * id_range)
     while True:
-        counts.random += -7046029254386353131
-        mixed = counts.random
+        totals.random_state += -7046029254386353131
+        mixed = totals.random_state
         mixed = (mixed ^ ((mixed >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
         mixed = (mixed ^ ((mixed >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
         drawn = least + (mixed & 0x7FFFFFFFFFFFFFFF) % ((shard + 1) * id_range - least)
@@ -55,42 +55,42 @@ def find_by_id(cache: Cache, lane: int, session_id: int) -> int:
     if session_id <= 0:
         return NONE
     shard = shard_of(session_id, cache.settings[lane].shards)
-    first = shard * cache.counts[lane].room
-    for slot in range(first, first + cache.live[lane, shard]):
-        if cache.sessions[lane, slot].id == session_id:
-            return slot
+    first = shard * cache.totals[lane].room
+    for place in range(first, first + cache.live[lane, shard]):
+        if cache.sessions[lane, place].id == session_id:
+            return place
     return NONE
 
 
 @kernel
 def find_owned(cache: Cache, lane: int, owner: int, session_id: int) -> int:
     """Where a client's session is, if it still is; else NONE."""
-    slot = cache.seats[owner, lane].slot
-    return slot if slot >= 0 and session_id > 0 and cache.sessions[lane, slot].id == session_id else NONE
+    place = cache.clients[owner, lane].place
+    return place if place >= 0 and session_id > 0 and cache.sessions[lane, place].id == session_id else NONE
 
 
 @kernel
-def close_session(cache: Cache, lane: int, slot: int) -> None:
+def close_session(cache: Cache, lane: int, place: int) -> None:
     """Take a session out; the shard's last one moves to its place."""
-    counts, sessions = cache.counts[lane], cache.sessions[lane]
-    session, shard = sessions[slot], slot // counts.room
-    counts.partitions -= session.size
-    counts.followers -= session.privileged
-    move_owner(cache, lane, session, slot, NONE)
+    totals, sessions = cache.totals[lane], cache.sessions[lane]
+    session, shard = sessions[place], place // totals.room
+    totals.partitions -= session.size
+    totals.followers -= session.privileged
+    move_owner(cache, lane, session, place, NONE)
     cache.live[lane, shard] -= 1
-    last = shard * counts.room + cache.live[lane, shard]
-    if slot != last:
-        sessions[slot] = sessions[last]
-        move_owner(cache, lane, sessions[slot], last, slot)
+    last = shard * totals.room + cache.live[lane, shard]
+    if place != last:
+        sessions[place] = sessions[last]
+        move_owner(cache, lane, sessions[place], last, place)
     sessions[last].id = 0
 
 
 @kernel
 def move_owner(cache: Cache, lane: int, session: Record, old: int, new: int) -> None:
-    """A session moves, and its owner's seat follows, unless the client has opened another session since."""
-    seat = cache.seats[session.owner, lane]
-    if seat.slot == old:
-        seat.slot = new
+    """A session moves, and its owner learns where to, unless it has opened another session since."""
+    client = cache.clients[session.owner, lane]
+    if client.place == old:
+        client.place = new
 
 
 @kernel
@@ -100,7 +100,7 @@ def touch(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> N
     if settings.rules == OLDEST_CREATED:
         now_ms = session.last_used_ms  # what was taken for the time before KAFKA-9137
     session.last_used_ms = now_ms
-    cache.counts[lane].partitions += size - session.size
+    cache.totals[lane].partitions += size - session.size
     session.size = size
     is_aged = now_ms - session.created_ms > settings.eviction_ms
     session.by_privileged = 1 if is_aged or session.privileged == 0 else 0
@@ -110,9 +110,9 @@ def touch(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> N
 @kernel
 def next_shard(cache: Cache, lane: int) -> int:
     """The shard of the next full response, whether or not a session comes of it."""
-    counts = cache.counts[lane]
-    shard = counts.placed % cache.settings[lane].shards
-    counts.placed += 1
+    totals = cache.totals[lane]
+    shard = totals.placed % cache.settings[lane].shards
+    totals.placed += 1
     return shard
 
 
@@ -134,19 +134,19 @@ def has_free_slot(cache: Cache, lane: int) -> bool:
 @kernel
 def open_session(cache: Cache, lane: int, session_id: int, fetch: Record, now_ms: int) -> int:
     """Put a session for a fetch into the shard of its id, which has room, and return its place."""
-    counts, shard = cache.counts[lane], shard_of(session_id, cache.settings[lane].shards)
-    slot = shard * counts.room + cache.live[lane, shard]
+    totals, shard = cache.totals[lane], shard_of(session_id, cache.settings[lane].shards)
+    place = shard * totals.room + cache.live[lane, shard]
     cache.live[lane, shard] += 1
-    counts.fullest = max(counts.fullest, cache.live[lane, shard])
-    cache.headroom[0] = min(cache.headroom[0], counts.room - cache.live[lane, shard])
-    session = cache.sessions[lane, slot]
+    totals.fullest = max(totals.fullest, cache.live[lane, shard])
+    cache.headroom[0] = min(cache.headroom[0], totals.room - cache.live[lane, shard])
+    session = cache.sessions[lane, place]
     session.id, session.owner, session.epoch, session.size = session_id, fetch.owner, next_epoch(INITIAL_EPOCH), 0
     session.uses_topic_ids, session.privileged, session.is_partial = uses_topic_ids(fetch), fetch.privileged, 0
     session.created_ms = session.last_used_ms = now_ms
-    counts.followers += fetch.privileged
-    cache.seats[fetch.owner, lane].slot = slot
+    totals.followers += fetch.privileged
+    cache.clients[fetch.owner, lane].place = place
     touch(cache, lane, session, fetch.size, now_ms)
-    return slot
+    return place
 
 
 @kernel

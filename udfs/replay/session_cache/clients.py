@@ -38,7 +38,7 @@ from udfs.replay.shared.int_map import ABSENT, new_map, place_of, put, roomy
 def take_response(client: Record, error: int, response_session_id: int) -> None:
     """FetchSessionHandler.handleResponse for a response whose partitions are right, and for one with an error.
 
-    client: a row of CLIENT or of SEAT.
+    client: a row of CLIENT or of LANE_CLIENT.
     """
     if error == FETCH_SESSION_ID_NOT_FOUND:
         client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
@@ -66,18 +66,17 @@ def new_client(clients: Clients) -> int:
 @kernel
 def owner_of(clients: Clients, connection: int, session_id: int) -> int:
     """The client behind a connection; a new one that goes on with a session is the session's."""
-    by_connection = clients.of_connection.values[place_of(clients.of_connection, connection)]
-    by_session = ABSENT
+    connected, in_session = clients.by_connection.values[place_of(clients.by_connection, connection)], ABSENT
     if session_id != NO_SESSION:
-        by_session = clients.of_session.values[place_of(clients.of_session, session_id)]
-    if by_session != ABSENT and clients.state[by_session].id == session_id:
-        owner = by_session
-    elif by_connection != ABSENT:
-        owner = by_connection
+        in_session = clients.by_session.values[place_of(clients.by_session, session_id)]
+    if in_session != ABSENT and clients.state[in_session].id == session_id:
+        owner = in_session
+    elif connected != ABSENT:
+        owner = connected
     else:
         owner = new_client(clients)
-    if owner != by_connection:
-        put(clients.of_connection, connection, owner)
+    if owner != connected:
+        put(clients.by_connection, connection, owner)
     return owner
 
 
@@ -197,7 +196,7 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
         note_times(fetch, max(fetch.request_us, client.answered_us) if waits else fetch.request_us, max_wait_ms)
         go_on_from(client, fetch)
         if client.id != NO_SESSION:
-            put(clients.of_session, client.id, fetch.owner)
+            put(clients.by_session, client.id, fetch.owner)
     return len(fetches)
 
 
@@ -206,16 +205,16 @@ def has_room(clients: Clients) -> bool:
     """Is there memory for one more client, connection and session?"""
     return bool(
         clients.known[0] < len(clients.state)
-        and 2 * clients.of_connection.used[0] < len(clients.of_connection.keys)
-        and 2 * clients.of_session.used[0] < len(clients.of_session.keys)
+        and 2 * clients.by_connection.used[0] < len(clients.by_connection.keys)
+        and 2 * clients.by_session.used[0] < len(clients.by_session.keys)
     )
 
 
 def larger_clients(clients: Clients) -> Clients:
     """The same with room for twice as many."""
     state = np.concatenate([clients.state, np.zeros(len(clients.state), CLIENT)])
-    of_connection, of_session = (roomy(of, len(of.keys)) for of in (clients.of_connection, clients.of_session))
-    return Clients(state, clients.known, of_connection, of_session)
+    by_connection, by_session = (roomy(known, len(known.keys)) for known in (clients.by_connection, clients.by_session))
+    return Clients(state, clients.known, by_connection, by_session)
 
 
 def new_clients() -> Clients:

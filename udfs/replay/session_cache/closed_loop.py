@@ -34,13 +34,13 @@ from udfs.replay.session_cache.state import (
 @kernel
 def act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """What the client does of its own accord."""
-    seat = lanes.cache.seats[fetch.owner, lane]
+    client = lanes.cache.clients[fetch.owner, lane]
     if fetch.act == BEGIN_ANEW:
-        seat.id, seat.epoch = NO_SESSION, INITIAL_EPOCH
+        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
     elif fetch.act == RENEW:
-        seat.epoch = INITIAL_EPOCH
+        client.epoch = INITIAL_EPOCH
     elif fetch.act == WITHOUT_SESSION:
-        seat.epoch = FINAL_EPOCH
+        client.epoch = FINAL_EPOCH
     elif fetch.act == FROM_BEFORE:
         admit(lanes, lane, fetch, now_ms)
 
@@ -55,11 +55,11 @@ def count_incremental(outcome: Record, fetch: Record) -> None:
 @kernel
 def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
     """A full fetch closes the session that it names."""
-    seat, outcome = lanes.cache.seats[fetch.owner, lane], outcome_of(lanes, lane)
-    slot = find_owned(lanes.cache, lane, fetch.owner, seat.id)
-    if slot != NONE:
-        close_session(lanes.cache, lane, slot)
-    seat.answer = SESSIONLESS if seat.epoch == FINAL_EPOCH else FULL
+    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
+    place = find_owned(lanes.cache, lane, fetch.owner, client.id)
+    if place != NONE:
+        close_session(lanes.cache, lane, place)
+    client.answer = SESSIONLESS if client.epoch == FINAL_EPOCH else FULL
     outcome.fetches += 1
     outcome.full_fetches += 1
     outcome.request_bytes += fetch.request_full
@@ -69,36 +69,36 @@ def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
 @kernel
 def request_incremental(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
     """FetchManager.newContext for a fetch in a session; returns its error, 0 for none."""
-    cache, seat = lanes.cache, lanes.cache.seats[fetch.owner, lane]
+    cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
     count_incremental(outcome_of(lanes, lane), fetch)
-    slot = find_owned(cache, lane, fetch.owner, seat.id)
-    if slot == NONE:
+    place = find_owned(cache, lane, fetch.owner, client.id)
+    if place == NONE:
         return FETCH_SESSION_ID_NOT_FOUND
-    session = cache.sessions[lane, slot]
-    error = session_error(session, seat.epoch, fetch)
+    session = cache.sessions[lane, place]
+    error = session_error(session, client.epoch, fetch)
     if error != 0:
         return error
     if fetch.size == 0 and fetch.is_lost == 0:
-        close_session(cache, lane, slot)
-        seat.answer = SESSIONLESS
+        close_session(cache, lane, place)
+        client.answer = SESSIONLESS
         return 0
     touch(cache, lane, session, fetch.size, now_ms)
     session.epoch = next_epoch(session.epoch)
-    seat.answer = INCREMENTAL
+    client.answer = INCREMENTAL
     return 0
 
 
 @kernel
 def request(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """A client sends its fetch, and a full one after an error."""
-    seat = lanes.cache.seats[fetch.owner, lane]
+    client = lanes.cache.clients[fetch.owner, lane]
     act(lanes, lane, fetch, now_ms)
-    if seat.epoch > 0:
+    if client.epoch > 0:
         error = request_incremental(lanes, lane, fetch, now_ms)
         if error == 0:
             return
         if fetch.is_throttled == 1:  # its response has no error, and no session
-            seat.answer = SESSIONLESS
+            client.answer = SESSIONLESS
             return
         refuse(lanes, lane, fetch, error)
     request_full(lanes, lane, fetch)
@@ -110,21 +110,21 @@ def refuse(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
     outcome = outcome_of(lanes, lane)
     outcome.not_found += error == FETCH_SESSION_ID_NOT_FOUND
     outcome.response_bytes += fetch.response_empty
-    take_response(lanes.cache.seats[fetch.owner, lane], error, NO_SESSION)
+    take_response(lanes.cache.clients[fetch.owner, lane], error, NO_SESSION)
 
 
 @kernel
 def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
     """The error of a fetch that the captured broker refused; 0 where the lane has none for it."""
-    seat = lanes.cache.seats[fetch.owner, lane]
-    if seat.epoch <= 0 or fetch.act == FROM_BEFORE:
+    client = lanes.cache.clients[fetch.owner, lane]
+    if client.epoch <= 0 or fetch.act == FROM_BEFORE:
         return 0
-    slot = find_owned(lanes.cache, lane, fetch.owner, seat.id)
-    if slot == NONE:
+    place = find_owned(lanes.cache, lane, fetch.owner, client.id)
+    if place == NONE:
         return FETCH_SESSION_ID_NOT_FOUND
     if fetch.act == WRONG_EPOCH:
         return INVALID_FETCH_SESSION_EPOCH
-    return session_error(lanes.cache.sessions[lane, slot], seat.epoch, fetch)
+    return session_error(lanes.cache.sessions[lane, place], client.epoch, fetch)
 
 
 @kernel
@@ -142,14 +142,14 @@ def request_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
 @kernel
 def respond(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """A broker builds its response, and the client takes it."""
-    seat, outcome = lanes.cache.seats[fetch.owner, lane], outcome_of(lanes, lane)
+    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
     issued, size = NO_SESSION, fetch.response_full
-    if seat.answer == INCREMENTAL:
-        issued, size = seat.id, fetch.response_incremental
-    elif seat.answer == FULL and fetch.is_throttled == 0:
+    if client.answer == INCREMENTAL:
+        issued, size = client.id, fetch.response_incremental
+    elif client.answer == FULL and fetch.is_throttled == 0:
         issued = create(lanes, lane, fetch, now_ms)
     outcome.response_bytes += fetch.response_empty if fetch.is_throttled == 1 else size
-    take_response(seat, 0, issued)
+    take_response(client, 0, issued)
 
 
 @kernel
@@ -159,7 +159,7 @@ def play_request(lanes: Lanes, fetch: Record, now_ms: int) -> None:
     lanes.names[fetch.owner] = fetch.name
     if not is_refused:
         lanes.awaited[fetch.owner] = fetch.number
-    for lane in range(len(lanes.cache.counts)):
+    for lane in range(len(lanes.cache.totals)):
         if is_refused:
             request_refused(lanes, lane, fetch)
         else:
@@ -172,5 +172,5 @@ def play_response(lanes: Lanes, fetch: Record, now_ms: int) -> None:
     if lanes.awaited[fetch.owner] != fetch.number:
         return
     lanes.awaited[fetch.owner] = NONE
-    for lane in range(len(lanes.cache.counts)):
+    for lane in range(len(lanes.cache.totals)):
         respond(lanes, lane, fetch, now_ms)

@@ -2,7 +2,7 @@
 
 The rules are those of org.apache.kafka.server.FetchSessionCacheShard, Kafka 4.3. A lane may have others: those before
 KAFKA-9137 (Kafka 1.1 to 2.4), where a session's last use stays the time of its creation, or those of the KIP's text,
-where age counts at the time of the comparison.
+where age totals at the time of the comparison.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def can_go(session: Record, fetch: Record, settings: Record, now_ms: int) -> boo
 def victim(cache: Cache, lane: int, shard: int, fetch: Record, now_ms: int) -> int:
     """The place of the session that makes room for that of a full fetch; NONE where that is refused (tryEvict)."""
     sessions, settings = cache.sessions[lane], cache.settings[lane]
-    first = shard * cache.counts[lane].room
+    first = shard * cache.totals[lane].room
     oldest, smallest = NONE, NONE
-    for slot in range(first, first + cache.live[lane, shard]):
-        session = sessions[slot]
+    for place in range(first, first + cache.live[lane, shard]):
+        session = sessions[place]
         if oldest == NONE or is_older(session, sessions[oldest]):
-            oldest = slot
+            oldest = place
         if can_go(session, fetch, settings, now_ms) and (smallest == NONE or is_smaller(session, sessions[smallest])):
-            smallest = slot
+            smallest = place
     if oldest != NONE and now_ms - sessions[oldest].last_used_ms > settings.eviction_ms:
         return oldest
     if smallest != NONE and yields(sessions[smallest], fetch, settings, now_ms):

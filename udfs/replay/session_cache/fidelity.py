@@ -33,6 +33,7 @@ from udfs.replay.session_cache.state import (
     Captured,
 )
 from udfs.replay.shared.fidelity_rows import AGREED
+from udfs.replay.shared.lanes import CAPTURED
 
 CLOCK_MS = 2
 """How far the packets' times may be from the broker's clock."""
@@ -72,43 +73,43 @@ def error_verdict(predicted: int, fetch: Record) -> int:
 @kernel
 def judge_request(captured: Captured, fetch: Record, now_ms: int) -> None:
     """Compare the error of a request, and go on from what the capture shows."""
-    cache, slot = captured.cache, find_named(captured.cache, fetch)
+    cache, place = captured.cache, find_named(captured.cache, fetch)
     if fetch.epoch <= 0:
-        if slot != NONE:
-            close_named(captured, fetch, slot)
+        if place != NONE:
+            close_named(captured, fetch, place)
         return
     predicted = FETCH_SESSION_ID_NOT_FOUND
-    if slot != NONE:
-        predicted = session_error(cache.sessions[0, slot], fetch.epoch, fetch)
+    if place != NONE:
+        predicted = session_error(cache.sessions[CAPTURED, place], fetch.epoch, fetch)
     shown = predicted
     if fetch.response_us == NO_TIME and (fetch.act == FROM_BEFORE or fetch.expected == AFTER_LOSS):
         shown = 0  # the request shows that those before it were answered
     elif fetch.response_us != NO_TIME and fetch.is_throttled == 0:  # a throttled response has no error
         captured.verdicts[fetch.name, ERRORS, error_verdict(predicted, fetch)] += 1
         shown = fetch.error
-    go_on_in_session(cache, fetch, slot, shown, now_ms)
+    go_on_in_session(cache, fetch, place, shown, now_ms)
 
 
 @kernel
 def grants(cache: Cache, shard: int, fetch: Record, now_ms: int) -> bool:
     """Do the rules give a full fetch a session?"""
-    return not is_full(cache, 0, shard) or victim(cache, 0, shard, fetch, now_ms) != NONE
+    return not is_full(cache, CAPTURED, shard) or victim(cache, CAPTURED, shard, fetch, now_ms) != NONE
 
 
 @kernel
-def grant_verdict(captured: Captured, shard: int, moment: Record, fetch: Record, now_ms: int) -> int:
+def grant_verdict(captured: Captured, shard: int, event: Record, fetch: Record, now_ms: int) -> int:
     """The verdict on whether a full fetch gets a session."""
-    cache, settings, is_shown = captured.cache, captured.cache.settings[0], fetch.response_session_id > 0
+    cache, settings, is_shown = captured.cache, captured.cache.settings[CAPTURED], fetch.response_session_id > 0
     if grants(cache, shard, fetch, now_ms) == is_shown:
-        return ORDER_INFERRED if moment.is_inferred == 1 else AGREED
-    if moment.is_certain == 0 and not is_shown:
+        return ORDER_INFERRED if event.is_inferred == 1 else AGREED
+    if event.is_certain == 0 and not is_shown:
         return NOT_CAPTURED
     if has_partial(cache, shard):
         return SESSION_FROM_BEFORE
-    has_slot, since_begin_us = not is_full(cache, 0, shard), moment.us - captured.unseen[0].handled_us
+    has_slot, since_begin_us = not is_full(cache, CAPTURED, shard), event.us - captured.unseen[0].handled_us
     if has_slot and settings.slots > 0 and since_begin_us <= settings.eviction_ms * US_PER_MS:
         return NOT_SEEN
-    if has_slot and moment.us - captured.closed_us[shard] <= OVERLAP_US:
+    if has_slot and event.us - captured.closed_us[shard] <= OVERLAP_US:
         return CLOSE_GRANT_ORDER
     for away_ms in (-CLOCK_MS, CLOCK_MS):
         if grants(cache, shard, fetch, now_ms + away_ms) == is_shown:
@@ -117,29 +118,29 @@ def grant_verdict(captured: Captured, shard: int, moment: Record, fetch: Record,
 
 
 @kernel
-def shard_verdict(issued: int, moment: Record) -> int:
+def shard_verdict(issued: int, event: Record) -> int:
     """The verdict on the shard of an id."""
-    if moment.expected_shard == NONE:
+    if event.expected_shard == NONE:
         return SHARD_UNKNOWN
-    if issued == moment.expected_shard:
-        return ORDER_INFERRED if moment.is_inferred == 1 else AGREED
-    return OTHER_SHARD if moment.is_certain == 1 else NOT_CAPTURED
+    if issued == event.expected_shard:
+        return ORDER_INFERRED if event.is_inferred == 1 else AGREED
+    return OTHER_SHARD if event.is_certain == 1 else NOT_CAPTURED
 
 
 @kernel
-def judge_grant(captured: Captured, moment: Record, fetch: Record, now_ms: int) -> None:
+def judge_grant(captured: Captured, event: Record, fetch: Record, now_ms: int) -> None:
     """Compare the response to a full fetch, and go on from what the capture shows."""
-    settings, verdicts = captured.cache.settings[0], captured.verdicts[fetch.name]
+    settings, verdicts = captured.cache.settings[CAPTURED], captured.verdicts[fetch.name]
     issued = issued_shard(fetch, settings.shards)
     if issued != NONE:
-        verdicts[SHARDS, shard_verdict(issued, moment)] += 1
-    shard = moment.expected_shard if issued == NONE else issued
+        verdicts[SHARDS, shard_verdict(issued, event)] += 1
+    shard = event.expected_shard if issued == NONE else issued
     if shard == NONE and settings.slots == 0:  # whose turn it is makes no difference
         shard = 0
     if shard == NONE:
         verdicts[GRANTS, SHARD_UNKNOWN] += 1
         return
-    verdict = grant_verdict(captured, shard, moment, fetch, now_ms)
+    verdict = grant_verdict(captured, shard, event, fetch, now_ms)
     verdicts[GRANTS, verdict] += 1
     if issued != NONE:
         put_session(captured.cache, fetch.response_session_id, fetch, now_ms)

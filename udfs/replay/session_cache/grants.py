@@ -25,24 +25,24 @@ def outcome_of(lanes: Lanes, lane: int) -> Record:
 
 
 @kernel
-def evict(lanes: Lanes, lane: int, slot: int, fetch: Record) -> None:
+def evict(lanes: Lanes, lane: int, place: int, fetch: Record) -> None:
     """Take a session out for that of a full fetch."""
     eviction = lanes.evictions[lanes.evicted[0]]
     lanes.evicted[0] += 1
     eviction.lane, eviction.evictor = lane, fetch.name
-    eviction.victim = lanes.names[lanes.cache.sessions[lane, slot].owner]
+    eviction.victim = lanes.names[lanes.cache.sessions[lane, place].owner]
     outcome_of(lanes, lane).evicted += 1
-    close_session(lanes.cache, lane, slot)
+    close_session(lanes.cache, lane, place)
 
 
 @kernel
 def grant(lanes: Lanes, lane: int, session_id: int, fetch: Record, now_ms: int) -> int:
     """Open a session in a shard that has room, and return its place."""
     cache, occupied = lanes.cache, lanes.buckets.occupied[lanes.buckets.used[0] - 1, lane]
-    slot = open_session(cache, lane, session_id, fetch, now_ms)
+    place = open_session(cache, lane, session_id, fetch, now_ms)
     shard = shard_of(session_id, cache.settings[lane].shards)
     occupied[shard] = max(occupied[shard], cache.live[lane, shard])
-    return slot
+    return place
 
 
 @kernel
@@ -53,13 +53,13 @@ def create(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
     """
     cache, outcome, shard = lanes.cache, outcome_of(lanes, lane), next_shard(lanes.cache, lane)
     if is_full(cache, lane, shard):
-        slot = victim(cache, lane, shard, fetch, now_ms)
-        if slot == NONE:
+        place = victim(cache, lane, shard, fetch, now_ms)
+        if place == NONE:
             outcome.refused += 1
             outcome.refused_despite_room += has_free_slot(cache, lane)
             return NO_SESSION
         outcome.evicted_despite_room += has_free_slot(cache, lane)
-        evict(lanes, lane, slot, fetch)
+        evict(lanes, lane, place, fetch)
     outcome.created += 1
     session_id = int(fetch.response_session_id)
     if session_id <= NO_SESSION or shard_of(session_id, cache.settings[lane].shards) != shard:
@@ -71,10 +71,10 @@ def create(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
 @kernel
 def admit(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """A session that was there before the capture began, where the lane has room for it."""
-    cache, seat = lanes.cache, lanes.cache.seats[fetch.owner, lane]
-    seat.id, seat.epoch = fetch.session_id, fetch.epoch
-    shard = shard_of(seat.id, cache.settings[lane].shards)
-    if is_full(cache, lane, shard) or find_owned(cache, lane, fetch.owner, seat.id) != NONE:
+    cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
+    client.id, client.epoch = fetch.session_id, fetch.epoch
+    shard = shard_of(client.id, cache.settings[lane].shards)
+    if is_full(cache, lane, shard) or find_owned(cache, lane, fetch.owner, client.id) != NONE:
         return
-    session = cache.sessions[lane, grant(lanes, lane, seat.id, fetch, now_ms)]
+    session = cache.sessions[lane, grant(lanes, lane, client.id, fetch, now_ms)]
     session.epoch, session.is_partial = fetch.epoch, 1

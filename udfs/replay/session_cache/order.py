@@ -13,7 +13,7 @@ import numpy as np
 from udfs.columns.arrays import Ints, Record, Records
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
-from udfs.replay.session_cache.state import EPOCH_UNKNOWN, INITIAL_EPOCH, MOMENT, NO_SESSION, NO_TIME, NONE
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, EVENT, INITIAL_EPOCH, NO_SESSION, NO_TIME, NONE
 
 OVERLAP_US = 100_000
 """Most time between the packets of two responses that may have been built in the other order.
@@ -25,32 +25,32 @@ TURN = np.dtype([("shard", np.int64), ("is_certain", np.int64)])
 """Of which shard the next full response is, NONE if that is not known. is_certain: none was missed since an id."""
 
 
-def moments_of(fetches: Records) -> Records:
-    """The moments of these fetches that have not been replayed yet, in the order of their times; of one time, those of
+def events_of(fetches: Records) -> Records:
+    """The events of these fetches that have not been replayed yet, in the order of their times; of one time, those of
     the first fetch come first, and its request before its response.
     """
     requests = np.flatnonzero(fetches["is_handled"] == 0)
     requests = requests[np.argsort(fetches["handled_us"][requests], kind="stable")]
     responses = np.argsort(fetches["answered_us"], kind="stable")
-    moments = np.zeros(len(requests) + len(responses), MOMENT)
-    merge_moments(fetches, requests, responses, moments)
-    return moments
+    events = np.zeros(len(requests) + len(responses), EVENT)
+    merge_events(fetches, requests, responses, events)
+    return events
 
 
 @kernel
-def merge_moments(fetches: Records, requests: Ints, responses: Ints, moments: Records) -> None:
-    """Write the moments of requests and responses, each in their order, as one."""
+def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Records) -> None:
+    """Write the events of requests and responses, each in their order, as one."""
     request = response = 0
-    for m in range(len(moments)):
-        moment = moments[m]
-        moment.expected_shard = NONE
+    for m in range(len(events)):
+        event = events[m]
+        event.expected_shard = NONE
         if request < len(requests) and is_first(fetches, requests[request], responses[response]):
-            moment.fetch = requests[request]
-            moment.us = fetches[moment.fetch].handled_us
+            event.fetch = requests[request]
+            event.us = fetches[event.fetch].handled_us
             request += 1
         else:
-            moment.fetch, moment.is_response = responses[response], 1
-            moment.us = fetches[moment.fetch].answered_us
+            event.fetch, event.is_response = responses[response], 1
+            event.us = fetches[event.fetch].answered_us
             response += 1
 
 
@@ -74,27 +74,27 @@ def issued_shard(fetch: Record, shards: int) -> int:
 
 
 @kernel
-def could_come_before(fetches: Records, moments: Records, later: int, early: int) -> bool:
-    """Can the full response moments[later] have been built before that of moments[early]?"""
-    fetch = fetches[moments[later].fetch]
-    is_shown = moments[later].is_response == 1 and is_placed(fetch) and fetch.response_us != NO_TIME
-    return is_shown and fetch.handled_us < moments[early].us
+def could_come_before(fetches: Records, events: Records, later: int, early: int) -> bool:
+    """Can the full response events[later] have been built before that of events[early]?"""
+    fetch = fetches[events[later].fetch]
+    is_shown = events[later].is_response == 1 and is_placed(fetch) and fetch.response_us != NO_TIME
+    return is_shown and fetch.handled_us < events[early].us
 
 
 @kernel
-def first_built(fetches: Records, moments: Records, early: int, expected: int, shards: int) -> int:
-    """Which full response of those close to moments[early] was built first, if `expected` is the shard it went to."""
-    issued = issued_shard(fetches[moments[early].fetch], shards)
+def first_built(fetches: Records, events: Records, early: int, expected: int, shards: int) -> int:
+    """Which full response of those close to events[early] was built first, if `expected` is the shard it went to."""
+    issued = issued_shard(fetches[events[early].fetch], shards)
     if issued == expected:
         return early
     needed = NONE if issued == NONE else (issued - expected) % shards  # so many came before this one
     ahead, refused, first_refused = 1, 0, NONE
-    for later in range(early + 1, len(moments)):
-        if moments[later].us - moments[early].us > OVERLAP_US:
+    for later in range(early + 1, len(events)):
+        if events[later].us - events[early].us > OVERLAP_US:
             break
-        if not could_come_before(fetches, moments, later, early):
+        if not could_come_before(fetches, events, later, early):
             continue
-        shard = issued_shard(fetches[moments[later].fetch], shards)
+        shard = issued_shard(fetches[events[later].fetch], shards)
         if shard == expected and ahead % shards != 0:
             return later
         if shard == NONE:
@@ -105,21 +105,21 @@ def first_built(fetches: Records, moments: Records, early: int, expected: int, s
 
 
 @kernel
-def move_before(moments: Records, later: int, early: int) -> None:
-    """Put the full response moments[later] before moments[early], in whose time it then is."""
-    fetch = moments[later].fetch
+def move_before(events: Records, later: int, early: int) -> None:
+    """Put the full response events[later] before events[early], in whose time it then is."""
+    fetch = events[later].fetch
     for m in range(later, early, -1):
-        moments[m] = moments[m - 1]
-    moments[early].fetch, moments[early].is_inferred = fetch, 1
+        events[m] = events[m - 1]
+    events[early].fetch, events[early].is_inferred = fetch, 1
 
 
 @kernel
-def place_response(turn: Record, moment: Record, fetch: Record, shards: int) -> None:
+def place_response(turn: Record, event: Record, fetch: Record, shards: int) -> None:
     """Note with a full response the shard it was expected in, and whose turn is next.
 
-    An id that no order explains sets the counter; what it was expected to be stays with the moment.
+    An id that no order explains sets the counter; what it was expected to be stays with the event.
     """
-    moment.expected_shard, moment.is_certain = turn.shard, turn.is_certain
+    event.expected_shard, event.is_certain = turn.shard, turn.is_certain
     issued = issued_shard(fetch, shards)
     if issued != NONE:
         turn.shard, turn.is_certain = issued, 1
@@ -130,30 +130,30 @@ def place_response(turn: Record, moment: Record, fetch: Record, shards: int) -> 
 
 
 @kernel
-def order_responses(fetches: Records, moments: Records, end: int, turns: Records, shards: int) -> None:
-    """Put full responses among moments[:end] in the order of the counter, and note the shard it has for each.
+def order_responses(fetches: Records, events: Records, end: int, turns: Records, shards: int) -> None:
+    """Put full responses among events[:end] in the order of the counter, and note the shard it has for each.
 
-    Moments up to OVERLAP_US behind are there too. turns: TURN[1], whose turn it is.
+    Events up to OVERLAP_US behind are there too. turns: TURN[1], whose turn it is.
     """
     turn = turns[0]
     for m in range(end):
-        fetch = fetches[moments[m].fetch]
+        fetch = fetches[events[m].fetch]
         if fetch.epoch == EPOCH_UNKNOWN:
             turn.is_certain = 0  # it may have been a full fetch
-        elif moments[m].is_response == 1 and is_placed(fetch):
+        elif events[m].is_response == 1 and is_placed(fetch):
             if turn.shard != NONE and fetch.response_us != NO_TIME:
-                first = first_built(fetches, moments, m, turn.shard, shards)
+                first = first_built(fetches, events, m, turn.shard, shards)
                 if first != m:
-                    move_before(moments, first, m)
-            place_response(turn, moments[m], fetches[moments[m].fetch], shards)
+                    move_before(events, first, m)
+            place_response(turn, events[m], fetches[events[m].fetch], shards)
 
 
 def full_responses(fetches: Records) -> tuple[Records, Records]:
-    """(The fetches whose responses the counter has a shard for, the moments of these responses)."""
+    """(The fetches whose responses the counter has a shard for, the events of these responses)."""
     is_placed_too = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
     placed = fetches.compress(is_placed_too)
-    moments = moments_of(placed)
-    return placed, moments.compress(moments["is_response"] == 1)
+    events = events_of(placed)
+    return placed, events.compress(events["is_response"] == 1)
 
 
 def first_shard(fetches: Records, responses: Records, shards: int) -> int:

@@ -22,16 +22,16 @@ from udfs.replay.session_cache.broker import (
     new_broker,
 )
 from udfs.replay.session_cache.clients import larger_clients, note_clients
-from udfs.replay.session_cache.contents.entries import with_entries, with_stretches
 from udfs.replay.session_cache.contents.measure import measure_all
+from udfs.replay.session_cache.contents.state import with_entries, with_stretches
+from udfs.replay.session_cache.dispatch import BUCKET_US, play
 from udfs.replay.session_cache.events import Keys, Part, joined_records, parts_of
 from udfs.replay.session_cache.memory import empty
-from udfs.replay.session_cache.moments import BUCKET_US, play
 from udfs.replay.session_cache.order import (
     begins_again,
+    events_of,
     first_shard,
     full_responses,
-    moments_of,
     order_responses,
     turn_of,
 )
@@ -119,13 +119,13 @@ def read(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
 
 
 def go_on(replay: BrokerReplay, before_us: int | None) -> None:
-    """Play the moments before this time, or all of them."""
+    """Play the events before this time, or all of them."""
     if not replay.has_begun and not begins(replay, before_us):
         return
-    fetches, moments = replay.waiting, moments_of(replay.waiting)
-    end = len(moments) if before_us is None else int(np.searchsorted(moments["us"], before_us))
-    order_responses(fetches, moments, end, replay.turns, replay.shards)
-    play_moments(replay, moments[:end])
+    fetches, events = replay.waiting, events_of(replay.waiting)
+    end = len(events) if before_us is None else int(np.searchsorted(events["us"], before_us))
+    order_responses(fetches, events, end, replay.turns, replay.shards)
+    play_events(replay, events[:end])
     replay.waiting = fetches.compress(fetches["is_answered"] == 0)
 
 
@@ -149,7 +149,7 @@ def begins(replay: BrokerReplay, before_us: int | None) -> bool:
         restart(replay)
     elif expected == NONE:
         replay.turns["shard"] = shown
-        replay.lanes.cache.counts["placed"] = max(shown, 0)
+        replay.lanes.cache.totals["placed"] = max(shown, 0)
     return True
 
 
@@ -161,12 +161,12 @@ def restart(replay: BrokerReplay) -> None:
     close_all(replay.captured.spans, replay.begin_us)
 
 
-def play_moments(replay: BrokerReplay, moments: Records) -> None:
-    """Play these moments."""
+def play_events(replay: BrokerReplay, events: Records) -> None:
+    """Play these events."""
     fetches = replay.waiting
-    buckets = len(np.unique(moments["us"] // BUCKET_US))
+    buckets = len(np.unique(events["us"] // BUCKET_US))
     make_room_to_play(replay, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
     done = 0
-    while (done := play(fetches, moments, done, replay.captured, replay.lanes)) < len(moments):
+    while (done := play(fetches, events, done, replay.captured, replay.lanes)) < len(events):
         make_headroom(replay)
     count_evictions(replay)

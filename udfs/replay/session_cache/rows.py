@@ -21,9 +21,9 @@ from udfs.columns.arrow_columns import coded, quotients, repeated
 from udfs.columns.time_units import US_PER_MS, US_PER_S
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.session_cache.broker import BrokerReplay, some_buckets
+from udfs.replay.session_cache.dispatch import BUCKET_US
 from udfs.replay.session_cache.events import Keys
 from udfs.replay.session_cache.fidelity import METRICS
-from udfs.replay.session_cache.moments import BUCKET_US
 from udfs.replay.session_cache.settings import SessionLanes
 from udfs.replay.session_cache.slots import slots_range
 from udfs.replay.session_cache.state import CAPTURED_SUMS, HOLDINGS, SUMS, Buckets
@@ -59,7 +59,7 @@ def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResu
         broker=replay.name,
         readers=[(*client_of(names[client]), reader) for client in replay.names for reader in READERS],
         buckets=some_buckets(buckets, 0, int(buckets.used[0])),
-        fullest=replay.lanes.cache.counts["fullest"],
+        fullest=replay.lanes.cache.totals["fullest"],
         slots=slots_range(captured.spans, replay.shards, unseen_until_us),
         evictions=replay.evictions,
         verdicts=captured.verdicts,
@@ -73,24 +73,24 @@ def all_rows(
     yield SESSION_CACHE, cache_rows([(result.broker, result.buckets) for result in results], lanes, run_id)
     yield SESSION_EVICTIONS, eviction_rows(results, lanes, run_id)
     yield SESSION_SLOTS, slot_rows(results, lanes, run_id)
-    found = [of_client for result in results for of_client in session_fidelity(result)]
-    yield FIDELITY, fidelity_rows(found, algorithms.SESSION_CACHE, run_id)
+    comparisons = [each for result in results for each in session_fidelity(result)]
+    yield FIDELITY, fidelity_rows(comparisons, algorithms.SESSION_CACHE, run_id)
 
 
-def cache_rows(found: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
-    """Rows of `session_cache`: one a broker, bucket and lane. found: the buckets of some brokers."""
+def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `session_cache`: one a broker, bucket and lane. parts: buckets of some brokers."""
     n, t = len(lanes.names), SESSION_CACHE
-    captured = np.concatenate([buckets.captured for _, buckets in found])
-    outcomes = np.concatenate([buckets.outcomes[:, :n] for _, buckets in found]).ravel()
+    captured = np.concatenate([buckets.captured for _, buckets in parts])
+    outcomes = np.concatenate([buckets.outcomes[:, :n] for _, buckets in parts]).ravel()
     sums = {name: outcomes[name] for name in (*SUMS, *HOLDINGS)}
-    brokers = np.repeat(np.arange(len(found)), [n * len(buckets.captured) for _, buckets in found])
-    occupied = [buckets.occupied[:, :n] for _, buckets in found]
+    brokers = np.repeat(np.arange(len(parts)), [n * len(buckets.captured) for _, buckets in parts])
+    occupied = [buckets.occupied[:, :n] for _, buckets in parts]
     return rows_of(
         t,
         {
             t.run_id: repeated(run_id, len(outcomes)),
             t.scenario: coded(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(captured))),
-            t.broker: coded(pa.array([broker for broker, _ in found], pa.string()), brokers),
+            t.broker: coded(pa.array([broker for broker, _ in parts], pa.string()), brokers),
             t.bucket_start: np.repeat(captured["number"] * BUCKET_US, n),
             t.shard_sessions: shard_lists(np.concatenate(occupied), lanes.settings["shards"]),
             t.full_fetch_share: quotients(sums["full_fetches"], sums["fetches"]),
@@ -158,8 +158,8 @@ def session_fidelity(result: BrokerResult) -> Iterator[Compared]:
     """What was compared of each client and metric."""
     verdicts = result.verdicts[: len(result.readers)]
     for name, metric in np.argwhere(verdicts.any(axis=2)).tolist():
-        of_metric = verdicts[name, metric]
-        counts = {REASONS[code]: int(of_metric[code]) for code in np.flatnonzero(of_metric).tolist()}
+        by_code = verdicts[name, metric]
+        counts = {REASONS[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
         client_id, client_address, reader = result.readers[name]
         yield compared(METRICS[metric], counts, SESSIONS)._replace(
             broker=result.broker, client_id=client_id, client_address=client_address, reader=reader

@@ -60,7 +60,7 @@ def serve(spans: Spans, fetch: Record, us: int) -> None:
 
 
 @kernel
-def note_grant(spans: Spans, moment: Record, fetch: Record, shards: int) -> None:
+def note_grant(spans: Spans, event: Record, fetch: Record, shards: int) -> None:
     """A full fetch got a session or was refused; there is room."""
     if fetch.response_session_id > NO_SESSION:
         number = spans.used[0]
@@ -68,11 +68,11 @@ def note_grant(spans: Spans, moment: Record, fetch: Record, shards: int) -> None
         put(spans.by_id, fetch.response_session_id, number)
         span = spans.spans[number]
         span.shard, span.gone_us = shard_of(fetch.response_session_id, shards), NEVER
-        span.opened_us = span.served_us = moment.us
-    elif moment.is_certain == 1 and moment.expected_shard != NONE:
+        span.opened_us = span.served_us = event.us
+    elif event.is_certain == 1 and event.expected_shard != NONE:
         refusal = spans.refusals[spans.used[1]]
         spans.used[1] += 1
-        refusal.shard, refusal.us = moment.expected_shard, moment.us
+        refusal.shard, refusal.us = event.expected_shard, event.us
 
 
 def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, int | None]:
@@ -83,13 +83,13 @@ def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, i
     sessions, refusals = spans.spans[: spans.used[0]], spans.refusals[: spans.used[1]]
     least, most = 0, None
     for shard in range(shards):
-        of_shard = sessions[sessions["shard"] == shard]
-        opened, served = np.sort(of_shard["opened_us"]), np.sort(of_shard["served_us"])
+        alike = sessions[sessions["shard"] == shard]
+        opened, served = np.sort(alike["opened_us"]), np.sort(alike["served_us"])
         least = max(least, int(np.max(_alive(opened, served, opened), initial=0)))
         refused_us = refusals["us"][refusals["shard"] == shard]
         refused_us = refused_us[refused_us > unseen_until_us]
         if len(refused_us):
-            fullest = int(_alive(opened, np.sort(of_shard["gone_us"]), refused_us, OVERLAP_US).min())
+            fullest = int(_alive(opened, np.sort(alike["gone_us"]), refused_us, OVERLAP_US).min())
             most = fullest if most is None else min(most, fullest)
     return least * shards, None if most is None else (most + 1) * shards - 1
 

@@ -104,18 +104,18 @@ PARTITION = np.dtype(
 )
 """A partition of a fetch, in the order in which the broker reads them."""
 
-MOMENT = np.dtype(
+EVENT = np.dtype(
     [
         ("us", np.int64),
         ("fetch", np.int32),  # which of the fetches
         ("expected_shard", np.int32),  # of a full response by the counter, or NONE
-        ("is_response", np.int8),  # the broker answers; else it takes the request up
+        ("is_response", np.int8),
         ("is_inferred", np.int8),  # its place follows from ids, not from packets
         ("is_certain", np.int8),  # no full response since the last id is missing from the capture, or may be
     ],
     align=True,
 )
-"""Something that the broker does."""
+"""Something that the broker does: it takes up a request, or answers it."""
 
 CLIENT = np.dtype(
     [
@@ -127,7 +127,7 @@ CLIENT = np.dtype(
         ("is_lost", np.int64),  # its session was opened, or lost track of, outside the capture
     ]
 )
-"""A client as its captured fetches leave it."""
+"""A client, as its captured fetches leave it."""
 
 SESSION = np.dtype(
     [
@@ -149,27 +149,27 @@ SESSION = np.dtype(
 
 FULL, INCREMENTAL, SESSIONLESS = range(3)
 """How a fetch is answered."""
-SEAT = np.dtype(
+LANE_CLIENT = np.dtype(
     [
-        ("slot", np.int32),  # of the session that it opened last, or NONE
+        ("place", np.int32),  # of the session that it opened last, or NONE
         ("id", np.int32),  # session id of the next request
         ("epoch", np.int32),
         ("answer", np.int32),  # to the fetch at hand: FULL, INCREMENTAL or SESSIONLESS
     ]
 )
-"""A client in a lane."""
+"""A client, as a lane leaves it."""
 
-COUNTS = np.dtype(
+TOTALS = np.dtype(
     [
         ("partitions", np.int64),  # of all sessions
         ("followers", np.int64),  # sessions of followers
         ("placed", np.int64),  # full responses: the counter that picks the shard
-        ("random", np.int64),  # state of the random ids
+        ("random_state", np.int64),  # state of the random ids
         ("fullest", np.int64),  # most sessions that a shard has had
         ("room", np.int64),  # sessions of a shard that there is memory for
     ]
 )
-"""A lane's cache as a whole."""
+"""Of a lane's whole cache."""
 
 
 class Cache(NamedTuple):
@@ -178,10 +178,10 @@ class Cache(NamedTuple):
     """
 
     settings: Records  # SETTINGS[lanes]
-    counts: Records  # COUNTS[lanes]
+    totals: Records  # TOTALS[lanes]
     sessions: Records  # SESSION[lanes, places]
     live: Ints  # int64[lanes, shards]: sessions of each shard
-    seats: Records  # SEAT[clients, lanes]
+    clients: Records  # LANE_CLIENT[clients, lanes]
     headroom: Ints  # int64[1]: sessions that there is memory for in the shard that lacks it first
 
 
@@ -248,8 +248,8 @@ class Clients(NamedTuple):
 
     state: Records  # CLIENT[room]
     known: Ints  # int64[1]: how many clients there are
-    of_connection: IntMap
-    of_session: IntMap
+    by_connection: IntMap
+    by_session: IntMap
 
 
 @kernel

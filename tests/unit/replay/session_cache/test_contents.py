@@ -12,8 +12,8 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.capture_frames import with_defaults
 from tests.unit.wire.reference import Struct, encode
 from udfs.columns.arrays import Records, read_only
-from udfs.replay.session_cache.contents.entries import new_contents, with_entries, with_stretches
 from udfs.replay.session_cache.contents.measure import measure_all
+from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
 from udfs.replay.session_cache.state import FETCH, NONE, PARTITION, SIZE_UNKNOWN
 
 
@@ -46,15 +46,15 @@ def rows_of(wanted: list[Want]) -> Records:
 def measured(*fetches: list[Want], version: int) -> list[Records]:
     """What is in each fetch of one client."""
     contents = with_stretches(new_contents(), 1)
-    found = []
+    measured_fetches = []
     for number, wanted in enumerate(fetches):
         fetch = np.zeros(1, FETCH)
         fetch["number"], fetch["version"], fetch["end"], fetch["response_us"] = number, version, len(wanted), 1
         fetch["request_bytes"] = fetch["response_bytes"] = SIZE_UNKNOWN
         while measure_all(fetch, 0, rows_of(wanted), contents) == 0:
             contents = with_entries(contents)
-        found.append(fetch[0])
-    return found
+        measured_fetches.append(fetch[0])
+    return measured_fetches
 
 
 def request(version: int, wanted: list[Want], forgotten: list[Want] | None = None) -> int:

@@ -77,13 +77,14 @@ def test_by_the_kips_text_age_counts_at_the_comparison() -> None:
 
 def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> None:
     """The client begins anew in the same connection; what it left behind is evicted, and its new session goes on."""
-    mine, anew = ids(0, 0)
+    (first,) = ids(0)
+    second = first + 1
     left = (
-        Fetch(0, "a", 5, granted=mine),
-        Fetch(1000, "a", 5, granted=anew + 1),
-        Fetch(60_000, "a", 5, session_id=anew + 1, epoch=1),
+        Fetch(0, "a", 5, granted=first),
+        Fetch(1000, "a", 5, granted=second),
+        Fetch(60_000, "a", 5, session_id=second, epoch=1),
     )
-    later = Fetch(120_001, "b", 5), Fetch(120_002, "a", 5, session_id=anew + 1, epoch=2)
+    later = Fetch(120_001, "b", 5), Fetch(120_002, "a", 5, session_id=second, epoch=2)
     gold = gold_rows([captured(*left, *later)], lanes(2))
     assert (evictions(gold), total(gold, SESSION_CACHE.not_found)) == ([("b", "a")], 0)
 

@@ -1,4 +1,4 @@
-"""Where the replay of sessions and the capture are not the same, the reason is told."""
+"""Where the replay of the captured settings and the capture differ, there is a reason."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def test_a_grant_that_the_model_refuses_is_a_disagreement() -> None:
 
 
 def test_an_error_that_the_model_does_not_have_is_a_disagreement() -> None:
-    (mine,) = ids(0)
-    fetches = Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, error=70)
+    (session,) = ids(0)
+    fetches = Fetch(0, "a", 5, granted=session), Fetch(10, "a", 5, session_id=session, epoch=1, error=70)
     assert reasons(gold_rows([captured(*fetches)], lanes(1))) == {"session_errors": {"other_error": 1}}
 
 
 def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
-    (mine,) = ids(0)
-    followed = [Fetch(10 * n, "a", 5, session_id=mine, epoch=n, granted=mine) for n in (1, 2, 4, 5)]
-    told = reasons(gold_rows([captured(Fetch(0, "a", 5, granted=mine), *followed)], lanes(1)))
-    assert told == {
+    (session,) = ids(0)
+    followed = [Fetch(10 * n, "a", 5, session_id=session, epoch=n, granted=session) for n in (1, 2, 4, 5)]
+    given = reasons(gold_rows([captured(Fetch(0, "a", 5, granted=session), *followed)], lanes(1)))
+    assert given == {
         "session_errors": {"response_not_captured": 1}, "session_requests": {"response_not_captured": 1}
     }  # fmt: skip
 
@@ -71,55 +71,56 @@ def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
 @pytest.mark.parametrize("epoch", [3, 4])
 def test_a_request_whose_answer_is_not_captured_tells_of_those_before_it_all_the_same(epoch: int) -> None:
     """As where the snaplen cut a request, and the response to the next one."""
-    (mine,) = ids(0)
-    cut = Fetch(30, "a", 5, session_id=mine, epoch=epoch, wait_us=None)
-    then = [Fetch(30 + 10 * n, "a", 5, session_id=mine, epoch=epoch + n, granted=mine) for n in (1, 2)]
-    begun = Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, granted=mine)
-    told = reasons(gold_rows([captured(*begun, cut, *then)], lanes(1)))
-    assert "session_errors" not in told
-    assert set(told["session_requests"]) == {"response_not_captured"}
+    (session,) = ids(0)
+    cut = Fetch(30, "a", 5, session_id=session, epoch=epoch, wait_us=None)
+    then = [Fetch(30 + 10 * n, "a", 5, session_id=session, epoch=epoch + n, granted=session) for n in (1, 2)]
+    begun = Fetch(0, "a", 5, granted=session), Fetch(10, "a", 5, session_id=session, epoch=1, granted=session)
+    given = reasons(gold_rows([captured(*begun, cut, *then)], lanes(1)))
+    assert "session_errors" not in given
+    assert set(given["session_requests"]) == {"response_not_captured"}
 
 
 def test_the_second_request_of_a_session_whose_grant_and_next_answer_are_not_captured_agrees() -> None:
-    (mine,) = ids(0)
-    begun = Fetch(0, "a", 5, wait_us=None), Fetch(10, "a", 5, session_id=mine, epoch=1, wait_us=None)
-    then = Fetch(20, "a", 5, session_id=mine, epoch=2, granted=mine)
+    (session,) = ids(0)
+    begun = Fetch(0, "a", 5, wait_us=None), Fetch(10, "a", 5, session_id=session, epoch=1, wait_us=None)
+    then = Fetch(20, "a", 5, session_id=session, epoch=2, granted=session)
     assert "session_errors" not in reasons(gold_rows([captured(*begun, then)], lanes(1)))
 
 
 def test_a_session_from_before_the_capture_is_counted_apart() -> None:
-    (mine,) = ids(0)
-    fetches = Fetch(0, "a", 5, session_id=mine, epoch=9, granted=mine), Fetch(1, "b", 5)
-    told = reasons(gold_rows([captured(*fetches)], lanes(1)))
-    assert told["session_errors"] == {"session_from_before_capture": 1}
+    (session,) = ids(0)
+    fetches = Fetch(0, "a", 5, session_id=session, epoch=9, granted=session), Fetch(1, "b", 5)
+    given = reasons(gold_rows([captured(*fetches)], lanes(1)))
+    assert given["session_errors"] == {"session_from_before_capture": 1}
 
 
 def test_an_idle_session_from_before_the_capture_goes_on_though_no_message_names_its_partitions() -> None:
-    (mine,) = ids(0)
-    idle = [Fetch(500 * n, "f", 0, True, session_id=mine, epoch=9 + n) for n in range(4)]
-    wakes = Fetch(2000, "f", 2, True, session_id=mine, epoch=13, granted=mine)
+    (session,) = ids(0)
+    idle = [Fetch(500 * n, "f", 0, True, session_id=session, epoch=9 + n) for n in range(4)]
+    wakes = Fetch(2000, "f", 2, True, session_id=session, epoch=13, granted=session)
     gold = gold_rows([captured(*idle, wakes)], lanes(1))
     assert {row[FIDELITY.reader] for row in gold[FIDELITY.name]} == {"follower"}
-    told = reasons(gold)
-    assert told["session_errors"] == {"session_from_before_capture": 1}
-    assert told["session_requests"] == {"response_not_captured": 1, "session_from_before_capture": 3}
+    given = reasons(gold)
+    assert given["session_errors"] == {"session_from_before_capture": 1}
+    assert given["session_requests"] == {"response_not_captured": 1, "session_from_before_capture": 3}
     assert total(gold, SESSION_CACHE.not_found) == total(gold, SESSION_CACHE.full_fetches) == 0
 
 
 def test_after_the_greatest_epoch_comes_the_first() -> None:
-    (mine,) = ids(0)
+    (session,) = ids(0)
     epochs = 2147483646, 2147483647, 1, 2
-    fetches = [Fetch(n, "a", 5, session_id=mine, epoch=epoch, granted=mine) for n, epoch in enumerate(epochs)]
+    fetches = [Fetch(n, "a", 5, session_id=session, epoch=epoch, granted=session) for n, epoch in enumerate(epochs)]
     gold = gold_rows([captured(*fetches)], lanes(1))
     assert (total(gold, SESSION_CACHE.full_fetches), total(gold, SESSION_CACHE.fetches)) == (0, 4)
     assert reasons(gold)["session_errors"] == {"session_from_before_capture": 1}
 
 
 def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
-    (mine,) = ids(0)
+    (session,) = ids(0)
     fetches = (
-        Fetch(0, "a", 5, granted=mine), Fetch(10, "a", 5, session_id=mine, epoch=1, granted=mine),
-        Fetch(20, "a", 5, session_id=mine, epoch=9, error=71), Fetch(30, "a", 5, session_id=mine, granted=mine + 1),
+        Fetch(0, "a", 5, granted=session), Fetch(10, "a", 5, session_id=session, epoch=1, granted=session),
+        Fetch(20, "a", 5, session_id=session, epoch=9, error=71),
+        Fetch(30, "a", 5, session_id=session, granted=session + 1),
     )  # fmt: skip
     gold = gold_rows([captured(*fetches)], lanes(8))
     assert (total(gold, SESSION_CACHE.fetches), total(gold, SESSION_CACHE.full_fetches)) == (4, 2)
@@ -127,7 +128,7 @@ def test_a_client_that_mistakes_its_epoch_does_so_in_every_lane() -> None:
 
 
 def test_a_request_cut_before_its_epoch_may_have_been_full_and_is_why_the_next_id_is_of_another_shard() -> None:
-    """Once an id has told again whose turn it is, ids are in their turn or of another shard."""
+    """Once an id has shown again which shard is next, ids are in their turn or of another shard."""
     first, after, then, other = ids(0, 2, 3, 6)
     fetches = (
         Fetch(0, "a", 1, granted=first), Fetch(200, "b", 9, is_epoch_cut=True), Fetch(400, "c", 1, granted=after),
@@ -148,11 +149,11 @@ def test_a_request_cut_before_its_epoch_that_was_no_full_one_changes_nothing() -
 
 
 @pytest.mark.parametrize(
-    ("shard", "wait_us", "told"),
+    ("shard", "wait_us", "given"),
     [(2, 1, {}), (3, 1, {"other_shard": 1}), (2, None, {}), (3, None, {"response_not_captured": 1})],
 )
 def test_a_full_request_cut_behind_its_epoch_has_its_turn(
-    shard: int, wait_us: int | None, told: dict[str, int]
+    shard: int, wait_us: int | None, given: dict[str, int]
 ) -> None:
     """Where its response is cut too, it may have been an error."""
     first, after = ids(0, shard)
@@ -160,7 +161,7 @@ def test_a_full_request_cut_behind_its_epoch_has_its_turn(
     gold = gold_rows(
         [captured(Fetch(0, "a", 1, granted=first), cut, Fetch(400, "c", 1, granted=after))], lanes(80, shards=8)
     )
-    assert reasons(gold).get("session_shards", {}) == told
+    assert reasons(gold).get("session_shards", {}) == given
     assert (total(gold, SESSION_CACHE.captured_fetches), total(gold, SESSION_CACHE.fetches)) == (2, 2)
 
 

@@ -1,4 +1,4 @@
-"""A broker that was restarted has no sessions; that is told from the capture."""
+"""A broker that was restarted has no sessions; the capture shows it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_ANSWER = Fetch(20, "c8", 1, wait_us=None)
 
 
 def anew(*shards: int) -> list[Fetch]:
-    """The clients come again when all connections had ended; one tries its session, and is told that it is gone."""
+    """The clients come again when all connections had ended; one tries its session, and learns that it is gone."""
     lost = Fetch(9000, "c0", 1, session_id=BEFORE[0].granted, epoch=1, error=70, life=1)
     again = [
         Fetch(9001 + n, f"c{n}", 1, granted=session_id + 1, session_id=0 if n == 0 else BEFORE[n].granted, life=1)
@@ -40,9 +40,9 @@ def test_what_a_restart_took_needs_no_slot_of_the_sessions_after_it() -> None:
 
 def test_without_all_connections_gone_the_same_ids_are_disagreements() -> None:
     one_goes_on = [fetch._replace(life=0) for fetch in anew(0, 1, 2, 3)]
-    told = reasons(gold_rows([captured(*BEFORE, *one_goes_on)], lanes(8, shards=8)))
-    assert told["session_shards"] == {"other_shard": 1}
-    assert told["session_errors"] == {"other_error": 1}
+    given = reasons(gold_rows([captured(*BEFORE, *one_goes_on)], lanes(8, shards=8)))
+    assert given["session_shards"] == {"other_shard": 1}
+    assert given["session_errors"] == {"other_error": 1}
 
 
 def test_a_broker_whose_ids_go_on_where_they_were_was_not_restarted() -> None:

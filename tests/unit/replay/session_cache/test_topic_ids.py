@@ -14,10 +14,10 @@ from tests.unit.replay.session_cache.captures import Fetch, captured, ids, lanes
 from tests.unit.replay.session_cache.event_rows import Gold, gold_rows
 
 BY_NAME, BY_ID = 12, 13
-(MINE,) = ids(0)
-OPENED = Fetch(0, "a", 5, granted=MINE, version=BY_NAME)
-REFUSED = Fetch(2000, "a", 5, session_id=MINE, epoch=1, error=106, version=BY_ID)
-FULL = Fetch(3000, "a", 5, session_id=MINE, granted=MINE + 1, version=BY_ID)
+(SESSION,) = ids(0)
+OPENED = Fetch(0, "a", 5, granted=SESSION, version=BY_NAME)
+REFUSED = Fetch(2000, "a", 5, session_id=SESSION, epoch=1, error=106, version=BY_ID)
+FULL = Fetch(3000, "a", 5, session_id=SESSION, granted=SESSION + 1, version=BY_ID)
 
 
 def sums(gold: Gold) -> tuple[int, int, int]:
@@ -38,7 +38,7 @@ def sums(gold: Gold) -> tuple[int, int, int]:
         ([FULL._replace(epoch=-1, granted=0)], (3, 2, 0)),
         ([], (2, 1, 0)),
     ],
-    ids=["goes on by id", "goes on by name", "begins anew", "closes its session", "is not seen again"],
+    ids=["goes on by id", "goes on by name", "begins anew", "closes its session", "is gone"],
 )
 def test_a_fetch_with_other_use_of_topic_ids_is_refused_once(then: list[Fetch], expected: tuple[int, int, int]) -> None:
     assert sums(gold_rows([captured(OPENED, REFUSED, *then)], lanes(2))) == expected
@@ -58,7 +58,7 @@ def test_a_refused_session_holds_its_slot_until_the_full_fetch() -> None:
 
 
 def test_where_the_session_was_evicted_it_is_not_found_instead() -> None:
-    follower = Fetch(1000, "f", 9, True, granted=MINE + 2)
+    follower = Fetch(1000, "f", 9, True, granted=SESSION + 2)
     assert sums(gold_rows([captured(OPENED, follower, REFUSED, FULL)], lanes(1))) == (4, 3, 1)
 
 
@@ -85,13 +85,13 @@ def test_a_refused_fetch_shows_that_its_session_is_alive() -> None:
 
 
 def test_a_broker_that_takes_other_use_of_topic_ids_disagrees_once() -> None:
-    by_id = [Fetch(10 * n, "a", 5, session_id=MINE, epoch=n, granted=MINE, version=BY_ID) for n in (1, 2, 3)]
+    by_id = [Fetch(10 * n, "a", 5, session_id=SESSION, epoch=n, granted=SESSION, version=BY_ID) for n in (1, 2, 3)]
     assert reasons(gold_rows([captured(OPENED, *by_id)], lanes(1))) == {"session_errors": {"other_error": 1}}
 
 
 def test_a_refused_fetch_shows_the_sessions_epoch() -> None:
     """The broker looks at the epoch first: the fetches before this one were not captured."""
-    told = reasons(gold_rows([captured(OPENED, REFUSED._replace(epoch=4), FULL)], lanes(1)))
-    assert told == {
+    given = reasons(gold_rows([captured(OPENED, REFUSED._replace(epoch=4), FULL)], lanes(1)))
+    assert given == {
         "session_errors": {"response_not_captured": 1}, "session_requests": {"response_not_captured": 1}
     }  # fmt: skip

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Record, Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.contents.entries import (
+from udfs.replay.session_cache.contents.entries import drop_forgotten, has_room, make_room, take_order
+from udfs.replay.session_cache.contents.request_lists import list_changes, list_partition
+from udfs.replay.session_cache.contents.response_lists import answer_errors, read_topic
+from udfs.replay.session_cache.contents.state import (
     ANSWERED,
-    CAPTURED,
     FORGOTTEN,
+    IN_CAPTURE,
     LISTED,
     RETURNED,
     TALLIES,
     WANTED,
     Contents,
-    drop_forgotten,
-    has_room,
-    make_room,
-    take_order,
 )
-from udfs.replay.session_cache.contents.request_lists import list_changes, list_partition
-from udfs.replay.session_cache.contents.response_lists import answer_errors, read_topic
 from udfs.replay.session_cache.state import NO_TIME, is_incremental
 from udfs.wire.fetch_sizes import tallied
 
@@ -93,7 +90,7 @@ def note_response(contents: Contents, fetch: Record) -> None:
     if fetch.response_us == NO_TIME:
         return
     full = empty + tallied(tallies[ANSWERED], flexible) if fetch.error == 0 else 0
-    captured = empty + tallied(tallies[CAPTURED], flexible) if is_incremental(fetch) else full
+    captured = empty + tallied(tallies[IN_CAPTURE], flexible) if is_incremental(fetch) else full
     captured = empty if fetch.is_throttled == 1 else captured
     fetch.response_empty = on_wire(fetch.response_bytes, captured, empty)
     fetch.response_full = on_wire(fetch.response_bytes, captured, full)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Record, Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.contents.entries import FORGOTTEN, LISTED, Contents, is_altered, set_request
+from udfs.replay.session_cache.contents.entries import is_altered, set_request
+from udfs.replay.session_cache.contents.state import FORGOTTEN, LISTED, Contents
 from udfs.replay.session_cache.state import is_incremental
 from udfs.replay.shared.int_map import ABSENT, place_of, put
 from udfs.wire.fetch_sizes import FORGOTTEN_BYTES, beyond_least, name_bytes, tally

@@ -11,15 +11,8 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Record, Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.contents.entries import (
-    ANSWERED,
-    CAPTURED,
-    RETURNED,
-    WANTED,
-    Contents,
-    find_entry,
-    is_altered,
-)
+from udfs.replay.session_cache.contents.entries import find_entry, is_altered
+from udfs.replay.session_cache.contents.state import ANSWERED, IN_CAPTURE, RETURNED, WANTED, Contents
 from udfs.replay.session_cache.state import NONE, is_answer_known, is_incremental
 from udfs.wire.fetch_sizes import name_bytes, record_length_bytes, tally
 
@@ -44,7 +37,7 @@ def remember(entry: Record, row: Record) -> None:
 
 
 @kernel
-def want(contents: Contents, client: Record, row: Record, number: int, fetch: Record) -> int:
+def note_wanted(contents: Contents, client: Record, row: Record, number: int, fetch: Record) -> int:
     """Note that a fetch wants a partition; returns the place of its entry. number: of the row."""
     reading, place = contents.reading[0], find_entry(contents, client, row)
     entry = contents.entries[place]
@@ -57,29 +50,29 @@ def want(contents: Contents, client: Record, row: Record, number: int, fetch: Re
 
 
 @kernel
-def answer(contents: Contents, entry: Record, row: Record, fetch: Record) -> None:
+def note_answered(contents: Contents, entry: Record, row: Record, fetch: Record) -> None:
     """Count a partition among those of its topic in the lists of responses that it is in."""
     reading = contents.reading[0]
     records = record_length_bytes(row.records_bytes, reading.flexible)
-    returns, is_captured = must_return(entry, row), row.is_returned == 1
+    returns, is_in_capture = must_return(entry, row), row.is_returned == 1
     reading.answered += 1
     reading.answered_bytes += records
     if returns:
         reading.returned += 1
         reading.returned_bytes += records
-    if is_captured:
-        reading.captured += 1
-        reading.captured_bytes += records
+    if is_in_capture:
+        reading.in_capture += 1
+        reading.in_capture_bytes += records
     if is_answer_known(fetch):
-        fetch.misreturned += is_incremental(fetch) and returns != is_captured
+        fetch.misreturned += is_incremental(fetch) and returns != is_in_capture
         remember(entry, row)
 
 
 @kernel
 def begin_topic(reading: Record) -> None:
     """Nothing is counted of a topic."""
-    reading.wanted = reading.answered = reading.returned = reading.captured = 0
-    reading.answered_bytes = reading.returned_bytes = reading.captured_bytes = 0
+    reading.wanted = reading.answered = reading.returned = reading.in_capture = 0
+    reading.answered_bytes = reading.returned_bytes = reading.in_capture_bytes = 0
 
 
 @kernel
@@ -88,13 +81,13 @@ def write_topic(contents: Contents, row: Record, version: int) -> None:
     reading, tallies, sizes = contents.reading[0], contents.tallies, contents.sizes
     flexible = reading.flexible
     topic, name = row.topic, name_bytes(row.name_length, version, flexible)
-    wanted, answered, returned, captured = reading.wanted, reading.answered, reading.returned, reading.captured
+    wanted, answered, returned, in_capture = reading.wanted, reading.answered, reading.returned, reading.in_capture
     named, each = sizes.request_topic[version] + name, sizes.request_partition[version]
     tally(tallies[WANTED], topic, named, wanted, wanted * each, flexible)
     named, each = sizes.response_topic[version] + name, sizes.response_partition[version]
     tally(tallies[ANSWERED], topic, named, answered, answered * each + reading.answered_bytes, flexible)
     tally(tallies[RETURNED], topic, named, returned, returned * each + reading.returned_bytes, flexible)
-    tally(tallies[CAPTURED], topic, named, captured, captured * each + reading.captured_bytes, flexible)
+    tally(tallies[IN_CAPTURE], topic, named, in_capture, in_capture * each + reading.in_capture_bytes, flexible)
 
 
 @kernel
@@ -106,12 +99,12 @@ def read_topic(contents: Contents, client: Record, rows: Records, first: int, fe
     while row < fetch.end and rows[row].topic == rows[first].topic:
         partition, place = rows[row], NONE
         if partition.is_wanted == 1:
-            place = want(contents, client, partition, row, fetch)
+            place = note_wanted(contents, client, partition, row, fetch)
             fetch.strayed += is_full and partition.is_returned == 0
             if partition.error != 0:
                 reading.errors += 1
             else:
-                answer(contents, contents.entries[place], partition, fetch)
+                note_answered(contents, contents.entries[place], partition, fetch)
         else:
             fetch.strayed += partition.is_returned == 1
         contents.places[row - fetch.first] = place
@@ -127,5 +120,5 @@ def answer_errors(contents: Contents, rows: Records, fetch: Record) -> None:
         place = contents.places[row - fetch.first]
         if place != NONE and rows[row].error != 0:
             begin_topic(contents.reading[0])
-            answer(contents, contents.entries[place], rows[row], fetch)
+            note_answered(contents, contents.entries[place], rows[row], fetch)
             write_topic(contents, rows[row], fetch.version)

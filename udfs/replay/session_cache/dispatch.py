@@ -1,4 +1,4 @@
-"""What happens at each moment of a broker: to what the capture shows of it, and in every lane."""
+"""What a broker does, one event after the other: it is compared with the capture, and played in every lane."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from udfs.replay.session_cache.memory import has_headroom
 from udfs.replay.session_cache.order import is_placed
 from udfs.replay.session_cache.slots import close_span, note_grant, serve
 from udfs.replay.session_cache.state import NO_SESSION, NO_TIME, Buckets, Cache, Captured, Lanes
+from udfs.replay.shared.lanes import CAPTURED
 
 BUCKET_US = 10_000_000
 """What lanes come to is summed up over ten seconds."""
@@ -20,7 +21,7 @@ BUCKET_US = 10_000_000
 @kernel
 def has_room(cache: Cache, lanes: Lanes) -> bool:
     """Is there memory for what happens next? cache: the captured broker's."""
-    has_evictions = lanes.evicted[0] + len(lanes.cache.counts) <= len(lanes.evictions)
+    has_evictions = lanes.evicted[0] + len(lanes.cache.totals) <= len(lanes.evictions)
     return has_evictions and has_headroom(cache) and has_headroom(lanes.cache)
 
 
@@ -38,7 +39,7 @@ def begin_bucket(lanes: Lanes, number: int) -> None:
     last = buckets.used[0]
     buckets.used[0] += 1
     buckets.captured[last].number = number
-    for lane in range(len(cache.counts)):
+    for lane in range(len(cache.totals)):
         for shard in range(cache.settings[lane].shards):
             buckets.occupied[last, lane, shard] = cache.live[lane, shard]
 
@@ -49,11 +50,11 @@ def end_bucket(lanes: Lanes) -> None:
     cache, last = lanes.cache, lanes.buckets.used[0] - 1
     if last < 0:
         return
-    for lane in range(len(cache.counts)):
+    for lane in range(len(cache.totals)):
         outcome = lanes.buckets.outcomes[last, lane]
         outcome.live_sessions = cache.live[lane].sum()
-        outcome.follower_sessions = cache.counts[lane].followers
-        outcome.cached_partitions = cache.counts[lane].partitions
+        outcome.follower_sessions = cache.totals[lane].followers
+        outcome.cached_partitions = cache.totals[lane].partitions
 
 
 @kernel
@@ -71,47 +72,47 @@ def on_request(captured: Captured, lanes: Lanes, fetch: Record, us: int) -> None
 
 
 @kernel
-def on_response(captured: Captured, lanes: Lanes, moment: Record, fetch: Record) -> None:
+def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
     """The broker answers."""
     bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
     bucket.response_bytes += max(fetch.response_bytes, 0)
     bucket.not_found += fetch.error == FETCH_SESSION_ID_NOT_FOUND
     if fetch.response_us != NO_TIME:
         if fetch.epoch > 0:
-            serve(captured.spans, fetch, moment.us)
+            serve(captured.spans, fetch, event.us)
         elif is_placed(fetch):
             bucket.created += fetch.response_session_id > NO_SESSION
             bucket.refused += fetch.response_session_id <= NO_SESSION
-            note_grant(captured.spans, moment, fetch, captured.cache.settings[0].shards)
-            judge_grant(captured, moment, fetch, moment.us // US_PER_MS)
+            note_grant(captured.spans, event, fetch, captured.cache.settings[CAPTURED].shards)
+            judge_grant(captured, event, fetch, event.us // US_PER_MS)
     if fetch.error == 0:
-        play_response(lanes, fetch, moment.us // US_PER_MS)
+        play_response(lanes, fetch, event.us // US_PER_MS)
 
 
 @kernel
-def play_moment(captured: Captured, lanes: Lanes, moment: Record, fetch: Record) -> None:
+def dispatch(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
     """The broker takes up a request or answers it. Of one that is cut only the place among the responses is known."""
-    if moment.is_response == 1:
+    if event.is_response == 1:
         fetch.is_answered = 1
         if fetch.is_cut == 0:
-            on_response(captured, lanes, moment, fetch)
+            on_response(captured, lanes, event, fetch)
     else:
         fetch.is_handled = 1
         if fetch.is_cut == 0:
-            on_request(captured, lanes, fetch, moment.us)
+            on_request(captured, lanes, fetch, event.us)
 
 
 @kernel
-def play(fetches: Records, moments: Records, first: int, captured: Captured, lanes: Lanes) -> int:
-    """Play moments from `first` on; stops where memory runs out and returns how far it came."""
-    m = first
-    while m < len(moments) and has_room(captured.cache, lanes):
-        number = moments[m].us // BUCKET_US
+def play(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
+    """Play events from `first` on; stops where memory runs out and returns how far it came."""
+    done = first
+    while done < len(events) and has_room(captured.cache, lanes):
+        number = events[done].us // BUCKET_US
         if not is_in_bucket(lanes.buckets, number):
-            if m > first:
+            if done > first:
                 end_bucket(lanes)
             begin_bucket(lanes, number)
-        play_moment(captured, lanes, moments[m], fetches[moments[m].fetch])
-        m += 1
+        dispatch(captured, lanes, events[done], fetches[events[done].fetch])
+        done += 1
     end_bucket(lanes)
-    return m
+    return done
