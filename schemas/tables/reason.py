@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Counts = Literal["unknown", "different", "equal"]
@@ -49,7 +50,12 @@ class FidelityReasons:
 
     def counted_as(self, counts: Counts) -> frozenset[str]:
         """The words that are counted in one way."""
-        return frozenset(word for word, reason in self.words.items() if reason.counts == counts)
+        return self._words_by_counts.get(counts, frozenset())
+
+    @cached_property
+    def _words_by_counts(self) -> Mapping[Counts, frozenset[str]]:
+        ways = {reason.counts for reason in self.words.values()}
+        return {way: frozenset(word for word, of in self.words.items() if of.counts == way) for way in ways}
 
 
 @dataclass(frozen=True)

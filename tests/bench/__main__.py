@@ -1,6 +1,6 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
 
-    python -m tests.bench [decode] [capture] [sessions] [closed_loop] [batch_split] [partition_limits] [ingest]
+    python -m tests.bench [decode] [capture] [session_cache] [closed_loop] [batch_split] [partition_limits] [ingest]
 
 ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import batch_split, capture, closed_loop, decode, ingest, partition_limits, sessions
+from tests.bench import batch_split, capture, closed_loop, decode, ingest, partition_limits, session_cache
 from tests.bench.capture_frames import fetches, frames_of, full_fetches
 
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
@@ -44,11 +44,12 @@ def reading() -> Iterator[str]:
         yield from capture.compare(path, CAPTURE_BYTES, PORTS, kafka_frames(path))
 
 
-def replaying_sessions() -> Iterator[str]:
-    """Few and many partitions a session, and many lanes."""
+def replaying_session_cache() -> Iterator[str]:
+    """Few and many partitions a session beside Kafka's class, then one busy broker and many quiet ones in 32 lanes."""
     for partitions, rounds in ((4, 250), (40, 50)):
-        yield sessions.compare(partitions, rounds)
-    yield sessions.compare_lanes(40, 50, 32)
+        yield session_cache.compare(partitions, rounds)
+    for traffic in session_cache.SHAPES:
+        yield session_cache.compare_lanes(traffic, 32)
 
 
 def replaying_closed_loop() -> Iterator[str]:
@@ -77,7 +78,7 @@ def ingesting() -> Iterator[str]:
 
 
 BENCHMARKS = {
-    "decode": decoding, "capture": reading, "sessions": replaying_sessions, "closed_loop": replaying_closed_loop,
+    "decode": decoding, "capture": reading, "session_cache": replaying_session_cache, "closed_loop": replaying_closed_loop,
     "batch_split": replaying_producers, "partition_limits": replaying_partition_limits, "ingest": ingesting,
 }  # fmt: skip
 

@@ -10,22 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.replays.session_cache.job import PROFILES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tests.oracle.conftest import Jars, RunJava
-from tests.unit.replay.sessions import Gold, fetch_row, gold_rows, partition_row, rows_of_events
-from udfs.columns.arrays import Records
-from udfs.replay.session_cache.session_cache import CURRENT, GREATEST_ID, SHARDS, CacheSettings, next_epoch
-from udfs.replay.session_cache.session_clients import larger_clients, new_clients, tell_clients
-from udfs.replay.session_cache.session_contents import measure_all
-from udfs.replay.session_cache.session_entries import CONTENTS, larger_memory, new_memory
-from udfs.replay.session_cache.session_events import events_of
-from udfs.replay.session_cache.session_lanes import SessionLanes
-from udfs.replay.session_cache.session_verdicts import Metric
-from udfs.wire.fetch_sizes import fetch_sizes
+from tests.unit.replay.session_cache.event_rows import Gold, fetch_row, gold_rows, partition_row, rows_of_events
+from udfs.columns.arrays import Records, read_only
+from udfs.replay.session_cache.cache import next_epoch
+from udfs.replay.session_cache.clients import larger_clients, new_clients, note_clients
+from udfs.replay.session_cache.contents.measure import measure_all
+from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
+from udfs.replay.session_cache.events import Keys, parts_of
+from udfs.replay.session_cache.settings import CURRENT, PROFILES, SHARDS, SessionLanes, cache_settings
+from udfs.replay.session_cache.state import GREATEST_ID
 
 METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"
 EVICTION_MS = 120_000
@@ -108,7 +106,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Request:
-    """What Kafka's client sent, what Kafka's broker said, and the partitions in the order in which it read them."""
+    """What Kafka's client sent, what Kafka's broker answered, and the partitions in the order in which it read them."""
 
     fetch: int
     session_id: int
@@ -139,7 +137,7 @@ def random_fetches(release: Release, seed: int, clients: int, count: int, *, res
     """Clients with one to three partitions more than the one before, so that no two have equally large sessions."""
     rng = np.random.default_rng(seed)
     ms = 1_000_000
-    found: list[Wanted] = []
+    fetches: list[Wanted] = []
     state: dict[tuple[int, str, int], list[int]] = {}
     for _ in range(count):
         ms += int(rng.choice(STEPS_MS, p=[0.3, 0.3, 0.2, 0.05, 0.04, 0.02, 0.02, 0.02, 0.02, 0.02, 0.01]))
@@ -147,29 +145,29 @@ def random_fetches(release: Release, seed: int, clients: int, count: int, *, res
         act = random_act(rng, release) if restarts else BY_RULES
         names = [("abc"[p % 3], p) for p in range(3 * client + 1 + int(rng.integers(1, 4)))]
         rng.shuffle(names)
-        if restarts and found and rng.random() < 0.02:
+        if restarts and fetches and rng.random() < 0.02:
             names = []
         partitions = []
         for topic, number in names:
-            now = state.setdefault((client, topic, number), [0, 5, 0])
+            offsets = state.setdefault((client, topic, number), [0, 5, 0])
             error = NOT_LEADER if rng.random() < 0.03 else 0
             records = int(rng.choice([0, 70, 400])) if rng.random() < 0.2 and not error else 0
-            now[1] += int(rng.random() < 0.2)
-            now[2] += int(rng.random() < 0.02)
-            hw, start = (-1, -1) if error else (now[1], now[2])
-            partitions.append((topic, number, now[0], hw, start, records, error))
-            now[0] += int(records > 0)
+            offsets[1] += int(rng.random() < 0.2)
+            offsets[2] += int(rng.random() < 0.02)
+            hw, start = (-1, -1) if error else (offsets[1], offsets[2])
+            partitions.append((topic, number, offsets[0], hw, start, records, error))
+            offsets[0] += int(records > 0)
         throttled = int(restarts and act != WRONG_EPOCH and rng.random() < 0.03)
         version = random_version(rng, release, client, 0.03)
         again = random_version(rng, release, client, 0.3) if restarts else version
-        found.append(Wanted(ms, client, version, again, act, throttled, tuple(partitions)))
-    return found
+        fetches.append(Wanted(ms, client, version, again, act, throttled, tuple(partitions)))
+    return fetches
 
 
 def requests_of(line: str) -> Request:
     words = line.split()
     fetch, session_id, epoch, error, response_session_id, request_bytes, response_bytes = map(int, words[:7])
-    listed, forgotten, returned, read = (tuple(told.split(",")) if told != "-" else () for told in words[7:])
+    listed, forgotten, returned, read = (tuple(names.split(",")) if names != "-" else () for names in words[7:])
     return Request(
         fetch,
         session_id,
@@ -206,18 +204,18 @@ def captured_rows(fetches: list[Wanted], requests: list[Request]) -> pa.RecordBa
                 throttle_time_ms=100 * wanted.throttled, is_follower=bool(wanted.privileged),
             )
         )  # fmt: skip
-        of = {f"{topic}:{partition}": rest for topic, partition, *rest in wanted.partitions}
+        answers = {f"{topic}:{partition}": rest for topic, partition, *rest in wanted.partitions}
         is_refused = request.error != 0
-        for position, told in enumerate(request.listed if is_refused else request.read):
-            topic, partition = told.split(":")
-            offset, high_watermark, start, records, error = of[told]
+        for position, name in enumerate(request.listed if is_refused else request.read):
+            topic, partition = name.split(":")
+            offset, high_watermark, start, records, error = answers[name]
             rows.append(
                 partition_row(
                     **key, position=position,
                     topic_key=ord(topic) + (version > WITHOUT_TOPIC_IDS) * 1000, partition=int(partition),
                     fetch_offset=offset, high_watermark=high_watermark, log_start_offset=start, returned_bytes=records,
-                    error_code=error, is_wanted=not is_refused, is_listed=told in request.listed,
-                    is_returned=told in request.returned,
+                    error_code=error, is_wanted=not is_refused, is_listed=name in request.listed,
+                    is_returned=name in request.returned,
                     response_session_id=request.response_session_id, partition_max_bytes=1000,
                 )
             )  # fmt: skip
@@ -239,12 +237,8 @@ class Block:
 
     def lanes(self, *slots: int) -> SessionLanes:
         """The captured lane, and others of the same release."""
-        shards, n = self.release.shards, 1 + len(slots)
-        settings = CacheSettings(
-            np.array([self.slots, *slots]) // shards, np.full(n, shards), np.full(n, EVICTION_MS),
-            np.full(n, self.release.rules),
-        )  # fmt: skip
-        return SessionLanes(tuple(f"lane {lane}" for lane in range(n)), settings)
+        settings = cache_settings([self.slots, *slots], self.release.shards, EVICTION_MS, self.release.rules)
+        return SessionLanes(tuple(f"lane {lane}" for lane in range(len(settings))), settings)
 
 
 Blocks = Callable[[int, int, bool], Block]
@@ -254,21 +248,21 @@ Blocks = Callable[[int, int, bool], Block]
 def kafka(request: pytest.FixtureRequest, jars: Jars, run_java: RunJava) -> Blocks:
     """A release's own account of random fetches by seed, slots and whether clients restart; one JVM for all."""
     release: Release = request.param
-    asked = [
+    cases = [
         (seed, slots, restarts, random_fetches(release, seed, 10, 300, restarts=restarts))
         for restarts in (True, False) for seed in range(3) for slots in SLOTS
     ]  # fmt: skip
-    lines = [line for _, slots, _, fetches in asked for line in
+    lines = [line for _, slots, _, fetches in cases for line in
              (f"{slots} {EVICTION_MS} {release.shards}", *(wanted.line() for wanted in fetches))]  # fmt: skip
-    told = run_java(release.source, *jars(*release.artifacts), stdin="\n".join(lines) + "\n").splitlines()
+    answers = run_java(release.source, *jars(*release.artifacts), stdin="\n".join(lines) + "\n").splitlines()
     blocks: list[list[Request]] = []
-    for of in map(requests_of, told):
-        if of.fetch == 0 and (not blocks or blocks[-1][-1].fetch > 0):
+    for request_of_case in map(requests_of, answers):
+        if request_of_case.fetch == 0 and (not blocks or blocks[-1][-1].fetch > 0):
             blocks.append([])
-        blocks[-1].append(of)
+        blocks[-1].append(request_of_case)
     made = {
         (seed, slots, restarts): Block(release, slots, fetches, requests)
-        for (seed, slots, restarts, fetches), requests in zip(asked, blocks, strict=True)
+        for (seed, slots, restarts, fetches), requests in zip(cases, blocks, strict=True)
     }
     return lambda seed, slots, restarts: made[seed, slots, restarts]
 
@@ -287,7 +281,7 @@ def expected_sums(block: Block) -> dict[str, int]:
 
 
 def lane_sums(gold: Gold, lane: int, names: dict[str, int]) -> dict[str, int]:
-    """The same of a lane."""
+    """What a lane comes to, of these sums."""
     rows = [row for row in gold[SESSION_CACHE.name] if row[SESSION_CACHE.scenario] == f"lane {lane}"]
     return {name: sum(row[name] for row in rows) for name in names}
 
@@ -301,7 +295,7 @@ def test_kafkas_own_sessions_are_what_the_captured_settings_give(kafka: Blocks, 
     for row in gold[FIDELITY.name]:
         reasons = dict(row[FIDELITY.reasons])
         reasons.pop("response_not_captured", None)
-        if row[FIDELITY.metric] == Metric.REQUESTS:
+        if row[FIDELITY.metric] == "session_requests":
             wrong = reasons.pop("other_request", 0)
             out_of_turn += wrong
         else:
@@ -343,13 +337,14 @@ def test_each_error_of_a_session_is_among_them(kafka: Blocks) -> None:
 
 def measured(block: Block) -> Records:
     """Every fetch with what is in it."""
-    fetches, rows = events_of(block.rows, {}, 0)
-    clients, memory, done = new_clients(), new_memory()._replace(clients=np.zeros(len(fetches), CONTENTS)), 0
-    while (done := tell_clients(fetches, done, clients)) < len(fetches):
+    ((fetches, rows),) = parts_of([block.rows], Keys())
+    fetches["number"] = np.arange(len(fetches))
+    clients, done = new_clients(), 0
+    while (done := note_clients(fetches, done, read_only(rows), clients)) < len(fetches):
         clients = larger_clients(clients)
-    done = 0
-    while (done := measure_all(fetches, done, rows, memory, fetch_sizes())) < len(fetches):
-        memory = larger_memory(memory)
+    contents, done = with_stretches(new_contents(), len(clients.state)), 0
+    while (done := measure_all(fetches, done, read_only(rows), contents)) < len(fetches):
+        contents = with_entries(contents)
     return fetches
 
 
@@ -369,13 +364,13 @@ def test_incremental_requests_and_responses_list_what_kafkas_do(kafka: Blocks, s
 def test_bodies_are_as_long_as_kafkas(kafka: Blocks, seed: int) -> None:
     block = kafka(seed, 40, True)
     fetches = measured(block)
-    told = {"request": "request_bytes", "response": "response_bytes"}
+    sizes = {"request": "request_bytes", "response": "response_bytes"}
     for n, request in enumerate(block.requests):
         if request.error or request.request_bytes < 0 or block.fetches[request.fetch].throttled:
             continue
         kind = "full" if request.epoch <= 0 else "incremental"
-        ours = {name: int(fetches[f"{name}_{kind}"][n]) for name in told}
-        assert ours == {name: getattr(request, field) for name, field in told.items()}, (n, request)
+        ours = {name: int(fetches[f"{name}_{kind}"][n]) for name in sizes}
+        assert ours == {name: getattr(request, field) for name, field in sizes.items()}, (n, request)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -390,5 +385,5 @@ def test_what_kafka_refuses_is_as_long_as_kafkas_but_for_what_it_forgets(kafka: 
 
 def test_an_epoch_follows_another_as_in_kafka(jars: Jars, run_java: RunJava) -> None:
     epochs = [-2, -1, 0, 1, 2, GREATEST_ID - 1, GREATEST_ID]
-    told = run_java("NextEpochs.java", *jars(KAFKA_4_3.artifacts[2]), stdin=" ".join(map(str, epochs)))
-    assert [next_epoch(epoch) for epoch in epochs] == [int(word) for word in told.split()]
+    answer = run_java("NextEpochs.java", *jars(KAFKA_4_3.artifacts[2]), stdin=" ".join(map(str, epochs)))
+    assert [next_epoch(epoch) for epoch in epochs] == [int(word) for word in answer.split()]

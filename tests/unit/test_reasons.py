@@ -30,17 +30,15 @@ from udfs.replay.batch_split.fidelity import Metric as SplitMetric
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
-from udfs.replay.session_cache import session_verdicts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
-NO_REASONS = {CaptureFormat, Compression, SplitMetric, closed_fidelity.Metric, session_verdicts.Metric}
+NO_REASONS = {CaptureFormat, Compression, SplitMetric, closed_fidelity.Metric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
     "open loop": (fidelity_reasons.OPEN_FETCHES, fidelity.Reason),
     "closed loop": (fidelity_reasons.CLOSED_FETCHES, closed_fidelity.Drift),
-    "sessions": (SESSIONS, session_verdicts.Reason),
     "drained": (fidelity_reasons.DRAINED, drained.Reason),
     "held": (
         fidelity_reasons.HELD,
@@ -54,13 +52,12 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 }
 """What is declared, and the words that the code gives."""
 
-DERIVED = (fidelity_reasons.CHANGES, fidelity_reasons.SPLITS)
+DERIVED = (fidelity_reasons.CHANGES, fidelity_reasons.SPLITS, SESSIONS)
 """What is declared, and the code takes its words from."""
 
 UNKNOWN: Mapping[str, Iterable[str]] = {
     "open loop": fidelity.UNKNOWN,
     "closed loop": closed_fidelity.UNCHECKED,
-    "sessions": session_verdicts.UNKNOWN,
     "drained": drained.UNCHECKED,
     "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
     "buffers": [NOT_JAVA],
@@ -68,8 +65,8 @@ UNKNOWN: Mapping[str, Iterable[str]] = {
 """Of the words of fidelity, those that the code counts as unknown."""
 
 WORDS = [
-    pytest.param(word, reason, id=f"{name}-{word}")
-    for name, (group, _) in GIVEN.items()
+    pytest.param(word, reason, id=f"{group.title}-{word}")
+    for group in (*FIDELITY_REASONS, *FAULT_REASONS)
     for word, reason in group.words.items()
 ]
 
@@ -99,8 +96,7 @@ def test_a_reason_counts_as_the_replay_counts_it(name: str) -> None:
     group, _ = GIVEN[name]
     assert isinstance(group, FidelityReasons)
     assert {word for word, reason in group.words.items() if reason.counts == "unknown"} == {*map(str, UNKNOWN[name])}
-    equal = {word for word, reason in group.words.items() if reason.counts == "equal"}
-    assert equal == ({session_verdicts.Reason.ORDER_INFERRED.value} if name == "sessions" else set())
+    assert not any(reason.counts == "equal" for reason in group.words.values())
 
 
 def test_the_metrics_of_a_group_are_those_of_its_algorithm_and_no_others() -> None:

@@ -9,7 +9,7 @@ from jobs.replays.one_shuffle import shard
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
-from udfs.replay.session_cache.session_events import OF_FETCH
+from udfs.replay.session_cache.events import OF_FETCH
 
 WITH_SESSIONS = 7
 """The version of Fetch that KIP-227 brought."""
@@ -39,24 +39,24 @@ def later_lives(connections: DataFrame) -> DataFrame:
 def fetch_events(exchanges: DataFrame) -> DataFrame:
     """A row a Fetch request; one that is cut, or could not be decoded, is there if its version has sessions."""
     x, t = EXCHANGES, SESSION_EVENTS
-    asked = exchanges.where(
+    fetches = exchanges.where(
         (F.col(x.api_key) == FETCH_REQUEST.api_key)
         & F.col(x.request_time).isNotNull()
         & (F.col(x.fetch_session_epoch).isNotNull() | (F.col(x.api_version) >= WITH_SESSIONS))
     )
 
     # Of a response that is cut nothing is known, its session neither; of one to a request without epoch, when it came.
-    is_told = F.col(x.error_code).isNotNull() | F.col(x.fetch_session_epoch).isNull()
+    is_decoded = F.col(x.error_code).isNotNull() | F.col(x.fetch_session_epoch).isNull()
 
     def if_whole(column: Column) -> Column:
         return F.when((F.col(x.missing_bytes) + F.col(x.unsent_bytes) == 0) & (column > 0), column)
 
-    return asked.select(
+    return fetches.select(
         t.broker, t.connection_id, t.exchange_no, t.client_address, t.api_version, t.throttle_time_ms,
         F.unix_micros(x.request_time).alias(t.request_time),
         F.lit(OF_FETCH).cast("bigint").alias(t.position),
         F.coalesce(F.col(x.client_id), F.lit("")).alias(t.client_id),
-        F.when(is_told, F.unix_micros(F.coalesce(x.response_first_time, x.response_time))).alias(t.response_time),
+        F.when(is_decoded, F.unix_micros(F.coalesce(x.response_first_time, x.response_time))).alias(t.response_time),
         F.col(x.fetch_session_id).alias(t.session_id),
         F.col(x.fetch_session_epoch).alias(t.session_epoch),
         F.col(x.fetch_replica_id).isNull().alias(t.is_cut),

@@ -2,56 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 
-import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from jobs.captures.kafka_release import KAFKA_SETTING, PROPOSAL
 from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.lane_settings import lane_settings
 from jobs.replays.one_shuffle import shards_of
 from jobs.replays.session_cache.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.session_cache.events import WITH_SESSIONS, session_events
-from jobs.scenarios.scenario import Lane, values_in
-from jobs.scenarios.settings import Value
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
-from udfs.columns.arrays import Ints
 from udfs.errors import CaptureError
-from udfs.replay.session_cache.session_cache import CURRENT, KIP_TEXT, OLDEST_CREATED, SHARDS, CacheSettings
-from udfs.replay.session_cache.session_lanes import SessionLanes
-from udfs.replay.session_cache.session_replay import replay_sessions
+from udfs.replay.session_cache.replay import replay_sessions
+from udfs.replay.session_cache.settings import session_lanes
 
-SLOTS = "broker.max.incremental.fetch.session.cache.slots"
-EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
-CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 _T = SESSION_EVENTS
 ORDER = (_T.broker, _T.request_time, _T.connection_id, _T.exchange_no, _T.position, _T.topic_key, _T.partition)
-PROFILES: Mapping[Value | None, tuple[int, int]] = {
-    "3.7": (1, CURRENT),  # before KAFKA-9401
-    "2.4": (1, OLDEST_CREATED),  # before KAFKA-9137
-    PROPOSAL: (1, KIP_TEXT),
-}
-"""(shards, rules of eviction) where they are not today's."""
-
-
-def session_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> SessionLanes:
-    """The scenario's lanes as the replay takes them; what a lane does not change is as captured."""
-
-    def column(key: str, unset: Ints | int = 0) -> Ints:
-        told = values_in(lanes, key, captured)
-        return np.where([value is None for value in told], unset, [int(value or 0) for value in told])
-
-    followed = values_in(lanes, KAFKA_SETTING, captured)
-    shards, rules = np.array([PROFILES.get(release, (SHARDS, CURRENT)) for release in followed], np.int64).T
-    shards = column(CACHE_SHARDS, shards)
-    settings = CacheSettings(column(SLOTS) // shards, shards, column(EVICTION_MS), rules)
-    return SessionLanes(tuple(lane.name for lane in lanes), settings)
 
 
 def prepare(source: Source) -> Prepared:
@@ -60,7 +31,7 @@ def prepare(source: Source) -> Prepared:
     check_sessions(exchanges)
     replay = partial(
         replay_sessions,
-        lanes=session_lanes(scenario.lanes(algorithms.SESSION_CACHE), source.run.in_force),
+        lanes=session_lanes(lane_settings(scenario, algorithms.SESSION_CACHE, source.run.in_force)),
         run_id=source.run_id,
         seed=scenario.scenario_id,
     )

@@ -24,10 +24,10 @@ def not_found(found: Findings) -> str:
     fetches, lost, full = (
         sum(row[name] for row in found.of(fetching_software)) for name in ("fetches", "not_found", "full")
     )
-    told = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
+    sentence = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
     if lost:
-        told += f", most of them from {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
-    return f"{told}; {percent(full / fetches)} of all fetches were full ones{harm(found, full / fetches)}."
+        sentence += f", most of them from {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
+    return f"{sentence}; {percent(full / fetches)} of all fetches were full ones{harm(found, full / fetches)}."
 
 
 def harm(found: Findings, as_captured: float) -> str:
@@ -92,8 +92,8 @@ def a_minute(row: Row) -> str:
 def software(row: Row) -> str:
     """A client's software and version."""
     x = EXCHANGES
-    told = f"{row[x.client_software_name] or ''} {row[x.client_software_version] or ''}".strip()
-    return told or "unknown (followers, old clients)"
+    name = f"{row[x.client_software_name] or ''} {row[x.client_software_version] or ''}".strip()
+    return name or "unknown (followers, old clients)"
 
 
 def by_version(found: Findings) -> str:
@@ -113,13 +113,13 @@ def by_version(found: Findings) -> str:
             "own lake, and compare the two reports."
         )
     enough = [row for row in of_most if row["fetches"] >= LEAST_CASES]
-    told = f"Fetches of {name} come from {len(of_most)} versions"
+    sentence = f"Fetches of {name} come from {len(of_most)} versions"
     if len(enough) < len(of_most):
-        told += f", {len(of_most) - len(enough)} of them with fewer than {LEAST_CASES}"
+        sentence += f", {len(of_most) - len(enough)} of them with fewer than {LEAST_CASES}"
     if len(enough) < 2:
-        raise Unanswered(f"{told}: too few to compare. Let the capture run longer.")
+        raise Unanswered(f"{sentence}: too few to compare. Let the capture run longer.")
     low, high = (pick(enough, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
-    return f"{told}: of {software(low)} {sessions_of(low)}, of {software(high)} {sessions_of(high)}."
+    return f"{sentence}: of {software(low)} {sessions_of(low)}, of {software(high)} {sessions_of(high)}."
 
 
 def sessions_of(row: Row) -> str:

@@ -51,15 +51,15 @@ def full_share(row: Row) -> float:
 def refused_share(row: Row) -> float:
     """Full fetches that got no session, of those that wanted one."""
     c = SESSION_CACHE
-    asked = row[c.refused] + row[c.created]
-    return float(row[c.refused] / asked) if asked else 0.0
+    wanted = row[c.refused] + row[c.created]
+    return float(row[c.refused] / wanted) if wanted else 0.0
 
 
 def captured_refused_share(row: Row) -> float:
-    """The same of what was captured, which the replay of the captured settings need not give."""
+    """Captured full fetches that got no session, of those that wanted one; the replay may give another share."""
     c = SESSION_CACHE
-    asked = row[c.captured_refused] + row[c.captured_created]
-    return float(row[c.captured_refused] / asked) if asked else 0.0
+    wanted = row[c.captured_refused] + row[c.captured_created]
+    return float(row[c.captured_refused] / wanted) if wanted else 0.0
 
 
 def enough(found: Findings) -> str:
@@ -74,17 +74,17 @@ def enough(found: Findings) -> str:
     )
     captured = rows[0]
     worst = max(rows, key=refused_share)
-    told = (
+    sentence = (
         f"From {enough_of} per broker on, nobody in the capture is refused or evicted; as captured, "
         f"{percent(captured_refused_share(captured))} of the full fetches that want a session are refused"
     )
     if captured[c.captured_refused] != captured[c.refused]:
-        told += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
-    told += f", and in the replay {counted(captured[c.evicted], 'session is', 'sessions are')} evicted"
+        sentence += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
+    sentence += f", and in the replay {counted(captured[c.evicted], 'session is', 'sessions are')} evicted"
     if worst[c.scenario] != CAPTURED_LANE and refused_share(worst) != refused_share(captured):
-        told += f"; {percent(refused_share(worst))} are refused and {counted(worst[c.evicted], 'session')} evicted "
-        told += lane_said(worst[c.scenario])
-    return f"{told}{doubt(needs)}."
+        sentence += f"; {percent(refused_share(worst))} are refused and {counted(worst[c.evicted], 'session')} evicted "
+        sentence += lane_said(worst[c.scenario])
+    return f"{sentence}{doubt(needs)}."
 
 
 def doubt(needs: list[Row]) -> str:
@@ -125,7 +125,7 @@ def evicting_lane(found: Findings) -> str:
     return str((rows[0] if is_captured else max(rows, key=lambda row: row[c.evicted]))[c.scenario])
 
 
-def of_lane(found: Findings) -> list[Row]:
+def evictions_shown(found: Findings) -> list[Row]:
     """Who evicts whom, in the lane shown."""
     lane = evicting_lane(found)
     return [row for row in found.of(evictions) if row[SESSION_EVICTIONS.scenario] == lane]
@@ -133,7 +133,7 @@ def of_lane(found: Findings) -> list[Row]:
 
 def who(found: Findings) -> str:
     """Question 10: who evicts whom most."""
-    e, rows = SESSION_EVICTIONS, of_lane(found)
+    e, rows = SESSION_EVICTIONS, evictions_shown(found)
     if not found.of(lanes):
         raise Unanswered(NO_FETCH)
     if not rows:
@@ -154,7 +154,7 @@ def matrix(found: Findings) -> Plot:
     e = SESSION_EVICTIONS
     rows: list[dict[str, object]] = [
         {"evictor": name_of(row[e.evictor]), "victim": name_of(row[e.victim]), "evictions": row[e.evictions]}
-        for row in of_lane(found)
+        for row in evictions_shown(found)
     ]
     shown = {side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")}
     rows = [row for row in rows if all(row[side] in names for side, names in shown.items())]
@@ -169,7 +169,7 @@ def matrix(found: Findings) -> Plot:
 def evictions_table(found: Findings) -> Grid:
     """A row a pair."""
     e = SESSION_EVICTIONS
-    rows, head = of_lane(found), ("takes the slot", "loses its session", "evictions")
+    rows, head = evictions_shown(found), ("takes the slot", "loses its session", "evictions")
     cells = [[name_of(row[e.evictor]), name_of(row[e.victim]), f"{row[e.evictions]:,}"] for row in rows]
     return Grid(head, cells, head[:2], and_more(rows, e))
 
@@ -188,14 +188,14 @@ def while_room(found: Findings) -> str:
         for name in (c.refused, c.refused_despite_room, c.evicted, c.evicted_despite_room)
     )
     each = ", ".join(sorted({f"{row['each']:,}" for row in by_broker.values()}))
-    told = (
+    sentence = (
         f"A broker's slots are spread over {number} shards of {each} each, and a session stays in the shard whose turn "
         "it was"
     )
     if not refused + evicted:
-        return f"{told}; with the captured settings nobody is refused or evicted{unlike_captured(found)}."
+        return f"{sentence}; with the captured settings nobody is refused or evicted{unlike_captured(found)}."
     return (
-        f"{told}: with the captured settings, {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
+        f"{sentence}: with the captured settings, {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
         f"{counted(evicted, 'eviction')} happen while another of the broker's shards has a free slot."
     )
 

@@ -14,7 +14,7 @@ from schemas.wire.fetch import FETCH_REQUEST
 from udfs.columns.arrays import edges
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import ALWAYS as NEVER_OPEN
-from udfs.replay.session_cache.session_events import OF_FETCH
+from udfs.replay.session_cache.events import OF_FETCH
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,

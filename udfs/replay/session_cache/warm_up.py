@@ -6,17 +6,15 @@ import numpy as np
 
 from schemas.tables.steps import SESSION_EVENTS
 from udfs.kernels.blank_rows import blank_rows
-from udfs.replay.session_cache.session_cache import CacheSettings
-from udfs.replay.session_cache.session_lanes import SessionLanes
-from udfs.replay.session_cache.session_replay import replay_sessions
+from udfs.replay.session_cache.replay import replay_sessions
+from udfs.replay.session_cache.settings import CURRENT, SessionLanes, cache_settings
 from udfs.replay.shared.int_map import new_map, roomy
 
 
 def warm_up() -> None:
     """A full fetch of one partition."""
     events = blank_rows(SESSION_EVENTS, 2, position=np.array([-1, 0]))
-    one = np.ones(1, np.int64)
-    for _ in replay_sessions([events], SessionLanes(("captured",), CacheSettings(one, one, one, one)), "", ""):
+    for _ in replay_sessions([events], SessionLanes(("captured",), cache_settings(1, 1, 1, CURRENT)), "", ""):
         pass
     known = new_map()
     roomy(known, len(known.keys))  # as for a broker with more sessions

@@ -6,19 +6,37 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from udfs.columns.arrays import Ints
+from udfs.replay.shared.columns import codes_of
+
+LARGEST_TABLE = 1 << 16
+"""Combinations of parts for which a table is faster than sorting."""
 
 
 def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
     """A number for each row's key, whose parts these are; new keys, joined by NUL, are added to `index`."""
-    plain = [part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part for part in parts]
-    joined: pa.StringArray = pc.call_function("binary_join_element_wise", [*plain, pa.scalar("\0")])
-    keys = joined.dictionary_encode()
-    distinct: list[Any] = keys.dictionary.to_pylist()
-    numbers = np.array([index.setdefault(key, len(index)) for key in distinct], np.int64)
-    return numbers[keys.indices.to_numpy()]
+    code, width = np.zeros(len(parts[0]), np.int64), 1
+    for part in parts:
+        codes, count = codes_of(part)
+        code, width = code * count + codes, width * count
+        if width > LARGEST_TABLE:
+            code = np.unique(code, return_inverse=True)[1]
+            width = len(code) + 1
+    first_row = np.full(width, -1)
+    first_row[code[::-1]] = np.arange(len(code))[::-1]
+    distinct = np.flatnonzero(first_row >= 0)
+    distinct = distinct[np.argsort(first_row[distinct])]  # as they come
+    rows = pa.array(first_row[distinct])
+    keys = zip(*(plain(part.take(rows)).to_pylist() for part in parts), strict=True)
+    number = np.zeros(width, np.int64)
+    number[distinct] = [index.setdefault("\0".join(key), len(index)) for key in keys]
+    return number[code]
+
+
+def plain(texts: pa.Array[Any]) -> pa.Array[Any]:
+    """The texts, each in its own row."""
+    return texts.dictionary_decode() if isinstance(texts, pa.DictionaryArray) else texts
 
 
 def partition_of(key: str) -> tuple[str, str, str]:

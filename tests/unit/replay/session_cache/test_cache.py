@@ -1,0 +1,63 @@
+"""How many sessions the shards of a cache have, and what an evicted client does."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from tests.unit.replay.session_cache.captures import Fetch, captured, ids, lanes, total
+from tests.unit.replay.session_cache.event_rows import gold_rows
+
+
+def test_kafkas_test_resize_cached_sessions() -> None:
+    """FetchSessionTest.testResizeCachedSessions: 2 slots; the partitions that are cached come to 2, 6, 9."""
+    steps = [Fetch(0, "a", 2), Fetch(30_000, "b", 4), Fetch(60_000, "b", 7)]
+    for count, cached in ((1, 2), (2, 6), (3, 9)):
+        gold = gold_rows([captured(*steps[:count])], lanes(2, eviction_ms=1_000_000))
+        assert gold[SESSION_CACHE.name][-1][SESSION_CACHE.cached_partitions] == cached
+
+
+@pytest.mark.parametrize(("slots", "created"), [(7, 0), (0, 0), (8, 8), (31, 24)])
+def test_each_shard_has_an_eighth_of_the_slots_rounded_down(slots: int, created: int) -> None:
+    gold = gold_rows([captured(*(Fetch(n, f"c{n}", 5) for n in range(40)))], lanes(slots, shards=8))
+    assert (total(gold, SESSION_CACHE.created), total(gold, SESSION_CACHE.refused)) == (created, 40 - created)
+    (row,) = gold[SESSION_SLOTS.name]
+    assert row[SESSION_SLOTS.zero_harm_slots] == 40
+
+
+def test_an_evicted_client_is_told_and_begins_again() -> None:
+    fetches = Fetch(0, "old", 5), Fetch(1000, "follower", 9, True), Fetch(2000, "old", 5)
+    gold = gold_rows([captured(*fetches)], lanes(1))
+    assert total(gold, SESSION_CACHE.not_found) == 1
+    assert (total(gold, SESSION_CACHE.fetches), total(gold, SESSION_CACHE.full_fetches)) == (4, 3)
+
+
+def test_a_full_shard_refuses_while_others_have_room() -> None:
+    """The counter alone picks the shard: its ninth full fetch comes to the first one again."""
+    begun_again = [Fetch(n, f"c{n}", 5) for n in range(4)]
+    of_followers = [Fetch(10 + n, f"f{n}", 5, True) for n in range(4)]
+    gone = [Fetch(20, "c1", 5, epoch=-1, session_id=ids(1)[0])]
+    granted = [fetch._replace(granted=ids(n)[0]) for n, fetch in enumerate([*begun_again, *of_followers])]
+    gold = gold_rows([captured(*granted, *gone, Fetch(30, "late", 9))], lanes(8, shards=8))
+    assert (total(gold, SESSION_CACHE.refused), total(gold, SESSION_CACHE.refused_despite_room)) == (1, 1)
+    last = gold[SESSION_CACHE.name][-1]
+    assert (last[SESSION_CACHE.live_sessions], last[SESSION_CACHE.follower_sessions]) == (7, 4)
+
+
+def test_a_full_shard_evicts_while_others_have_room() -> None:
+    """A follower takes the slot of a consumer in the shard of its turn, whatever the others have."""
+    eight = [Fetch(n, f"c{n}", 5, granted=ids(n)[0]) for n in range(8)]
+    gone = [Fetch(20, "c1", 5, epoch=-1, session_id=ids(1)[0])]
+    gold = gold_rows([captured(*eight, *gone, Fetch(30, "late", 9, True))], lanes(8, shards=8))
+    assert (total(gold, SESSION_CACHE.evicted), total(gold, SESSION_CACHE.evicted_despite_room)) == (1, 1)
+    full = gold_rows([captured(*eight, Fetch(30, "late", 9, True))], lanes(8, shards=8))
+    assert (total(full, SESSION_CACHE.evicted), total(full, SESSION_CACHE.evicted_despite_room)) == (1, 0)
+
+
+@pytest.mark.parametrize("shards", [1, 3, 8])
+def test_a_cache_has_room_for_as_many_sessions_as_it_has_slots(shards: int) -> None:
+    clients = 312
+    gold = gold_rows([captured(*(Fetch(n, f"c{n}", 5) for n in range(clients)))], lanes(clients, shards=shards))
+    last = gold[SESSION_CACHE.name][-1]
+    assert (last[SESSION_CACHE.live_sessions], last[SESSION_CACHE.cached_partitions]) == (clients, 5 * clients)
+    assert total(gold, SESSION_CACHE.refused) == 0

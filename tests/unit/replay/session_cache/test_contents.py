@@ -1,0 +1,136 @@
+"""What full and incremental fetches have in them, and their bytes, beside a plain encoder."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from tests.bench.capture_frames import with_defaults
+from tests.unit.wire.reference import Struct, encode
+from udfs.columns.arrays import Records, read_only
+from udfs.replay.session_cache.contents.measure import measure_all
+from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
+from udfs.replay.session_cache.state import FETCH, NONE, PARTITION, SIZE_UNKNOWN
+
+
+class Want(NamedTuple):
+    """A partition as a fetch wants and gets it."""
+
+    topic: str
+    partition: int
+    offset: int = 0
+    records: int = 0
+    high_watermark: int = 5
+    error: int = 0
+
+
+def rows_of(wanted: list[Want]) -> Records:
+    """PARTITION[n]: what a capture shows of these, if nothing is listed or returned."""
+    rows = np.zeros(len(wanted), PARTITION)
+    fields = [
+        (sum(want.topic.encode()), len(want.topic), want.partition, want.offset, want.records, want.high_watermark,
+         want.error)
+        for want in wanted
+    ]  # fmt: skip
+    names = ("topic", "name_length", "partition", "fetch_offset", "records_bytes", "high_watermark", "error")
+    for name, values in zip(names, zip(*fields, strict=True), strict=False):
+        rows[name] = values
+    rows["is_wanted"], rows["preferred_read_replica"] = 1, NONE
+    return read_only(rows)
+
+
+def measured(*fetches: list[Want], version: int) -> list[Records]:
+    """What is in each fetch of one client."""
+    contents = with_stretches(new_contents(), 1)
+    measured_fetches = []
+    for number, wanted in enumerate(fetches):
+        fetch = np.zeros(1, FETCH)
+        fetch["number"], fetch["version"], fetch["end"], fetch["response_us"] = number, version, len(wanted), 1
+        fetch["request_bytes"] = fetch["response_bytes"] = SIZE_UNKNOWN
+        while measure_all(fetch, 0, rows_of(wanted), contents) == 0:
+            contents = with_entries(contents)
+        measured_fetches.append(fetch[0])
+    return measured_fetches
+
+
+def request(version: int, wanted: list[Want], forgotten: list[Want] | None = None) -> int:
+    """Bytes of a request; forgotten partitions are grouped by topic, others only where they are neighbours."""
+    topics = [
+        named("topics", topic) | {"partitions": [
+            with_defaults(FETCH_REQUEST, "topics.partitions") | {"partition": p.partition} for p in parts
+        ]} for topic, parts in grouped(wanted)
+    ]  # fmt: skip
+    gone = [
+        named("forgotten_topics_data", topic) | {"partitions": [p.partition for p in parts]}
+        for topic, parts in grouped(sorted(forgotten or []))
+    ]
+    value = with_defaults(FETCH_REQUEST) | {"topics": topics, "forgotten_topics_data": gone}
+    return len(encode(FETCH_REQUEST, version, value))
+
+
+def response(version: int, returned: list[Want]) -> int:
+    """Bytes of a response."""
+    topics = [
+        {"topic": topic.encode(), "topic_id": bytes(16), "partitions": [
+            with_defaults(FETCH_RESPONSE, "responses.partitions") | {"records": bytes(p.records)} for p in parts
+        ]} for topic, parts in grouped(returned)
+    ]  # fmt: skip
+    return len(encode(FETCH_RESPONSE, version, with_defaults(FETCH_RESPONSE) | {"responses": topics}))
+
+
+def named(path: str, topic: str) -> Struct:
+    return with_defaults(FETCH_REQUEST, path) | {"topic": topic.encode(), "topic_id": bytes(16)}
+
+
+def grouped(wanted: list[Want]) -> list[tuple[str, list[Want]]]:
+    """Neighbours of one topic together."""
+    return [(topic, list(parts)) for topic, parts in groupby(wanted, lambda want: want.topic)]
+
+
+FIRST = [*(Want("orders", p) for p in range(200)), Want("x" * 150, 0), Want("orders", 200)]
+CHANGED = FIRST[100].partition, FIRST[7].partition
+SECOND = [
+    *(
+        want._replace(offset=9, records=300 if want.partition == CHANGED[0] else 0)
+        if want.partition in CHANGED
+        else want
+        for want in FIRST[3:200]
+    ),
+    Want("x" * 150, 1),
+    Want("orders", 200, high_watermark=6),
+    Want("orders", 201, error=6, high_watermark=-1),
+]
+
+
+@pytest.mark.parametrize("version", [4, 7, 11, 12, 13, 18])
+def test_a_full_fetch_takes_the_bytes_of_its_encoding(version: int) -> None:
+    (first,) = measured(FIRST, version=version)
+    assert (first["request_full"], first["response_full"]) == (request(version, FIRST), response(version, FIRST))
+    assert first["response_empty"] == response(version, [])
+
+
+@pytest.mark.parametrize("version", [7, 11, 12, 13, 18])
+def test_an_incremental_fetch_has_what_changed_and_takes_the_bytes_of_its_encoding(version: int) -> None:
+    _, second = measured(FIRST, SECOND, version=version)
+    new = [SECOND[-3], SECOND[-1]]
+    altered = [want for want in SECOND if want.topic == "orders" and want.partition in CHANGED]
+    forgotten = [*FIRST[:3], FIRST[200]]
+    returned = [want for want in SECOND if want.records], [SECOND[-3], SECOND[-2], SECOND[-1]]
+    assert (second["listed"], second["returned"]) == (len(new) + len(altered), len(returned[0]) + len(returned[1]))
+    assert second["request_incremental"] == request(version, [*new, *altered], forgotten)
+    assert second["response_incremental"] == response(version, [*returned[0], *returned[1]])
+
+
+def test_a_partition_is_told_again_when_its_error_is_over() -> None:
+    """FetchSession.CachedPartition sets the high watermark of one with an error to -1."""
+    fine, wrong = [Want("orders", 0)], [Want("orders", 0, error=6, high_watermark=-1)]
+    assert [fetch["returned"] for fetch in measured(fine, fine, wrong, fine, fine, version=18)][1:] == [0, 1, 1, 0]
+
+
+def test_a_client_that_wants_nothing_forgets_everything() -> None:
+    _, nothing = measured(FIRST, [], version=18)
+    assert (nothing["size"], nothing["request_incremental"]) == (0, request(18, [], FIRST))

@@ -1,0 +1,50 @@
+"""What lanes set of a broker's cache of sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from udfs.replay.session_cache.settings import (
+    CACHE_SHARDS,
+    CURRENT,
+    EVICTION_MS,
+    KIP_TEXT,
+    OLDEST_CREATED,
+    RELEASE,
+    SLOTS,
+    session_lanes,
+)
+from udfs.replay.shared.lanes import LaneSettings, Value
+
+IN_FORCE: dict[str, Value] = {SLOTS: 1000, EVICTION_MS: 120_000}
+
+
+def captured_lane(stated: dict[str, Value]) -> tuple[int, ...]:
+    """(slots of a shard, shards, eviction_ms, rules)."""
+    settings = session_lanes(LaneSettings(("captured",), ({},), IN_FORCE | stated)).settings
+    return tuple(settings[0].item())
+
+
+@pytest.mark.parametrize(
+    ("release", "shards", "rules"),
+    [("4.3", 8, CURRENT), ("3.7", 1, CURRENT), ("2.4", 1, OLDEST_CREATED), ("kip", 1, KIP_TEXT)],
+)
+def test_a_release_has_its_shards_and_its_rules_of_eviction(release: str, shards: int, rules: int) -> None:
+    assert captured_lane({RELEASE: release}) == (1000 // shards, shards, 120_000, rules)
+
+
+def test_without_a_release_they_are_todays() -> None:
+    assert captured_lane({}) == (125, 8, 120_000, CURRENT)
+
+
+def test_the_number_of_shards_can_be_stated_whatever_the_release() -> None:
+    assert captured_lane({RELEASE: "2.4", CACHE_SHARDS: 3}) == (333, 3, 120_000, OLDEST_CREATED)
+
+
+def test_a_lane_changes_what_it_sets_alone() -> None:
+    changed: tuple[dict[str, Value], ...] = ({}, {SLOTS: 80}, {RELEASE: "3.7"}, {EVICTION_MS: 5})
+    lanes = session_lanes(LaneSettings(("captured", "fewer", "older", "sooner"), changed, IN_FORCE))
+    assert lanes.names == ("captured", "fewer", "older", "sooner")
+    assert lanes.settings["slots"].tolist() == [125, 10, 1000, 125]
+    assert lanes.settings["shards"].tolist() == [8, 8, 1, 8]
+    assert lanes.settings["eviction_ms"].tolist() == [120_000, 120_000, 120_000, 5]

@@ -1,0 +1,166 @@
+"""One broker in the replay of fetch sessions: all that is carried from one part of its fetches to the next."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.replay.session_cache.clients import new_clients
+from udfs.replay.session_cache.contents.state import Contents, new_contents
+from udfs.replay.session_cache.fidelity import METRICS, VERDICTS
+from udfs.replay.session_cache.memory import new_cache, with_clients, with_headroom
+from udfs.replay.session_cache.order import OVERLAP_US, turn_of
+from udfs.replay.session_cache.settings import SessionLanes, with_unlimited
+from udfs.replay.session_cache.slots import new_spans, with_spans
+from udfs.replay.session_cache.state import (
+    BUCKET,
+    EVICTION,
+    FETCH,
+    NONE,
+    OUTCOME,
+    UNSEEN,
+    Buckets,
+    Captured,
+    Clients,
+    Lanes,
+)
+from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
+
+EVICTIONS_AT_ONCE = 4096
+"""So many are noted one by one before they are summed up."""
+
+
+@dataclass
+class BrokerReplay:
+    """One broker's sessions in all lanes, as far as its fetches have come."""
+
+    name: str
+    lanes: Lanes
+    captured: Captured
+    clients: Clients = field(default_factory=new_clients)
+    contents: Contents = field(default_factory=new_contents)
+    turns: Records = field(default_factory=lambda: turn_of(NONE))
+    waiting: Records = field(default_factory=lambda: np.zeros(0, FETCH))  # fetches with events to come
+    names: list[int] = field(default_factory=list)  # client ids and addresses, by their numbers in Keys
+    name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # which of the names each number is, or NONE
+    evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
+    fetches: int = 0  # so many came
+    life: int = 0  # how often all connections had ended
+    begin_us: int = NONE  # the first request of this life
+    has_begun: bool = False  # it is known whose turn it was first in this life
+
+    @property
+    def shards(self) -> int:
+        """Of the captured broker."""
+        return int(self.captured.cache.settings["shards"][0])
+
+
+def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
+    """A broker before its first fetch. seed: of the session ids, with the broker's name."""
+    start = zlib.crc32(f"{seed}:{name}".encode())
+    return BrokerReplay(name, new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start))
+
+
+def new_lanes(settings: Records, seed: int) -> Lanes:
+    """All lanes of a broker before its first fetch."""
+    cache = new_cache(settings, seed)
+    lanes, shards = cache.live.shape
+    buckets = Buckets(
+        captured=np.zeros(0, BUCKET),
+        outcomes=np.zeros((0, lanes), OUTCOME),
+        occupied=np.zeros((0, lanes, shards), np.int64),
+        used=np.zeros(1, np.int64),
+    )
+    return Lanes(
+        cache=cache,
+        awaited=np.full(0, NONE),
+        names=np.zeros(0, np.int64),
+        buckets=buckets,
+        evictions=np.zeros(EVICTIONS_AT_ONCE + lanes, EVICTION),
+        evicted=np.zeros(1, np.int64),
+    )
+
+
+def new_captured(settings: Records, seed: int) -> Captured:
+    """The captured broker before its first fetch."""
+    unseen = np.zeros(1, FETCH)
+    unseen["owner"], unseen["privileged"], unseen["version"] = UNSEEN, 1, FIRST_WITH_TOPIC_IDS
+    return Captured(
+        cache=new_cache(settings, seed),
+        verdicts=np.zeros((0, len(METRICS), VERDICTS), np.int64),
+        closed_us=np.full(settings["shards"][0], -OVERLAP_US),
+        unseen=unseen,
+        spans=new_spans(),
+    )
+
+
+def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
+    """Memory for all clients that are known, and for so many more buckets of time and full fetches."""
+    clients, lanes, captured = int(replay.clients.known[0]), replay.lanes, replay.captured
+    replay.lanes = lanes._replace(
+        cache=with_clients(lanes.cache, clients),
+        awaited=lengthened(lanes.awaited, clients, NONE),
+        names=lengthened(lanes.names, clients, 0),
+        buckets=with_buckets(lanes.buckets, buckets),
+    )
+    verdicts = lengthened(captured.verdicts, 2 * len(replay.names), 0)
+    replay.captured = captured._replace(
+        cache=with_clients(captured.cache, clients), verdicts=verdicts, spans=with_spans(captured.spans, grants)
+    )
+
+
+def make_headroom(replay: BrokerReplay) -> None:
+    """Memory for more sessions and evictions."""
+    count_evictions(replay)
+    replay.lanes = replay.lanes._replace(cache=with_headroom(replay.lanes.cache))
+    replay.captured = replay.captured._replace(cache=with_headroom(replay.captured.cache))
+
+
+def lengthened(values: Ints, length: int, filler: int) -> Ints:
+    """The values with others behind them, where there are fewer."""
+    if len(values) >= length:
+        return values
+    return np.concatenate([values, np.full((2 * length - len(values), *values.shape[1:]), filler)])
+
+
+def with_buckets(buckets: Buckets, more: int) -> Buckets:
+    """The same with room for so many more."""
+    used = int(buckets.used[0])
+    if used + more <= len(buckets.captured):
+        return buckets
+
+    def longer(column: Any) -> Any:
+        return np.concatenate([column[:used], np.zeros((used + 2 * more, *column.shape[1:]), column.dtype)])
+
+    return Buckets(longer(buckets.captured), longer(buckets.outcomes), longer(buckets.occupied), buckets.used)
+
+
+def some_buckets(buckets: Buckets, first: int, end: int) -> Buckets:
+    """Those from `first` to before `end`."""
+    some, count = slice(first, end), np.full(1, end - first)
+    return Buckets(buckets.captured[some], buckets.outcomes[some], buckets.occupied[some], count)
+
+
+def complete_buckets(replay: BrokerReplay) -> Buckets:
+    """Take all buckets but the last."""
+    buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
+    replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used - 1, used))
+    return some_buckets(buckets, 0, used - 1)
+
+
+def count_evictions(replay: BrokerReplay) -> None:
+    """Sum up who evicted whom."""
+    evictions, names = replay.lanes.evictions[: replay.lanes.evicted[0]], 2 * len(replay.names)
+    if not len(evictions):
+        return
+    keys = (evictions["lane"] * names + evictions["evictor"]) * names + evictions["victim"]
+    distinct, counts = np.unique(keys, return_counts=True)
+    for key, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        pair, victim = divmod(key, names)
+        replay.evictions[*divmod(pair, names), victim] += count
+    replay.lanes.evicted[0] = 0

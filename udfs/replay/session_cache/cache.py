@@ -1,0 +1,157 @@
+"""A broker's cache of fetch sessions in many lanes at once: shards, ids, places, and what a use does (KIP-227).
+
+The rules are those of org.apache.kafka.server.FetchSessionCacheShard and FetchManager, Kafka 4.3; who makes room for
+whom is in eviction.py. A client knows the place of the session that it opened last.
+"""
+
+from __future__ import annotations
+
+from schemas.wire.errors import FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.settings import OLDEST_CREATED
+from udfs.replay.session_cache.state import (
+    FINAL_EPOCH,
+    GREATEST_ID,
+    INITIAL_EPOCH,
+    NONE,
+    Cache,
+    uses_topic_ids,
+)
+
+
+@kernel
+def next_epoch(epoch: int) -> int:
+    """FetchMetadata.nextEpoch."""
+    if epoch < 0:
+        return FINAL_EPOCH
+    return 1 if epoch == GREATEST_ID else epoch + 1
+
+
+@kernel
+def shard_of(session_id: int, shards: int) -> int:
+    """The shard whose range an id is in, the nearest one for an id that no broker issues."""
+    return max(0, min(session_id // (GREATEST_ID // shards), shards - 1))
+
+
+@kernel
+def random_id(cache: Cache, lane: int, shard: int) -> int:
+    """An id from [max(1, shard * range), (shard + 1) * range) that no session of the shard has: splitmix64."""
+    totals, id_range = cache.totals[lane], GREATEST_ID // cache.settings[lane].shards
+    least = max(1, shard * id_range)
+    while True:
+        totals.random_state += -7046029254386353131
+        mixed = totals.random_state
+        mixed = (mixed ^ ((mixed >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
+        mixed = (mixed ^ ((mixed >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
+        drawn = least + (mixed & 0x7FFFFFFFFFFFFFFF) % ((shard + 1) * id_range - least)
+        if find_by_id(cache, lane, drawn) == NONE:
+            return drawn
+
+
+@kernel
+def find_by_id(cache: Cache, lane: int, session_id: int) -> int:
+    """Where a session is, by its id alone; NONE if it is not there."""
+    if session_id <= 0:
+        return NONE
+    shard = shard_of(session_id, cache.settings[lane].shards)
+    first = shard * cache.totals[lane].room
+    for place in range(first, first + cache.live[lane, shard]):
+        if cache.sessions[lane, place].id == session_id:
+            return place
+    return NONE
+
+
+@kernel
+def find_owned(cache: Cache, lane: int, owner: int, session_id: int) -> int:
+    """Where a client's session is, if it still is; else NONE."""
+    place = cache.clients[owner, lane].place
+    return place if place >= 0 and session_id > 0 and cache.sessions[lane, place].id == session_id else NONE
+
+
+@kernel
+def close_session(cache: Cache, lane: int, place: int) -> None:
+    """Take a session out; the shard's last one moves to its place."""
+    totals, sessions = cache.totals[lane], cache.sessions[lane]
+    session, shard = sessions[place], place // totals.room
+    totals.partitions -= session.size
+    totals.followers -= session.privileged
+    move_owner(cache, lane, session, place, NONE)
+    cache.live[lane, shard] -= 1
+    last = shard * totals.room + cache.live[lane, shard]
+    if place != last:
+        sessions[place] = sessions[last]
+        move_owner(cache, lane, sessions[place], last, place)
+    sessions[last].id = 0
+
+
+@kernel
+def move_owner(cache: Cache, lane: int, session: Record, old: int, new: int) -> None:
+    """A session moves, and its owner learns where to, unless it has opened another session since."""
+    client = cache.clients[session.owner, lane]
+    if client.place == old:
+        client.place = new
+
+
+@kernel
+def touch(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
+    """A session is used: whether it can be evicted is decided here, and stays so until its next use."""
+    settings = cache.settings[lane]
+    if settings.rules == OLDEST_CREATED:
+        now_ms = session.last_used_ms  # what was taken for the time before KAFKA-9137
+    session.last_used_ms = now_ms
+    cache.totals[lane].partitions += size - session.size
+    session.size = size
+    is_aged = now_ms - session.created_ms > settings.eviction_ms
+    session.by_privileged = 1 if is_aged or session.privileged == 0 else 0
+    session.by_all = 1 if is_aged else 0
+
+
+@kernel
+def next_shard(cache: Cache, lane: int) -> int:
+    """The shard of the next full response, whether or not a session comes of it."""
+    totals = cache.totals[lane]
+    shard = totals.placed % cache.settings[lane].shards
+    totals.placed += 1
+    return shard
+
+
+@kernel
+def is_full(cache: Cache, lane: int, shard: int) -> bool:
+    """Has the shard no free slot?"""
+    return bool(cache.live[lane, shard] >= cache.settings[lane].slots)
+
+
+@kernel
+def has_free_slot(cache: Cache, lane: int) -> bool:
+    """Has any shard of the lane a free slot?"""
+    least = cache.live[lane, 0]
+    for shard in range(1, cache.settings[lane].shards):
+        least = min(least, cache.live[lane, shard])
+    return bool(least < cache.settings[lane].slots)
+
+
+@kernel
+def open_session(cache: Cache, lane: int, session_id: int, fetch: Record, now_ms: int) -> int:
+    """Put a session for a fetch into the shard of its id, which has room, and return its place."""
+    totals, shard = cache.totals[lane], shard_of(session_id, cache.settings[lane].shards)
+    place = shard * totals.room + cache.live[lane, shard]
+    cache.live[lane, shard] += 1
+    totals.fullest = max(totals.fullest, cache.live[lane, shard])
+    cache.headroom[0] = min(cache.headroom[0], totals.room - cache.live[lane, shard])
+    session = cache.sessions[lane, place]
+    session.id, session.owner, session.epoch, session.size = session_id, fetch.owner, next_epoch(INITIAL_EPOCH), 0
+    session.uses_topic_ids, session.privileged, session.is_partial = uses_topic_ids(fetch), fetch.privileged, 0
+    session.created_ms = session.last_used_ms = now_ms
+    totals.followers += fetch.privileged
+    cache.clients[fetch.owner, lane].place = place
+    touch(cache, lane, session, fetch.size, now_ms)
+    return place
+
+
+@kernel
+def session_error(session: Record, epoch: int, fetch: Record) -> int:
+    """The error of an incremental fetch of this epoch in a session that is there; 0 for none."""
+    if session.epoch != epoch:
+        return INVALID_FETCH_SESSION_EPOCH
+    return FETCH_SESSION_TOPIC_ID_ERROR if session.uses_topic_ids != uses_topic_ids(fetch) else 0

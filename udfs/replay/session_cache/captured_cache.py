@@ -1,0 +1,107 @@
+"""The captured broker's cache of sessions, as far as the capture shows it.
+
+It goes on from what the capture shows, not from what the rules say.
+"""
+
+from __future__ import annotations
+
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.columns.arrays import Record
+from udfs.columns.time_units import US_PER_MS
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.cache import (
+    close_session,
+    find_by_id,
+    find_owned,
+    next_epoch,
+    open_session,
+    shard_of,
+    touch,
+)
+from udfs.replay.session_cache.eviction import is_older, victim
+from udfs.replay.session_cache.state import GREATEST_ID, NONE, Cache, Captured, uses_topic_ids
+from udfs.replay.shared.lanes import CAPTURED
+
+
+@kernel
+def find_named(cache: Cache, fetch: Record) -> int:
+    """The place of the session that a fetch names, or NONE."""
+    place = find_owned(cache, CAPTURED, fetch.owner, fetch.session_id)
+    return place if place != NONE else find_by_id(cache, CAPTURED, fetch.session_id)
+
+
+@kernel
+def oldest_session(cache: Cache, shard: int) -> int:
+    """The place of the session of a shard that was not used for longest; there is one."""
+    oldest = first = shard * cache.totals[CAPTURED].room
+    for place in range(first, first + cache.live[CAPTURED, shard]):
+        if is_older(cache.sessions[CAPTURED, place], cache.sessions[CAPTURED, oldest]):
+            oldest = place
+    return oldest
+
+
+@kernel
+def put_session(cache: Cache, session_id: int, fetch: Record, now_ms: int) -> int:
+    """Open the session that the capture shows, in place of the victim by the rules or, if they have none, of the oldest
+    one. Returns its place.
+    """
+    settings = cache.settings[CAPTURED]
+    shard = shard_of(session_id, settings.shards)
+    if cache.live[CAPTURED, shard] >= max(settings.slots, 1):
+        place = victim(cache, CAPTURED, shard, fetch, now_ms)
+        close_session(cache, CAPTURED, place if place != NONE else oldest_session(cache, shard))
+    return open_session(cache, CAPTURED, session_id, fetch, now_ms)
+
+
+@kernel
+def put_unseen(captured: Captured, shard: int, size: int) -> None:
+    """A refusal where the rules have room shows a session that is idle since before the capture began.
+
+    It is taken to be as large as the one refused, and a follower's.
+    """
+    cache, unseen = captured.cache, captured.unseen[0]
+    unseen.size = size
+    greatest_id = (shard + 1) * (GREATEST_ID // cache.settings[CAPTURED].shards) - 1
+    place = open_session(
+        cache, CAPTURED, greatest_id - cache.live[CAPTURED, shard], unseen, unseen.handled_us // US_PER_MS
+    )
+    cache.sessions[CAPTURED, place].is_partial = 1
+    cache.clients[unseen.owner, CAPTURED].place = NONE
+
+
+@kernel
+def has_partial(cache: Cache, shard: int) -> bool:
+    """Is a session in the shard that was opened before the capture began?"""
+    first, partial = shard * cache.totals[CAPTURED].room, 0
+    for place in range(first, first + cache.live[CAPTURED, shard]):
+        partial += cache.sessions[CAPTURED, place].is_partial
+    return partial > 0
+
+
+@kernel
+def close_named(captured: Captured, fetch: Record, place: int) -> None:
+    """A full fetch closes the session that it names."""
+    shards = captured.cache.settings[CAPTURED].shards
+    captured.closed_us[shard_of(fetch.session_id, shards)] = fetch.handled_us
+    close_session(captured.cache, CAPTURED, place)
+
+
+@kernel
+def go_on_in_session(cache: Cache, fetch: Record, place: int, error: int, now_ms: int) -> None:
+    """Go on from the error that the capture shows for a fetch in a session, 0 for none.
+
+    place: the place of the session, or NONE.
+    """
+    if error != 0:
+        if error == FETCH_SESSION_ID_NOT_FOUND and place != NONE:
+            close_session(cache, CAPTURED, place)
+        return
+    if place == NONE:
+        place = put_session(cache, fetch.session_id, fetch, now_ms)
+        cache.sessions[CAPTURED, place].is_partial = 1
+    if fetch.size == 0 and fetch.is_lost == 0:
+        close_session(cache, CAPTURED, place)
+        return
+    session = cache.sessions[CAPTURED, place]
+    session.epoch, session.uses_topic_ids = next_epoch(fetch.epoch), uses_topic_ids(fetch)
+    touch(cache, CAPTURED, session, fetch.size, now_ms)

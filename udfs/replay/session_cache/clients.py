@@ -1,0 +1,222 @@
+"""Who sends a fetch, and why: each captured fetch as something that a client did, whatever session it had at that time.
+
+The rules of a client are those of org.apache.kafka.clients.FetchSessionHandler (kafka-clients 4.3), which
+kafka-python and aiokafka follow too. What they do not explain was the client's own doing, and a lane repeats it: it
+began anew, closed its session, or fetched without one (librdkafka always does).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR
+from udfs.columns.arrays import Record, Records
+from udfs.columns.time_units import US_PER_MS
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.cache import next_epoch
+from udfs.replay.session_cache.state import (
+    AFTER_LOSS,
+    AS_EXPECTED,
+    BEGIN_ANEW,
+    BY_RULES,
+    CLIENT,
+    FINAL_EPOCH,
+    FROM_BEFORE,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    NO_TIME,
+    RENEW,
+    UNEXPECTED,
+    WITHOUT_SESSION,
+    WRONG_EPOCH,
+    Clients,
+)
+from udfs.replay.shared.int_map import ABSENT, new_map, place_of, put, roomy
+
+
+@kernel
+def take_response(client: Record, error: int, response_session_id: int) -> None:
+    """FetchSessionHandler.handleResponse for a response whose partitions are right, and for one with an error.
+
+    client: a row of CLIENT or of LANE_CLIENT.
+    """
+    if error == FETCH_SESSION_ID_NOT_FOUND:
+        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
+    elif error != 0:
+        client.epoch = INITIAL_EPOCH  # close the session and try a new one
+    elif response_session_id == NO_SESSION:
+        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
+    elif client.epoch <= 0:
+        client.id, client.epoch = response_session_id, next_epoch(INITIAL_EPOCH)
+    else:
+        client.epoch = next_epoch(client.epoch)
+
+
+@kernel
+def new_client(clients: Clients) -> int:
+    """A client of which nothing is known."""
+    owner = clients.known[0]
+    clients.known[0] += 1
+    client = clients.state[owner]
+    client.id, client.epoch, client.is_certain, client.is_lost = NO_SESSION, INITIAL_EPOCH, 0, 0
+    client.answered_us = NO_TIME
+    return owner
+
+
+@kernel
+def owner_of(clients: Clients, connection: int, session_id: int) -> int:
+    """The client behind a connection; a new one that goes on with a session is the session's."""
+    connected, in_session = clients.by_connection.values[place_of(clients.by_connection, connection)], ABSENT
+    if session_id != NO_SESSION:
+        in_session = clients.by_session.values[place_of(clients.by_session, session_id)]
+    if in_session != ABSENT and clients.state[in_session].id == session_id:
+        owner = in_session
+    elif connected != ABSENT:
+        owner = connected
+    else:
+        owner = new_client(clients)
+    if owner != connected:
+        put(clients.by_connection, connection, owner)
+    return owner
+
+
+@kernel
+def skips(client: Record, fetch: Record) -> bool:
+    """Did the broker take a later epoch than the session's? Then the fetches between were not captured.
+
+    FetchManager.newContext takes the epoch before it finds that of topic ids wrong. Where the response was not captured
+    it is taken for so: a client counts no further than it was answered.
+    """
+    is_taken = fetch.error in (0, FETCH_SESSION_TOPIC_ID_ERROR) and fetch.is_throttled == 0
+    return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
+
+
+@kernel
+def is_expected(client: Record, fetch: Record) -> int:
+    """Is the request's session and epoch what the rules say?"""
+    if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
+        return AS_EXPECTED
+    if skips(client, fetch):
+        return AFTER_LOSS
+    return UNEXPECTED if client.is_certain == 1 and client.connection == fetch.connection else AFTER_LOSS
+
+
+@kernel
+def act_of(client: Record, fetch: Record) -> int:
+    """What the client does, next to what its rules would have it do. fetch.expected is known."""
+    if fetch.epoch == FINAL_EPOCH:
+        return WITHOUT_SESSION
+    if fetch.epoch > 0:
+        if client.id != fetch.session_id:
+            return FROM_BEFORE
+        return WRONG_EPOCH if fetch.error != 0 and fetch.expected == UNEXPECTED else BY_RULES
+    if client.epoch == INITIAL_EPOCH and client.id == fetch.session_id:
+        return BY_RULES
+    return BEGIN_ANEW if fetch.session_id == NO_SESSION else RENEW
+
+
+@kernel
+def note_loss(client: Record, fetch: Record) -> None:
+    """Has the session been followed since it was opened?"""
+    if fetch.epoch <= 0:
+        client.is_lost = 0
+    elif (
+        fetch.act == FROM_BEFORE or client.is_certain == 0 or client.connection != fetch.connection
+        or skips(client, fetch)
+    ):  # fmt: skip
+        client.is_lost = 1
+    fetch.is_lost = client.is_lost
+    if fetch.is_lost == 1 and fetch.first == fetch.end:
+        # No message has shown yet which partitions the session has; a broker answers in the session all the same.
+        fetch.is_known, fetch.response_session_id = 0, fetch.session_id
+
+
+@kernel
+def note_session(fetch: Record, rows: Records) -> int:
+    """Note what the rows of its partitions say of a fetch as a whole. Returns its max_wait_ms."""
+    if fetch.first == fetch.end:
+        fetch.is_known = 1
+        return 0
+    partition = rows[fetch.first]
+    fetch.is_known, fetch.response_session_id = partition.session_known, partition.response_session_id
+    return int(partition.max_wait_ms)
+
+
+@kernel
+def note_times(fetch: Record, handled_us: int, max_wait_ms: int) -> None:
+    """Note when the broker takes the request up, and when it answers.
+
+    A fetch whose response was not captured is answered, too, at the latest when its wait is over: that is taken.
+    """
+    fetch.handled_us, fetch.answered_us = handled_us, max(fetch.response_us, handled_us)
+    if fetch.response_us == NO_TIME:
+        fetch.answered_us = handled_us + max_wait_ms * US_PER_MS
+
+
+@kernel
+def go_on_from(client: Record, fetch: Record) -> None:
+    """The client has sent a fetch and, if that was captured, has its response."""
+    client.id, client.epoch, client.connection = fetch.session_id, fetch.epoch, fetch.connection
+    client.answered_us = fetch.response_us
+    client.is_certain = 1 if fetch.response_us != NO_TIME else 0
+    if client.is_certain == 1:
+        take_response(client, fetch.error, fetch.response_session_id)
+    elif fetch.epoch > 0:
+        client.epoch = next_epoch(fetch.epoch)
+
+
+@kernel
+def note_client(clients: Clients, fetch: Record) -> Record:
+    """Note with a fetch whose it is and why it was sent. Returns the client, as the fetches before left it."""
+    fetch.owner = owner_of(clients, fetch.connection, fetch.session_id)
+    client = clients.state[fetch.owner]
+    fetch.expected = is_expected(client, fetch)
+    fetch.act = act_of(client, fetch)
+    note_loss(client, fetch)
+    return client
+
+
+@kernel
+def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) -> int:
+    """Note with fetches from `first` on whose they are, why they were sent, and when the broker worked on them; stops
+    where memory runs out and returns how far it came.
+
+    fetches: FETCH[n], in the order of their requests. rows: PARTITION[m].
+    """
+    for f in range(first, len(fetches)):
+        if not has_room(clients):
+            return f
+        fetch = fetches[f]
+        max_wait_ms = note_session(fetch, rows)
+        if fetch.is_cut == 1:
+            note_times(fetch, fetch.request_us, max_wait_ms)
+            continue
+        client = note_client(clients, fetch)
+        waits = client.connection == fetch.connection
+        note_times(fetch, max(fetch.request_us, client.answered_us) if waits else fetch.request_us, max_wait_ms)
+        go_on_from(client, fetch)
+        if client.id != NO_SESSION:
+            put(clients.by_session, client.id, fetch.owner)
+    return len(fetches)
+
+
+@kernel
+def has_room(clients: Clients) -> bool:
+    """Is there memory for one more client, connection and session?"""
+    return bool(
+        clients.known[0] < len(clients.state)
+        and 2 * clients.by_connection.used[0] < len(clients.by_connection.keys)
+        and 2 * clients.by_session.used[0] < len(clients.by_session.keys)
+    )
+
+
+def larger_clients(clients: Clients) -> Clients:
+    """The same with room for twice as many."""
+    state = np.concatenate([clients.state, np.zeros(len(clients.state), CLIENT)])
+    by_connection, by_session = (roomy(known, len(known.keys)) for known in (clients.by_connection, clients.by_session))
+    return Clients(state, clients.known, by_connection, by_session)
+
+
+def new_clients() -> Clients:
+    """No client but UNSEEN."""
+    return Clients(np.zeros(16, CLIENT), np.ones(1, np.int64), new_map(), new_map())

@@ -1,0 +1,176 @@
+"""Brokers and clients in closed loop, in every lane: what each client would have sent, and what it would have got.
+
+The intent of each captured fetch is the same in all lanes: when, by whom, which partitions. Session and epoch are the
+lane's own. A client that gets an error of its session asks again with a full fetch, in whose place the capture may have
+the incremental one that a lane without that error needs: the captured fetch that got the error is sent where the lane
+has an error for it as well, and left out where it has none.
+"""
+
+from __future__ import annotations
+
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.cache import close_session, find_owned, next_epoch, session_error, touch
+from udfs.replay.session_cache.clients import take_response
+from udfs.replay.session_cache.grants import admit, create, outcome_of
+from udfs.replay.session_cache.state import (
+    BEGIN_ANEW,
+    FINAL_EPOCH,
+    FROM_BEFORE,
+    FULL,
+    INCREMENTAL,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    NONE,
+    RENEW,
+    SESSIONLESS,
+    WITHOUT_SESSION,
+    WRONG_EPOCH,
+    Lanes,
+)
+
+
+@kernel
+def act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
+    """What the client does of its own accord."""
+    client = lanes.cache.clients[fetch.owner, lane]
+    if fetch.act == BEGIN_ANEW:
+        client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
+    elif fetch.act == RENEW:
+        client.epoch = INITIAL_EPOCH
+    elif fetch.act == WITHOUT_SESSION:
+        client.epoch = FINAL_EPOCH
+    elif fetch.act == FROM_BEFORE:
+        admit(lanes, lane, fetch, now_ms)
+
+
+@kernel
+def count_incremental(outcome: Record, fetch: Record) -> None:
+    """A request in a session."""
+    outcome.fetches += 1
+    outcome.request_bytes += fetch.request_incremental
+
+
+@kernel
+def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
+    """A full fetch closes the session that it names."""
+    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
+    place = find_owned(lanes.cache, lane, fetch.owner, client.id)
+    if place != NONE:
+        close_session(lanes.cache, lane, place)
+    client.answer = SESSIONLESS if client.epoch == FINAL_EPOCH else FULL
+    outcome.fetches += 1
+    outcome.full_fetches += 1
+    outcome.request_bytes += fetch.request_full
+    outcome.partitions_reread += fetch.size - fetch.listed if fetch.act != WITHOUT_SESSION else 0
+
+
+@kernel
+def request_incremental(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
+    """FetchManager.newContext for a fetch in a session; returns its error, 0 for none."""
+    cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
+    count_incremental(outcome_of(lanes, lane), fetch)
+    place = find_owned(cache, lane, fetch.owner, client.id)
+    if place == NONE:
+        return FETCH_SESSION_ID_NOT_FOUND
+    session = cache.sessions[lane, place]
+    error = session_error(session, client.epoch, fetch)
+    if error != 0:
+        return error
+    if fetch.size == 0 and fetch.is_lost == 0:
+        close_session(cache, lane, place)
+        client.answer = SESSIONLESS
+        return 0
+    touch(cache, lane, session, fetch.size, now_ms)
+    session.epoch = next_epoch(session.epoch)
+    client.answer = INCREMENTAL
+    return 0
+
+
+@kernel
+def request(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
+    """A client sends its fetch, and a full one after an error."""
+    client = lanes.cache.clients[fetch.owner, lane]
+    act(lanes, lane, fetch, now_ms)
+    if client.epoch > 0:
+        error = request_incremental(lanes, lane, fetch, now_ms)
+        if error == 0:
+            return
+        if fetch.is_throttled == 1:  # its response has no error, and no session
+            client.answer = SESSIONLESS
+            return
+        refuse(lanes, lane, fetch, error)
+    request_full(lanes, lane, fetch)
+
+
+@kernel
+def refuse(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
+    """A client learns that its session is not as it thinks."""
+    outcome = outcome_of(lanes, lane)
+    outcome.not_found += error == FETCH_SESSION_ID_NOT_FOUND
+    outcome.response_bytes += fetch.response_empty
+    take_response(lanes.cache.clients[fetch.owner, lane], error, NO_SESSION)
+
+
+@kernel
+def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
+    """The error of a fetch that the captured broker refused; 0 where the lane has none for it."""
+    client = lanes.cache.clients[fetch.owner, lane]
+    if client.epoch <= 0 or fetch.act == FROM_BEFORE:
+        return 0
+    place = find_owned(lanes.cache, lane, fetch.owner, client.id)
+    if place == NONE:
+        return FETCH_SESSION_ID_NOT_FOUND
+    if fetch.act == WRONG_EPOCH:
+        return INVALID_FETCH_SESSION_EPOCH
+    return session_error(lanes.cache.sessions[lane, place], client.epoch, fetch)
+
+
+@kernel
+def request_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
+    """A client sends a fetch that the captured broker refused, if it is refused here as well.
+
+    Else the client's next fetch, which the capture shows whole, is what it sends.
+    """
+    error = refusal(lanes, lane, fetch)
+    if error != 0:
+        count_incremental(outcome_of(lanes, lane), fetch)
+        refuse(lanes, lane, fetch, error)
+
+
+@kernel
+def respond(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
+    """A broker builds its response, and the client takes it."""
+    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
+    issued, size = NO_SESSION, fetch.response_full
+    if client.answer == INCREMENTAL:
+        issued, size = client.id, fetch.response_incremental
+    elif client.answer == FULL and fetch.is_throttled == 0:
+        issued = create(lanes, lane, fetch, now_ms)
+    outcome.response_bytes += fetch.response_empty if fetch.is_throttled == 1 else size
+    take_response(client, 0, issued)
+
+
+@kernel
+def play_request(lanes: Lanes, fetch: Record, now_ms: int) -> None:
+    """A request in every lane."""
+    is_refused = fetch.error != 0
+    lanes.names[fetch.owner] = fetch.name
+    if not is_refused:
+        lanes.awaited[fetch.owner] = fetch.number
+    for lane in range(len(lanes.cache.totals)):
+        if is_refused:
+            request_refused(lanes, lane, fetch)
+        else:
+            request(lanes, lane, fetch, now_ms)
+
+
+@kernel
+def play_response(lanes: Lanes, fetch: Record, now_ms: int) -> None:
+    """The response to a request in every lane, unless the client has sent another one since."""
+    if lanes.awaited[fetch.owner] != fetch.number:
+        return
+    lanes.awaited[fetch.owner] = NONE
+    for lane in range(len(lanes.cache.totals)):
+        respond(lanes, lane, fetch, now_ms)

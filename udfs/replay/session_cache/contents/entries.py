@@ -1,0 +1,140 @@
+"""A client's next fetch among its entries: which it wants, in which order, and which it gives up."""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.contents.state import Contents
+from udfs.replay.session_cache.state import NONE
+from udfs.wire.partition_hash import partition_hash
+
+LEAST_ROOM = 4
+
+
+@kernel
+def has_room(contents: Contents, client: Record, rows: int) -> bool:
+    """Is there memory for a fetch of so many rows by a client?"""
+    end = contents.end[0] + 2 * (client.count + rows) + LEAST_ROOM
+    return end <= len(contents.entries) and 2 * (contents.topics.used[0] + client.count) <= len(contents.topics.keys)
+
+
+@kernel
+def slot_for(contents: Contents, client: Record, topic: int, partition: int) -> int:
+    """The slot of a partition in its client's hash table, or the empty one where it would go."""
+    base, mask = 2 * client.first, 2 * client.room - 1
+    slot = partition_hash(topic, partition) & mask
+    while contents.slots[base + slot] != NONE:
+        entry = contents.entries[contents.slots[base + slot]]
+        if entry.topic == topic and entry.partition == partition:
+            break
+        slot = (slot + 1) & mask
+    return base + slot
+
+
+@kernel
+def index_entries(contents: Contents, client: Record) -> None:
+    """Make the client's hash table anew."""
+    contents.slots[2 * client.first : 2 * (client.first + client.room)] = NONE
+    for place in range(client.first, client.first + client.count):
+        entry = contents.entries[place]
+        contents.slots[slot_for(contents, client, entry.topic, entry.partition)] = place
+
+
+@kernel
+def make_room(contents: Contents, client: Record, more: int) -> None:
+    """Move the client's entries to where there is room for so many more."""
+    if client.count + more <= client.room:
+        return
+    room = LEAST_ROOM
+    while room < client.count + more:
+        room *= 2
+    first = contents.end[0]
+    contents.end[0] += room
+    for i in range(client.count):
+        contents.entries[first + i] = contents.entries[client.first + i]
+    client.first, client.room = first, room
+    index_entries(contents, client)
+
+
+@kernel
+def find_entry(contents: Contents, client: Record, row: Record) -> int:
+    """The place of the entry of a partition, which is made if there is none, behind the others."""
+    likely = contents.reading[0].likely
+    if client.first <= likely < client.first + client.count:
+        entry = contents.entries[likely]
+        if entry.topic == row.topic and entry.partition == row.partition:
+            return likely
+    slot = slot_for(contents, client, row.topic, row.partition)
+    if contents.slots[slot] == NONE:
+        contents.slots[slot] = client.first + client.count
+        client.count += 1
+        begin_entry(contents.entries[contents.slots[slot]], row)
+    return int(contents.slots[slot])
+
+
+@kernel
+def begin_entry(entry: Record, row: Record) -> None:
+    """A partition that the client did not fetch before."""
+    entry.topic, entry.partition, entry.name_length = row.topic, row.partition, row.name_length
+    entry.high_watermark = entry.log_start_offset = entry.wanted_by = NONE
+    set_request(entry, row)
+
+
+@kernel
+def set_request(entry: Record, row: Record) -> None:
+    """What the client says of the partition: FetchRequest.PartitionData."""
+    entry.fetch_offset = row.fetch_offset
+    entry.partition_max_bytes = row.partition_max_bytes
+    entry.current_leader_epoch = row.current_leader_epoch
+
+
+@kernel
+def is_altered(entry: Record, row: Record) -> bool:
+    """Does the client say something else of the partition than before?"""
+    return (
+        entry.fetch_offset != row.fetch_offset
+        or entry.partition_max_bytes != row.partition_max_bytes
+        or entry.current_leader_epoch != row.current_leader_epoch
+    )
+
+
+@kernel
+def take_order(contents: Contents, client: Record, fetch: Record) -> None:
+    """A full fetch gives the client's partitions their order anew, and ends those that it does not want."""
+    places, wanted, in_order = contents.places, 0, True
+    for row in range(fetch.first, fetch.end):
+        place = places[row - fetch.first]
+        if place != NONE and contents.entries[place].row == row:
+            in_order = in_order and place == client.first + wanted
+            places[wanted] = place - client.first
+            wanted += 1
+    if in_order and wanted == client.count:
+        return
+    for target in range(wanted):
+        source = places[target]
+        while source < target:  # it had to make way, and went to where that one came from
+            source = places[source]
+        swap_entries(contents, client.first + target, client.first + source)
+    client.count = wanted
+    index_entries(contents, client)
+
+
+@kernel
+def swap_entries(contents: Contents, one: int, other: int) -> None:
+    """Exchange two entries."""
+    if one != other:
+        contents.held[0] = contents.entries[one]
+        contents.entries[one] = contents.entries[other]
+        contents.entries[other] = contents.held[0]
+
+
+@kernel
+def drop_forgotten(contents: Contents, client: Record, fetch: Record) -> None:
+    """Close the gaps that partitions leave which a fetch does not want."""
+    kept = 0
+    for place in range(client.first, client.first + client.count):
+        if contents.entries[place].wanted_by == fetch.number:
+            contents.entries[client.first + kept] = contents.entries[place]
+            kept += 1
+    client.count = kept
+    index_entries(contents, client)

@@ -1,0 +1,137 @@
+"""What is in a fetch, were it full and were it incremental: partitions listed and answered, and bytes on the wire.
+
+What an incremental request and an incremental response list does not depend on the lane (request_lists.py,
+response_lists.py): it is worked out here, once for all lanes.
+"""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Record, Records
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.contents.entries import drop_forgotten, has_room, make_room, take_order
+from udfs.replay.session_cache.contents.request_lists import list_changes, list_partition
+from udfs.replay.session_cache.contents.response_lists import answer_errors, read_topic
+from udfs.replay.session_cache.contents.state import (
+    ANSWERED,
+    FORGOTTEN,
+    IN_CAPTURE,
+    LISTED,
+    RETURNED,
+    TALLIES,
+    WANTED,
+    Contents,
+)
+from udfs.replay.session_cache.state import NO_TIME, is_incremental
+from udfs.wire.fetch_sizes import tallied
+
+
+@kernel
+def begin_lists(contents: Contents) -> None:
+    """Nothing is written in any list."""
+    for which in range(TALLIES):
+        held = contents.tallies[which]
+        held.topic = held.topics = held.partitions = held.in_topic = held.bytes = 0
+
+
+@kernel
+def read_partitions(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
+    """Take a fetch's partitions among the client's entries, and write the lists that have them as the broker reads."""
+    reading = contents.reading[0]
+    reading.likely, reading.changes, reading.errors = client.first, 0, 0
+    reading.flexible = contents.sizes.is_flexible[fetch.version]
+    fetch.size = fetch.mislisted = fetch.misreturned = fetch.strayed = 0
+    row = fetch.first
+    while row < fetch.end:
+        row = read_topic(contents, client, rows, row, fetch)
+    if reading.errors > 0:
+        answer_errors(contents, rows, fetch)
+
+
+@kernel
+def follow(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
+    """Take a client's next fetch, and write its lists. There is room."""
+    make_room(contents, client, fetch.end - fetch.first)
+    old, forgets = client.count, False
+    read_partitions(contents, client, rows, fetch)
+    if contents.reading[0].changes or client.count > min(old, fetch.size):
+        forgets = list_changes(contents, client, old, rows, fetch)
+    if not is_incremental(fetch):
+        take_order(contents, client, fetch)
+    elif forgets:
+        drop_forgotten(contents, client, fetch)
+
+
+@kernel
+def on_wire(captured: int, captured_body: int, body: int) -> int:
+    """Bytes of a message that differs from the captured one in its body alone; a captured size below 0 is unknown."""
+    return body if captured < 0 else captured + body - captured_body
+
+
+@kernel
+def note_request(contents: Contents, fetch: Record) -> None:
+    """Note with a fetch the bytes of its request, were it full and were it incremental; a refused one is never full."""
+    tallies, flexible = contents.tallies, contents.sizes.is_flexible[fetch.version]
+    empty = contents.sizes.request[fetch.version]
+    full = empty + tallied(tallies[WANTED], flexible) if fetch.error == 0 else 0
+    incremental = empty + tallied(tallies[LISTED], flexible) + tallied(tallies[FORGOTTEN], flexible)
+    captured = incremental if is_incremental(fetch) else full
+    fetch.listed = tallies[LISTED].partitions
+    fetch.request_full = on_wire(fetch.request_bytes, captured, full)
+    fetch.request_incremental = on_wire(fetch.request_bytes, captured, incremental)
+
+
+@kernel
+def note_response(contents: Contents, fetch: Record) -> None:
+    """Note with a fetch the bytes of its response, were it full, incremental and empty; none if it was not captured."""
+    tallies, flexible = contents.tallies, contents.sizes.is_flexible[fetch.version]
+    empty = contents.sizes.response[fetch.version]
+    fetch.returned = tallies[RETURNED].partitions
+    fetch.response_full = fetch.response_incremental = fetch.response_empty = 0
+    if fetch.response_us == NO_TIME:
+        return
+    full = empty + tallied(tallies[ANSWERED], flexible) if fetch.error == 0 else 0
+    captured = empty + tallied(tallies[IN_CAPTURE], flexible) if is_incremental(fetch) else full
+    captured = empty if fetch.is_throttled == 1 else captured
+    fetch.response_empty = on_wire(fetch.response_bytes, captured, empty)
+    fetch.response_full = on_wire(fetch.response_bytes, captured, full)
+    incremental = empty + tallied(tallies[RETURNED], flexible)
+    fetch.response_incremental = on_wire(fetch.response_bytes, captured, incremental)
+
+
+@kernel
+def measure_refused(contents: Contents, rows: Records, fetch: Record) -> None:
+    """Write the lists of a fetch of a session that the broker refused: what it lists, and an answer without partitions.
+
+    What it forgets is not known.
+    """
+    for row in range(fetch.first, fetch.end):
+        if rows[row].is_listed == 1:
+            list_partition(contents, rows[row], fetch.version)
+
+
+@kernel
+def measure(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
+    """Note with a fetch what is in it. client: the STRETCH of its owner. rows: PARTITION[n]. There is room."""
+    begin_lists(contents)
+    if fetch.error != 0:
+        measure_refused(contents, rows, fetch)
+    else:
+        follow(contents, client, rows, fetch)
+    note_request(contents, fetch)
+    note_response(contents, fetch)
+
+
+@kernel
+def measure_all(fetches: Records, first: int, rows: Records, contents: Contents) -> int:
+    """Note with fetches from `first` on what is in them; stops where memory runs out and returns how far it came.
+
+    fetches: FETCH[n], whose owners are known. rows: PARTITION[m].
+    """
+    for f in range(first, len(fetches)):
+        fetch = fetches[f]
+        client = contents.clients[fetch.owner]
+        if not has_room(contents, client, fetch.end - fetch.first):
+            return f
+        if fetch.is_cut == 0:
+            measure(contents, client, rows, fetch)
+    return len(fetches)

@@ -1,0 +1,112 @@
+"""The partitions that each client fetches, as the client and the broker remember them.
+
+One array holds the entries of all clients: each has a stretch of it in its own order, and a hash table beside it. A
+client that needs more moves to the end; what it leaves is not used again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.replay.session_cache.state import NONE
+from udfs.replay.shared.int_map import IntMap, new_map, roomy
+from udfs.wire.fetch_sizes import TALLY, FetchSizes, fetch_sizes
+
+ENTRY = np.dtype(
+    [
+        ("topic", np.int64),
+        ("fetch_offset", np.int64),
+        ("high_watermark", np.int64),  # as the broker remembers to have sent, or NONE
+        ("log_start_offset", np.int64),
+        ("wanted_by", np.int64),  # the number of the last fetch that wants it
+        ("partition", np.int32),
+        ("partition_max_bytes", np.int32),
+        ("current_leader_epoch", np.int32),
+        ("name_length", np.int32),
+        ("row", np.int32),  # of the last fetch that wants it
+    ],
+    align=True,
+)
+STRETCH = np.dtype([("first", np.int64), ("count", np.int64), ("room", np.int64)])
+"""A client's partitions: entries[first : first + count] in the client's order, with room for more."""
+
+READING = np.dtype(
+    [
+        ("likely", np.int64),  # where the next entry is if the order is as before
+        ("changes", np.int64),  # 1: the client says something else of a partition, or the captured request names one
+        ("errors", np.int64),  # partitions whose answer has an error
+        ("flexible", np.int64),  # 1: of a version whose lengths are varints
+        # Partitions of the topic at hand in each list, and bytes of their records.
+        ("wanted", np.int64),
+        ("answered", np.int64),
+        ("answered_bytes", np.int64),
+        ("returned", np.int64),
+        ("returned_bytes", np.int64),
+        ("in_capture", np.int64),
+        ("in_capture_bytes", np.int64),
+    ]
+)
+"""How far a fetch has been read."""
+
+LISTED, FORGOTTEN, WANTED, ANSWERED, RETURNED, IN_CAPTURE, TALLIES = range(7)
+"""The lists of a fetch: of an incremental request two, of a full one, of a full response, of an incremental one, and
+that of the captured response."""
+
+
+class Contents(NamedTuple):
+    """The partitions of all clients, and what a fetch is read with."""
+
+    clients: Records  # STRETCH[clients]
+    entries: Records  # ENTRY[room]
+    slots: Ints  # int64[2 * room]: by client the hash table of its entries, twice as long as its room
+    end: Ints  # int64[1]: entries in use
+    reading: Records  # READING[1]
+    tallies: Records  # TALLY[TALLIES]
+    places: Ints  # int64[room]: the entry of each row of a fetch, or NONE
+    held: Records  # ENTRY[1]
+    sizes: FetchSizes
+    topics: IntMap  # a number for each topic that was ever forgotten
+    forgotten: Ints  # int64: by such a number the partitions that the fetch at hand forgets
+
+
+def new_contents() -> Contents:
+    """No client and no partition yet."""
+    room = 256
+    return Contents(
+        clients=np.zeros(0, STRETCH),
+        entries=np.zeros(room, ENTRY),
+        slots=np.full(2 * room, NONE),
+        end=np.zeros(1, np.int64),
+        reading=np.zeros(1, READING),
+        tallies=np.zeros(TALLIES, TALLY),
+        places=np.zeros(room, np.int64),
+        held=np.zeros(1, ENTRY),
+        sizes=fetch_sizes(),
+        topics=new_map(),
+        forgotten=np.zeros(64, np.int64),
+    )
+
+
+def with_stretches(contents: Contents, clients: int) -> Contents:
+    """The same with room for so many clients."""
+    stretches = np.zeros(max(clients, len(contents.clients)), STRETCH)
+    stretches[: len(contents.clients)] = contents.clients
+    return contents._replace(clients=stretches)
+
+
+def with_entries(contents: Contents) -> Contents:
+    """The same with room for twice as many partitions."""
+    room = 2 * len(contents.entries)
+    entries, slots = np.zeros(room, ENTRY), np.full(2 * room, NONE)
+    entries[: len(contents.entries)], slots[: len(contents.slots)] = contents.entries, contents.slots
+    topics = roomy(contents.topics, len(contents.topics.keys))
+    return contents._replace(
+        entries=entries,
+        slots=slots,
+        places=np.zeros(room, np.int64),
+        topics=topics,
+        forgotten=np.zeros(len(topics.keys), np.int64),
+    )

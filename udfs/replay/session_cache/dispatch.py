@@ -1,0 +1,118 @@
+"""What a broker does, one event after the other: it is compared with the capture, and played in every lane."""
+
+from __future__ import annotations
+
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.columns.arrays import Record, Records
+from udfs.columns.time_units import US_PER_MS
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.closed_loop import play_request, play_response
+from udfs.replay.session_cache.fidelity import judge_contents, judge_grant, judge_request
+from udfs.replay.session_cache.memory import has_headroom
+from udfs.replay.session_cache.order import is_placed
+from udfs.replay.session_cache.slots import close_span, note_grant, serve
+from udfs.replay.session_cache.state import NO_SESSION, NO_TIME, Buckets, Cache, Captured, Lanes
+from udfs.replay.shared.lanes import CAPTURED
+
+BUCKET_US = 10_000_000
+"""What lanes come to is summed up over ten seconds."""
+
+
+@kernel
+def has_room(cache: Cache, lanes: Lanes) -> bool:
+    """Is there memory for what happens next? cache: the captured broker's."""
+    has_evictions = lanes.evicted[0] + len(lanes.cache.totals) <= len(lanes.evictions)
+    return has_evictions and has_headroom(cache) and has_headroom(lanes.cache)
+
+
+@kernel
+def is_in_bucket(buckets: Buckets, number: int) -> bool:
+    """Is the bucket of time of this number the one at hand?"""
+    last = buckets.used[0] - 1
+    return last >= 0 and buckets.captured[last].number == number
+
+
+@kernel
+def begin_bucket(lanes: Lanes, number: int) -> None:
+    """Go on to the bucket of time of this number; there is room for it."""
+    cache, buckets = lanes.cache, lanes.buckets
+    last = buckets.used[0]
+    buckets.used[0] += 1
+    buckets.captured[last].number = number
+    for lane in range(len(cache.totals)):
+        for shard in range(cache.settings[lane].shards):
+            buckets.occupied[last, lane, shard] = cache.live[lane, shard]
+
+
+@kernel
+def end_bucket(lanes: Lanes) -> None:
+    """Note what the lanes hold, for the bucket of time at hand."""
+    cache, last = lanes.cache, lanes.buckets.used[0] - 1
+    if last < 0:
+        return
+    for lane in range(len(cache.totals)):
+        outcome = lanes.buckets.outcomes[last, lane]
+        outcome.live_sessions = cache.live[lane].sum()
+        outcome.follower_sessions = cache.totals[lane].followers
+        outcome.cached_partitions = cache.totals[lane].partitions
+
+
+@kernel
+def on_request(captured: Captured, lanes: Lanes, fetch: Record, us: int) -> None:
+    """The broker takes up a request."""
+    bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
+    bucket.fetches += 1
+    bucket.request_bytes += max(fetch.request_bytes, 0)
+    bucket.unknown_fetches += fetch.is_known == 0
+    if fetch.epoch <= 0:
+        close_span(captured.spans, fetch.session_id, us)
+    judge_request(captured, fetch, us // US_PER_MS)
+    judge_contents(captured.verdicts[fetch.name], fetch)
+    play_request(lanes, fetch, us // US_PER_MS)
+
+
+@kernel
+def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
+    """The broker answers."""
+    bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
+    bucket.response_bytes += max(fetch.response_bytes, 0)
+    bucket.not_found += fetch.error == FETCH_SESSION_ID_NOT_FOUND
+    if fetch.response_us != NO_TIME:
+        if fetch.epoch > 0:
+            serve(captured.spans, fetch, event.us)
+        elif is_placed(fetch):
+            bucket.created += fetch.response_session_id > NO_SESSION
+            bucket.refused += fetch.response_session_id <= NO_SESSION
+            note_grant(captured.spans, event, fetch, captured.cache.settings[CAPTURED].shards)
+            judge_grant(captured, event, fetch, event.us // US_PER_MS)
+    if fetch.error == 0:
+        play_response(lanes, fetch, event.us // US_PER_MS)
+
+
+@kernel
+def dispatch(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
+    """The broker takes up a request or answers it. Of one that is cut only the place among the responses is known."""
+    if event.is_response == 1:
+        fetch.is_answered = 1
+        if fetch.is_cut == 0:
+            on_response(captured, lanes, event, fetch)
+    else:
+        fetch.is_handled = 1
+        if fetch.is_cut == 0:
+            on_request(captured, lanes, fetch, event.us)
+
+
+@kernel
+def play(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
+    """Play events from `first` on; stops where memory runs out and returns how far it came."""
+    done = first
+    while done < len(events) and has_room(captured.cache, lanes):
+        number = events[done].us // BUCKET_US
+        if not is_in_bucket(lanes.buckets, number):
+            if done > first:
+                end_bucket(lanes)
+            begin_bucket(lanes, number)
+        dispatch(captured, lanes, events[done], fetches[events[done].fetch])
+        done += 1
+    end_bucket(lanes)
+    return done

@@ -1,0 +1,141 @@
+"""Rows of SESSION_EVENTS as the records that the replay of fetch sessions takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import SESSION_EVENTS
+from schemas.wire.fetch import SESSION_ERRORS
+from udfs.columns.arrays import Records, edges
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, NO_TIME, NONE, PARTITION, SIZE_UNKNOWN
+from udfs.replay.shared.columns import int_column, known_rows, numbers_of
+from udfs.replay.shared.key_numbers import key_numbers
+
+OF_FETCH = -1
+"""The position of a row that is a fetch; its partitions come behind it."""
+ROWS_AT_A_TIME = 50_000
+"""So many that the work by part does not count."""
+
+_T = SESSION_EVENTS
+FETCH_COLUMNS: Mapping[str, tuple[str, int]] = {
+    "connection": (_T.connection_id, 0),
+    "request_us": (_T.request_time, 0),
+    "response_us": (_T.response_time, NO_TIME),
+    "request_bytes": (_T.request_bytes, SIZE_UNKNOWN),
+    "response_bytes": (_T.response_bytes, SIZE_UNKNOWN),
+    "life": (_T.life, 0),
+    "session_id": (_T.session_id, 0),
+    "epoch": (_T.session_epoch, EPOCH_UNKNOWN),
+    "version": (_T.api_version, 0),
+    "error": (_T.fetch_error, 0),
+    "privileged": (_T.is_follower, 0),
+    "is_cut": (_T.is_cut, 0),
+}
+"""The column of each field of a fetch, and what stands for null."""
+PARTITION_COLUMNS: Mapping[str, tuple[str, int]] = {
+    "topic": (_T.topic_key, 0),
+    "fetch_offset": (_T.fetch_offset, -1),
+    "high_watermark": (_T.high_watermark, NONE),
+    "log_start_offset": (_T.log_start_offset, NONE),
+    "records_bytes": (_T.returned_bytes, 0),
+    "partition": (_T.partition, 0),
+    "partition_max_bytes": (_T.partition_max_bytes, -1),
+    "current_leader_epoch": (_T.current_leader_epoch, -1),
+    "preferred_read_replica": (_T.preferred_read_replica, NONE),
+    "name_length": (_T.name_length, 0),
+    "max_wait_ms": (_T.max_wait_ms, 0),
+    "response_session_id": (_T.response_session_id, 0),
+    "session_known": (_T.session_known, 0),
+    "is_wanted": (_T.is_wanted, 0),
+    "is_listed": (_T.is_listed, 0),
+    "is_returned": (_T.is_returned, 0),
+    "error": (_T.error_code, 0),
+}
+
+
+@dataclass
+class Keys:
+    """The brokers and clients that were met, by number."""
+
+    brokers: dict[str, int] = field(default_factory=dict)
+    clients: dict[str, int] = field(default_factory=dict)  # by client id and address
+
+
+class Part(NamedTuple):
+    """Whole fetches, FETCH[n], and the rows that they come from, PARTITION[m], blank for a row that is a fetch."""
+
+    fetches: Records
+    rows: Records
+
+
+def parts_of(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
+    """The fetches of rows of SESSION_EVENTS, each part of one broker and one of its lives.
+
+    The rows are sorted by broker, request time, fetch and position; batches may be cut anywhere.
+    """
+    for whole in whole_fetches(batches, keys):
+        broker, life = whole.fetches["broker"], whole.fetches["life"]
+        changes = np.flatnonzero((np.diff(broker) != 0) | (np.diff(life) != 0)) + 1
+        for first, end in pairwise([0, *changes.tolist(), len(whole.fetches)]):
+            if end > first:
+                yield Part(whole.fetches[first:end], whole.rows)
+
+
+def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
+    """Some batches at a time; the last fetch of each time waits for the next, which may have more of its partitions."""
+    held: list[Part] = []
+    for batch in batches:
+        held.append(part_of(batch, keys))
+        if sum(len(part.rows) for part in held) >= ROWS_AT_A_TIME:
+            part = joined(held)
+            if len(part.fetches) > 1:
+                last = int(part.fetches["first"][-1]) - 1
+                yield Part(part.fetches[:-1], part.rows[:last])
+                part = Part(part.fetches[-1:].copy(), part.rows[last:].copy())
+                part.fetches["first"] = 1
+            held = [part]
+    if held:
+        yield joined(held)
+
+
+def joined(parts: list[Part]) -> Part:
+    """The parts as one, with the end of each fetch, which is where the next begins."""
+    behind = edges([len(part.rows) for part in parts])
+    for part, before in zip(parts, behind[:-1].tolist(), strict=True):
+        part.fetches["first"] += before
+    fetches, rows = joined_records(part.fetches for part in parts), joined_records(part.rows for part in parts)
+    fetches["end"] = np.append(fetches["first"][1:] - 1, len(rows))[: len(fetches)]
+    return Part(fetches, rows)
+
+
+def joined_records(parts: Iterable[Records]) -> Records:
+    """One behind the other; as bytes, for numpy would copy records field by field."""
+    some = list(parts)
+    return np.concatenate([part.view(np.uint8) for part in some]).view(some[0].dtype)
+
+
+def part_of(batch: pa.RecordBatch, keys: Keys) -> Part:
+    """The fetches and partitions of a batch."""
+    columns: dict[str, pa.Array[Any]] = dict(zip(batch.schema.names, batch.columns, strict=True))
+    is_fetch = numbers_of(columns[_T.position]) == OF_FETCH
+    places = np.flatnonzero(is_fetch)
+    fetches, rows = np.zeros(len(places), FETCH), np.zeros(batch.num_rows, PARTITION)
+    for name, (column, missing) in FETCH_COLUMNS.items():
+        known = known_rows(columns[column])[places]
+        fetches[name] = np.where(known, numbers_of(columns[column])[places], missing)
+    for name, (column, missing) in PARTITION_COLUMNS.items():
+        rows[name] = numbers_of(columns[column])
+        if columns[column].null_count:  # every row that is a fetch, and often no other
+            rows[name][np.flatnonzero(~(known_rows(columns[column]) | is_fetch))] = missing
+    fetches["first"] = places + 1
+    broker, *client = (columns[c].take(places) for c in (_T.broker, _T.client_id, _T.client_address))
+    fetches["broker"], fetches["client"] = key_numbers(keys.brokers, broker), key_numbers(keys.clients, *client)
+    fetches["error"][~np.isin(fetches["error"], SESSION_ERRORS)] = 0
+    fetches["is_throttled"] = int_column(batch, _T.throttle_time_ms, 0)[places] > 0
+    return Part(fetches, rows)

@@ -1,0 +1,82 @@
+"""Memory for the session caches of all lanes: empty at first, doubled where a shard needs more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Records
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.state import LANE_CLIENT, NONE, SESSION, TOTALS, Cache
+
+FIRST_PLACES = 64
+"""As many as the setting allows shards, so that each has a place."""
+
+
+def new_cache(settings: Records, seed: int) -> Cache:
+    """Empty caches of lanes with these SETTINGS. seed: of the random ids, the same in every lane."""
+    lanes = len(settings)
+    cache = Cache(
+        settings=settings,
+        totals=np.zeros(lanes, TOTALS),
+        sessions=np.zeros((lanes, FIRST_PLACES), SESSION),
+        live=np.zeros((lanes, settings["shards"].max()), np.int64),
+        clients=clients_without_session(0, lanes),
+        headroom=np.zeros(1, np.int64),
+    )
+    cache.totals["random_state"] = seed
+    note_room(cache)
+    return cache
+
+
+def clients_without_session(count: int, lanes: int) -> Records:
+    """LANE_CLIENT[count, lanes] of clients without session."""
+    clients = np.zeros((count, lanes), LANE_CLIENT)
+    clients["place"] = NONE
+    return clients
+
+
+def note_room(cache: Cache) -> None:
+    """Note how many sessions of a shard there is memory for."""
+    totals = cache.totals
+    totals["room"] = cache.sessions.shape[1] // cache.settings["shards"]
+    cache.headroom[0] = (totals["room"] - totals["fullest"]).min()
+
+
+def empty(cache: Cache) -> None:
+    """Take out all sessions, and begin with the first shard, as a broker does that starts."""
+    cache.sessions[...] = np.zeros(1, SESSION)
+    cache.live[...] = 0
+    for count in ("partitions", "followers", "placed"):
+        cache.totals[count] = 0
+    cache.clients["place"] = NONE
+
+
+def with_clients(cache: Cache, clients: int) -> Cache:
+    """The same caches for so many clients."""
+    known, lanes = cache.clients.shape
+    if known >= clients:
+        return cache
+    return cache._replace(clients=np.concatenate([cache.clients, clients_without_session(2 * clients - known, lanes)]))
+
+
+def with_headroom(cache: Cache) -> Cache:
+    """The same caches with memory for one more session in every shard."""
+    if has_headroom(cache):
+        return cache
+    lanes, room = cache.sessions.shape
+    larger = cache._replace(sessions=np.zeros((lanes, 2 * room), SESSION))
+    before = cache.totals["room"].tolist()
+    note_room(larger)
+    for lane, (old, new) in enumerate(zip(before, larger.totals["room"].tolist(), strict=True)):
+        shards = int(cache.settings["shards"][lane])
+        kept = cache.sessions[lane, : shards * old].reshape(shards, old)
+        larger.sessions[lane, : shards * new].reshape(shards, new)[:, :old] = kept
+        places = cache.clients["place"][:, lane]
+        places[:] = np.where(places == NONE, NONE, places // old * new + places % old)
+    return with_headroom(larger)
+
+
+@kernel
+def has_headroom(cache: Cache) -> bool:
+    """Is there memory for one more session in every shard?"""
+    return cache.headroom[0] > 0

@@ -1,0 +1,193 @@
+"""The order in which a broker did things: requests and responses by their times, and where responses overlap, by ids.
+
+A counter picks the shard of each full response when it is built, whether or not a session comes of it
+(org.apache.kafka.server.FetchSession.FetchSessionCache.getNextCacheShard, Kafka 4.3); its first packet comes a little
+later. Where the packets of two full responses are close and their order contradicts the shards of the ids that they
+issue, the responses were built in the other order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.cache import shard_of
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, EVENT, INITIAL_EPOCH, NO_SESSION, NO_TIME, NONE
+
+OVERLAP_US = 100_000
+"""Most time between the packets of two responses that may have been built in the other order.
+
+Brokers that had just started, on a busy machine, were seen to need 73 ms.
+"""
+
+TURN = np.dtype([("shard", np.int64), ("is_certain", np.int64)])
+"""Of which shard the next full response is, NONE if that is not known. is_certain: none was missed since an id."""
+
+
+def events_of(fetches: Records) -> Records:
+    """The events of these fetches that have not been replayed yet, in the order of their times; of one time, those of
+    the first fetch come first, and its request before its response.
+    """
+    requests = np.flatnonzero(fetches["is_handled"] == 0)
+    requests = requests[np.argsort(fetches["handled_us"][requests], kind="stable")]
+    responses = np.argsort(fetches["answered_us"], kind="stable")
+    events = np.zeros(len(requests) + len(responses), EVENT)
+    merge_events(fetches, requests, responses, events)
+    return events
+
+
+@kernel
+def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Records) -> None:
+    """Write the events of requests and responses, each in their order, as one."""
+    request = response = 0
+    for m in range(len(events)):
+        event = events[m]
+        event.expected_shard = NONE
+        if request < len(requests) and is_first(fetches, requests[request], responses[response]):
+            event.fetch = requests[request]
+            event.us = fetches[event.fetch].handled_us
+            request += 1
+        else:
+            event.fetch, event.is_response = responses[response], 1
+            event.us = fetches[event.fetch].answered_us
+            response += 1
+
+
+@kernel
+def is_first(fetches: Records, request: int, response: int) -> bool:
+    """Does the request of one fetch come before the response of another, or of the same one?"""
+    handled_us, answered_us = fetches[request].handled_us, fetches[response].answered_us
+    return bool(handled_us < answered_us or (handled_us == answered_us and request <= response))
+
+
+@kernel
+def is_placed(fetch: Record) -> bool:
+    """Has the counter a shard for the response: is it that of a full fetch, and neither an error nor throttled?"""
+    return bool(fetch.epoch == INITIAL_EPOCH and fetch.error == 0 and fetch.is_throttled == 0)
+
+
+@kernel
+def issued_shard(fetch: Record, shards: int) -> int:
+    """The shard of the id that a response issues, or NONE where it issues none."""
+    return shard_of(fetch.response_session_id, shards) if fetch.response_session_id > NO_SESSION else NONE
+
+
+@kernel
+def could_come_before(fetches: Records, events: Records, later: int, early: int) -> bool:
+    """Can the full response events[later] have been built before that of events[early]?"""
+    fetch = fetches[events[later].fetch]
+    is_shown = events[later].is_response == 1 and is_placed(fetch) and fetch.response_us != NO_TIME
+    return is_shown and fetch.handled_us < events[early].us
+
+
+@kernel
+def first_built(fetches: Records, events: Records, early: int, expected: int, shards: int) -> int:
+    """Which full response of those close to events[early] was built first, if `expected` is the shard it went to."""
+    issued = issued_shard(fetches[events[early].fetch], shards)
+    if issued == expected:
+        return early
+    needed = NONE if issued == NONE else (issued - expected) % shards  # so many came before this one
+    ahead, refused, first_refused = 1, 0, NONE
+    for later in range(early + 1, len(events)):
+        if events[later].us - events[early].us > OVERLAP_US:
+            break
+        if not could_come_before(fetches, events, later, early):
+            continue
+        shard = issued_shard(fetches[events[later].fetch], shards)
+        if shard == expected and ahead % shards != 0:
+            return later
+        if shard == NONE:
+            refused += 1
+            first_refused = later if first_refused == NONE else first_refused
+        ahead += 1
+    return first_refused if 0 < needed <= refused else early
+
+
+@kernel
+def move_before(events: Records, later: int, early: int) -> None:
+    """Put the full response events[later] before events[early], in whose time it then is."""
+    fetch = events[later].fetch
+    for m in range(later, early, -1):
+        events[m] = events[m - 1]
+    events[early].fetch, events[early].is_inferred = fetch, 1
+
+
+@kernel
+def place_response(turn: Record, event: Record, fetch: Record, shards: int) -> None:
+    """Note with a full response the shard it was expected in, and whose turn is next.
+
+    An id that no order explains sets the counter; what it was expected to be stays with the event.
+    """
+    event.expected_shard, event.is_certain = turn.shard, turn.is_certain
+    issued = issued_shard(fetch, shards)
+    if issued != NONE:
+        turn.shard, turn.is_certain = issued, 1
+    elif fetch.response_us == NO_TIME:
+        turn.is_certain = 0
+    if turn.shard != NONE:
+        turn.shard = (turn.shard + 1) % shards
+
+
+@kernel
+def order_responses(fetches: Records, events: Records, end: int, turns: Records, shards: int) -> None:
+    """Put full responses among events[:end] in the order of the counter, and note the shard it has for each.
+
+    Events up to OVERLAP_US behind are there too. turns: TURN[1], whose turn it is.
+    """
+    turn = turns[0]
+    for m in range(end):
+        fetch = fetches[events[m].fetch]
+        if fetch.epoch == EPOCH_UNKNOWN:
+            turn.is_certain = 0  # it may have been a full fetch
+        elif events[m].is_response == 1 and is_placed(fetch):
+            if turn.shard != NONE and fetch.response_us != NO_TIME:
+                first = first_built(fetches, events, m, turn.shard, shards)
+                if first != m:
+                    move_before(events, first, m)
+            place_response(turn, events[m], fetches[events[m].fetch], shards)
+
+
+def full_responses(fetches: Records) -> tuple[Records, Records]:
+    """(The fetches whose responses the counter has a shard for, the events of these responses)."""
+    is_placed_too = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
+    placed = fetches.compress(is_placed_too)
+    events = events_of(placed)
+    return placed, events.compress(events["is_response"] == 1)
+
+
+def first_shard(fetches: Records, responses: Records, shards: int) -> int:
+    """The shard of the first of these full responses: that by which most ids that they issue come in their turn, put in
+    order; NONE where they issue none.
+    """
+    fits = [in_turn(fetches, responses.copy(), first, shards) for first in range(shards)]
+    return int(np.argmax(fits)) if any(fits) else NONE
+
+
+def begins_again(fetches: Records, responses: Records, expected: int, shards: int) -> bool:
+    """Do more ids of these full responses come in their turn when shard 0 is the first than when `expected` is?"""
+    again, on = (in_turn(fetches, responses.copy(), first, shards) for first in (0, expected))
+    return again > on
+
+
+def in_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:
+    """How many ids are of the shard whose turn it is, if shard `first` begins; the responses are put in order."""
+    order_responses(fetches, responses, len(responses), turn_of(first), shards)
+    return issued_in_turn(fetches, responses, shards)
+
+
+def turn_of(shard: int) -> Records:
+    """TURN[1]: it is this shard's turn."""
+    turns = np.zeros(1, TURN)
+    turns[0] = shard, 1
+    return turns
+
+
+@kernel
+def issued_in_turn(fetches: Records, responses: Records, shards: int) -> int:
+    """How many ids are of the shard that is expected of their full response."""
+    count = 0
+    for m in range(len(responses)):
+        issued = issued_shard(fetches[responses[m].fetch], shards)
+        count += issued != NONE and issued == responses[m].expected_shard
+    return count

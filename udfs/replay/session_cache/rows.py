@@ -1,0 +1,166 @@
+"""What brokers' replayed fetch sessions come to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables import algorithms
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
+from schemas.tables.session_reasons import SESSIONS
+from schemas.tables.table import Table
+from schemas.tables.values import CONSUMER, FOLLOWER
+from udfs.columns.arrays import Ints, Records, edges
+from udfs.columns.arrow_columns import coded, quotients, repeated
+from udfs.columns.time_units import US_PER_MS, US_PER_S
+from udfs.facts.arrow_tables import rows_of
+from udfs.replay.session_cache.broker import BrokerReplay, some_buckets
+from udfs.replay.session_cache.dispatch import BUCKET_US
+from udfs.replay.session_cache.events import Keys
+from udfs.replay.session_cache.fidelity import METRICS
+from udfs.replay.session_cache.settings import SessionLanes
+from udfs.replay.session_cache.slots import slots_range
+from udfs.replay.session_cache.state import CAPTURED_SUMS, HOLDINGS, SUMS, Buckets
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compared, fidelity_rows
+from udfs.replay.shared.key_numbers import client_of
+
+READERS = (CONSUMER, FOLLOWER)
+REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: word for word, code in SESSIONS.codes.items()}
+
+Reader = tuple[str, str, str]
+"""(client id, address, consumer or follower)."""
+
+
+@dataclass(frozen=True)
+class BrokerResult:
+    """What the replay of a broker came to. fullest: int64[lanes], most sessions in a shard at a time."""
+
+    broker: str
+    readers: Sequence[Reader]  # by the number of a name
+    buckets: Buckets
+    fullest: Ints
+    slots: tuple[int, int | None]  # at least, at most
+    evictions: Mapping[tuple[int, int, int], int]
+    verdicts: Ints  # int64[names, metrics, verdicts]
+
+
+def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResult:
+    """What a broker came to that is at its end. settings: of its lanes."""
+    names = list(keys.clients)
+    captured, buckets = replay.captured, replay.lanes.buckets
+    unseen_until_us = int(captured.unseen["handled_us"][0] + settings["eviction_ms"][0] * US_PER_MS)
+    return BrokerResult(
+        broker=replay.name,
+        readers=[(*client_of(names[client]), reader) for client in replay.names for reader in READERS],
+        buckets=some_buckets(buckets, 0, int(buckets.used[0])),
+        fullest=replay.lanes.cache.totals["fullest"],
+        slots=slots_range(captured.spans, replay.shards, unseen_until_us),
+        evictions=replay.evictions,
+        verdicts=captured.verdicts,
+    )
+
+
+def all_rows(
+    results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of brokers that are at their end."""
+    yield SESSION_CACHE, cache_rows([(result.broker, result.buckets) for result in results], lanes, run_id)
+    yield SESSION_EVICTIONS, eviction_rows(results, lanes, run_id)
+    yield SESSION_SLOTS, slot_rows(results, lanes, run_id)
+    comparisons = [each for result in results for each in session_fidelity(result)]
+    yield FIDELITY, fidelity_rows(comparisons, algorithms.SESSION_CACHE, run_id)
+
+
+def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `session_cache`: one a broker, bucket and lane. parts: buckets of some brokers."""
+    n, t = len(lanes.names), SESSION_CACHE
+    captured = np.concatenate([buckets.captured for _, buckets in parts])
+    outcomes = np.concatenate([buckets.outcomes[:, :n] for _, buckets in parts]).ravel()
+    sums = {name: outcomes[name] for name in (*SUMS, *HOLDINGS)}
+    brokers = np.repeat(np.arange(len(parts)), [n * len(buckets.captured) for _, buckets in parts])
+    occupied = [buckets.occupied[:, :n] for _, buckets in parts]
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(outcomes)),
+            t.scenario: coded(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(captured))),
+            t.broker: coded(pa.array([broker for broker, _ in parts], pa.string()), brokers),
+            t.bucket_start: np.repeat(captured["number"] * BUCKET_US, n),
+            t.shard_sessions: shard_lists(np.concatenate(occupied), lanes.settings["shards"]),
+            t.full_fetch_share: quotients(sums["full_fetches"], sums["fetches"]),
+            t.refused_share: quotients(sums["refused"], sums["created"] + sums["refused"]),
+            t.evictions_per_s: sums["evicted"] / (BUCKET_US / US_PER_S),
+            t.unknown_fetches: np.repeat(captured["unknown_fetches"], n),
+            **sums,
+            **{f"captured_{name}": np.repeat(captured[name], n) for name in CAPTURED_SUMS},
+        },
+    )
+
+
+def shard_lists(occupied: Ints, shards: Ints) -> pa.Array[Any]:
+    """A list for each bucket and lane, of as many shards as the lane has. occupied: int64[buckets, lanes, shards]."""
+    is_shard = np.arange(occupied.shape[2]) < shards[:, None]
+    values = occupied[np.broadcast_to(is_shard, occupied.shape)]
+    offsets = edges(np.tile(shards, len(occupied)))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
+
+
+def eviction_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `session_evictions`. Clients of one id are one, whatever their addresses."""
+    t, counts = SESSION_EVICTIONS, Counter[tuple[str, ...]]()
+    for result in results:
+        for (lane, evictor, victim), count in result.evictions.items():
+            if lane < len(lanes.names):
+                one, other = result.readers[evictor], result.readers[victim]
+                counts[result.broker, lanes.names[lane], one[0], one[2], other[0], other[2]] += count
+    columns = list(zip(*sorted(counts), strict=True)) or [()] * 6
+    keys = (t.broker, t.scenario, t.evictor, t.evictor_reader, t.victim, t.victim_reader)
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, len(counts)),
+            **{key: pa.array(column, pa.string()) for key, column in zip(keys, columns, strict=True)},
+            t.evictions: np.array([counts[key] for key in sorted(counts)], np.int64),
+        },
+    )
+
+
+def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
+    """Rows of `session_slots`: one a broker and lane."""
+    n, t, shards = len(lanes.names), SESSION_SLOTS, lanes.settings["shards"]
+    rows, fullest = n * len(results), np.array([result.fullest for result in results])
+    # Behind the lanes are those without a limit, by their number of shards.
+    unlimited = fullest[:, n + np.unique(shards, return_inverse=True)[1]]
+    at_least, at_most = zip(*(result.slots for result in results), strict=True)
+    return rows_of(
+        t,
+        {
+            t.run_id: repeated(run_id, rows),
+            t.scenario: coded(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(results))),
+            t.broker: pa.array(np.repeat([result.broker for result in results], n), pa.string()),
+            t.slots: np.tile(lanes.settings["slots"] * shards, len(results)),
+            t.shards: np.tile(shards, len(results)),
+            t.most_sessions: fullest[:, :n].ravel(),
+            t.zero_harm_slots: (unlimited * shards).ravel(),
+            t.slots_at_least: np.repeat(at_least, n),
+            t.slots_at_most: pa.array([most for most in at_most for _ in range(n)], pa.int64()),
+        },
+    )
+
+
+def session_fidelity(result: BrokerResult) -> Iterator[Compared]:
+    """What was compared of each client and metric."""
+    verdicts = result.verdicts[: len(result.readers)]
+    for name, metric in np.argwhere(verdicts.any(axis=2)).tolist():
+        by_code = verdicts[name, metric]
+        counts = {REASONS[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
+        client_id, client_address, reader = result.readers[name]
+        yield compared(METRICS[metric], counts, SESSIONS)._replace(
+            broker=result.broker, client_id=client_id, client_address=client_address, reader=reader
+        )

@@ -1,0 +1,99 @@
+"""How many slots the captured broker can have had: at least the sessions that live at once, at most those at a refusal.
+
+A session lives from the response that opens it at least to the last fetch that found it, be it refused for its epoch or
+its topic ids, and at most until it is closed, or a fetch finds it gone. A shard that refuses a session is full.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.columns.arrays import Ints, Record
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.session_cache.cache import shard_of
+from udfs.replay.session_cache.order import OVERLAP_US
+from udfs.replay.session_cache.state import NO_SESSION, NONE, REFUSAL, SPAN, Spans
+from udfs.replay.shared.int_map import ABSENT, new_map, place_of, put, roomy
+
+
+def new_spans() -> Spans:
+    """No session yet."""
+    return Spans(np.zeros(0, SPAN), new_map(), np.zeros(0, REFUSAL), np.zeros(2, np.int64))
+
+
+def with_spans(spans: Spans, more: int) -> Spans:
+    """The same with room for so many more sessions and refusals."""
+    used, refused = spans.used.tolist()
+    if used + more > len(spans.spans):
+        spans = spans._replace(spans=np.concatenate([spans.spans[:used], np.zeros(used + 2 * more, SPAN)]))
+    if refused + more > len(spans.refusals):
+        room = np.zeros(refused + 2 * more, REFUSAL)
+        spans = spans._replace(refusals=np.concatenate([spans.refusals[:refused], room]))
+    return spans._replace(by_id=roomy(spans.by_id, more))
+
+
+@kernel
+def close_span(spans: Spans, session_id: int, us: int) -> None:
+    """A session is gone."""
+    known = spans.by_id.values[place_of(spans.by_id, session_id)] if session_id > NO_SESSION else ABSENT
+    if known != ABSENT:
+        spans.spans[known].gone_us = min(spans.spans[known].gone_us, us)
+
+
+def close_all(spans: Spans, us: int) -> None:
+    """All sessions are gone."""
+    gone_us = spans.spans["gone_us"][: spans.used[0]]
+    np.minimum(gone_us, us, out=gone_us)
+
+
+@kernel
+def serve(spans: Spans, fetch: Record, us: int) -> None:
+    """A fetch found its session, or found it gone."""
+    if fetch.error == FETCH_SESSION_ID_NOT_FOUND:
+        close_span(spans, fetch.session_id, us)
+        return
+    known = spans.by_id.values[place_of(spans.by_id, fetch.session_id)]
+    if known != ABSENT:
+        spans.spans[known].served_us = max(spans.spans[known].served_us, fetch.handled_us)
+
+
+@kernel
+def note_grant(spans: Spans, event: Record, fetch: Record, shards: int) -> None:
+    """A full fetch got a session or was refused; there is room."""
+    if fetch.response_session_id > NO_SESSION:
+        number = spans.used[0]
+        spans.used[0] += 1
+        put(spans.by_id, fetch.response_session_id, number)
+        span = spans.spans[number]
+        span.shard, span.gone_us = shard_of(fetch.response_session_id, shards), NEVER
+        span.opened_us = span.served_us = event.us
+    elif event.is_certain == 1 and event.expected_shard != NONE:
+        refusal = spans.refusals[spans.used[1]]
+        spans.used[1] += 1
+        refusal.shard, refusal.us = event.expected_shard, event.us
+
+
+def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, int | None]:
+    """(least, most) slots of the broker that fit; None where nothing bounds them from above.
+
+    unseen_until_us: up to here a refusal may be for a session that the capture does not show.
+    """
+    sessions, refusals = spans.spans[: spans.used[0]], spans.refusals[: spans.used[1]]
+    least, most = 0, None
+    for shard in range(shards):
+        alike = sessions[sessions["shard"] == shard]
+        opened, served = np.sort(alike["opened_us"]), np.sort(alike["served_us"])
+        least = max(least, int(np.max(_alive(opened, served, opened), initial=0)))
+        refused_us = refusals["us"][refusals["shard"] == shard]
+        refused_us = refused_us[refused_us > unseen_until_us]
+        if len(refused_us):
+            fullest = int(_alive(opened, np.sort(alike["gone_us"]), refused_us, OVERLAP_US).min())
+            most = fullest if most is None else min(most, fullest)
+    return least * shards, None if most is None else (most + 1) * shards - 1
+
+
+def _alive(opened: Ints, ended: Ints, times: Ints, before_us: int = 0) -> Ints:
+    """How many have been opened by these times, and not ended so long before them."""
+    return np.searchsorted(opened, times, "right") - np.searchsorted(ended, times - before_us, "left")

@@ -1,0 +1,270 @@
+"""The records that the replay of a broker's fetch sessions works on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.kernels.kernel import kernel
+from udfs.replay.shared.int_map import IntMap
+from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
+
+NONE = -1
+NO_SESSION = 0
+NO_TIME = -1
+SIZE_UNKNOWN = -1
+EPOCH_UNKNOWN = -2
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+GREATEST_ID = (1 << 31) - 1
+"""Java's Integer.MAX_VALUE, the greatest session id and the greatest epoch."""
+
+UNSEEN = 0
+"""The number of the client that stands for those whose sessions the capture does not show."""
+
+BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6)
+"""What a client does: what its rules say; a full fetch of a client that knows of no session; one that closes the
+session; a fetch that wants none; the first one of a session that was opened before the capture began; a fetch whose
+epoch is not the session's, and that the broker refuses."""
+AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
+"""Whether the rules explain it. After a message that was not captured, or in a new connection, they do not tell."""
+
+FETCH = np.dtype(
+    [
+        # As captured.
+        ("number", np.int64),  # among the broker's
+        ("connection", np.int64),
+        ("request_us", np.int64),  # since 1970
+        ("response_us", np.int64),  # or NO_TIME
+        ("request_bytes", np.int64),  # or SIZE_UNKNOWN
+        ("response_bytes", np.int64),
+        ("first", np.int32),  # its partitions are rows [first, end)
+        ("end", np.int32),
+        ("broker", np.int32),  # the broker's and the client's numbers in Keys
+        ("client", np.int32),
+        ("life", np.int32),  # how often all connections to the broker had ended before
+        ("session_id", np.int32),
+        ("epoch", np.int32),  # or EPOCH_UNKNOWN, of a request that is cut before it
+        ("response_session_id", np.int32),
+        ("version", np.int16),
+        ("error", np.int16),  # of the session, or 0
+        ("privileged", np.int8),  # a follower sends it
+        ("is_cut", np.int8),  # nothing of the request is known but its times, and maybe its session and epoch
+        ("is_throttled", np.int8),
+        ("is_known", np.int8),  # all partitions that it wants are
+        # When the broker works on it, whose it is, and why it was sent (clients.py).
+        ("handled_us", np.int64),  # the broker answers a connection's requests one by one
+        ("answered_us", np.int64),
+        ("owner", np.int32),  # the client, by its number among the broker's
+        ("name", np.int32),  # the client's id and address, and whether it is a follower, by number
+        ("act", np.int8),  # BY_RULES ...
+        ("expected", np.int8),  # AS_EXPECTED ...
+        ("is_lost", np.int8),  # its session was opened, or lost track of, outside the capture
+        ("is_handled", np.int8),  # its request has been replayed, and its response
+        ("is_answered", np.int8),
+        # What is in it (contents).
+        ("size", np.int32),  # partitions wanted
+        ("listed", np.int32),  # partitions that an incremental request names
+        ("mislisted", np.int32),  # ... and the captured incremental request does not
+        ("returned", np.int32),  # partitions that an incremental response has
+        ("misreturned", np.int32),  # partitions on which that and the captured incremental response differ
+        ("strayed", np.int32),  # partitions that a response has and the session does not, or a full one lacks
+        ("request_full", np.int64),  # bytes on the wire
+        ("request_incremental", np.int64),
+        ("response_full", np.int64),
+        ("response_incremental", np.int64),
+        ("response_empty", np.int64),
+    ],
+    align=True,
+)
+"""A captured fetch."""
+
+PARTITION = np.dtype(
+    [
+        ("topic", np.int64),  # hash of its id or name
+        ("fetch_offset", np.int64),
+        ("high_watermark", np.int64),  # or NONE
+        ("log_start_offset", np.int64),  # or NONE
+        ("records_bytes", np.int64),
+        ("partition", np.int32),
+        ("partition_max_bytes", np.int32),
+        ("current_leader_epoch", np.int32),
+        ("preferred_read_replica", np.int32),  # or NONE
+        ("name_length", np.int32),  # bytes of the topic's name
+        ("max_wait_ms", np.int32),  # the same of all partitions of a fetch, like the next two
+        ("response_session_id", np.int32),
+        ("session_known", np.int8),
+        ("is_wanted", np.int8),  # the broker reads it for the fetch
+        ("is_listed", np.int8),  # the captured request names it
+        ("is_returned", np.int8),  # the captured response has it
+        ("error", np.int16),
+    ],
+    align=True,
+)
+"""A partition of a fetch, in the order in which the broker reads them."""
+
+EVENT = np.dtype(
+    [
+        ("us", np.int64),
+        ("fetch", np.int32),  # which of the fetches
+        ("expected_shard", np.int32),  # of a full response by the counter, or NONE
+        ("is_response", np.int8),
+        ("is_inferred", np.int8),  # its place follows from ids, not from packets
+        ("is_certain", np.int8),  # no full response since the last id is missing from the capture, or may be
+    ],
+    align=True,
+)
+"""Something that the broker does: it takes up a request, or answers it."""
+
+CLIENT = np.dtype(
+    [
+        ("id", np.int64),  # session id of the next request
+        ("epoch", np.int64),
+        ("connection", np.int64),
+        ("answered_us", np.int64),  # last response in the connection, or NO_TIME
+        ("is_certain", np.int64),  # the last response was captured
+        ("is_lost", np.int64),  # its session was opened, or lost track of, outside the capture
+    ]
+)
+"""A client, as its captured fetches leave it."""
+
+SESSION = np.dtype(
+    [
+        ("created_ms", np.int64),
+        ("last_used_ms", np.int64),
+        ("id", np.int32),
+        ("owner", np.int32),  # the client
+        ("epoch", np.int32),  # of the next request
+        ("size", np.int32),  # partitions at the last touch
+        ("uses_topic_ids", np.int8),
+        ("privileged", np.int8),  # a follower's
+        ("by_privileged", np.int8),  # in evictableByPrivileged
+        ("by_all", np.int8),  # in evictableByAll
+        ("is_partial", np.int8),  # opened before the capture began
+    ],
+    align=True,
+)
+"""A fetch session in a cache."""
+
+FULL, INCREMENTAL, SESSIONLESS = range(3)
+"""How a fetch is answered."""
+LANE_CLIENT = np.dtype(
+    [
+        ("place", np.int32),  # of the session that it opened last, or NONE
+        ("id", np.int32),  # session id of the next request
+        ("epoch", np.int32),
+        ("answer", np.int32),  # to the fetch at hand: FULL, INCREMENTAL or SESSIONLESS
+    ]
+)
+"""A client, as a lane leaves it."""
+
+TOTALS = np.dtype(
+    [
+        ("partitions", np.int64),  # of all sessions
+        ("followers", np.int64),  # sessions of followers
+        ("placed", np.int64),  # full responses: the counter that picks the shard
+        ("random_state", np.int64),  # state of the random ids
+        ("fullest", np.int64),  # most sessions that a shard has had
+        ("room", np.int64),  # sessions of a shard that there is memory for
+    ]
+)
+"""Of a lane's whole cache."""
+
+
+class Cache(NamedTuple):
+    """The caches of all lanes. A shard's sessions lie together, in no order: shard s of a lane has the places from
+    s * room on, of which the first `live` are taken.
+    """
+
+    settings: Records  # SETTINGS[lanes]
+    totals: Records  # TOTALS[lanes]
+    sessions: Records  # SESSION[lanes, places]
+    live: Ints  # int64[lanes, shards]: sessions of each shard
+    clients: Records  # LANE_CLIENT[clients, lanes]
+    headroom: Ints  # int64[1]: sessions that there is memory for in the shard that lacks it first
+
+
+SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
+        "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
+HOLDINGS = ("live_sessions", "follower_sessions", "cached_partitions")
+OUTCOME = np.dtype([(name, np.int64) for name in (*SUMS, *HOLDINGS)])
+"""What a lane did in a bucket of time, and what it held at the end of it: columns of the table SESSION_CACHE."""
+CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
+"""Those that the capture has as well."""
+BUCKET = np.dtype([(name, np.int64) for name in ("number", *CAPTURED_SUMS, "unknown_fetches")])
+"""A bucket of time, and what the capture shows in it. number: its begin, by the length of one."""
+EVICTION = np.dtype([("lane", np.int64), ("evictor", np.int64), ("victim", np.int64)])
+"""Somebody evicts somebody, by the numbers of their names."""
+
+
+class Buckets(NamedTuple):
+    """The buckets of time that are not written yet."""
+
+    captured: Records  # BUCKET[room]
+    outcomes: Records  # OUTCOME[room, lanes]
+    occupied: Ints  # int64[room, lanes, shards]: most sessions of each shard at a time
+    used: Ints  # int64[1]: how many buckets there are
+
+
+class Lanes(NamedTuple):
+    """All lanes of a broker, in closed loop."""
+
+    cache: Cache
+    awaited: Ints  # int64[clients]: the number of the fetch whose response the client waits for, or NONE
+    names: Ints  # int64[clients]: the name of each client's last fetch, by its number
+    buckets: Buckets
+    evictions: Records  # EVICTION[room]
+    evicted: Ints  # int64[1]: how many of them there are
+
+
+SPAN = np.dtype([("shard", np.int64), ("opened_us", np.int64), ("served_us", np.int64), ("gone_us", np.int64)])
+"""A captured session, from the response that opens it to the last fetch that found it, and to when it is gone."""
+REFUSAL = np.dtype([("shard", np.int64), ("us", np.int64)])
+"""A full response without a session."""
+
+
+class Spans(NamedTuple):
+    """The captured sessions of a broker, and the refusals."""
+
+    spans: Records  # SPAN[room]
+    by_id: IntMap  # which of them an id is
+    refusals: Records  # REFUSAL[room]
+    used: Ints  # int64[2]: spans and refusals
+
+
+class Captured(NamedTuple):
+    """The captured broker, and how its rules agree with what it did."""
+
+    cache: Cache  # of one lane; it goes on from what the capture shows
+    verdicts: Ints  # int64[names, metrics, verdicts]
+    closed_us: Ints  # int64[shards]: when a session of the shard was closed last
+    unseen: Records  # FETCH[1]: of UNSEEN, handled when the first captured one was
+    spans: Spans
+
+
+class Clients(NamedTuple):
+    """A broker's clients, and which of them a connection or a session belongs to."""
+
+    state: Records  # CLIENT[room]
+    known: Ints  # int64[1]: how many clients there are
+    by_connection: IntMap
+    by_session: IntMap
+
+
+@kernel
+def uses_topic_ids(fetch: Record) -> int:
+    """Does a request name topics by their ids, as those of a session do from its first fetch to its last (KIP-516)?"""
+    return 1 if fetch.version >= FIRST_WITH_TOPIC_IDS else 0
+
+
+@kernel
+def is_incremental(fetch: Record) -> bool:
+    """Is the captured request one in a session?"""
+    return bool(fetch.epoch > 0)
+
+
+@kernel
+def is_answer_known(fetch: Record) -> bool:
+    """Is the response captured, and did no quota empty it?"""
+    return bool(fetch.response_us != NO_TIME and fetch.is_throttled == 0)
