@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from udfs.columns.arrays import Records
+from udfs.columns.arrays import Bools, Ints, Records
 
 Kind = np.dtype[np.void]
 """What fields a record has."""
@@ -26,6 +28,22 @@ def records_of(kind: Kind, rows: int, **columns: npt.ArrayLike) -> Records:
     for name, values in columns.items():
         found[name] = values
     return found
+
+
+def picked(records: Records, rows: Ints | Bools) -> Records:
+    """records[rows], in a fraction of the time: numpy's own indexing copies records field by field.
+
+    rows: int64[n] row numbers, or bool[records].
+    """
+    return records.take(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows)
+
+
+def joined(kind: Kind, parts: Sequence[Records]) -> Records:
+    """The records of all parts, one behind the other, copied as bytes for the same reason."""
+    if len(parts) == 1:
+        return parts[0]
+    raw = [np.zeros(0, np.uint8), *(part.view(np.uint8) for part in parts)]
+    return np.concatenate(raw).view(kind)
 
 
 class GrowingRecords:
