@@ -6,7 +6,7 @@ limits take in closed loop. All times are CPU time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import process_time
 from typing import Any
@@ -14,25 +14,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import CARRIED_READS, LOG_EVENTS
+from schemas.tables.event_kinds import LogEvent
+from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import CONSUMER
 from tests.bench.table import Timing, timed
 from tests.sort_keys import SortKeys
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of
+from udfs.columns.records import records_of
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.fetch_max_bytes.carried_reads import carried
-from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
-from udfs.replay.fetch_max_bytes.fetch_read import Lanes
-from udfs.replay.fetch_max_bytes.fetch_replay import replay_carried_fetches
-from udfs.replay.fetch_max_bytes.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
+from udfs.replay.fetch_max_bytes.replay import replay_fetches
+from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, as_captured_clients
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 SEED, LANES = 74, 32
 BEGIN = 1_700_000_000_000_000
-MOST_BYTES_KNOWN, ROWS_A_BATCH = 64 << 20, 10_000
+KNOWN_BYTES_CAP, ROWS_A_BATCH = 64 << 20, 10_000
 BATCH_RECORDS, PARTITIONS_SERVED = 10, 2
 FETCH_EVERY_US, ANSWER_US, WAIT_US = 10 * US_PER_MS, 2 * US_PER_MS, 500 * US_PER_MS
 SIZES = 800, 1200
@@ -80,7 +79,7 @@ def batch_columns(shape: Shape, size: Ints) -> Columns:
         t.topic: topics(reader),
         t.topic_key: topics(reader),
         t.partition: partition,
-        t.kind: np.full(n, BATCH),
+        t.kind: np.full(n, LogEvent.BATCH),
         t.position: BATCH_RECORDS * batch,
         t.last_offset: BATCH_RECORDS * batch + BATCH_RECORDS - 1,
         t.size_bytes: size[reader],
@@ -117,7 +116,7 @@ def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Colum
         t.topic: topics(reader),
         t.topic_key: topics(reader),
         t.partition: turn % shape.partitions,
-        t.kind: np.full(n, READ),
+        t.kind: np.full(n, LogEvent.READ),
         t.position: request,
         t.broker: pa.repeat("1", n),
         t.client_address: pa.repeat("10.0.0.1", n),
@@ -138,7 +137,7 @@ def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Colum
         t.bound_low: end,
         t.bound_high: end,
         t.bound_known: yes,
-        t.told_bound: end,
+        t.response_bound: end,
         t.session_known: yes,
         t.redirected: no,
         t.refused: no,
@@ -156,7 +155,9 @@ def log_events(shape: Shape) -> list[pa.RecordBatch]:
     size = chance.integers(*SIZES, shape.readers)
     found = rows(read_columns(shape, size, chance))
     witnesses = found.filter(pa.array(found[LOG_EVENTS.returned_bytes].to_numpy() > 0))
-    kinds = rows_of(LOG_EVENTS, {**columns_of(witnesses), LOG_EVENTS.kind: np.full(witnesses.num_rows, WITNESS)})
+    kinds = rows_of(
+        LOG_EVENTS, {**columns_of(witnesses), LOG_EVENTS.kind: np.full(witnesses.num_rows, LogEvent.WITNESS)}
+    )
     t = LOG_EVENTS
     return in_order(
         [rows(batch_columns(shape, size)), kinds, found],
@@ -181,19 +182,16 @@ def in_order(batches: list[pa.RecordBatch], columns: Sequence[str]) -> list[pa.R
     return pa.Table.from_batches(batches).sort_by(keys).combine_chunks().to_batches(max_chunksize=ROWS_A_BATCH)
 
 
-def carried_reads(events: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def reads_of(events: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """The pass over partitions."""
-    return map(carried, reads(events, MOST_BYTES_KNOWN))
+    return list(read_rows(events, KNOWN_BYTES_CAP))
 
 
 def lanes_of(*max_bytes: int) -> FetchLanes:
     """Lanes that differ in fetch.max.bytes."""
     n = len(max_bytes)
-    limits = Lanes(
-        max_bytes=np.array(max_bytes, np.int64),
-        partition_max_bytes=np.full(n, AS_CAPTURED),
-        broker_max_bytes=np.full(n, 55 << 20),
-        only_first=np.zeros(n, np.int64),
+    limits = records_of(
+        FETCH_LIMITS, n, max_bytes=max_bytes, partition_max_bytes=AS_CAPTURED, broker_max_bytes=55 << 20
     )
     clients = as_captured_clients(n)
     return FetchLanes(tuple(map(str, max_bytes)), limits, limits, clients, clients)
@@ -202,16 +200,16 @@ def lanes_of(*max_bytes: int) -> FetchLanes:
 def compare_lanes(shape: Shape) -> str:
     """A grid of fetch.max.bytes beside its middle; a lane of the grid sends twice the fetches, or a 25th of them."""
     events = log_events(shape)
-    r = CARRIED_READS
+    r = READS
     order = [r.client_id, r.client_address, r.reader, r.request_time, r.connection_id, r.exchange_no, r.read_position]
-    carried_rows = in_order(list(carried_reads(events)), order)
+    read_batches = in_order(reads_of(events), order)
 
     def replay(lanes: FetchLanes) -> None:
-        for _ in replay_carried_fetches(carried_rows, lanes, "bench"):
+        for _ in replay_fetches(read_batches, lanes, "bench"):
             pass
 
     grid = np.geomspace(*GRID, LANES).astype(np.int64).tolist()
-    logs = timed("the pass over partitions", lambda: list(carried_reads(events)), clock=process_time)
+    logs = timed("the pass over partitions", lambda: reads_of(events), clock=process_time)
     one = timed("one lane", lambda: replay(lanes_of(grid[LANES // 2])), clock=process_time)
     many = timed(f"{LANES} lanes", lambda: replay(lanes_of(*grid)), clock=process_time)
     return lines(shape, logs, one, many)

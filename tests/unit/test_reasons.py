@@ -29,23 +29,20 @@ from udfs.facts import reasons as quarantine
 from udfs.replay.batch_split import split_fidelity
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
-from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
 from udfs.replay.partition_limits import captured_errors, limit_fidelity
 from udfs.replay.session_cache import session_verdicts
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
-NO_REASONS = {CaptureFormat, Compression, closed_fidelity.Metric, session_verdicts.Metric}
+NO_REASONS = {CaptureFormat, Compression, session_verdicts.Metric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
-    "open loop": (fidelity_reasons.OPEN_FETCHES, fidelity.Reason),
-    "closed loop": (fidelity_reasons.CLOSED_FETCHES, closed_fidelity.Drift),
     "sessions": (SESSIONS, session_verdicts.Reason),
     "drained": (fidelity_reasons.DRAINED, drained.Reason),
     "held": (
         fidelity_reasons.HELD,
-        [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
+        [*CLOSED_OBSTACLES, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
     ),
     "buffers": (fidelity_reasons.BUFFERS, [NOT_JAVA, WAITED, SENT_LATER]),
     "splits": (fidelity_reasons.SPLITS, split_fidelity.Reason),
@@ -57,12 +54,13 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 }
 """What is declared, and the words that the code gives."""
 
+DERIVED = (fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES)
+"""What is declared, and the code takes its words from."""
+
 UNKNOWN: Mapping[str, Iterable[str]] = {
-    "open loop": fidelity.UNKNOWN,
-    "closed loop": closed_fidelity.UNCHECKED,
     "sessions": session_verdicts.UNKNOWN,
     "drained": drained.UNCHECKED,
-    "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
+    "held": [*CLOSED_OBSTACLES, drained.Reason.ANOTHER_CONNECTION],
     "buffers": [NOT_JAVA],
     "splits": split_fidelity.UNKNOWN,
     "changes": [*captured_errors.Reason, limit_fidelity.Verdict.NOT_SHOWN, limit_fidelity.Verdict.RACKS],
@@ -70,8 +68,8 @@ UNKNOWN: Mapping[str, Iterable[str]] = {
 """Of the words of fidelity, those that the code counts as unknown."""
 
 WORDS = [
-    pytest.param(word, reason, id=f"{name}-{word}")
-    for name, (group, _) in GIVEN.items()
+    pytest.param(word, reason, id=f"{group.title}-{word}")
+    for group in (*FIDELITY_REASONS, *FAULT_REASONS)
     for word, reason in group.words.items()
 ]
 
@@ -92,7 +90,8 @@ def test_every_kind_of_word_of_the_code_is_one_of_these() -> None:
     }
     declared = {type(word) for _, given in GIVEN.values() for word in given} - {str} | {DecodeFault}
     assert kinds == declared | NO_REASONS
-    assert {id(group) for group, _ in GIVEN.values()} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
+    groups = [*DERIVED, *(group for group, _ in GIVEN.values())]
+    assert {id(group) for group in groups} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
