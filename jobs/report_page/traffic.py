@@ -10,7 +10,7 @@ from jobs.report_page.row_caps import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, FULL
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE
-from udfs.replay.fetch_max_bytes.client_rules import FIRST_WITH_MAX_BYTES
+from udfs.replay.fetch_max_bytes.read_from_log import FIRST_WITH_MAX_BYTES
 
 FETCH = "FETCH"
 SESSIONLESS = -1

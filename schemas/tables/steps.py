@@ -24,9 +24,11 @@ _FETCH = {
     "min_bytes": C("int", "Least bytes to answer with before max_wait_ms", "bytes", nullable=True),
     "in_session": C("boolean", "The fetch is of a session, or opens one (KIP-227)", nullable=True),
     "opens_session": C("boolean", "The fetch names all its partitions and asks for a session", nullable=True),
-    "profile": C("tinyint", "How the client asks: see udfs.replay.fetch_max_bytes.client_order", nullable=True),
+    "profile": C("tinyint", "Whose rules the client follows: see udfs.replay.fetch_max_bytes.settings", nullable=True),
     "fetch_offset": C("bigint", "Where a read begins", nullable=True),
-    "told_bound": C("bigint", "High watermark or last stable offset up to which the response lets read", nullable=True),
+    "response_bound": C(
+        "bigint", "High watermark or last stable offset that the response has, up to which it lets read", nullable=True
+    ),
     "session_known": C("boolean", "All partitions that the fetch wanted are known"),
     "redirected": C(
         "boolean", "The broker sent the consumer to another replica, or refused the partition with an error"
@@ -67,40 +69,15 @@ LOG_EVENTS = table(
 READS = table(
     "reads", "silver",
     "One row per partition that a fetch read, with what was there to be read; and before them (exchange_no below 0) "
-    "what is known of the logs that each connection read.",
+    "what is known of the logs that each connection read. Spark takes every column of a row by itself when it moves "
+    "rows, so only what it sorts by and what are texts has a column.",
     ("connection_id", "exchange_no", "read_position"), "connection_id",
     topic=C("string", "Topic name"),
-    partition=C("int", "Partition of the topic"),
-    **_FETCH,
-    bound_known=C("boolean", "Up to where the read could go is known"),
-    is_converted=C("boolean", "The broker answered in another format than that of its log", nullable=True),
-    is_compacted=C("boolean", "Compaction took records out of the log, and with them the sizes of batches that were "
-                              "captured before", nullable=True),
-    is_truncated=C("boolean", "Batches may have been there that a later leader's log does not have", nullable=True),
-    log_known=C("boolean", "Which batches there were up to that bound is known"),
-    ends_perhaps=C("boolean", "A segment may end in what was there to be read, as one other read or this one shows"),
-    batch_sizes=C("array<int>", "Sizes of the batches from the first one to be read on, as far as they are known",
-                  "bytes"),
-    available_low=C("bigint", "Bytes that were there to be read, at least", "bytes"),
-    available_high=C("bigint", "Bytes that were there to be read, at most", "bytes"),
-    first_append=C("bigint", "When the first batch could be appended that may or may not have been there",
-                   "us", nullable=True),
-    available_first=C("bigint", "Bytes that were there with that batch", "bytes"),
-    log_base=C("array<bigint>", "First offsets of a log's batches; none in a read"),
-    log_last=C("array<bigint>", "... their last offsets"),
-    log_size=C("array<bigint>", "... their sizes", "bytes"),
-    log_after=C("array<bigint>", "... they were appended after these times", "us since 1970"),
-    log_before=C("array<bigint>", "... they were appended before these times", "us since 1970"),
-)  # fmt: skip
-
-CARRIED_READS = table(
-    "carried_reads", "silver", "A row of reads on its way to its reader.",
-    ("connection_id", "exchange_no", "read_position"), "connection_id",
-    topic=C("string", "As in reads"),
     **{name: _FETCH[name] for name in ("broker", "client_address", "client_id", "reader", "connection_id",
                                        "exchange_no", "request_time", "read_position")},
-    numbers=C("binary", "All other columns of reads that are no lists"),
-    lists=C("binary", "Its lists"),
+    numbers=C("binary", "The numbers of a read: record CARRIED of udfs.replay.fetch_max_bytes.events"),
+    lists=C("binary", "Sizes of the batches from the first one to be read on, as far as they are known: int32 each; of "
+                      "a log its batches, records BATCH of udfs.replay.fetch_max_bytes.state"),
 )  # fmt: skip
 
 TOPIC_EVENTS = table(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from jobs.lake.delta_tables import rows_of
 from jobs.replays.consumer_memory.fetch_limits import replayed_responses
-from jobs.replays.fetch_max_bytes.settings import fetch_lanes
+from jobs.replays.lane_settings import lane_settings
 from jobs.replays.one_shuffle import shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
@@ -24,6 +24,7 @@ from tests.backtest.figures import Figures
 from tests.backtest.follow_traffic import FOLLOWERS
 from tests.backtest.replays import Replayed, replayed
 from udfs.facts.arrow_tables import unpack_rows
+from udfs.replay.fetch_max_bytes.settings import fetch_lanes
 
 STATED = ("consumer.max.poll.records", "broker.fetch.max.bytes")
 """Settings of a capture that packets do not show."""
@@ -177,7 +178,7 @@ def captured_responses(of: Replayed, client: str) -> Mapping[str, Sequence[Respo
 @cache
 def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
     """Every response with records that the closed loop gives, in its order."""
-    lanes = fetch_lanes(of.run.scenario.lanes(algorithms.FETCH_MAX_BYTES), dict(of.run.scenario.captured))
+    lanes = fetch_lanes(lane_settings(of.run.scenario, algorithms.FETCH_MAX_BYTES, of.run.scenario.captured))
     exchanges, fetches, batches = (
         rows_of(of.spark, of.run.lake, table, of.capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
     )

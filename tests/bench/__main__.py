@@ -1,6 +1,6 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
 
-    python -m tests.bench [decode] [capture] [session_cache] [closed_loop] [batch_split] [partition_limits] [ingest]
+    python -m tests.bench [decode] [capture] [session_cache] [fetch_max_bytes] [batch_split] [partition_limits] [ingest]
 
 ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import batch_split, capture, closed_loop, decode, ingest, partition_limits, session_cache
+from tests.bench import batch_split, capture, decode, fetch_max_bytes, ingest, partition_limits, session_cache
 from tests.bench.capture_frames import fetches, frames_of, full_fetches
 
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
@@ -52,10 +52,9 @@ def replaying_session_cache() -> Iterator[str]:
         yield session_cache.compare_lanes(traffic, 32)
 
 
-def replaying_closed_loop() -> Iterator[str]:
-    """Few and many partitions, in a grid of limits."""
-    for partitions, batches in ((8, 200), (40, 40)):
-        yield closed_loop.compare_lanes(partitions, batches, 32)
+def replaying_fetches() -> Iterator[str]:
+    """Few large readers, and many small ones, in a grid of limits."""
+    yield from map(fetch_max_bytes.compare_lanes, fetch_max_bytes.SHAPES)
 
 
 def replaying_partition_limits() -> Iterator[str]:
@@ -78,8 +77,9 @@ def ingesting() -> Iterator[str]:
 
 
 BENCHMARKS = {
-    "decode": decoding, "capture": reading, "session_cache": replaying_session_cache, "closed_loop": replaying_closed_loop,
-    "batch_split": replaying_producers, "partition_limits": replaying_partition_limits, "ingest": ingesting,
+    "decode": decoding, "capture": reading, "session_cache": replaying_session_cache,
+    "fetch_max_bytes": replaying_fetches, "batch_split": replaying_producers,
+    "partition_limits": replaying_partition_limits, "ingest": ingesting,
 }  # fmt: skip
 
 if __name__ == "__main__":

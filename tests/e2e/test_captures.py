@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import OPEN_FETCHES
 from schemas.tables.gold import FETCH_CONSUMERS, FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA
@@ -21,7 +22,6 @@ from tests.e2e.request_log import (
     returned_partitions,
     wanted_partitions,
 )
-from udfs.replay.fetch_max_bytes.fidelity import UNKNOWN
 
 PRODUCE, FETCH = 0, 1
 CLOCKS_APART = timedelta(milliseconds=50)
@@ -328,7 +328,7 @@ def test_followers_agree_wherever_the_capture_orders_append_and_read(lake: Captu
     rows = fidelity(lake, "follower")
     checked, agreed = sum(row[f.checked] for row in rows), sum(row[f.agreed] for row in rows)
     assert agreed >= 0.99 * checked
-    known = {reason.value for reason in UNKNOWN}
+    known = OPEN_FETCHES.counted_as("unknown")
     for row in rows:
         unknown = sum(count for reason, count in row[f.reasons] if reason in known)
         assert unknown == row[f.unknown], row

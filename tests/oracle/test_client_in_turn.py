@@ -6,11 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from tests.oracle.conftest import Jars, RunJava
-from tests.unit.replay.closed_units import Client, Part, Times, replayed
-from udfs.replay.fetch_max_bytes.closed_loop import Outcome
+from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, replayed, turns
+from udfs.replay.fetch_max_bytes.closed_loop.state import Outcome
 
 KAFKA = "4.3.1"
 SEED, CONSUMERS = 74, 60
@@ -70,24 +68,27 @@ def asked_in_closed_loop(consumer: Consumer, order: list[int]) -> list[Request]:
         record_us=float(consumer.record_us),
     )  # fmt: skip
     out = replayed(parts, [client], pace=Times(gap=0.0, answer=float(consumer.answer_us)))
-    nodes = [part.node for part in parts]
-    numbers = [[p for p, of in zip(by_node, nodes, strict=True) if of == node] for node in range(max(nodes) + 1)]
-    return [request for node, mine in enumerate(numbers) for request in requests_of(out, consumer, node, mine)]
+    return [
+        request
+        for node in range(max(part.node for part in parts) + 1)
+        for request in requests_of(out, consumer, node, by_node)
+    ]
 
 
 def requests_of(out: Outcome, consumer: Consumer, node: int, numbers: list[int]) -> Iterator[Request]:
-    """A node's requests that got records. numbers: its partitions."""
-    turns = iter(out.captured.order[out.captured.order_from[node] :].tolist())
+    """A node's requests that got records. numbers: of the partitions, by their places in the replay."""
+    order = iter(turns(out, node))
     left = {p: consumer.partitions[p][1] for p in numbers}
-    for row in np.flatnonzero((out.kept.connection[0] == node) & (out.kept.bytes[0] > 0)).tolist():
+    responses = out.responses[0]
+    for response in responses[(responses["node"] == node) & (responses["size"] > 0)]:
         limit, got = consumer.max_bytes, []
-        for _ in range(out.kept.partitions[0, row]):
-            p = numbers[next(turns)]
+        for _ in range(response["partitions"]):
+            p = numbers[next(order)]
             records = min(left[p], consumer.partitions[p][2], limit)
             left[p], limit = left[p] - records, limit - records
             got.append((p, records))
-        assert consumer.max_bytes - limit == out.kept.bytes[0, row]
-        yield node, int(out.kept.asked[0, row]) - BEGIN, tuple(got)
+        assert consumer.max_bytes - limit == response["size"]
+        yield node, int(response["requested_at"]) - BEGIN, tuple(got)
 
 
 def test_what_is_asked_for_when_and_in_which_order_is_what_kafkas_fetcher_asks(jars: Jars, run_java: RunJava) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
-from udfs.replay.fetch_max_bytes.client_order import move_to_end
-from udfs.replay.fetch_max_bytes.fetch_read import read_partition
+from udfs.replay.fetch_max_bytes.closed_loop.order import move_to_end
+from udfs.replay.fetch_max_bytes.read_from_log import bytes_read
 
 SEED = 5
 # What LogSegment needs of Kafka, and what Kafka needs for it.
@@ -48,4 +48,4 @@ def test_a_read_returns_what_log_segment_does(jars: Jars, run_java: RunJava) -> 
     for line, (_, offset, most, one) in zip(answers, asked, strict=True):
         sizes, (found, incomplete) = ([int(word) for word in part.split()] for part in line.split("|"))
         there, first = sum(sizes[offset:]), sizes[offset] if offset < len(sizes) else 0
-        assert read_partition(most, first, there, one) == (0 if incomplete else found)
+        assert bytes_read(most, first, there, one) == (0 if incomplete else found)

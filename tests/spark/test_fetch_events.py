@@ -9,7 +9,7 @@ from jobs.replays.fetch_max_bytes.events import batch_events, read_events, with_
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS
 from tests.gate_rows import frame
-from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 
 LONGEST = 2**63 - 1
 

@@ -17,7 +17,7 @@ from jobs.lake.delta_tables import check_columns, read_table, rows_here, spark_s
 from jobs.terminal.failures import spark_failures_told
 from schemas.tables.gold import FIDELITY, GOLD
 from schemas.tables.silver import QUARANTINE, SILVER
-from schemas.tables.steps import CARRIED_READS, LOG_EVENTS, SENT
+from schemas.tables.steps import LOG_EVENTS, READS, SENT
 from schemas.tables.table import Spec, Table, Type
 from schemas.tables.table import table as declare
 from udfs.errors import LakeError, SparkError
@@ -60,7 +60,7 @@ def offsets_in(spark: SparkSession, lake: str) -> list[tuple[str, int]]:
     return sorted(tuple(row) for row in read_table(spark, lake, t).select(t.capture_id, t.stream_offset).collect())
 
 
-@pytest.mark.parametrize("table", [*SILVER, *GOLD, LOG_EVENTS, CARRIED_READS, SENT], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [*SILVER, *GOLD, LOG_EVENTS, READS, SENT], ids=lambda table: table.name)
 def test_spark_and_arrow_read_a_declaration_alike(spark: SparkSession, table: Table) -> None:
     def through_a_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

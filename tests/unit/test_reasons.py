@@ -29,20 +29,17 @@ from udfs.facts import quarantine_reasons as quarantine
 from udfs.replay.batch_split.fidelity import Metric as SplitMetric
 from udfs.replay.consumer_memory import drained, memory_fidelity
 from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
-from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
-NO_REASONS = {CaptureFormat, Compression, SplitMetric, closed_fidelity.Metric}
+NO_REASONS = {CaptureFormat, Compression, SplitMetric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
-    "open loop": (fidelity_reasons.OPEN_FETCHES, fidelity.Reason),
-    "closed loop": (fidelity_reasons.CLOSED_FETCHES, closed_fidelity.Drift),
     "drained": (fidelity_reasons.DRAINED, drained.Reason),
     "held": (
         fidelity_reasons.HELD,
-        [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
+        [*CLOSED_OBSTACLES, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
     ),
     "buffers": (fidelity_reasons.BUFFERS, [NOT_JAVA, WAITED, SENT_LATER]),
     "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
@@ -52,14 +49,15 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 }
 """What is declared, and the words that the code gives."""
 
-DERIVED = (fidelity_reasons.CHANGES, fidelity_reasons.SPLITS, SESSIONS)
+DERIVED = (
+    fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES, fidelity_reasons.CHANGES, fidelity_reasons.SPLITS,
+    SESSIONS,
+)  # fmt: skip
 """What is declared, and the code takes its words from."""
 
 UNKNOWN: Mapping[str, Iterable[str]] = {
-    "open loop": fidelity.UNKNOWN,
-    "closed loop": closed_fidelity.UNCHECKED,
     "drained": drained.UNCHECKED,
-    "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
+    "held": [*CLOSED_OBSTACLES, drained.Reason.ANOTHER_CONNECTION],
     "buffers": [NOT_JAVA],
 }
 """Of the words of fidelity, those that the code counts as unknown."""

@@ -44,13 +44,14 @@ def edges(lengths: npt.ArrayLike) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-def int_record(*fields: str) -> np.dtype[np.void]:
-    """The type of records whose fields are all int64.
+def ranges(begins: Ints, lengths: Ints) -> Ints:
+    """The numbers from each begin on, as many as its length says, one stretch behind the other.
 
-    >>> int_record("first", "size").names
-    ('first', 'size')
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
     """
-    return np.dtype([(name, np.int64) for name in fields])
+    ends = edges(lengths)
+    return np.repeat(begins - ends[:-1], lengths) + np.arange(ends[-1])
 
 
 def int64s(values: npt.NDArray[Any]) -> Ints:

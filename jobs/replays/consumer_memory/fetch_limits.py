@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import spark_schema
 from jobs.replays.fetch_max_bytes.events import READER_ORDER, known_reads, with_profiles
-from jobs.replays.fetch_max_bytes.settings import BROKER_MAX_BYTES, MAX_POLL_RECORDS, PROCESSING, SETTINGS, fetch_lanes
+from jobs.replays.lane_settings import settings_of
 from jobs.replays.one_shuffle import SHARD
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.scenarios.settings import Value
@@ -19,11 +19,17 @@ from schemas.tables import algorithms
 from schemas.tables.steps import MEMORY_EVENTS, READS
 from udfs.columns.arrays import Ints
 from udfs.replay.consumer_memory.memory_trace import CONSUMER
-from udfs.replay.fetch_max_bytes.carried_reads import reads_of
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
-from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches
+from udfs.replay.fetch_max_bytes.replay import replay_responses
+from udfs.replay.fetch_max_bytes.settings import (
+    BROKER_MAX_BYTES,
+    MAX_POLL_RECORDS,
+    REQUEST_LIMITS,
+    US_PER_RECORD,
+    FetchLanes,
+    fetch_lanes,
+)
 
-LIMITS = (*SETTINGS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
+LIMITS = (*REQUEST_LIMITS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
 """Settings by which other responses come: a lane that changes one takes them from the closed loop."""
 
 
@@ -33,7 +39,7 @@ def fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[
     names = list(dict.fromkeys([CAPTURED_LANE, *(lane.name for lane in changed)]))
     by_name = {CAPTURED_LANE: Lane(CAPTURED_LANE, {})} | {lane.name: lane for lane in changed}
     numbers = np.array([names.index(lane.name) for lane in changed], np.int64)
-    return numbers, fetch_lanes([by_name[name] for name in names], dict(captured))
+    return numbers, fetch_lanes(settings_of([by_name[name] for name in names], captured))
 
 
 def limits_of_memory(scenario: Scenario) -> FetchLanes | None:
@@ -48,7 +54,7 @@ def limits_of(lane: Lane) -> Lane:
     """What of the lane concerns the closed loop; a pace alone does not."""
     if not any(key in lane.settings for key in LIMITS):
         return Lane(CAPTURED_LANE, {})
-    changed = {key: lane.settings[key] for key in (*LIMITS, PROCESSING) if key in lane.settings}
+    changed = {key: lane.settings[key] for key in (*LIMITS, US_PER_RECORD) if key in lane.settings}
     return Lane(",".join(f"{key}={value}" for key, value in changed.items()), changed)
 
 
@@ -58,7 +64,7 @@ def replayed_responses(
     """Rows of MEMORY_EVENTS: consumers' responses under all limits. One shuffle by partition, and one by reader."""
 
     def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from replayed_fetches(map(reads_of, rows), limits)
+        yield from replay_responses(rows, limits)
 
     found = known_reads(with_profiles(fetches, exchanges), batches, shards)
     in_order = (

@@ -13,7 +13,6 @@ from jobs.replays.algorithm import Algorithm, Prepared, Source
 from jobs.replays.consumer_memory.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.consumer_memory.events import memory_events
 from jobs.replays.consumer_memory.fetch_limits import fetch_limits, limits_of_memory, replayed_responses
-from jobs.replays.fetch_max_bytes.settings import MAX_POLL_RECORDS, PROCESSING
 from jobs.replays.one_shuffle import shards_of
 from jobs.scenarios.scenario import Lane, number_of, values_in
 from jobs.scenarios.settings import Value
@@ -28,6 +27,7 @@ from udfs.replay.consumer_memory.memory_replay import replay_memory
 from udfs.replay.consumer_memory.memory_report import VARIANTS, MemoryLanes
 from udfs.replay.consumer_memory.memory_state import MEMORY_POOL, Bounds
 from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from udfs.replay.fetch_max_bytes.settings import MAX_POLL_RECORDS, US_PER_RECORD
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)
@@ -57,7 +57,7 @@ def memory_lanes(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> Memory
         max_single=np.where(buffer == UNBOUNDED, UNBOUNDED, np.minimum(buffer, MOST_CONSUMER_ALLOCATION)),
         strict=np.array([value == "strict" for value in values("memory.pool")]).astype(np.int64),
         variant=np.array([VARIANTS.index(str(value)) for value in values("memory.variant")], np.int64),
-        record_us=column(PROCESSING, AS_CAPTURED),
+        record_us=column(US_PER_RECORD, AS_CAPTURED),
         most_records=column(MAX_POLL_RECORDS),
         seed=none,
     )

@@ -12,8 +12,8 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
-from udfs.replay.fetch_max_bytes.fetch_report import CLOSED_LOOP, OPEN_LOOP
-from udfs.replay.fetch_max_bytes.observed import MOST_FETCHES
+from udfs.replay.fetch_max_bytes.closed_loop.events import FETCH_CAP
+from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
 
 TITLE = "fetch.max.bytes (KIP-74)"
 OPEN = "  open loop: each captured fetch answered under other limits"
@@ -101,7 +101,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
     yield from grid_lines(closed_table(found["closed"], lane_names))
     left_out = sum({row["reader"]: row["left_out"] for row in found["closed"]}.values())
     if left_out:
-        yield f"  ! {left_out:,} fetches are beyond the first {MOST_FETCHES:,} of their connections, and left out"
+        yield f"  ! {left_out:,} fetches are beyond the first {FETCH_CAP:,} of their connections, and left out"
     for reader, given_up in {row["reader"]: row["given_up"] for row in found["closed"] if row["given_up"]}.items():
         yield f"  ! catch-up leaves out {given_up:,} backlogs that a {reader} left before they were read"
     yield OPEN

@@ -11,25 +11,25 @@ from pyspark.sql import functions as F
 from jobs.lake.delta_tables import spark_schema
 from jobs.replays.client_software import JAVA
 from jobs.replays.one_shuffle import SHARD, shard
+from schemas.tables.event_kinds import LogEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.steps import CARRIED_READS, LOG_EVENTS, READS
+from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
-from udfs.replay.fetch_max_bytes.carried_reads import carried
-from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
-from udfs.replay.fetch_max_bytes.fetch_replay import READER
-from udfs.replay.fetch_max_bytes.log_reads import BATCH, READ, WITNESS, reads
+from udfs.replay.fetch_max_bytes.events import READER
+from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 
 # A partition with lanes that ask for more gets no more batch sizes than these bytes: the replay counts it as unknown.
-MOST_BYTES_KNOWN = 64 << 20
+KNOWN_BYTES_CAP = 64 << 20
 READER_ORDER = (*READER, READS.request_time, READS.connection_id, READS.exchange_no, READS.read_position)
 """In which order reads come to what replays a reader."""
-MOST_BATCH_BYTES = (1 << 31) - 1
+BATCH_BYTES_CAP = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 
 
 def with_profiles(fetches: DataFrame, exchanges: DataFrame) -> DataFrame:
-    """The fetches with the profile of the client's software (READS.profile), null where none is known for it."""
+    """The fetches with the profile of the client's software (LOG_EVENTS.profile), null where none is known for it."""
     x = EXCHANGES
     major = F.regexp_extract(F.max(x.client_software_version), r"^(\d+)", 1)
     name, version = F.max(x.client_software_name), F.max(x.client_software_version)
@@ -49,7 +49,7 @@ def log_events(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame
     read = read_events(fetches)
     sound = ~F.col(t.refused) & ~F.col(t.throttled) & ~F.col(t.redirected) & F.col(t.returned_bytes).isNotNull()
     shows = (F.col(t.reader) == FOLLOWER) | (F.col(t.bound_known) & (F.col(t.returned_bytes) > 0))
-    witnesses = read.where(shows & sound).withColumn(t.kind, F.lit(WITNESS).cast("tinyint"))
+    witnesses = read.where(shows & sound).withColumn(t.kind, F.lit(LogEvent.WITNESS.value).cast("tinyint"))
     events = batch_events(batches).unionByName(read.unionByName(witnesses), allowMissingColumns=True)
     absent = [c for c in t.columns if c not in events.columns and c != t.shard]
     filled = events.withColumns({c: F.lit(None).cast(c.type) for c in absent})
@@ -61,7 +61,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
     b, t = RECORD_BATCHES, LOG_EVENTS
     is_produced = F.col(b.source) == FROM_PRODUCE
     last = F.try_add(F.col(b.base_offset), F.col(b.last_offset_delta))  # null of a header that is cut or cannot be
-    in_log = (F.col(b.size_bytes) <= MOST_BATCH_BYTES) & last.isNotNull()
+    in_log = (F.col(b.size_bytes) <= BATCH_BYTES_CAP) & last.isNotNull()
     appended = ~is_produced | (F.coalesce(b.error_code, F.lit(0)) == 0)
     # A producer leaves out no offset of a batch; the log cleaner keeps a batch's offsets and not all of its records.
     is_sparse = (F.col(b.magic) >= MAGIC_VALUE_V2) & (F.col(b.record_count) <= F.col(b.last_offset_delta))
@@ -72,7 +72,7 @@ def batch_events(batches: DataFrame) -> DataFrame:
         F.col(b.connection_id).alias(t.connection_id),
         F.col(b.exchange_no).alias(t.exchange_no),
         F.col(b.api_version).alias(t.api_version),
-        F.lit(BATCH).cast("tinyint").alias(t.kind),
+        F.lit(LogEvent.BATCH.value).cast("tinyint").alias(t.kind),
         F.col(b.base_offset).alias(t.position),
         last.alias(t.last_offset),
         F.col(b.size_bytes).alias(t.size_bytes),
@@ -102,7 +102,7 @@ def read_events(fetches: DataFrame) -> DataFrame:
     return wanted.select(
         F.col(f.topic).alias(t.topic),
         F.coalesce(f.topic_id, f.topic).alias(t.topic_key),
-        F.lit(READ).cast("tinyint").alias(t.kind),
+        F.lit(LogEvent.READ.value).cast("tinyint").alias(t.kind),
         F.unix_micros(f.request_time).alias(t.position),
         unless_stopped(bound).alias(t.bound_low),
         unless_stopped(bound).alias(t.bound_high),
@@ -113,7 +113,7 @@ def read_events(fetches: DataFrame) -> DataFrame:
         F.unix_micros(f.response_time).alias(t.response_time),
         (F.coalesce(f.response_error_code, F.lit(0)) != 0).alias(t.refused),
         (F.coalesce(f.throttle_time_ms, F.lit(0)) > 0).alias(t.throttled),
-        F.when(~stopped, bound).alias(t.told_bound),
+        F.when(~stopped, bound).alias(t.response_bound),
         (F.coalesce(f.response_session_id, f.session_id) > 0).alias(t.in_session),
         (F.col(f.kind) == FULL).alias(t.opens_session),
         *(
@@ -128,16 +128,16 @@ def read_events(fetches: DataFrame) -> DataFrame:
 
 
 def known_reads(fetches: DataFrame, batches: DataFrame, shards: int) -> DataFrame:
-    """Rows of CARRIED_READS with the shard of their reader: one shuffle by partition."""
+    """Rows of READS with the shard of their reader: one shuffle by partition."""
     t = LOG_EVENTS
 
     def read_logs(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from map(carried, reads(rows, MOST_BYTES_KNOWN))
+        yield from read_rows(rows, KNOWN_BYTES_CAP)
 
     found = (
         log_events(fetches, batches, shards)
         .repartitionById(shards, t.shard)
         .sortWithinPartitions(t.topic_key, t.partition, t.kind, t.position, t.connection_id, t.exchange_no)
-        .mapInArrow(read_logs, spark_schema(CARRIED_READS))
+        .mapInArrow(read_logs, spark_schema(READS))
     )
     return found.withColumn(SHARD, shard(shards, *READER))

@@ -13,13 +13,14 @@ from jobs.replays.algorithm import Algorithm, Prepared, Source
 from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_max_bytes.events import READER_ORDER, known_reads, with_profiles
-from jobs.replays.fetch_max_bytes.settings import fetch_lanes
+from jobs.replays.lane_settings import lane_settings
 from jobs.replays.one_shuffle import shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
-from udfs.replay.fetch_max_bytes.fetch_replay import replay_carried_fetches
+from udfs.replay.fetch_max_bytes.replay import replay_fetches
+from udfs.replay.fetch_max_bytes.settings import fetch_lanes
 
 
 def prepare(source: Source) -> Prepared:
@@ -30,8 +31,8 @@ def prepare(source: Source) -> Prepared:
     scenario = source.run.scenario
     fetches = with_profiles(source.rows(FETCH_PARTITIONS), source.rows(EXCHANGES))
     replay = partial(
-        replay_carried_fetches,
-        lanes=fetch_lanes(scenario.lanes(algorithms.FETCH_MAX_BYTES), dict(scenario.captured)),
+        replay_fetches,
+        lanes=fetch_lanes(lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured)),
         run_id=source.run_id,
         responses_under=limits_of_memory(scenario),
     )

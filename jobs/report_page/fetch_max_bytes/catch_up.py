@@ -23,7 +23,7 @@ from jobs.terminal.screen import Grid, size
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.values import CONSUMER
-from udfs.replay.fetch_max_bytes.fetch_report import CLOSED_LOOP
+from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 MOST_LANES, MOST_ROWS = 6, 20_000
 NO_LAG = "no consumer lagged for longer than one time bucket"

@@ -18,7 +18,7 @@ from jobs.terminal.screen import Grid
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
-from udfs.replay.fetch_max_bytes.fetch_report import CLOSED_LOOP
+from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."

@@ -14,7 +14,7 @@ def limits(*sets: str) -> tuple[list[int], list[int], list[int], list[int]]:
     scenario = resolve_scenario(None, sets)
     numbers, found = fetch_limits(scenario.lanes("consumer_memory"), scenario.captured)
     clients = found.consumer_client
-    of = (found.consumer.max_bytes, clients.max_poll_records, clients.us_per_record)
+    of = (found.consumer["max_bytes"], clients["max_poll_records"], clients["us_per_record"])
     max_bytes, most_records, us_per_record = (values.tolist() for values in of)
     return numbers.tolist(), max_bytes, most_records, us_per_record
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import CLOSED_RESPONSES
-from tests.unit.replay.closed_units import Client, Part, replayed
+from tests.unit.replay.fetch_max_bytes.captured_reader import limits_of as fetch_limits_of
+from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, replayed, responses_of
 from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.memory_traces import bounds_of, trace_of
 from udfs.columns.time_units import NEVER
@@ -20,21 +21,14 @@ from udfs.replay.consumer_memory.memory_fidelity import AGREED, Drift, held_alik
 from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
 from udfs.replay.consumer_memory.memory_report import Unit, closed_loop_row
 from udfs.replay.consumer_memory.memory_state import NOT_GIVEN_BACK, Trace
-from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4
-from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
-from udfs.replay.fetch_max_bytes.closed_responses import Kept
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
-from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, FetchLanes, as_captured_clients
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def limits_of(*max_bytes: int) -> FetchLanes:
     """The captured limits, and others."""
-    n = 1 + len(max_bytes)
-    lanes = Lanes(
-        np.array([AS_CAPTURED, *max_bytes]), np.full(n, AS_CAPTURED), np.full(n, 1 << 30), np.zeros(n, np.int64)
-    )
+    n, lanes = 1 + len(max_bytes), fetch_limits_of(AS_CAPTURED, *max_bytes)
     names = ("captured", *map(str, max_bytes))
     return FetchLanes(names, lanes, lanes, as_captured_clients(n), as_captured_clients(n))
 
@@ -124,22 +118,22 @@ def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -
 
 
 def kept_of(parts: list[Part], client: Client) -> dict[str, list[int]]:
-    kept: Kept = replayed(parts, [client]).kept
-    return {name: getattr(kept, name)[0, : int(kept.total[0])].tolist() for name in Kept._fields[:-2]}
+    kept = responses_of(replayed(parts, [client]))
+    return {name: kept[name].tolist() for name in kept.dtype.names or ()}
 
 
 def given_up_of(parts: list[Part], client: Client) -> list[list[int]]:
     """(response, partition, since, until, turn) of all that is given up."""
-    found = replayed(parts, [client]).kept.given_up
-    return np.array(found[:-1])[:, 0, : int(found.total[0])].T.tolist()
+    outcome = replayed(parts, [client])
+    return [list(row) for row in outcome.given_up[0, : outcome.lanes["given_up"][0]].tolist()]
 
 
 def test_the_closed_loop_keeps_each_response_with_when_it_is_drained() -> None:
     """Two batches of 10 records of 1 ms: 1 ms to answer, 1 ms until the client turns to it."""
     kept = kept_of([Part([100, 100], records=10)], Client(max_bytes=150, record_us=1000.0))
-    assert (kept["asked"], kept["came"]) == ([1, 12_001], [1001, 13_001])
-    assert kept["drained"] == [12_001, 23_001 + 1000]
-    assert (kept["bytes"], kept["records"], kept["partitions"]) == ([150, 100], [10, 10], [1, 1])
+    assert (kept["requested_at"], kept["arrived_at"]) == ([1, 12_001], [1001, 13_001])
+    assert kept["drained_at"] == [12_001, 23_001 + 1000]
+    assert (kept["size"], kept["records"], kept["partitions"]) == ([150, 100], [10, 10], [1, 1])
 
 
 def test_what_is_given_up_before_it_is_taken_is_told_with_its_turn() -> None:
@@ -147,9 +141,9 @@ def test_what_is_given_up_before_it_is_taken_is_told_with_its_turn() -> None:
     parts = [Part([100], records=10), Part([100], records=10, leaves=5000, asked_last=1)]
     slow, fast = (Client(record_us=each, profile=JAVA_3) for each in (1000.0, 10.0))
     assert given_up_of(parts, slow) == [[0, 1, 1, NEVER, 2001 + 10_000]]
-    assert kept_of(parts, slow)["drained"] == [2001 + 10_000]
+    assert kept_of(parts, slow)["drained_at"] == [2001 + 10_000]
     assert given_up_of(parts, fast) == []
-    assert kept_of(parts, fast)["drained"] == [2201]
+    assert kept_of(parts, fast)["drained_at"] == [2201]
 
 
 @pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])

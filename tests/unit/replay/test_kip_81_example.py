@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.unit.replay.closed_units import Client, Part, Times, replayed
+from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, replayed, responses_of
 from tests.unit.replay.memory_traces import bounds_of
 from udfs.replay.consumer_memory.closed_traces import Responses, as_exchanges
 from udfs.replay.consumer_memory.drained import Exchanges
@@ -26,7 +26,7 @@ from udfs.replay.consumer_memory.memory_state import (
     Trace,
 )
 from udfs.replay.consumer_memory.memory_trace import trace_of_responses
-from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 BROKERS, MESSAGES, MESSAGE = 6, 200, 100_000
@@ -47,8 +47,8 @@ def example(profile: int) -> Trace:
         in_session=False, record_us=float(RECORD_US), overlaps=True,
     )  # fmt: skip
     parts = [Part([MESSAGE] * MESSAGES, node=broker) for broker in range(BROKERS) for _ in range(2)]
-    kept = replayed(parts, [client], pace=PACE).kept
-    connection, asked, came, drained, size, records, partitions = (column[0, : kept.total[0]] for column in kept[:7])
+    kept = responses_of(replayed(parts, [client], pace=PACE))
+    connection, asked, came, drained, size, records, partitions = (kept[name].copy() for name in kept.dtype.names or ())
     responses = Responses(np.arange(len(asked)), connection, asked, came, drained - came, size, records, partitions)
     rows = as_exchanges(responses, NOTHING_CAPTURED, FETCH_MAX_BYTES)
     order = np.argsort(rows.asked, kind="stable")

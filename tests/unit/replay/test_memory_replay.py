@@ -19,6 +19,7 @@ from schemas.tables.gold_memory import (
 )
 from schemas.tables.table import Table
 from tests.packed import unpack
+from tests.unit.replay.fetch_max_bytes.captured_reader import limits_of
 from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
 from tests.unit.replay.memory_traces import bounds_of
 from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
@@ -26,12 +27,10 @@ from udfs.replay.consumer_memory.memory_replay import replay_memory
 from udfs.replay.consumer_memory.memory_report import MemoryLanes
 from udfs.replay.consumer_memory.memory_state import IN_FLIGHT_ESTIMATE, Bounds
 from udfs.replay.consumer_memory.producer_memory import BufferBounds
-from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
-from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, as_captured_clients
 from udfs.replay.shared.lanes import AS_CAPTURED
 
-UNCHANGED = Lanes(*(np.full(1, value, np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
+UNCHANGED = limits_of(AS_CAPTURED)
 AS_CAPTURED_FETCHES = FetchLanes(
     ("captured",), UNCHANGED, UNCHANGED, as_captured_clients(1), as_captured_clients(1)
 )  # fmt: skip

@@ -17,7 +17,7 @@ from udfs.replay.consumer_memory.memory_channels import replay_unit
 from udfs.replay.consumer_memory.memory_state import Bounds, Sim, Trace
 from udfs.replay.consumer_memory.memory_trace import Gathered, answered, trace_of_responses
 from udfs.replay.consumer_memory.producer_memory import Buffered
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 
@@ -66,16 +66,16 @@ class Consumed:
 
     def max_bytes(self, number: int, limits: FetchLanes) -> int:
         """The largest fetch.max.bytes asked for."""
-        return chosen(limits.consumer.max_bytes, number, self.captured.max_bytes)
+        return chosen(limits.consumer["max_bytes"], number, self.captured.max_bytes)
 
     def bound(self, number: int, limits: FetchLanes) -> int:
         """KIP-74's bound: min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes)."""
         captured = self.captured
         most = self.max_bytes(number, limits)
         if number != CAPTURED:
-            most = min(most, int(limits.consumer.broker_max_bytes[number]))
+            most = min(most, int(limits.consumer["broker_max_bytes"][number]))
         of_partition = chosen(
-            limits.consumer.partition_max_bytes, number, captured.numbers["partition_max_bytes"]
+            limits.consumer["partition_max_bytes"], number, captured.numbers["partition_max_bytes"]
         )  # fmt: skip
         return min(len(captured.brokers) * most, len(captured.partition_index) * of_partition)
 

@@ -42,7 +42,7 @@ class GivenUp(NamedTuple):
     """What came of partitions in closed loop and is given up before it is taken, int64[n] each.
 
     response: its number. partition: its number, NONE for one that the capture never had. connection: of the response,
-    and when that came. since, until, turn: as of udfs.replay.fetch_max_bytes.closed_responses.GivenUp.
+    and when that came. since, until, turn: as of GIVEN_UP in udfs.replay.fetch_max_bytes.closed_loop.state.
     """
 
     response: Ints

@@ -39,7 +39,7 @@ from udfs.replay.consumer_memory.memory_trace import Gathered, releases
 from udfs.replay.consumer_memory.produced import Sent
 from udfs.replay.consumer_memory.producer_lanes import Followed
 from udfs.replay.consumer_memory.producer_memory import BufferBounds, Buffered
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.shared.histogram import quantile_within

@@ -14,8 +14,8 @@ from udfs.replay.consumer_memory.memory_state import Bounds
 from udfs.replay.consumer_memory.produced import Produced
 from udfs.replay.consumer_memory.producer_loop import replay_sends
 from udfs.replay.consumer_memory.producer_memory import BufferBounds
-from udfs.replay.fetch_max_bytes.log_reads import reads
-from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches
+from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
+from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.warm_up import log_and_read, two_fetch_lanes
 
 
@@ -35,5 +35,5 @@ def warm_up() -> None:
     sent = Produced()
     sent.add(produced)
     replay_sends(sent.sent().sends, lanes.producer)
-    for _ in replayed_fetches(reads([log_and_read()], 1 << 20), two_fetch_lanes()):
+    for _ in replay_responses(read_rows([log_and_read()], 1 << 20), two_fetch_lanes()):
         pass

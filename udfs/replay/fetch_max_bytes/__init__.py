@@ -1,1 +1,1 @@
-"""KIP-74: what fetches return, in open loop and in closed loop."""
+"""The replay of fetch limits (KIP-74, in Kafka since 0.10.1), in open loop and in closed loop."""

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, int_record, read_only
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.controller import apply_change, is_shown
 from udfs.replay.partition_limits.schedule import UNLIMITED
@@ -44,10 +45,10 @@ FREE = 0
 NOT_PLACED = -1
 """In Passes.full: what is in the slots of the change is not to be taken over."""
 
-FIRST_REFUSAL = int_record("limit_from", "change", "present", "requested")
+FIRST_REFUSAL = int_fields("limit_from", "change", "present", "requested")
 """What a limit refuses first, and what that change met; NONE where it refuses no change."""
 
-PASS = int_record(
+PASS = int_fields(
     "limit",  # of the pass, UNLIMITED while changes are done for good
     "full",  # the brokers that are full, as `full_brokers` has it
     "first",  # the change with which passes begin

@@ -11,7 +11,8 @@ import pyarrow as pa
 from schemas.tables import values
 from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.columns.arrays import Ints, Records, edges, int_record
+from udfs.columns.arrays import Ints, Records, edges
+from udfs.columns.records import int_fields
 from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
@@ -37,7 +38,7 @@ NO_RESPONSE = -(1 << 15)
 UNEVEN = -2
 """In place of a number of replicas, where the partitions that a request names differ in it, or have none."""
 
-REQUEST = int_record(
+REQUEST = int_fields(
     "time",  # us
     "request",  # rows of the same request have the same number and follow each other
     "kind",
@@ -61,7 +62,7 @@ REQUEST = int_record(
 )
 """A change to a topic that is requested."""
 
-SIGHTING = int_record(
+SIGHTING = int_fields(
     "topic",
     "topic_id",  # a number from 1 on, 0 where Metadata tells no id
     "partition",

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, edges, int_record, read_only
+from udfs.columns.arrays import Ints, Records, edges, read_only
+from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
 from udfs.replay.shared.lanes import CAPTURED, NONE, LaneSettings, Value
 
@@ -29,7 +30,7 @@ LANE = np.dtype(
 )
 """The settings of a lane."""
 
-LIMITS = int_record("time", "max_broker_partitions", "max_partitions")
+LIMITS = int_fields("time", "max_broker_partitions", "max_partitions")
 """The limits of KIP-578 (a proposal) that are in force from a time on (us), UNLIMITED for none."""
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.columns.arrays import Ints, Records, int_record
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.placement.brokers import PLACEMENT, Brokers
 from udfs.replay.partition_limits.placement.java_random import java_random
 from udfs.replay.partition_limits.placement.limited import Arrangement, new_arrangement
@@ -26,7 +27,7 @@ REFUSED_BEFORE, CAPTURED_ERROR, NOT_TRIED = 6, 7, 8
 """What decided about a change. NO_LIMIT: Kafka's own checks; REFUSED_BEFORE: its topic is absent because its creation
 was refused; CAPTURED_ERROR: the captured error was taken."""
 
-CHANGE = int_record(
+CHANGE = int_fields(
     "time",  # us
     "request",  # changes of the same request have the same number and follow each other
     "kind",
@@ -52,7 +53,7 @@ CHANGE = int_record(
 )
 """A change to a topic, the same in every lane."""
 
-TOPIC = int_record(
+TOPIC = int_fields(
     "partitions",  # 0: there is no such topic
     "replication_factor",
     "newest_chunk",  # the change that brought its newest partitions, or NONE
@@ -60,7 +61,7 @@ TOPIC = int_record(
 )
 """A topic of a lane."""
 
-CHUNK = int_record(
+CHUNK = int_fields(
     "first_partition",
     "partitions",
     "replication_factor",
@@ -68,7 +69,7 @@ CHUNK = int_record(
 )
 """The partitions that one change brought to its topic. Their replicas are in the change's slots."""
 
-UNDO = int_record(
+UNDO = int_fields(
     "partitions",  # of the topic before the change, as the next three
     "replication_factor",
     "newest_chunk",
@@ -84,7 +85,7 @@ CLIENT = np.dtype([("tokens", np.float64), ("token_time", np.int64)])
 CONNECTION = np.dtype([("muted_until", np.int64)])
 """Until when its broker does not read a throttled connection (us)."""
 
-CLUSTER = int_record(
+CLUSTER = int_fields(
     "replicas",  # of all brokers, without those of internal topics
     "step",  # of the lane's limits over time
     "max_broker_partitions",  # in force, UNLIMITED for none
@@ -97,7 +98,7 @@ CLUSTER = int_record(
 )
 """A lane's cluster, apart from its brokers and topics."""
 
-OUTCOME = int_record(
+OUTCOME = int_fields(
     "error",  # Kafka's error code, 0: done
     "decided_by",
     "limit",  # the value of the limit that decided
@@ -109,7 +110,7 @@ OUTCOME = int_record(
 """What became of a change in a lane."""
 
 
-CAPTURED = int_record(
+CAPTURED = int_fields(
     "row",  # of TOPIC_EVENTS that the change is made from, NONE where no captured request asks for it
     "error_code",  # of the response, NO_RESPONSE without one
     "reason",  # code of CHANGES, why the error cannot be derived; AGREED where it can

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from udfs.columns.arrays import Record, Records, int_record
+from udfs.columns.arrays import Record, Records
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
@@ -15,10 +16,10 @@ from udfs.replay.partition_limits.state import (
     REQUEST_RECORDS,
 )
 
-USED = int_record("group", "produce_requests", "fetch_requests", "metadata_requests")
+USED = int_fields("group", "produce_requests", "fetch_requests", "metadata_requests")
 """A change's group, NONE where no captured request asks for it, and the requests that use its topic afterwards."""
 
-SUMS = int_record(
+SUMS = int_fields(
     "changes",  # that are summed; from here on columns of PARTITION_LIMITS
     "tried",
     "done",

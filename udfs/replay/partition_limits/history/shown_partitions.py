@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges, int_record
+from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.records import int_fields
 from udfs.columns.time_units import NEVER
 from udfs.replay.partition_limits.events import TopicEvents
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, MOVE, NONE
 
-SHOWN_TOPIC = int_record(
+SHOWN_TOPIC = int_fields(
     "partitions",  # with which the topic was created, 0 where none are shown
     "replication_factor",
     "first_replica",  # where the brokers of its partition 0 begin

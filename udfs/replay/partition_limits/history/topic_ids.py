@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, int_record
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.records import int_fields
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.partition_limits.history.topic_times import TopicTimes, times_done, times_wished
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE, NONE
 
-TOPIC_ID = int_record(
+TOPIC_ID = int_fields(
     "topic",
     "first_shown",  # us
     "has_id",  # 1: Metadata tells it; 0: an old version that tells none

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, int_record, read_only
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 
-BROKER = int_record(
+BROKER = int_fields(
     "node_id",
     "rack",  # as StripedReplicaPlacer sees it: brokers without a rack are a rack of their own
     "alternated_rack",  # as AdminUtils sees it: 0 unless every broker has a rack (RackAwareMode.Safe)
@@ -18,7 +19,7 @@ BROKER = int_record(
 )
 """A broker. Racks are numbered in the order of their names; brokers without a rack come first."""
 
-PLACEMENT = int_record(
+PLACEMENT = int_fields(
     "first_partition",
     "partitions",
     "replication_factor",

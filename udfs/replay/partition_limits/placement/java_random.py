@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Record, Records, int_record
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 
-GENERATOR = int_record("state", "multiplier", "increment", "mask", "bits")
+GENERATOR = int_fields("state", "multiplier", "increment", "mask", "bits")
 """A linear congruential generator: its state, and the mask and the number of bits of that state.
 
 Kafka's MockRandom, by which Kafka's own tests are repeatable, is one as well.

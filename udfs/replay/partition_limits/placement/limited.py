@@ -10,22 +10,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Record, Records, int_record
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 from udfs.replay.partition_limits.placement.java_random import next_int
 
-CANDIDATE = int_record(
+CANDIDATE = int_fields(
     "room",  # replicas that the broker may still get
     "is_listed",  # 1: it is in Arrangement.listed
     "newest_mark",  # the mark of the newest partition that has a replica there
 )
 """A broker while replicas are placed."""
 
-RACK_TURN = int_record("newest_mark", "next_broker")
+RACK_TURN = int_fields("newest_mark", "next_broker")
 """A rack while replicas are placed; next_broker: where the search for its next broker with room begins."""
 
-ARRANGED = int_record(
+ARRANGED = int_fields(
     "brokers",  # how many are listed
     "racks",  # how many these are of
     "newest_mark",  # of the newest partition

@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Record, Records, int_record, read_only
+from udfs.columns.arrays import Bools, Ints, Record, Records, read_only
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 
 UNKNOWN = -1
 
-SHOWN_PLACEMENT = int_record(
+SHOWN_PLACEMENT = int_fields(
     "first",  # where its brokers begin
     "partitions",
     "replication_factor",
@@ -28,13 +29,13 @@ SHOWN_PLACEMENT = int_record(
 )
 """Partitions placed at once, and what came of checking them."""
 
-ROUND = int_record("first", "partitions", "replication_factor", "is_first")
+ROUND = int_fields("first", "partitions", "replication_factor", "is_first")
 """A part of a placement: as many partitions as there are brokers, or what is left."""
 
-SEAT = int_record("rack", "place")
+SEAT = int_fields("rack", "place")
 """Where a broker is: its rack, and its place in the rack."""
 
-RACK = int_record("first", "brokers", "uses")
+RACK = int_fields("first", "brokers", "uses")
 """A rack: where its part of Rings.broker_rings begins, its brokers, and replicas of the round that it has got."""
 
 

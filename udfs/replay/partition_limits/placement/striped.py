@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
-from udfs.columns.arrays import Ints, Record, Records, int_record
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
 from udfs.replay.partition_limits.placement.java_random import next_int, shuffle
 
 NO_BROKER = -1
 
-BROKER_LIST = int_record(
+BROKER_LIST = int_fields(
     "first",  # place in Stripes.brokers
     "size",
     "index",  # brokers given out in this epoch
@@ -26,7 +27,7 @@ BROKER_LIST = int_record(
 )
 """Kafka's BrokerList: the unfenced or the fenced brokers of a rack."""
 
-RACK_LIST = int_record("epoch", "offset", "unfenced")
+RACK_LIST = int_fields("epoch", "offset", "unfenced")
 """What Kafka's RackList keeps besides its racks; unfenced: how many brokers are."""
 
 

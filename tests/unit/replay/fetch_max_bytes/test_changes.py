@@ -1,0 +1,162 @@
+"""Readers that change while they are captured: partitions come and go, are sought in, and sessions open anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.replay.fetch_max_bytes.closed_units import MS, Client, Part, replayed, turns
+from udfs.columns.arrays import Records
+from udfs.columns.records import records_of
+from udfs.columns.time_units import NEVER
+from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
+from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, Fetches, changes_of
+from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, FETCHED_PARTITION, MOVE, SERVING
+from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, NONE
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
+
+TEN = Part([100] * 10, max_bytes=100)
+"""Ten fetches, one every 2 ms: answered after 1 ms, and 1 ms until the next."""
+
+
+def test_what_is_sought_is_read_from_there_in_every_lane() -> None:
+    back = replace(TEN, moves=[(10 * MS, 0)])
+    out = replayed([back], [Client(), Client(partition_max_bytes=200)], horizon=60 * MS)
+    assert out.sums.partitions["returned"][0].tolist() == [500 + 1000, 1000 + 1000]
+    assert out.captured.positions.tolist()[-1] == 5
+    forward = replayed([replace(TEN, moves=[(10 * MS, 8)])], [Client()], horizon=60 * MS)
+    assert forward.sums.partitions["returned"][0, 0] == 500 + 200
+
+
+def test_a_partition_that_comes_back_goes_on_where_the_lane_had_read_to() -> None:
+    away = replace(TEN, moves=[(10 * MS, LEAVE), (50 * MS, GO_ON)])
+    other = replace(TEN, sizes=[100] * 60)
+    out = replayed([away, other], [Client(), Client(partition_max_bytes=200)], horizon=60 * MS)
+    assert out.sums.partitions["returned"][:2].tolist() == [[1000, 1000], [6000, 6000]]
+    assert out.catch_up_us[0].tolist() == [50 * MS + 4 * 2 * MS + 1 * MS, 9 * MS]
+
+
+def test_what_is_under_way_of_a_partition_that_is_given_up_is_read_again() -> None:
+    """Fetcher drops the records of a partition that is not assigned any more, or whose position was sought."""
+    late = Part([100], visible=[20 * MS], moves=[(15 * MS, LEAVE), (30 * MS, GO_ON)])
+    out = replayed([late], [Client()], horizon=40 * MS)
+    assert (out.sums.partitions["returned"][0, 0], out.sums.partitions["cut_tail"][0, 0]) == (200, 0)
+
+
+@pytest.mark.parametrize(
+    ("reopens", "expected"), [([], [0, 1, 0, 1, 2, 0, 1, 2]), ([2 * MS], [0, 1, 2, 0, 2, 0, 1, 2])]
+)
+def test_a_session_that_opens_anew_has_the_clients_order(reopens: list[int], expected: list[int]) -> None:
+    """The client has moved 0 and 1 to the end after the first response, which its session has not."""
+    out = replayed([TEN] * 3, [Client(max_bytes=200)], reopens=reopens)
+    assert turns(out)[:8] == expected
+
+
+def test_one_application_takes_the_records_of_all_brokers_in_turn() -> None:
+    """10 records of each of two brokers at 1 ms a record: one process needs twice as long as two."""
+    parts = [Part([100] * 2, records=10, max_bytes=100, node=node) for node in (0, 1)]
+    client = Client(record_us=1.0 * MS)
+    one = replayed(parts, [client, replace(client, profile=LIBRDKAFKA)])
+    two = replayed(parts, [client], shares=False)
+    fetch = 1 * MS
+    assert one.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch, fetch + 1 * MS + 20 * MS + fetch]
+    assert one.catch_up_us[:, 1].tolist() == two.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch] * 2
+
+
+def test_a_poll_returns_what_is_buffered_of_all_brokers_up_to_max_poll_records() -> None:
+    """FetchCollector.collectFetch: the second poll() has the rest of the first response and all of the second."""
+    parts = [Part([100, 100], records=15, max_bytes=100), Part([100, 100], records=5, max_bytes=100, node=1)]
+    clients = [Client(record_us=1.0 * MS, overlaps=True, max_poll_records=most) for most in (11, 21, 6, 10)]
+    out = replayed(parts, clients)
+    ready = 1 * MS + 1 * MS
+    # Each is asked again when the poll() is called that empties the buffer of it: after 11 of 20 records, 0, or 12 and
+    # 18; of 10 and 10 the second poll() may return no more, and only a third one sees the end.
+    assert out.catch_up_us[0].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 12, 10)]
+    assert out.catch_up_us[1].tolist() == [ready + wait * MS + 1 * MS for wait in (11, 0, 18, 20)]
+
+
+@pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
+def test_a_broker_is_asked_again_when_poll_is_called_and_not_when_it_answers(profile: int) -> None:
+    """Fetcher.sendFetches is called by poll() alone: here after each 10 of broker 0's 30 records, at 1 ms a record."""
+    parts = [Part([100], records=30), Part([100], visible=[60 * MS], node=1)]
+    client = Client(record_us=1.0 * MS, max_poll_records=10, overlaps=True, max_wait_ms=5, profile=profile)
+    out = replayed(parts, [client], horizon=60 * MS)
+    first_poll = 1 + 1 * MS + 1 * MS  # the response, and what passes until the client turns to it
+    responses = out.responses[0]
+    of_node = (responses["node"] == 1) & (responses["requested_at"] > 0)
+    assert responses["requested_at"][of_node][:3].tolist() == [1, first_poll + 10 * MS, first_poll + 20 * MS]
+
+
+@pytest.mark.parametrize("profile", [JAVA_3, JAVA_4])
+def test_nothing_is_asked_of_another_broker_less_because_one_waits(profile: int) -> None:
+    parts = [Part([]), Part([100] * 20, max_bytes=100, node=1)]
+    out = replayed(parts, [Client(profile=profile)])
+    assert out.catch_up_us[1, 0] == 20 * 2 * MS - 1 * MS
+
+
+def test_a_read_ends_with_the_segment() -> None:
+    """LogSegment.read: 300 B of limit, and segments of two batches and one."""
+    out = replayed([Part([100] * 5, max_bytes=300, segments=[2, 4])], [Client()])
+    assert out.lanes["requests"][0] == 3
+    assert out.sums.responses["largest"][0] == 200
+
+
+def test_a_parked_fetch_is_answered_when_the_log_goes_on_in_another_segment() -> None:
+    """DelayedFetch.tryComplete, case C: the bound is on a newer segment than the fetch offset."""
+    part = Part([100, 100], visible=[1, 50 * MS + 1], segments=[1])
+    out = replayed([part], [Client(min_bytes=1000, max_wait_ms=500)], horizon=60 * MS)
+    assert out.catch_up_us[0, 0] == 50 * MS
+    assert out.sums.partitions["returned"][0, 0] == 200
+
+
+def test_before_kip_74_a_first_batch_above_the_limit_is_cut_and_never_got() -> None:
+    """FetchParams.hardMaxBytesLimit: Fetch 0 to 2. The lane that sets fetch.max.bytes is a client that knows it."""
+    old = Client(is_hard=True, partition_max_bytes=150, in_session=False)
+    out = replayed([Part([100, 200]), Part([100])], [old, replace(old, is_hard=False)])
+    assert out.lanes["is_finished"].tolist() == [0, 1]
+    assert out.catch_up_us[:, 0].tolist() == [NEVER, 1 * MS]
+    assert out.sums.partitions["overrides"][0].tolist() == [0, 1]
+
+
+def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: bool) -> Records:
+    """The changes of a partition that is read in some of the fetches, one every 10 ms, and gets no records."""
+    request = 10 * MS * np.arange(fetches)
+    before = [NONE, *read_in[:-1]]
+    reads = NodeReads(
+        partitions=records_of(FETCHED_PARTITION, 1, last_fetch=read_in[-1]),
+        node=np.zeros(1, np.int64),
+        fetches=np.zeros(0, FETCH),
+        servings=np.zeros(0, SERVING),
+        moves=records_of(MOVE, len(read_in), fetch=read_in, before=before, fetch_offset=7),
+        bounds=np.zeros(0, BOUND),
+    )
+    none = np.zeros(fetches, np.int64)
+    times = Fetches(
+        request=request,
+        response=request + 2 * MS,
+        node=none,
+        first=none,
+        last=none + fetches - 1,
+        opens_session=none.astype(np.bool_),
+        is_throttled=none.astype(np.bool_),
+        horizon=request[-1:] + 2 * MS,
+    )
+    batches = np.full(len(read_in), 4)
+    stays = np.full(1, NEVER)
+    return changes_of(reads, times, Destinations(batches, batches), stays, np.full(1, leaves_nothing_out)).changes
+
+
+def test_only_a_client_that_never_leaves_a_wanted_partition_out_gives_it_up_in_one_fetch() -> None:
+    """Others leave out what is buffered. Read in fetches 0 and 3, with no records between."""
+    surely = changes_of_fetches(4, [0, 3], leaves_nothing_out=True)
+    assert surely["time"].tolist() == [0, 10 * MS, 20 * MS + 1]
+    assert surely["to"].tolist() == [4, LEAVE, GO_ON]
+    assert surely["until"][1] == 30 * MS, "what it had then is gone when it asks again"
+    assert changes_of_fetches(4, [0, 3], leaves_nothing_out=False)["to"].tolist() == [4]
+
+
+def test_of_a_partition_that_is_given_up_for_good_nothing_tells_when_what_is_buffered_is_gone() -> None:
+    found = changes_of_fetches(3, [0], leaves_nothing_out=True)
+    assert (found["to"].tolist(), found["until"].tolist()) == ([4, LEAVE], [0, NEVER])

@@ -1,0 +1,448 @@
+"""A captured catch-up, replayed in closed loop: what the gold tables say of it, and of what is not known."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.tables.event_kinds import LogEvent
+from schemas.tables.steps import READS
+from tests.packed import unpack
+from tests.unit.replay.fetch_max_bytes.captured_reader import (
+    BATCHES,
+    BEGIN,
+    MS,
+    PARTITIONS,
+    READER,
+    SIZE,
+    Rows,
+    batch_rows,
+    catch_up,
+    lanes_of,
+    read_row,
+    reads_of,
+)
+from udfs.replay.fetch_max_bytes.closed_loop import events, nodes
+from udfs.replay.fetch_max_bytes.closed_loop.fidelity import follows
+from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, measured_pace, time_until
+from udfs.replay.fetch_max_bytes.replay import replay_fetches
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
+from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.line_fit import fitted_line
+
+LOOSE = [
+    "response_time",
+    "max_wait_ms",
+    "max_bytes",
+    "min_bytes",
+    "fetch_offset",
+    "response_bound",
+    "partition_max_bytes",
+]
+
+
+def gold(events: Rows, lanes: FetchLanes, most: int = 10_000) -> dict[str, Rows]:
+    """The gold rows, the passes being given batches of at most so many rows."""
+    return gold_of(reads_of(events, most), lanes, most)
+
+
+def gold_of(reads: pa.Table, lanes: FetchLanes, most: int) -> dict[str, Rows]:
+    """The gold rows of rows of READS."""
+    rows: dict[str, Rows] = defaultdict(list)
+    for packed in replay_fetches(reads.to_batches(max_chunksize=most), lanes, "run"):
+        for batch in unpack([packed]):
+            rows[packed["table"][0].as_py()] += batch.to_pylist()
+    return rows
+
+
+def closed_fidelity(events: Rows) -> dict[str, tuple[int, int, int, list[tuple[str, int]]]]:
+    return {
+        row["metric"].removeprefix("closed_loop_"): (row["checked"], row["agreed"], row["unknown"], row["reasons"])
+        for row in gold(events, lanes_of(AS_CAPTURED))["fidelity"]
+        if row["metric"].startswith("closed_loop_")
+    }
+
+
+EVENTS = batch_rows() + catch_up()
+
+
+def test_at_the_captured_settings_the_closed_loop_goes_as_the_capture_did() -> None:
+    assert closed_fidelity(EVENTS) == {
+        "bytes": (32, 32, 0, []),
+        "catch_up": (PARTITIONS, PARTITIONS, 0, []),
+        "order": (PARTITIONS * BATCHES, PARTITIONS * BATCHES, 0, []),
+        "requests": (1, 1, 0, []),
+    }
+
+
+def closed_bytes(events: Rows, *max_bytes: int) -> dict[tuple[str, str], int]:
+    """What the closed loop reads, by lane and broker."""
+    read: dict[tuple[str, str], int] = defaultdict(int)
+    for row in gold(events, lanes_of(*max_bytes))["fetch_fairness"]:
+        if row["mode"] == "closed":
+            read[row["scenario"], row["broker"]] += row["bytes"]
+    return read
+
+
+ALL = BATCHES * SIZE * PARTITIONS
+
+
+def test_a_connection_that_is_opened_anew_goes_on_from_what_the_lane_has_read() -> None:
+    """Half as much fits into a response of the second lane: it is half behind when the connection breaks."""
+    events = batch_rows() + catch_up(reconnects=8)
+    assert closed_bytes(events, AS_CAPTURED, SIZE) == {("lane 0", "1"): ALL, ("lane 1", "1"): ALL}
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+
+
+def test_partitions_that_move_to_another_broker_are_read_on_from_where_the_lane_is() -> None:
+    """Half as much fits into a response of the second lane: it is half behind when they move."""
+    events = batch_rows() + catch_up(reconnects=8, broker="2")
+    assert closed_bytes(events, AS_CAPTURED, SIZE) == {
+        ("lane 0", "1"): ALL // 2, ("lane 0", "2"): ALL // 2, ("lane 1", "1"): ALL // 4, ("lane 1", "2"): ALL * 3 // 4,
+    }  # fmt: skip
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+
+
+def test_a_backlog_that_is_read_at_two_brokers_takes_from_the_first_fetch_at_one_to_the_last_at_the_other() -> None:
+    for broker in ("1", "2"):
+        rows = gold(batch_rows() + catch_up(reconnects=8, broker=broker), lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))
+        took = [row["catch_up_ms"] for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+        assert took == pytest.approx([152, 312, 72], abs=30), broker
+
+
+def test_no_catch_up_is_told_of_a_backlog_that_the_reader_gave_up() -> None:
+    """Partition 3 is asked for in the first two fetches alone, as one whose topic is deleted, in the lanes as well."""
+    left = [row for row in batch_rows() + catch_up() if row["partition"] < 3 or row.get("exchange_no", 0) < 2]
+    rows = gold(left, lanes_of(AS_CAPTURED, 100 * SIZE))
+    fairness = [row for row in rows["fetch_fairness"] if row["mode"] == "closed"]
+    assert {row["partition"] for row in fairness if row["is_given_up"]} == {3}
+    assert {row["partition"] for row in fairness if row["catch_up_ms"] is None} == {3}
+    closed = [row for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+    slowest = max(row["catch_up_ms"] or 0 for row in fairness if row["scenario"] == "lane 0")
+    assert [row["given_up"] for row in closed] == [1, 1]
+    assert closed[0]["catch_up_ms"] == slowest > 0
+
+
+def test_a_backlog_that_the_captured_lane_read_and_another_did_not_is_none_that_is_left_out() -> None:
+    """Half as much fits into a response of the second lane: it is half behind when the reader leaves partition 3."""
+    left = [row for row in batch_rows() + catch_up() if row["partition"] < 3 or row.get("exchange_no", 0) < 16]
+    events = [*left, *([row for row in catch_up(batches=16) if row["partition"] < 3 and row["exchange_no"] >= 16])]
+    closed = [row for row in gold(events, lanes_of(AS_CAPTURED, SIZE))["fetch_consumers"] if row["mode"] == "closed"]
+    assert [row["given_up"] for row in closed] == [0, 0]
+    assert closed[0]["catch_up_ms"] is not None
+    assert closed[1]["catch_up_ms"] is None
+
+
+def test_a_partition_that_moves_to_another_broker_counts_once_for_its_reader() -> None:
+    """KIP-74's bound is min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes)."""
+    rows = gold(batch_rows() + catch_up(reconnects=8, broker="2"), lanes_of(100 * SIZE))["fetch_consumers"]
+    assert {(row["partitions"], row["brokers"], row["memory_bound_bytes"]) for row in rows} == {
+        (PARTITIONS, 2, PARTITIONS * SIZE)
+    }
+
+
+@pytest.mark.parametrize("broker", ["1", "2"])
+@pytest.mark.parametrize(
+    "other",
+    [{"max_bytes": 3 * SIZE}, {"fetch_offset": 0}, {"request_time": 10**9 * MS, "response_time": 10**9 * MS}],
+    ids=["other limits", "starts over", "comes long after"],
+)
+def test_a_connection_that_another_process_may_have_opened_begins_as_captured(
+    other: dict[str, int], broker: str
+) -> None:
+    """Where the lane is behind the capture it reads the same records in both connections."""
+    moved = {name: value + (BEGIN if "time" in name else 0) for name, value in other.items()}
+    events = batch_rows() + [
+        row | (moved if row["connection_id"] != READER["connection_id"] else {})
+        for row in catch_up(reconnects=8, broker=broker)
+    ]
+    assert sum(closed_bytes(events, SIZE).values()) > ALL
+
+
+def test_a_response_that_is_empty_for_a_quota_has_the_client_wait_in_every_lane() -> None:
+    """ClientQuotaManager.throttle: the records of fetch 3 come when the client asks again, 2 s later."""
+    later = 2_000 * MS
+    events = [row if row.get("exchange_no", 0) < 3 else behind(row, later) for row in EVENTS]
+    held = [
+        row | {"throttled": True, "returned_bytes": 0, "response_record_bytes": 0}
+        for row in EVENTS
+        if row.get("exchange_no") == 3
+    ]
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity([*events, *held]).values())
+    rows = gold([*events, *held], lanes_of(AS_CAPTURED, 100 * SIZE))["fetch_fairness"]
+    took = [row["catch_up_ms"] for row in rows if row["mode"] == "closed"]
+    assert min(took[:PARTITIONS]) >= 2000
+    assert min(took[PARTITIONS:]) >= 2000
+
+
+def behind(row: dict[str, Any], later: int) -> dict[str, Any]:
+    """A fetch's row as the one of a fetch that came one fetch and so much time later."""
+    times = {name: row[name] + later for name in ("position", "request_time", "response_time")}
+    return row | times | {"exchange_no": row["exchange_no"] + 1}
+
+
+def test_a_partition_that_the_first_fetch_leaves_out_is_not_asked_for_in_it() -> None:
+    events = [row for row in EVENTS if (row.get("exchange_no"), row["partition"]) != (0, 3)]
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+    rows = gold(events, lanes_of(AS_CAPTURED))["fetch_fairness"]
+    assert [row["requests"] for row in rows if row["mode"] == "closed"] == [16, 16, 16, 15]
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
+    lanes = lanes_of(AS_CAPTURED, SIZE, 10 * SIZE)
+    assert gold(EVENTS, lanes, most) == gold(EVENTS, lanes)
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_fetches_that_are_not_kept_are_counted_and_the_same_ones_however_batches_are_cut(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = max(row.get("exchange_no", 0) for row in EVENTS) + 1
+    monkeypatch.setattr(events, "FETCH_CAP", 10)
+    rows = gold(EVENTS, lanes_of(AS_CAPTURED), most)
+    assert {row["mode"]: row["left_out"] for row in rows["fetch_consumers"]} == {"closed": captured - 10, "open": 0}
+    assert rows == gold(EVENTS, lanes_of(AS_CAPTURED))
+
+
+@pytest.mark.parametrize("most", [1, 7, 10_000])
+def test_of_a_connection_with_more_batches_than_are_kept_no_log_is_known_whichever_comes_first(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The logs come first, in whichever order a shuffle brings them."""
+    monkeypatch.setattr(nodes, "BATCH_CAP", BATCHES * (PARTITIONS - 1))
+    monkeypatch.setattr(events, "BATCH_CAP", BATCHES * (PARTITIONS - 1))
+    rows = reads_of(EVENTS)
+    logs = int((rows[READS.exchange_no].to_numpy() < 0).sum())
+    backwards = rows.take([*reversed(range(logs)), *range(logs, rows.num_rows)])
+    forth, back = (gold_of(ordered, lanes_of(AS_CAPTURED, SIZE), most) for ordered in (rows, backwards))
+    assert logs == PARTITIONS
+    assert forth == back
+    told = [row for row in forth["fidelity"] if row["metric"] == "closed_loop_bytes"]
+    assert [row["reasons"] for row in told] == [[("log_content_unknown", 32)]]
+    assert [row["checked"] for row in told] == [0]
+
+
+def test_the_tables_have_what_becomes_of_each_lane() -> None:
+    rows = gold(EVENTS, lanes_of(AS_CAPTURED, SIZE, 10 * SIZE))
+    closed = {row["scenario"]: row for row in rows["fetch_consumers"] if row["mode"] == "closed"}
+    # A fetch every 10 ms, answered after 2: of 32 batches, 2, 1 and 4 in a response.
+    assert [row["catch_up_ms"] for row in closed.values()] == [152.0, 312.0, 72.0]
+    assert all(row["read_all"] for row in closed.values())
+    assert [row["requests"] for row in closed.values()] == [16, 32, 9]  # the ninth waits until the end
+    assert [row["bytes"] for row in closed.values()] == [PARTITIONS * BATCHES * SIZE] * 3
+    fairness = [row for row in rows["fetch_fairness"] if row["mode"] == "closed" and row["scenario"] == "lane 1"]
+    assert [row["longest_wait_requests"] for row in fairness] == [3, 3, 3, 4]
+    assert {row["backlog_bytes"] for row in fairness} == {BATCHES * SIZE}
+    assert [row["bytes_max"] for row in rows["fetch_memory"]] == [200, 100, 400]
+    assert [row["memory_bound_bytes"] for row in rows["fetch_memory"]] == [200, 100, 400]
+    timeline = rows["fetch_timeline"]
+    for lane in closed:
+        mine = [row for row in timeline if row["scenario"] == lane]
+        assert sum(row["bytes"] for row in mine) == PARTITIONS * BATCHES * SIZE
+        lags = [
+            sum(row["lag_bytes"] for row in mine if row["bucket"] == b) for b in sorted({r["bucket"] for r in mine})
+        ]
+        assert lags == sorted(lags, reverse=True)
+        assert lags[-1] == 0
+
+
+def differing(where: Callable[[dict[str, Any]], bool], **differs: Any) -> Rows:
+    return [row | differs if where(row) else row for row in EVENTS]
+
+
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        (differing(lambda row: row.get("exchange_no") == 3, throttled=True), "throttled"),
+        (differing(lambda row: row.get("exchange_no") == 3, refused=True), "response_error"),
+        (differing(lambda row: row.get("exchange_no") == 3, redirected=True), "partition_refused"),
+        (differing(lambda row: row.get("exchange_no") == 0, session_known=False), "session_unknown"),
+        ([row for row in EVENTS if (row["kind"], row["position"]) != (LogEvent.BATCH, 20)], "log_content_unknown"),
+        (differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=-7),
+         "position_moved"),
+    ],
+)  # fmt: skip
+def test_what_the_capture_does_not_show_is_unknown_and_named(events: Rows, reason: str) -> None:
+    found = closed_fidelity(events)
+    assert found
+    for checked, agreed, unknown, reasons in found.values():
+        assert (checked, agreed) == (0, 0)
+        assert reasons == [(reason, unknown)]
+
+
+LARGER = differing(lambda row: (row["kind"], row["position"]) == (LogEvent.BATCH, 20), size_bytes=3 * SIZE)
+IN_ONE_RESPONSE = {"connection_id": 77, "exchange_no": 1}
+
+
+@pytest.mark.parametrize(
+    "compacted",
+    [
+        [row | {"is_sparse": True} if row["kind"] == LogEvent.BATCH else row for row in LARGER],
+        [
+            *LARGER,
+            *(row | IN_ONE_RESPONSE for row in LARGER if row["kind"] == LogEvent.BATCH and row["position"] in (0, 30)),
+        ],
+    ],
+    ids=["records are gone", "batches are gone"],
+)
+def test_where_a_log_was_compacted_a_difference_is_unknown_and_an_agreement_counts(compacted: Rows) -> None:
+    before, told = closed_fidelity(LARGER), closed_fidelity(compacted)
+    assert any(checked > agreed for checked, agreed, _, _ in before.values())
+    for metric, (checked, agreed, unknown, reasons) in told.items():
+        assert checked == agreed == before[metric][1]
+        assert reasons == ([("compacted", unknown)] if unknown else [])
+
+
+def without(fetches: range, partition: int) -> Rows:
+    return [row for row in EVENTS if not (row.get("exchange_no") in fetches and row["partition"] == partition)]
+
+
+def restarts(events: Rows) -> tuple[int, int, int, list[tuple[str, int]]]:
+    return closed_fidelity(events)["restarts"]
+
+
+def test_a_reader_that_goes_elsewhere_is_followed() -> None:
+    """It reads partition 0 from its beginning again in fetch 5, and goes on behind that where it was."""
+    again = differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=0)
+    assert restarts(again) == (2, 2, 0, [])
+
+
+def test_a_partition_that_is_left_out_and_comes_back_is_followed() -> None:
+    away = without(range(3, 6), 3)
+    assert restarts(away)[0] == 1
+    fairness = [row for row in gold(away, lanes_of(AS_CAPTURED))["fetch_fairness"] if row["mode"] == "closed"]
+    assert [row["requests"] for row in fairness] == [16, 16, 16, 13]
+
+
+def test_a_partition_that_is_not_asked_for_any_more_is_given_up() -> None:
+    rows = gold(without(range(10, 16), 3), lanes_of(AS_CAPTURED, SIZE))["fetch_fairness"]
+    mine = [row for row in rows if row["mode"] == "closed" and row["partition"] == 3]
+    assert [row["requests"] for row in mine] == [10, 10]
+    assert mine[1]["bytes"] < mine[0]["bytes"] < BATCHES * SIZE
+
+
+def test_a_silence_before_a_change_is_kept_in_every_lane_and_is_no_pace() -> None:
+    """The reader stands still for two seconds before fetch 8, and has lost its session then."""
+    later = [
+        row | {"opens_session": row["opens_session"] or row["exchange_no"] == 8}
+        | {name: row[name] + 2_000_000 * (row["exchange_no"] >= 8) for name in ("request_time", "response_time")}
+        if row["kind"] == LogEvent.READ else row
+        for row in EVENTS
+    ]  # fmt: skip
+    found = closed_fidelity(later)
+    assert found["bytes"] == (32, 32, 0, [])
+    closed = [row for row in gold(later, lanes_of(AS_CAPTURED, SIZE))["fetch_consumers"] if row["mode"] == "closed"]
+    assert [row["catch_up_ms"] for row in closed] == [2152.0, 2312.0]
+
+
+def test_a_segments_end_is_told_by_a_read_that_ends_below_its_limits() -> None:
+    """Each read of partition 0 gets one batch, be that the limit or half of it; other limits tell which it was."""
+    lanes = lanes_of(10 * SIZE, 10 * SIZE)
+    lanes.consumer["partition_max_bytes"] = [AS_CAPTURED, 4 * SIZE]
+    for limit, took in ((SIZE, [72.0, 12.0]), (2 * SIZE, [72.0, 72.0])):
+        read = [
+            read_row(fetch, 0, 0, fetch, SIZE) | {"max_bytes": 10 * SIZE, "partition_max_bytes": limit}
+            for fetch in range(BATCHES)
+        ]
+        rows = gold([row for row in batch_rows() if row["partition"] == 0] + read, lanes)["fetch_fairness"]
+        assert [row["catch_up_ms"] for row in rows if row["mode"] == "closed"] == took
+
+
+@pytest.mark.parametrize(("broker", "processes"), [("2", 1), ("1", 2)])
+def test_a_process_has_one_connection_to_a_broker_and_works_on_the_records_of_all(broker: str, processes: int) -> None:
+    """Two connections of one name and address: to two brokers they are one process's, to one they are of two."""
+    other = {"topic": "u", "topic_key": "u", "connection_id": 6, "broker": broker}
+    events = EVENTS + [
+        row | (other if row["kind"] == LogEvent.READ else {"topic": "u", "topic_key": "u"}) for row in EVENTS
+    ]
+    assert all(checked == agreed for checked, agreed, _, _ in closed_fidelity(events).values())
+    lanes = lanes_of(AS_CAPTURED, AS_CAPTURED)
+    lanes.consumer_client["us_per_record"] = [AS_CAPTURED, 1 * MS]
+    closed = [row for row in gold(events, lanes)["fetch_consumers"] if row["mode"] == "closed"]
+    # 640 records at 1 ms, by one application or by two.
+    assert closed[1]["catch_up_ms"] == pytest.approx(640 / processes, rel=0.25)
+
+
+def test_another_order_than_the_clients_is_told() -> None:
+    """The capture of a client that always names its partitions in the same order, and says it has a session."""
+    assert closed_fidelity(batch_rows() + catch_up(rotates=False))["order"] == (32, 20, 0, [("other_partition", 12)])
+
+
+def test_one_part_more_is_one_other_turn_and_not_all_behind_it() -> None:
+    captured, given = [0, 1, 2] * 5, [0, 1, 2, 1, 2] + [0, 1, 2] * 4
+    same = follows(np.array(captured), np.array(given), np.zeros(3, np.int64))
+    assert np.flatnonzero(~same).tolist() == [4]  # the second part of 1 follows 2 in place of 0
+
+
+ONE_NODE = np.zeros(2, np.int64)
+
+
+def test_a_turn_that_does_not_come_is_another() -> None:
+    assert follows(np.array([0, 1, 0, 1]), np.array([0, 1]), ONE_NODE).tolist() == [True, True, False, False]
+    assert follows(np.array([0, 1]), np.zeros(0, np.int64), ONE_NODE).tolist() == [False, False]
+    assert not len(follows(np.zeros(0, np.int64), np.array([0]), ONE_NODE))
+
+
+def test_the_pace_keeps_the_times_in_all() -> None:
+    amounts, times = np.array([0, 10, 0, 30, 20]), np.array([5, 30, 5, 70, 40])
+    base, each = fitted_line(amounts, times)
+    assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
+    assert fitted_line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
+    assert fitted_line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
+
+
+def fetches(*nodes: tuple[list[int], list[int], list[int]]) -> PacedFetches:
+    """Fetches by requests, responses and records of each node; records have ten bytes each, and were there before."""
+    request, response, records = (np.concatenate(columns).astype(np.int64) for columns in zip(*nodes, strict=True))
+    none = np.zeros(len(request), np.int64)
+    return PacedFetches(
+        node=np.repeat(np.arange(len(nodes)), [len(of_node[0]) for of_node in nodes]),
+        request=request,
+        response=response,
+        records=records,
+        size=records * 10,
+        ready_at=none,
+        is_stopped=none.astype(np.bool_),
+        max_wait_us=none + 500 * MS,
+    )
+
+
+def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> None:
+    """10 records in 40 ms, and 30 in 10: in whichever responses they come."""
+    pace = measured_pace(fetches(([0, 50, 70], [10, 60, 80], [10, 30, 0])), 1, is_one_process=True)
+    assert pace.gap_us.tolist() == [10.0]
+    assert [time_until(pace.taking.points, records) for records in (0, 5, 10, 40, 80)] == [0.0, 15.0, 30.0, 30.0, 60.0]
+
+
+def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time() -> None:
+    """Both answer at 10; the second is asked again when the records of the first are done, and its own."""
+    both = fetches(([0, 30], [10, 40], [10, 0]), ([0, 50], [10, 60], [10, 0]))
+    assert measured_pace(both, 2, is_one_process=True).gap_us.tolist() == [20.0, 20.0]
+    assert measured_pace(both, 2, is_one_process=False).gap_us.tolist() == [20.0, 40.0]
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_whatever_a_capture_says_the_closed_loop_ends_and_its_lanes_add_up(chance: random.Random) -> None:
+    """Offsets, sizes and times as a broken or hostile peer could send them."""
+    events = [{**row} for row in EVENTS]
+    wild = [-1, 0, 1, 7, 10**6, 2**31 - 1, -(2**31)]
+    for row in chance.sample(events, 40):
+        names = ["position", "last_offset", "size_bytes"] if row["kind"] == LogEvent.BATCH else LOOSE
+        row[chance.choice(names)] = chance.choice(wild)
+    rows = gold(events, lanes_of(AS_CAPTURED, SIZE))
+    closed = [row for row in rows["fetch_consumers"] if row["mode"] == "closed"]
+    for row in closed:
+        mine = [
+            part for part in rows["fetch_fairness"] if part["mode"] == "closed" and part["scenario"] == row["scenario"]
+        ]
+        assert sum(part["bytes"] for part in mine) == row["bytes"] >= row["cut_tail_bytes"] >= 0

@@ -1,0 +1,91 @@
+"""A log that compaction has left holes in: what the capture showed before may be gone, and no fetch is held to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.tables.event_kinds import LogEvent
+from tests.unit.replay.fetch_max_bytes.captured_reader import READER_CONNECTION, SIZE, Rows, lanes_of, read_row
+from tests.unit.replay.fetch_max_bytes.test_closed_loop import gold
+from udfs.replay.shared.lanes import AS_CAPTURED
+
+PRODUCER, APP = 3, READER_CONNECTION
+END = 40
+BOUND = {"bound_low": END, "bound_high": END, "response_bound": END}
+LIMIT = {"max_bytes": 1 << 30, "partition_max_bytes": 1 << 30} | BOUND
+
+
+def batch(base: int, connection: int = APP, exchange: int = 0, **differs: Any) -> dict[str, Any]:
+    """A batch of ten offsets in a response; the producer's are seen as they are produced."""
+    row = {
+        "topic": "t", "topic_key": "t", "partition": 0, "kind": LogEvent.BATCH, "position": base,
+        "last_offset": base + 9, "size_bytes": SIZE, "append_after": 0 if connection == PRODUCER else None,
+        "append_before": 0, "is_old_format": False, "is_sparse": False, "connection_id": connection,
+        "exchange_no": exchange,
+    }  # fmt: skip
+    return row | differs
+
+
+def read(fetch: int, offset: int, returned: int, **differs: Any) -> dict[str, Any]:
+    return read_row(fetch, 0, 0, 0, returned) | LIMIT | {"fetch_offset": offset} | differs
+
+
+def verdicts(*events: dict[str, Any], rows: int = 10_000) -> tuple[int, int, dict[str, int]]:
+    """Fetches with records checked, and those that agree, and reasons."""
+    told = gold(list(events), lanes_of(AS_CAPTURED), rows)["fidelity"]
+    (row,) = [row for row in told if row["metric"] == "fetches_with_records"]
+    return row["checked"], row["agreed"], dict(row["reasons"])
+
+
+PRODUCED: Rows = [batch(base, PRODUCER, base) for base in range(0, END, 10)]
+"""Four batches, of which compaction takes the second out."""
+
+
+def test_without_compaction_a_response_that_has_less_than_the_log_differs() -> None:
+    assert verdicts(*PRODUCED, batch(0), read(0, 0, SIZE)) == (1, 0, {"fewer_bytes": 1})
+
+
+def test_a_response_with_a_hole_between_its_batches_shows_that_the_log_is_compacted() -> None:
+    shown = [batch(base) for base in (0, 20, 30)]
+    assert verdicts(*PRODUCED, *shown, read(0, 0, 3 * SIZE)) == (0, 0, {"compacted": 1})
+
+
+def test_once_a_response_shows_a_hole_no_read_of_the_log_is_held_to_what_it_had() -> None:
+    shown = [batch(base, exchange=1) for base in (0, 20)]
+    reads = [read(0, 0, SIZE, partition_max_bytes=SIZE), read(1, 0, 2 * SIZE), read(2, 0, 3 * SIZE)]
+    assert verdicts(*PRODUCED, *shown, *reads) == (1, 1, {"compacted": 2})
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10_000])
+def test_a_response_that_begins_behind_the_fetch_offset_shows_it_from_then_on(rows: int) -> None:
+    larger = {"size_bytes": 2 * SIZE}
+    produced = [PRODUCED[0], PRODUCED[1] | larger, *PRODUCED[2:]]
+    reads = [
+        read(0, 0, 3 * SIZE, partition_max_bytes=2 * SIZE),  # nothing shows yet why it has more than its limit
+        read(1, 10, SIZE, partition_max_bytes=SIZE),
+        read(2, 0, SIZE),
+    ]
+    shown = [batch(0), batch(20, exchange=1), batch(0, exchange=2)]
+    told = verdicts(*produced, *shown, *reads, rows=rows)
+    assert told == (1, 0, {"more_bytes": 1, "compacted": 2})
+
+
+def test_batches_of_different_responses_show_no_hole() -> None:
+    shown = batch(0, exchange=0), batch(20, exchange=1), batch(30, connection=APP + 1)
+    assert verdicts(*PRODUCED, *shown, read(0, 0, 3 * SIZE)) == (1, 0, {"fewer_bytes": 1})
+
+
+def test_batches_of_a_produce_request_and_of_old_formats_show_no_hole() -> None:
+    sent = [batch(base, PRODUCER, 9) for base in (0, 20)]
+    assert verdicts(*PRODUCED, *sent, read(0, 0, 3 * SIZE)) == (1, 0, {"fewer_bytes": 1})
+    old = [batch(base, is_old_format=True) for base in (0, 20)]
+    assert verdicts(*PRODUCED, *old, read(0, 0, 3 * SIZE, api_version=4)) == (1, 0, {"fewer_bytes": 1})
+
+
+def test_a_response_shows_no_hole_where_what_was_asked_for_is_not_known() -> None:
+    asked = read(0, 10, SIZE, session_known=False)
+    assert verdicts(*PRODUCED, batch(20), asked, read(1, 10, SIZE)) == (
+        1, 0, {"session_unknown": 1, "fewer_bytes": 1}
+    )  # fmt: skip

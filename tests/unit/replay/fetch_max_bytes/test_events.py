@@ -1,0 +1,56 @@
+"""Reads and logs on their way through Spark: what comes is what went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemas.tables.steps import READS
+from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, read_batch
+from tests.unit.replay.fetch_max_bytes.captured_reader import reads_of as read_table
+from udfs.columns.time_units import NEVER
+from udfs.replay.fetch_max_bytes.events import KEYS, logs_and_reads, logs_of, reads_of
+from udfs.replay.fetch_max_bytes.state import READ, UNKNOWN
+
+
+def came(rows: pa.RecordBatch) -> dict[str, list[Any]]:
+    """What rows of READS have, reads and logs apart: a list an entry, so that batches can be added up."""
+    logs, reads = logs_and_reads(rows)
+    fetches, known = reads_of(reads), dict[str, int]()
+    of_logs = logs_of(logs, known)
+    places = ("first_size", "end_size")
+    names = [name for name in READ.names or () if name not in places]
+    sizes = (fetches.sizes[first:end].tolist() for first, end in fetches.reads[list(places)].tolist())
+    batches = (
+        of_logs.batches[first:end].tolist() for first, end in zip(of_logs.first, of_logs.first[1:], strict=False)
+    )
+    return {
+        "reads": list(zip(fetches.reads[names].tolist(), sizes, strict=True)),
+        "logs": list(zip([list(known)[number] for number in of_logs.number], batches, strict=True)),
+    }
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_rows_come_alike_however_batches_are_cut(most: int) -> None:
+    whole = read_table(batch_rows() + catch_up(reconnects=3)).combine_chunks()
+    parts = [came(batch) for batch in whole.to_batches(max_chunksize=most)]
+    (together,) = (came(batch) for batch in whole.to_batches())
+    assert together["reads"]
+    assert together["logs"]
+    for name, entries in together.items():
+        assert [entry for part in parts for entry in part[name]] == entries
+
+
+def test_a_reads_numbers_and_sizes_come_as_they_went() -> None:
+    keys: dict[str, Any] = {str(name): "x" for name in KEYS if name.type == "string"}
+    numbers = {"connection_id": -(2**62), "exchange_no": 7, "request_time": 123, "read_position": 0}
+    shown = {"returned_bytes": 2**40, "partition": 2**31 - 1, "api_version": -(2**15), "log_known": True}
+    rows = read_batch([keys | numbers | shown | {"batch_sizes": [5, 6]}, keys | numbers | {"batch_sizes": []}])
+    reads, first_read, sizes = reads_of(rows)
+    assert (first_read.tolist(), sizes.tolist()) == ([0, 2], [5, 6])
+    assert [reads[name][0] for name in (*shown, "connection_id", "request_time")] == [*shown.values(), -(2**62), 123]
+    assert [reads[name][1] for name in ("returned_bytes", "response_time", "log_known")] == [UNKNOWN, NEVER, False]
+    assert (reads["first_size"].tolist(), reads["end_size"].tolist()) == ([0, 2], [2, 2])
+    assert rows.schema.names == [str(column) for column in READS.columns]

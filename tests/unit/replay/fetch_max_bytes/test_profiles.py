@@ -1,0 +1,29 @@
+"""Whose rules a reader follows that does not say what it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from udfs.replay.fetch_max_bytes.closed_loop.settings import keeps_order
+
+
+@pytest.mark.parametrize(
+    ("responses", "keeps"),
+    [
+        (["ab", "ab", "b", "ab", "ab"], True),
+        (["ab", "ba", "ab", "ba"], False),
+        (["abc", "bca", "cab"], False),
+        (["ab", "ab", "ab", "ba"], True),
+        (["ab", "ab", "ba", "ab"], False),
+        (["a", "a", "b", "a"], False),
+        (["ab", "cd", "ab"], False),
+        ([], False),
+    ],
+    ids=["one order", "in turn", "in turn of three", "mostly one", "half", "one partition", "others each time", "none"],
+)
+def test_a_client_that_asks_in_one_order_is_no_librdkafka(responses: list[str], *, keeps: bool) -> None:
+    """A letter a partition with records."""
+    request = np.repeat(np.arange(len(responses)), [len(parts) for parts in responses]).astype(np.int64)
+    partition = np.array([ord(letter) for letter in "".join(responses)], np.int64)
+    assert keeps_order(request, partition) == keeps

@@ -1,0 +1,27 @@
+"""What a scenario's settings are to the replay of fetch.max.bytes."""
+
+from __future__ import annotations
+
+from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
+from udfs.replay.shared.lanes import LaneSettings, Value
+
+IN_FORCE: dict[str, Value] = {"broker.fetch.max.bytes": 55 << 20, "consumer.max.poll.records": 500}
+
+
+def lanes_of(in_force: dict[str, Value], *changed: dict[str, Value]) -> FetchLanes:
+    """The captured lane and others. in_force: what was, beside IN_FORCE."""
+    names = ("captured", *(f"lane {number}" for number in range(1, len(changed) + 1)))
+    return fetch_lanes(LaneSettings(names, ({}, *changed), IN_FORCE | in_force))
+
+
+def test_a_consumers_quota_caps_its_responses_at_ten_seconds_of_it_and_those_of_no_follower() -> None:
+    """KafkaApis: min(request, fetch.max.bytes, quota x (quota.window.num - 1) x quota.window.size.seconds)."""
+    rates: list[Value] = [1 << 20, 8 << 20, "none"]
+    lanes = lanes_of({"consumer_byte_rate": 1000}, *({"consumer_byte_rate": rate} for rate in rates))
+    assert lanes.consumer["broker_max_bytes"].tolist() == [10_000, 10 << 20, 55 << 20, 55 << 20]
+    assert lanes.follower["broker_max_bytes"].tolist() == [55 << 20] * 4
+
+
+def test_without_a_quota_the_brokers_limit_holds() -> None:
+    lanes = lanes_of({}, {"broker.fetch.max.bytes": 1 << 20})
+    assert lanes.consumer["broker_max_bytes"].tolist() == [55 << 20, 1 << 20]

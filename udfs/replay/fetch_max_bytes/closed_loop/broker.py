@@ -1,0 +1,78 @@
+"""The broker of the closed loop: what a fetch finds, and when it is answered.
+
+What it finds follows kafka.server.ReplicaManager.readFromLog; when it is answered follows ReplicaManager.fetchMessages
+and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Record
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.state import Simulation, bytes_between, readable_to
+from udfs.replay.fetch_max_bytes.read_from_log import bytes_read
+from udfs.replay.shared.lanes import AS_CAPTURED
+
+
+@kernel
+def partition_limit(partition: Record, rules: Record) -> int:
+    """The partition's limit in the lane."""
+    limit: int = rules.partition_max_bytes
+    captured: int = partition.partition_max_bytes
+    return captured if limit == AS_CAPTURED else limit
+
+
+@kernel
+def end_of_read(sim: Simulation, begin: int, end: int) -> int:
+    """How far a read from batch `begin` to `end` goes: it ends with the segment (LogSegment.read)."""
+    return min(end, sim.unit.batches[begin].segment_end) if begin < end else end
+
+
+@kernel
+def read(sim: Simulation, lane: int, node: int, time: int) -> int:
+    """ReplicaManager.readFromLog for the node's request at that time, into `returned` of the answers.
+
+    Returns record bytes in all. A request without max_bytes (Fetch before 3) is under FetchParams.hardMaxBytesLimit:
+    its first batch may be cut.
+    """
+    rules, state = sim.rules[node, lane], sim.state
+    first = sim.unit.nodes[node].first_partition
+    is_hard = rules.is_hard == 1
+    limit, total, min_one = rules.limit, 0, not is_hard
+    for i in range(first, first + state.nodes[node].requested):
+        p = state.orders.requested[i]
+        begin = state.partitions[p].position
+        end = end_of_read(sim, begin, readable_to(sim, p, time))
+        available = bytes_between(sim, begin, end)
+        first_batch = bytes_between(sim, begin, begin + 1) if end > begin else 0
+        adjusted = min(partition_limit(sim.unit.partitions[p], rules), limit)
+        returned = min(available, adjusted) if is_hard else bytes_read(adjusted, first_batch, available, min_one)
+        state.answers[i].returned = returned
+        total += returned
+        limit = max(0, limit - returned)
+        min_one = min_one and returned == 0 and rules.only_first == 0
+    return total
+
+
+@kernel
+def answered_at(sim: Simulation, lane: int, node: int, returned: int) -> int:
+    """When the broker answers a fetch that has come now and would return so many bytes: DelayedFetch.tryComplete.
+
+    A parked fetch counts what is there up to each partition's limit, without the request's; it is answered at once
+    where a partition's bound is in a later segment than its offset.
+    """
+    rules, state = sim.rules[node, lane], sim.state
+    first, time = sim.unit.nodes[node].first_partition, state.nodes[node].now
+    needed, deadline, total = min(rules.min_bytes, rules.limit), time + rules.max_wait_us, returned
+    while total < needed and time < deadline:
+        total, next_append = 0, deadline
+        for i in range(first, first + state.nodes[node].requested):
+            p = state.orders.requested[i]
+            begin, end = state.partitions[p].position, readable_to(sim, p, time)
+            if end_of_read(sim, begin, end) < end:
+                total = needed
+            total += min(bytes_between(sim, begin, end), partition_limit(sim.unit.partitions[p], rules))
+            if end < sim.unit.partitions[p].end_batch:
+                next_append = min(next_append, sim.unit.batches[end].visible_at)
+        if total < needed:
+            time = next_append
+    return time

@@ -1,0 +1,176 @@
+"""A reader's captured fetches by its nodes, as if each had been one connection; and partitions that change nodes.
+
+When a partition has a new leader, or a reader turns to another replica, it keeps its position and what is buffered
+(SubscriptionState); what is under way is dropped. So in every lane the reader goes on there from where it is at the
+broker before. As with reopened connections, the capture cannot distinguish that from a reader that left and came back:
+both brokers' reads have to have in common what nodes.py asks of connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import joined, picked
+from udfs.columns.time_units import NEVER
+from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, MOVE, NUMBER_BITS, SERVING, CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.nodes import GONE_US, Nodes, limits_of
+from udfs.replay.fetch_max_bytes.closed_loop.state import NONE
+
+
+class NodeReads(NamedTuple):
+    """What a node has lies together. Partitions are numbered by their place here, and fetches by theirs.
+
+    partitions: FETCHED_PARTITION, a node's in the order in which it first asked for them. node: int64[partitions].
+    fetches: FETCH, servings: SERVING, moves: MOVE; a node's are in the order of their times, but for moves of one part
+    of the rows, which are in the order of partitions' numbers. bounds: BOUND, a partition's in the order of times.
+    The fetch of a serving is the first one that was sent at the same time.
+    """
+
+    partitions: Records
+    node: Ints
+    fetches: Records
+    servings: Records
+    moves: Records
+    bounds: Records
+
+
+class Places(NamedTuple):
+    """Where each row of `fetched` is in NodeReads, int64[rows] each.
+
+    partition: place of its partition. first_fetch: place of its connection's first fetch. last_fetch: place of its last
+    read's fetch. before: row of the same partition in the node's connection before that reads it, or NONE.
+    """
+
+    partition: Ints
+    first_fetch: Ints
+    last_fetch: Ints
+    before: Ints
+
+
+def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
+    """All that the connections showed."""
+    fetched = captured.fetched.records
+    connection = fetched["connection"]
+    places, first_row, last_row = placed(fetched, nodes)
+    partitions = picked(fetched, first_row)
+    partitions["last_fetch"] = places.last_fetch[last_row]
+    for name in ("last_offset", "last_returned"):
+        partitions[name] = fetched[name][last_row]
+    fetches, servings, moves, bounds = (
+        joined(kind, parts)
+        for kind, parts in (
+            (FETCH, captured.fetches), (SERVING, captured.servings), (MOVE, captured.moves), (BOUND, captured.bounds),
+        )
+    )  # fmt: skip
+    servings, moves, bounds = (
+        picked(records, in_order(nodes, connection[records["partition"]])) for records in (servings, moves, bounds)
+    )
+    join_moves(moves, fetched, places)
+    fetches = picked(fetches, in_order(nodes, fetches["connection"]))
+    servings["fetch"] = first_at_their_time(fetches, nodes)[
+        servings["fetch"] + places.first_fetch[servings["partition"]]
+    ]
+    for records in (servings, moves, bounds):
+        records["partition"] = places.partition[records["partition"]]
+    return NodeReads(
+        partitions=partitions,
+        node=nodes.node[partitions["connection"]],
+        fetches=fetches,
+        servings=servings,
+        moves=moves,
+        bounds=picked(bounds, np.argsort(bounds["partition"], kind="stable")),
+    )
+
+
+def in_order(nodes: Nodes, connection: Ints) -> Ints:
+    """The rows by their nodes and, within these, their connections, else in the order that they have."""
+    return np.lexsort((nodes.place[connection], nodes.node[connection]))
+
+
+def placed(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
+    """(the places of the rows, the rows of each partition's first and of its last connection)."""
+    connection = fetched["connection"]
+    order = in_order(nodes, connection)
+    key = (nodes.node[connection] << NUMBER_BITS | fetched["number"])[order]
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    partition, last, before = np.empty_like(order), np.empty_like(first), np.full_like(order, NONE)
+    partition[order] = np.argsort(np.argsort(first))[which]
+    last[partition[order]] = order  # of several the last one stays
+    together = order[np.argsort(partition[order], kind="stable")]
+    again = partition[together][1:] == partition[together][:-1]
+    before[together[1:][again]] = together[:-1][again]
+    first_fetch = nodes.first_fetch[nodes.node[connection]] + nodes.fetches_before[connection]
+    places = Places(partition, first_fetch, first_fetch + fetched["last_fetch"], before)
+    return places, order[np.sort(first)], last
+
+
+def join_moves(moves: Records, fetched: Records, places: Places) -> None:
+    """Have moves say where their fetches are, and what the node's connection before last read of the partition."""
+    row = moves["partition"]
+    before, is_first = places.before[row], moves["before"] < 0
+    goes_on = is_first & (before != NONE)
+    moves["fetch"] += places.first_fetch[row]
+    moves["before"] = np.where(
+        is_first, np.where(goes_on, places.last_fetch[before], NONE), moves["before"] + places.first_fetch[row]
+    )
+    moves["from_offset"] = np.where(goes_on, fetched["last_offset"][before], moves["from_offset"])
+    moves["returned"] = np.where(goes_on, fetched["last_returned"][before], moves["returned"])
+
+
+def first_at_their_time(fetches: Records, nodes: Nodes) -> Ints:
+    """For each fetch of a node the first one that was sent at the same time: int64[fetches]."""
+    request, node = fetches["request"], nodes.node[fetches["connection"]]
+    begins = np.append(True, (request[1:] != request[:-1]) | (node[1:] != node[:-1]))
+    return np.maximum.accumulate(np.where(begins, np.arange(len(fetches)), 0))
+
+
+class Handovers(NamedTuple):
+    """Partitions that go from one broker to another, by their places at both, int64[n] each; of one partition, those
+    that come first are before the others.
+    """
+
+    before: Ints
+    after: Ints
+
+
+def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handovers:
+    """The handovers of a reader. keys: broker, topic and partition by number."""
+    brokers = nodes.nodes["broker"]
+    if not nodes.is_one_process or (brokers == brokers[0]).all():
+        return Handovers(*np.zeros((2, 0), np.int64))
+    known = dict[str, int]()
+    topics = np.array([known.setdefault(key.partition("\0")[2], len(known)) for key in keys])
+    partitions, node = reads.partitions, reads.node
+    topic, begin = topics[partitions["number"]], partitions["first_request"]
+    end = reads.fetches["request"][partitions["last_fetch"]]
+    order = np.lexsort((partitions["number"], node, end, begin, topic))
+    before, after = order[:-1], order[1:]
+    limits = limits_of(nodes.nodes)
+    goes_on = (
+        (topic[before] == topic[after])
+        & (end[before] < begin[after])
+        & (begin[after] <= end[before] + GONE_US)
+        & (partitions["first_offset"][after] >= partitions["last_offset"][before])
+        & (brokers[node[before]] != brokers[node[after]])
+        & (limits[node[before]] == limits[node[after]]).all(axis=1)
+    )
+    return Handovers(before[goes_on], after[goes_on])
+
+
+def left_at(handovers: Handovers, reads: NodeReads) -> Ints:
+    """When each partition is asked for at another broker (us), NEVER where it is not: int64[partitions]."""
+    found = np.full(len(reads.partitions), NEVER)
+    found[handovers.before] = reads.partitions["since"][handovers.after]
+    return found
+
+
+def earlier_offsets(handovers: Handovers, reads: NodeReads) -> tuple[Ints, Ints]:
+    """(partitions that come from another broker, the offset that was asked for first at the first of those before)."""
+    offsets, found = reads.partitions["first_offset"], dict[int, int]()
+    for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):
+        found[after] = found.get(before, int(offsets[before]))
+    return np.array(list(found), np.int64), np.array(list(found.values()), np.int64)

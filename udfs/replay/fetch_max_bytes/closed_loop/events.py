@@ -1,0 +1,326 @@
+"""What is kept of a reader's captured fetches, to replay it in closed loop when all of them have come.
+
+That is a few numbers for each fetch and for each partition with records, and the batches of the logs. Of a connection
+with more than FETCH_CAP fetches the first ones are kept and the others counted. Of one with more than BATCH_CAP batches
+no log is kept, so that it is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import READS
+from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.picking import position_among
+from udfs.columns.records import GrowingRecords, int_fields, picked, records_of
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.fetch_max_bytes.events import Logs, Reads, logs_of
+from udfs.replay.fetch_max_bytes.state import UNKNOWN
+
+FETCH_CAP = 1 << 20
+BATCH_CAP = 1 << 22
+NUMBER_BITS = 32
+"""Of a partition's number, in a key that has its connection's place above it."""
+
+LIMITS = ("max_bytes", "min_bytes", "max_wait_ms", "in_session", "profile", "api_version")
+"""What a connection's first fetch asks for, by which connections of one process are known."""
+COUNTED = ("session_known", "refused", "redirected", "is_converted", "is_compacted")
+"""What is true of some reads, how many of which a connection has."""
+
+CONNECTION = int_fields(
+    "id",
+    "broker",  # its number
+    "fetches",  # that are kept
+    "left_out",  # fetches beyond those
+    "reads",  # of partitions in the fetches
+    "batches",  # of the logs
+    "begin",  # us: the first request
+    "last_request",  # us, or NEVER before the first
+    "last_response",  # us
+    *LIMITS,
+    *COUNTED,
+)
+"""A connection of a reader."""
+FETCHED_PARTITION = int_fields(
+    "connection",
+    "number",
+    "since",  # us: when the reader can have begun to want it, at the earliest
+    "first_request",  # us
+    "first_offset",
+    "partition_max_bytes",
+    "last_fetch",  # its number
+    "last_offset",
+    "last_returned",  # bytes
+    "bound",  # the highest that a response has
+)
+"""A partition that a connection reads: its first read and its last."""
+FETCH = int_fields(
+    "connection",
+    "request",  # us
+    "response",  # us
+    "opens_session",
+    "throttled",
+    "returned",  # record bytes
+)
+"""An answered fetch."""
+SERVING = int_fields(
+    "partition",  # FETCHED_PARTITION
+    "fetch",  # its number
+    "response",  # us
+    "fetch_offset",
+    "returned",  # bytes
+    "partition_max_bytes",
+    "bound",
+)
+"""A partition of a response that has records of it."""
+BOUND = int_fields("partition", "request", "response", "bound")
+"""A bound of a partition that is above those before, with the times of its fetch (us)."""
+MOVE = int_fields(
+    "partition",  # FETCHED_PARTITION
+    "fetch",  # its number
+    "before",  # that of the partition's read before, below 0 for none
+    "fetch_offset",
+    "from_offset",  # where the read before began
+    "returned",  # the bytes it got
+)
+"""A read that does not merely repeat the partition's read before."""
+
+
+class Part(NamedTuple):
+    """Whole fetches that are kept: their reads, and of each read the place of its connection, and its fetch's number.
+
+    first_read: int64[fetches], where each fetch begins. since: int64[fetches], just after the fetch before on its
+    connection was sent, which may have left a partition out; its own time for the first (us).
+    """
+
+    reads: Records
+    connection: Ints
+    fetch: Ints
+    first_read: Ints
+    since: Ints
+
+
+@dataclass
+class CapturedFetches:
+    """What a reader's connections have shown until now.
+
+    partitions: the number of each partition of answered fetches, by broker, topic and partition. connection_of: the
+    place of each connection by its id. brokers: the number of each. fetched_of: the place in `fetched` of each
+    connection and number of a partition. log_partitions: numbers of the partitions that have logs.
+    """
+
+    partitions: dict[str, int] = field(default_factory=dict)
+    connections: GrowingRecords = field(default_factory=lambda: GrowingRecords(CONNECTION))
+    connection_of: dict[int, int] = field(default_factory=dict)
+    brokers: dict[str, int] = field(default_factory=dict)
+    fetched: GrowingRecords = field(default_factory=lambda: GrowingRecords(FETCHED_PARTITION))
+    fetched_of: dict[int, int] = field(default_factory=dict)
+    fetches: list[Records] = field(default_factory=list)
+    servings: list[Records] = field(default_factory=list)
+    bounds: list[Records] = field(default_factory=list)
+    moves: list[Records] = field(default_factory=list)
+    log_partitions: dict[str, int] = field(default_factory=dict)
+    logs: list[Logs] = field(default_factory=list)
+
+    def note_logs(self, rows: pa.RecordBatch) -> None:
+        """Keep rows of READS that have logs. Of a connection with more than BATCH_CAP batches none is kept, whichever
+        came first.
+        """
+        logs = logs_of(rows, self.log_partitions)
+        connection = self.connections_of(logs.connection_id, rows[READS.broker])
+        batches = self.connections.records["batches"]
+        np.add.at(batches, connection, np.diff(logs.first))
+        self.logs.append(logs._replace(connection_id=connection))
+        if (batches[connection] > BATCH_CAP).any():
+            self.logs = [kept_logs(logs, batches[logs.connection_id] <= BATCH_CAP) for logs in self.logs]
+
+    def note_reads(self, fetches: Reads, rows: pa.RecordBatch) -> None:
+        """Keep what matters of whole, answered fetches, which come in the order of their times. rows: of READS."""
+        if len(fetches.reads):
+            connection = self.connections_of(fetches.reads["connection_id"], rows[READS.broker])
+            part = self.kept_part(fetches, connection)
+            if len(part.reads):
+                place = self.places_of(part)
+                note_moves(self, part, place)
+                note_records_and_bounds(self, part, place)
+                note_fetches(self, part)
+
+    def connections_of(self, ids: Ints, brokers: pa.Array[Any]) -> Ints:
+        """The place of each row's connection: int64[rows]. brokers: of each row."""
+        distinct, first, which = np.unique(ids, return_index=True, return_inverse=True)
+        for id_, row in zip(distinct.tolist(), first.tolist(), strict=True):
+            if id_ not in self.connection_of:
+                self.connection_of[id_] = len(self.connection_of)
+                broker = self.brokers.setdefault(brokers[row].as_py(), len(self.brokers))
+                times = {"last_request": NEVER, "last_response": ALWAYS}
+                self.connections.add(records_of(CONNECTION, 1, id=id_, broker=broker, **times))
+        return np.array([self.connection_of[id_] for id_ in distinct.tolist()], np.int64)[which]
+
+    def kept_part(self, fetches: Reads, connection: Ints) -> Part:
+        """The fetches without those beyond FETCH_CAP of their connections, which are counted."""
+        first, known = fetches.first_read[:-1], self.connections.records
+        of_fetch, request = connection[first], fetches.reads["request_time"][first]
+        order = np.argsort(of_fetch, kind="stable")
+        place, before = position_among(of_fetch[order]), np.empty_like(request)
+        before[order] = np.where(place == 0, known["last_request"][of_fetch[order]], np.roll(request[order], 1))
+        number = np.empty_like(place)
+        number[order] = place + known["fetches"][of_fetch[order]]
+        part = Part(
+            reads=fetches.reads,
+            connection=connection,
+            fetch=np.repeat(number, np.diff(fetches.first_read)),
+            first_read=first,
+            since=np.where(before == NEVER, request, before + 1),
+        )
+        is_kept = number < FETCH_CAP
+        if is_kept.all():
+            return part
+        np.add.at(known["left_out"], of_fetch[~is_kept], 1)
+        kept = np.repeat(is_kept, np.diff(fetches.first_read))
+        return Part(
+            reads=picked(part.reads, kept),
+            connection=connection[kept],
+            fetch=part.fetch[kept],
+            first_read=edges(np.diff(fetches.first_read)[is_kept])[:-1],
+            since=part.since[is_kept],
+        )
+
+    def places_of(self, part: Part) -> Ints:
+        """The place in `fetched` of what each read is of: int64[reads]. What is read for the first time is added."""
+        keys = part.connection << NUMBER_BITS | part.reads["number"]
+        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        in_order = np.argsort(first, kind="stable")
+        known, places = len(self.fetched_of), np.empty_like(distinct)
+        places[in_order] = [
+            self.fetched_of.setdefault(key, len(self.fetched_of)) for key in distinct[in_order].tolist()
+        ]  # fmt: skip
+        rows = first[in_order][places[in_order] >= known]
+        reads, fetch = picked(part.reads, rows), np.searchsorted(part.first_read, rows, side="right") - 1
+        self.fetched.add(
+            records_of(
+                FETCHED_PARTITION,
+                len(rows),
+                connection=part.connection[rows],
+                number=reads["number"],
+                since=part.since[fetch],
+                first_request=reads["request_time"],
+                first_offset=reads["fetch_offset"],
+                partition_max_bytes=reads["partition_max_bytes"],
+                last_fetch=UNKNOWN,
+                last_offset=UNKNOWN,
+                bound=UNKNOWN,
+            )
+        )
+        return places[which]
+
+
+def kept_logs(logs: Logs, kept: Bools) -> Logs:
+    """Some of the rows. kept: bool[rows]."""
+    counts = np.diff(logs.first)
+    return Logs(
+        logs.connection_id[kept],
+        logs.number[kept],
+        edges(counts[kept]),
+        picked(logs.batches, np.repeat(kept, counts)),
+    )
+
+
+def note_fetches(captured: CapturedFetches, part: Part) -> None:
+    """Keep the fetches, and what they show of their connections."""
+    reads, connections, first = part.reads, captured.connections.records, part.first_read
+    of_fetch, heads = part.connection[first], picked(reads, first)
+    distinct, begins, counts = np.unique(of_fetch, return_index=True, return_counts=True)
+    is_new = connections["fetches"][distinct] == 0
+    for name in LIMITS:
+        connections[name][distinct[is_new]] = heads[name][begins[is_new]]
+    connections["begin"][distinct[is_new]] = heads["request_time"][begins[is_new]]
+    connections["fetches"][distinct] += counts
+    np.add.at(connections["reads"], part.connection, 1)
+    for name in COUNTED:
+        np.add.at(connections[name], part.connection, reads[name])
+    connections["last_request"][of_fetch] = heads["request_time"]  # of several the last one stays
+    np.maximum.at(connections["last_response"], of_fetch, heads["response_time"])
+    captured.fetches.append(
+        records_of(
+            FETCH,
+            len(first),
+            connection=of_fetch,
+            request=heads["request_time"],
+            response=heads["response_time"],
+            opens_session=heads["opens_session"],
+            throttled=heads["throttled"],
+            returned=np.add.reduceat(reads["returned_bytes"], first),
+        )
+    )
+
+
+def note_records_and_bounds(captured: CapturedFetches, part: Part, place: Ints) -> None:
+    """Keep reads that got records, and those whose response has a bound above the ones before this part.
+
+    place: int64[reads], in `fetched`.
+    """
+    reads, highest = part.reads, captured.fetched.records["bound"]
+    rows = np.flatnonzero(reads["returned_bytes"] > 0)
+    served = picked(reads, rows)
+    captured.servings.append(
+        records_of(
+            SERVING,
+            len(rows),
+            partition=place[rows],
+            fetch=part.fetch[rows],
+            response=served["response_time"],
+            fetch_offset=served["fetch_offset"],
+            returned=served["returned_bytes"],
+            partition_max_bytes=served["partition_max_bytes"],
+            bound=served["response_bound"],
+        )
+    )
+    rows = np.flatnonzero(reads["response_bound"] > highest[place])
+    bounds = picked(reads, rows)
+    captured.bounds.append(
+        records_of(
+            BOUND,
+            len(rows),
+            partition=place[rows],
+            request=bounds["request_time"],
+            response=bounds["response_time"],
+            bound=bounds["response_bound"],
+        )
+    )
+    np.maximum.at(highest, place[rows], bounds["response_bound"])
+
+
+def note_moves(captured: CapturedFetches, part: Part, place: Ints) -> None:
+    """Keep the reads that do not repeat what the one before of their partition asked for, and each one's last read.
+
+    place: int64[reads], in `fetched`. Moves are in the order of connections, partitions' numbers and reads.
+    """
+    fetched = captured.fetched.records
+    order = np.lexsort((part.reads["number"], part.connection))
+    place, fetch = place[order], part.fetch[order]
+    offset, returned = part.reads["fetch_offset"][order], part.reads["returned_bytes"][order]
+    begins = np.append(True, place[1:] != place[:-1])
+    before, from_offset, had = (
+        np.where(begins, fetched[name][place], np.roll(column, 1))
+        for name, column in (("last_fetch", fetch), ("last_offset", offset), ("last_returned", returned))
+    )
+    ends = np.append(begins[1:], True)
+    fetched["last_fetch"][place[ends]] = fetch[ends]
+    fetched["last_offset"][place[ends]], fetched["last_returned"][place[ends]] = offset[ends], returned[ends]
+    moves = (before < fetch - 1) | (offset != from_offset) | (had > 0)
+    captured.moves.append(
+        records_of(
+            MOVE,
+            int(np.count_nonzero(moves)),
+            partition=place[moves],
+            fetch=fetch[moves],
+            before=before[moves],
+            fetch_offset=offset[moves],
+            from_offset=from_offset[moves],
+            returned=had[moves],
+        )
+    )

@@ -1,0 +1,200 @@
+"""Does the closed loop at the captured settings run as the capture did? Verdicts with their reasons, CLOSED_FETCHES.
+
+The metrics and their tolerances are those of the column `metric` of `fidelity`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.tables.fidelity_reasons import CLOSED_FETCHES
+from udfs.columns.arrays import Bools, Ints, edges
+from udfs.columns.searches import behind
+from udfs.columns.time_units import NEVER
+from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
+from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, NONE, CapturedLane
+from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON
+
+BYTES_TOLERANCE, TIME_TOLERANCE, REQUESTS_TOLERANCE = 0.01, 0.2, 0.1
+LEAST_REQUESTS = 3
+
+ORDER, BYTES, CATCH_UP, REQUESTS, RESTARTS = CLOSED_FETCHES.metrics
+_R = CLOSED_FETCHES
+_CODES = CLOSED_FETCHES.codes
+_WORDS = {AGREED: NO_REASON} | {code: word for word, code in _CODES.items()}
+COMPACTED = _CODES[_R.compacted]
+
+Verdicts = Counter[tuple[str, str, str]]
+"""Counts by broker, metric, and word of CLOSED_FETCHES or NO_REASON."""
+
+
+class Compared(NamedTuple):
+    """What was compared by a metric, int64[n] each: the node, and how the closed loop departs, a code or AGREED."""
+
+    node: Ints
+    verdict: Ints
+
+
+def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
+    """The verdicts on all nodes."""
+    obstacles, found = obstacles_of(intent), Verdicts()
+    for metric, compared in comparisons(intent, replayed):
+        if not len(compared.node):
+            continue
+        obstacle = obstacles[compared.node]
+        agrees_anyway = (compared.verdict == AGREED) & (obstacle == COMPACTED)
+        verdict = np.where((obstacle == AGREED) | agrees_anyway, compared.verdict, obstacle)
+        broker = intent.nodes.nodes["broker"][compared.node]
+        pairs, counts = np.unique(np.stack([broker, verdict]), axis=1, return_counts=True)
+        for (number, code), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+            found[intent.brokers[number], metric, _WORDS[code]] += count
+    return found
+
+
+def obstacles_of(intent: Intent) -> Ints:
+    """Why each node cannot be checked: a code, AGREED where it can, int64[nodes]."""
+    nodes, unknown = intent.nodes.nodes, np.zeros(len(intent.nodes.nodes), np.bool_)
+    unknown[partition_nodes(intent)[intent.unit.partitions["is_known"] == 0]] = True
+    first_that_applies = (
+        (nodes["session_known"] < nodes["reads"], _R.session_unknown),
+        (intent.is_delayed, _R.throttled),
+        (nodes["refused"] > 0, _R.response_error),
+        (nodes["redirected"] > 0, _R.partition_refused),
+        (unknown, _R.log_content_unknown),
+        (intent.lost_seeks > 0, _R.position_moved),
+        (nodes["is_converted"] > 0, _R.converted_format),
+        (nodes["is_compacted"] > 0, _R.compacted),
+    )
+    conditions, words = zip(*first_that_applies, strict=True)
+    return np.select([*conditions], [_CODES[word] for word in words], default=AGREED)
+
+
+def partition_nodes(intent: Intent) -> Ints:
+    """The node of each partition."""
+    nodes = intent.unit.nodes
+    return np.repeat(np.arange(len(nodes)), nodes["end_partition"] - nodes["first_partition"])
+
+
+def comparisons(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[str, Compared]]:
+    """What each metric compares."""
+    yield ORDER, compared_order(intent, replayed)
+    yield BYTES, compared_bytes(intent, replayed)
+    yield CATCH_UP, compared_catch_up(intent, replayed)
+    yield REQUESTS, compared_requests(intent, replayed)
+    yield RESTARTS, compared_restarts(intent, replayed)
+
+
+def departures(is_less: Bools, less: str, is_more: Bools, more: str) -> Ints:
+    """The code of `less` or `more`, or AGREED: int64[n]."""
+    return np.select([is_less, is_more], [_CODES[less], _CODES[more]], AGREED)
+
+
+def compared_order(intent: Intent, replayed: CapturedLane) -> Compared:
+    """Of each captured part of the backlog, whether the closed loop had it follow a part of the same partition.
+
+    The nth part of a partition is compared with its nth, so that one part more or less does not shift all behind it.
+    """
+    servings, nodes, partitions = intent.servings, intent.unit.nodes, intent.unit.partitions
+    is_backlog = servings.begin < partitions["backlog_end"][servings.partition]
+    turn = np.arange(len(replayed.turns)) - np.repeat(nodes["first_turn"], nodes["end_turn"] - nodes["first_turn"])
+    is_there = turn < np.repeat(replayed.nodes["turns"], nodes["end_turn"] - nodes["first_turn"])
+    agrees = follows(servings.partition[is_backlog], replayed.turns[is_there], partition_nodes(intent))
+    return Compared(servings.node[is_backlog], np.where(agrees, AGREED, _CODES[_R.other_partition]))
+
+
+def follows(captured: Ints, replayed: Ints, node: Ints) -> Bools:
+    """Where the nth part of a partition follows one of the same partition in both orders: bool[n] of the captured.
+
+    captured, replayed: int64[n], int64[m], the partition of each part; those of a node lie together. node: int64, of
+    each partition.
+
+    >>> follows(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0, 1]), np.zeros(2, np.int64)).tolist()
+    [True, True, True, False]
+    """
+    by_partition, replayed_by_partition = (np.argsort(order, kind="stable") for order in (captured, replayed))
+    first, first_replayed = (edges(np.bincount(order, minlength=len(node))) for order in (captured, replayed))
+    partition = captured[by_partition]
+    place = first_replayed[partition] + np.arange(len(captured)) - first[partition]
+    is_replayed = place < first_replayed[partition + 1]
+    before, replayed_before = before_each(captured, node), before_each(replayed, node)
+    found = np.zeros(len(captured), np.bool_)
+    which = by_partition[is_replayed]
+    found[which] = before[which] == replayed_before[replayed_by_partition[place[is_replayed]]]
+    return found
+
+
+def before_each(order: Ints, node: Ints) -> Ints:
+    """The partition before each in the order of its node, NONE for the first."""
+    before = np.concatenate([np.full(min(len(order), 1), NONE), order[:-1]])
+    return np.where(node[before] == node[order], before, NONE)
+
+
+def compared_bytes(intent: Intent, replayed: CapturedLane) -> Compared:
+    """At the end of each piece of the captured time, whether as many bytes had been read, a little earlier or later."""
+    servings, nodes = intent.servings, intent.unit.nodes
+    node = np.repeat(np.unique(servings.node), PIECES)
+    begin, span = nodes["begin"][node], (nodes["horizon"] - nodes["begin"] + 1)[node]
+    end = begin + (np.arange(len(node)) % PIECES + 1) * span // PIECES
+    tolerance = np.maximum(SPAN_TOLERANCE * span, LEAST_TIME_US)
+    read = edges(servings.size)
+    first = np.searchsorted(servings.node, node)
+    least, most = (
+        read[behind(servings.node, servings.response, node, times)] - read[first]
+        for times in (end - tolerance, end + tolerance)
+    )
+    returned = np.cumsum(replayed.pieces, axis=1)[np.unique(servings.node)].reshape(-1)
+    some = BYTES_TOLERANCE * np.bincount(servings.node, servings.size, len(nodes))[node]
+    return Compared(
+        node, departures(returned < least - some, _R.fewer_bytes, returned > most + some, _R.more_bytes)
+    )  # fmt: skip
+
+
+def compared_catch_up(intent: Intent, replayed: CapturedLane) -> Compared:
+    """Of each partition whose backlog was read in the capture, whether that took as long."""
+    captured = captured_catch_up(intent)
+    rows = np.flatnonzero((captured != NEVER) & (captured != NO_BACKLOG))
+    took, more = captured[rows], replayed.catch_up_us[rows] - captured[rows]
+    is_near = np.abs(more) <= np.maximum(TIME_TOLERANCE * took, LEAST_TIME_US)
+    verdict = departures(~is_near & (more <= 0), _R.faster, ~is_near & (more > 0), _R.slower)
+    return Compared(partition_nodes(intent)[rows], verdict)
+
+
+def captured_catch_up(intent: Intent) -> Ints:
+    """How long each partition's backlog took in the capture (us): NO_BACKLOG, or NEVER where it was not read."""
+    partitions, servings = intent.unit.partitions, intent.servings
+    took = np.where(partitions["backlog_end"] > partitions["start_batch"], NEVER, NO_BACKLOG)
+    backlog_end = partitions["backlog_end"][servings.partition]
+    read = (servings.end >= backlog_end) & (servings.begin < backlog_end)
+    p = servings.partition[read]
+    np.minimum.at(took, p, servings.response[read] - intent.requested_at[p])
+    return took
+
+
+def compared_requests(intent: Intent, replayed: CapturedLane) -> Compared:
+    """Of each node, whether as many requests were sent, but for those that a quota left without an answer."""
+    captured = intent.nodes.nodes["fetches"] - intent.throttled
+    more = replayed.nodes["requests"] - captured
+    is_near = np.abs(more) <= np.maximum(REQUESTS_TOLERANCE * captured, LEAST_REQUESTS)
+    verdict = departures(~is_near & (more <= 0), _R.fewer_requests, ~is_near & (more > 0), _R.more_requests)
+    return Compared(np.arange(len(captured)), verdict)
+
+
+def compared_restarts(intent: Intent, replayed: CapturedLane) -> Compared:
+    """Of each time that the reader gave a partition up or went elsewhere in it, whether it had read as far by then."""
+    changes, servings, nodes = intent.unit.changes, intent.servings, intent.unit.nodes
+    rows = np.flatnonzero(changes["captured_batch"] != NONE)
+    node = np.repeat(np.arange(len(nodes)), nodes["end_change"] - nodes["first_change"])[rows]
+    before = intent.unit.batches["bytes_before"]
+    returned, captured = before[replayed.positions[rows]], before[changes["captured_batch"][rows]]
+    largest = np.zeros(len(nodes), np.int64)
+    of_fetch, first = np.unique(servings.fetch, return_index=True)
+    if len(of_fetch):
+        np.maximum.at(largest, servings.node[first], np.add.reduceat(servings.size, first))
+    some = np.maximum(BYTES_TOLERANCE * np.bincount(servings.node, servings.size, len(nodes)), largest)[node]
+    verdict = departures(returned < captured - some, _R.fewer_bytes, returned > captured + some, _R.more_bytes)
+    return Compared(node, verdict)

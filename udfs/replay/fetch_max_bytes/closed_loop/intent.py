@@ -1,0 +1,187 @@
+"""From a reader's captured fetches to what it would read in any lane: who wants which partitions, and when."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.records import records_of
+from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
+from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
+    NodeReads,
+    first_at_their_time,
+    handovers_of,
+    left_at,
+    node_reads,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, Fetches, changes_of
+from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
+from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends, nodes_of
+from udfs.replay.fetch_max_bytes.closed_loop.pace import Pace, PacedFetches, measured_pace
+from udfs.replay.fetch_max_bytes.closed_loop.placing import (
+    Logs,
+    Servings,
+    destinations_of,
+    logs_of,
+    segment_ends,
+    servings_of,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.settings import profiles_of
+from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
+from udfs.replay.fetch_max_bytes.settings import JAVA_4, LIBRDKAFKA
+
+REQUESTS_A_FETCH, MORE_REQUESTS = 64, 1000
+"""A lane is cut off after so many requests for each captured fetch and each batch, and some more."""
+TURNS_A_SERVING, MORE_TURNS = 2, 16
+"""Of lane 0 so many turns are kept for each captured serving, and some more."""
+
+
+class Intent(NamedTuple):
+    """A reader with answered fetches, ready to be replayed in any lanes, and what the capture shows of it.
+
+    keys: broker, topic and partition of each partition that its fetches name, by number. brokers: by the number that
+    nodes have of them. requested_at: int64[partitions], when each is first asked for (us). profiles: int64[nodes], by
+    which rules each reads. largest: int64[nodes], the most records of a response. throttled: int64[nodes], responses
+    that were empty for a quota; is_delayed: bool[nodes], a quota held others back. lost_seeks: int64[nodes], seeks that
+    could not be followed.
+    """
+
+    keys: list[str]
+    brokers: list[str]
+    nodes: Nodes
+    unit: Unit
+    servings: Servings
+    requested_at: Ints
+    profiles: Ints
+    largest: Ints
+    throttled: Ints
+    is_delayed: Bools
+    lost_seeks: Ints
+
+
+def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> Intent | None:
+    """The intent of a reader all of whose fetches have come; None where none of them was answered.
+
+    reader: its kind. broker_max_bytes: the broker's fetch.max.bytes in force.
+    """
+    nodes, keys = nodes_of(captured, reader), list(captured.partitions)
+    if nodes is None:
+        return None
+    reads = node_reads(captured, nodes)
+    handovers = handovers_of(reads, nodes, keys)
+    logs = logs_of(reads, readable_logs(captured, nodes, reads, handovers), handovers)
+    servings, max_bytes = servings_of(reads, logs), np.minimum(nodes.nodes["max_bytes"], broker_max_bytes)
+    logs.batches["segment_end"][:-1] = segment_ends(reads, logs, servings, max_bytes)
+    changes = changes_of(
+        reads,
+        fetches_of(reads, nodes),
+        destinations_of(reads, logs),
+        left_at(handovers, reads),
+        leaves_nothing_out=nodes.nodes["profile"] == JAVA_4,
+    )
+    profiles, paced = profiles_of(nodes, reads), paced_fetches(reads, nodes, logs, servings, changes)
+    one_polls_for_all = nodes.is_one_process and bool((profiles < LIBRDKAFKA).all())
+    first, is_late = nodes.first_fetch[:-1], reads.fetches["throttled"] == 1
+    return Intent(
+        keys=keys,
+        brokers=list(captured.brokers),
+        nodes=nodes,
+        unit=unit_of(nodes, reads, logs, changes, measured_pace(paced, len(nodes.nodes), one_polls_for_all)),
+        servings=servings,
+        requested_at=reads.partitions["first_request"],
+        profiles=profiles,
+        largest=np.maximum.reduceat(paced.records, first),
+        throttled=np.add.reduceat(is_late & (paced.size == 0), first, dtype=np.int64),
+        is_delayed=np.logical_or.reduceat(is_late & (paced.size != 0), first),
+        lost_seeks=changes.lost,
+    )
+
+
+def fetches_of(reads: NodeReads, nodes: Nodes) -> Fetches:
+    """The fetches as what changes is found in them."""
+    fetches, first = reads.fetches, nodes.first_fetch
+    node = nodes.node[fetches["connection"]]
+    request = fetches["request"]
+    may_open = (nodes.nodes["in_session"][node] == 1) | (request == request[first[node]])
+    return Fetches(
+        request=request,
+        response=fetches["response"],
+        node=node,
+        first=first[node],
+        last=first[node + 1] - 1,
+        opens_session=(fetches["opens_session"] == 1) & may_open,
+        is_throttled=(fetches["throttled"] == 1) & (fetches["returned"] == 0),
+        horizon=ends(nodes.nodes),
+    )
+
+
+def paced_fetches(reads: NodeReads, nodes: Nodes, logs: Logs, servings: Servings, changes: Changes) -> PacedFetches:
+    """The fetches as their pace is measured."""
+    fetches = reads.fetches
+    node = nodes.node[fetches["connection"]]
+    alike = first_at_their_time(fetches, nodes)
+    is_stopped = np.zeros(len(fetches), np.bool_)
+    is_stopped[alike[changes.stopped]] = True
+    records, ready_at = np.zeros(len(fetches), np.int64), np.where(fetches["returned"] > 0, NEVER, 0)
+    before = logs.batches["records_before"]
+    np.add.at(records, servings.fetch, np.maximum(before[servings.end] - before[servings.begin], 0))
+    np.minimum.at(ready_at, servings.fetch, first_visible(nodes, reads, logs, servings))
+    return PacedFetches(
+        node=node,
+        request=fetches["request"],
+        response=fetches["response"],
+        records=records,
+        size=fetches["returned"],
+        ready_at=ready_at,
+        is_stopped=is_stopped[alike],
+        max_wait_us=nodes.nodes["max_wait_ms"][node] * US_PER_MS,
+    )
+
+
+def first_visible(nodes: Nodes, reads: NodeReads, logs: Logs, servings: Servings) -> Ints:
+    """When the first batch of each serving could be read (us), ALWAYS behind all batches of its node."""
+    last_partition = np.searchsorted(reads.node, np.arange(len(nodes.nodes)), side="right") - 1
+    end = logs.partitions["end_batch"][last_partition[servings.node]]
+    return np.where(servings.begin < end, logs.batches["visible_at"][servings.begin], ALWAYS)
+
+
+def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: Pace) -> Unit:
+    """What the reader would read, by its nodes."""
+    count = len(nodes.nodes)
+    first_partition, first_change = (np.searchsorted(of, np.arange(count + 1)) for of in (reads.node, changes.node))
+    batches = np.diff(np.append(logs.partitions["first_batch"], len(logs.captured))[first_partition])
+    turns = np.bincount(reads.node[reads.servings["partition"]], minlength=count) * TURNS_A_SERVING + MORE_TURNS
+    return Unit(
+        partitions=logs.partitions,
+        batches=logs.batches,
+        changes=changes.changes,
+        nodes=with_pace(
+            records_of(
+                NODE,
+                count,
+                first_partition=first_partition[:-1],
+                end_partition=first_partition[1:],
+                first_change=first_change[:-1],
+                end_change=first_change[1:],
+                first_turn=edges(turns)[:-1],
+                end_turn=edges(turns)[1:],
+                begin=nodes.nodes["begin"],
+                horizon=ends(nodes.nodes),
+                request_cap=REQUESTS_A_FETCH * (np.diff(nodes.first_fetch) + batches) + MORE_REQUESTS,
+            ),
+            pace,
+        ),
+        taking=pace.taking.points,
+        sending=pace.sending.points,
+    )
+
+
+def with_pace(nodes: Records, pace: Pace) -> Records:
+    """The nodes with how long they take. Where there is one curve of what records take, it is that of all nodes."""
+    nodes["gap_us"], nodes["answer_us"], nodes["late_us"] = pace.gap_us, pace.answer_us, pace.late_us
+    nodes["first_taking"], nodes["end_taking"] = pace.taking.first[:-1], pace.taking.first[1:]
+    nodes["first_sending"], nodes["end_sending"] = pace.sending.first[:-1], pace.sending.first[1:]
+    return nodes

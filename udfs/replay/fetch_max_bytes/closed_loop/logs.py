@@ -1,0 +1,265 @@
+"""How far each partition's log can be read in closed loop, and when each batch of that.
+
+A batch can be read from the time when a response first showed it, or a high watermark above it; from the beginning,
+if the first response did. When a consumer could read it, its own fetches tell better than those of others: followers
+get a batch before the high watermark is above it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.tables.values import FOLLOWER
+from udfs.columns.arrays import Ints, Records, all_read_only, ranges, read_only
+from udfs.columns.records import int_fields, picked, records_of
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads, earlier_offsets
+from udfs.replay.fetch_max_bytes.closed_loop.events import NUMBER_BITS, CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends
+from udfs.replay.fetch_max_bytes.closed_loop.state import NONE, first_above
+from udfs.replay.fetch_max_bytes.events import Logs, joined_logs
+
+NODE_LOGS = int_fields(
+    "first_fetch",  # its fetches are [first_fetch, end_fetch)
+    "end_fetch",
+    "horizon",  # us: the capture's end
+    "answers_at_once",  # 1: a fetch is answered as soon as there is something for it
+)
+"""What of a node tells when batches can be read."""
+REQUEST = int_fields(
+    "sent",  # us
+    "answered",  # us: this and all before of the node had been answered
+)
+"""A fetch."""
+WANTED = int_fields(
+    "node",
+    "first_request",  # us
+    "first_offset",
+    "first_batch",  # its batches are [first_batch, end_batch)
+    "end_batch",
+    "first_bound",  # its bounds are [first_bound, end_bound)
+    "end_bound",
+    "first_sought",  # offsets at which it was read elsewhere than before: [first_sought, end_sought)
+    "end_sought",
+)
+"""A partition that a node reads."""
+REACH = int_fields(
+    "lowest",  # the batch at the lowest fetch offset
+    "start",  # ... at the first fetch offset
+    "end",  # behind the last one that can be read by the capture's end
+    "backlog_end",  # behind the last one that was there at the first request
+    "is_known",  # 1: no batch is missing behind `end`
+)
+"""How much of a partition's log can be read."""
+
+
+class Shown(NamedTuple):
+    """What a capture shows of logs: NODE_LOGS[nodes], REQUEST[fetches], WANTED[partitions], BATCH, and BOUND, whose
+    bounds rise within a partition. sought: int64[n], offsets.
+    """
+
+    nodes: Records
+    requests: Records
+    partitions: Records
+    batches: Records
+    bounds: Records
+    sought: Ints
+
+
+class Log(NamedTuple):
+    """What can be read: BATCH[n] and when (us), int64[n], a partition's together; and of each partition, in its REACH,
+    which batches of these it has.
+    """
+
+    batches: Records
+    visible_at: Ints
+    reach: Records
+
+
+@kernel
+def visible_from(shown: Shown, partition: int, batch: int) -> int:
+    """When a batch can be read (us): when a response first had a bound above it, ALWAYS where the first one did, NEVER
+    where none did; or when one first had records of it.
+
+    Where fetches are answered at once, what others got earlier was not there for this reader before the response that
+    came before the one that tells of it.
+    """
+    wanted, shown_batch = shown.partitions[partition], shown.batches[batch]
+    place = first_above(shown.bounds["bound"], wanted.first_bound, wanted.end_bound, shown_batch.last_offset)
+    if wanted.first_bound < wanted.end_bound and place == wanted.first_bound:
+        return ALWAYS
+    requested, responded = NEVER, NEVER
+    if place < wanted.end_bound:
+        requested, responded = shown.bounds[place].request, shown.bounds[place].response
+    found = min(shown_batch.appended_before, responded)
+    node = shown.nodes[wanted.node]
+    if node.answers_at_once == 0:
+        return found
+    fetch = first_above(shown.requests["sent"], node.first_fetch, node.end_fetch, requested - 1)
+    since = shown.requests[fetch - 1].answered + 1 if fetch > node.first_fetch else ALWAYS
+    return responded if found > requested else max(found, since)
+
+
+@kernel
+def follows_on(batches: Records, batch: int) -> bool:
+    """Whether no offset is missing between a batch and the one before."""
+    return bool(batches[batch].base_offset == batches[batch - 1].last_offset + 1)
+
+
+@kernel
+def first_gap(batches: Records, first: int, end: int) -> int:
+    """The first batch behind `first` that offsets are missing before; `end` for none."""
+    for batch in range(first + 1, end):
+        if not follows_on(batches, batch):
+            return batch
+    return end
+
+
+@kernel
+def lowest_known(shown: Shown, partition: int, start: int) -> int:
+    """The batch at the lowest of the offsets that were asked for, of those that lead to `start` without a gap."""
+    wanted, batches = shown.partitions[partition], shown.batches
+    least = min(start, wanted.end_batch - 1)
+    while least > wanted.first_batch and follows_on(batches, least):
+        least -= 1
+    lowest = start
+    for i in range(wanted.first_sought, wanted.end_sought):
+        offset = shown.sought[i]
+        batch = first_above(batches["last_offset"], wanted.first_batch, wanted.end_batch, offset - 1)
+        if least <= batch < lowest and batches[batch].base_offset <= offset:
+            lowest = batch
+    return lowest
+
+
+@kernel
+def reach_of_logs(shown: Shown, visible_at: Ints, reach: Records) -> None:
+    """Fill how far each partition can be read, and when each batch of that: int64[batches] (us), rising in each."""
+    for p in range(len(shown.partitions)):
+        wanted, batches, found = shown.partitions[p], shown.batches, reach[p]
+        offset, end, horizon = wanted.first_offset, wanted.end_batch, shown.nodes[wanted.node].horizon
+        start = first_above(batches["last_offset"], wanted.first_batch, end, offset - 1)
+        lowest = lowest_known(shown, p, start)
+        holds = start == end or batches[start].base_offset <= offset
+        gap = first_gap(batches, lowest, end)
+        batch, latest = lowest, ALWAYS
+        while holds and batch < gap:
+            latest = max(latest, batches[batch].appended_after, visible_from(shown, p, batch))
+            if latest > horizon:
+                break
+            visible_at[batch] = latest
+            batch += 1
+        found.lowest, found.start, found.end = lowest, start, batch
+        found.backlog_end = first_above(visible_at, lowest, batch, wanted.first_request)
+        found.is_known = 1 if holds and gap == end else 0
+
+
+def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, handovers: Handovers) -> Log:
+    """What can be read of each node's partitions until the capture's end."""
+    batches, first_batch = batches_by_partition(captured, nodes, reads, handovers)
+    sought, first_sought = sought_offsets(reads, handovers)
+    first_bound = boundaries(reads.bounds["partition"], len(reads.partitions))
+    wanted = records_of(
+        WANTED,
+        len(reads.partitions),
+        node=reads.node,
+        first_request=reads.partitions["first_request"],
+        first_offset=reads.partitions["first_offset"],
+        first_batch=first_batch[:-1],
+        end_batch=first_batch[1:],
+        first_bound=first_bound[:-1],
+        end_bound=first_bound[1:],
+        first_sought=first_sought[:-1],
+        end_sought=first_sought[1:],
+    )
+    bounds, highest = reads.bounds.copy(), reads.bounds["bound"].copy()
+    rise(highest, read_only(first_bound))
+    bounds["bound"] = highest
+    shown = Shown(node_logs(nodes), requests_of(nodes, reads.fetches), wanted, batches, bounds, sought)
+    visible_at, reach = np.zeros(len(batches), np.int64), np.zeros(len(wanted), REACH)
+    reach_of_logs(Shown(*all_read_only(shown)), visible_at, reach)
+    reach["is_known"] &= nodes.has_logs[reads.node]
+    return Log(batches, visible_at, reach)
+
+
+def boundaries(partition: Ints, count: int) -> Ints:
+    """Where the rows of each of `count` partitions begin, and the last ones end. partition: of each row, rising."""
+    return np.searchsorted(partition, np.arange(count + 1))
+
+
+def batches_by_partition(
+    captured: CapturedFetches, nodes: Nodes, reads: NodeReads, handovers: Handovers
+) -> tuple[Records, Ints]:
+    """(each partition's known batches, each once, in the order of offsets; where those of each partition begin)."""
+    logs, count = joined_logs(captured.logs), len(reads.partitions)
+    partition, rows = rows_of_partitions(partitions_of_logs(captured, nodes, reads, logs), count, handovers)
+    counts = np.diff(logs.first)[rows]
+    found, partition = picked(logs.batches, ranges(logs.first[rows], counts)), np.repeat(partition, counts)
+    order = np.lexsort((found["base_offset"], partition))
+    base, partition = found["base_offset"][order], partition[order]
+    is_first = np.append(True, (base[1:] != base[:-1]) | (partition[1:] != partition[:-1]))[: len(base)]
+    return picked(found, order[is_first]), boundaries(partition[is_first], count)
+
+
+def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: Logs) -> Ints:
+    """The partition that each row of logs is of, NONE where its connection does not read it: int64[rows]."""
+    numbers = np.array([captured.partitions.get(key, NONE) for key in captured.log_partitions], np.int64)
+    node, number = nodes.node[logs.connection_id], numbers[logs.number]
+    keys = reads.node << NUMBER_BITS | reads.partitions["number"]
+    order = np.argsort(keys)
+    key = node << NUMBER_BITS | number
+    place = order[np.minimum(np.searchsorted(keys[order], key), len(keys) - 1)]
+    return np.where((node != NONE) & (number != NONE) & (keys[place] == key), place, NONE)
+
+
+def rows_of_partitions(partition: Ints, count: int, handovers: Handovers) -> tuple[Ints, Ints]:
+    """(partition, row of logs) of all that is known of each, int64[n] each. partition: of each row, or NONE.
+
+    The log of a partition that comes from another broker is known as it was there.
+    """
+    order = np.argsort(partition, kind="stable")
+    first = boundaries(partition[order], count)
+    if not len(handovers.before):
+        return partition[order][first[0] :], order[first[0] :]
+    rows = np.split(order, first)[1:-1]
+    for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):
+        rows[after] = np.append(rows[after], rows[before])
+    return np.repeat(np.arange(count), [len(of) for of in rows]), np.concatenate(rows)
+
+
+def sought_offsets(reads: NodeReads, handovers: Handovers) -> tuple[Ints, Ints]:
+    """(the offsets at which moves read, and brokers before, by partition; where those of each partition begin)."""
+    moved, offsets = earlier_offsets(handovers, reads)
+    partition = np.append(reads.moves["partition"], moved)
+    order = np.argsort(partition, kind="stable")
+    offset = np.append(reads.moves["fetch_offset"], offsets)[order]
+    return offset, boundaries(partition[order], len(reads.partitions))
+
+
+def node_logs(nodes: Nodes) -> Records:
+    """NODE_LOGS[nodes]."""
+    return records_of(
+        NODE_LOGS,
+        len(nodes.nodes),
+        first_fetch=nodes.first_fetch[:-1],
+        end_fetch=nodes.first_fetch[1:],
+        horizon=ends(nodes.nodes),
+        answers_at_once=(nodes.nodes["min_bytes"] <= 1) & (nodes.reader != FOLLOWER),
+    )
+
+
+def requests_of(nodes: Nodes, fetches: Records) -> Records:
+    """REQUEST[fetches]."""
+    answered = fetches["response"].copy()
+    rise(answered, read_only(nodes.first_fetch))
+    return records_of(REQUEST, len(fetches), sent=fetches["request"], answered=answered)
+
+
+@kernel
+def rise(values: Ints, first: Ints) -> None:
+    """Have each value of a stretch be the highest until then. first: int64[stretches + 1], where each begins."""
+    for stretch in range(len(first) - 1):
+        for i in range(first[stretch] + 1, first[stretch + 1]):
+            values[i] = max(values[i], values[i - 1])

@@ -1,0 +1,131 @@
+"""Rows of MEMORY_EVENTS for the responses that a consumer would get under other fetch limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.fidelity_reasons import CLOSED_FETCHES
+from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from schemas.tables.values import CONSUMER
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.records import picked
+from udfs.columns.time_units import NEVER
+from udfs.facts.arrow_tables import nulls_besides, rows_of, stream_of
+from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
+from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed
+from udfs.replay.fetch_max_bytes.closed_loop.state import Outcome
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
+from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.shared.caps import MOST_RESPONSES
+from udfs.replay.shared.key_numbers import partition_of
+
+RESPONSES_A_ROW = 1 << 12
+"""Most responses in a row: of one client's rows, which lie together, those of few lanes are in an Arrow batch."""
+
+
+def response_room(intent: Intent, reader: Reader, limits: FetchLanes) -> int:
+    """The most responses of a consumer in a lane that are kept; none of a follower.
+
+    A response with records completes a batch at least; of the others there are as many as captured, or little more.
+    """
+    if reader.kind != CONSUMER:
+        return 0
+    nodes = intent.nodes.nodes
+    needed = int((nodes["batches"] + 2 * nodes["fetches"] + 16).sum())
+    return min(needed, MOST_RESPONSES // len(limits.names))
+
+
+def memory_events(intent: Intent, reader: Reader, replayed: Replayed) -> Iterator[pa.RecordBatch]:
+    """Rows of MEMORY_EVENTS for every response of a consumer, one lane after the other."""
+    unknown = CLOSED_FETCHES.counted_as("unknown")
+    unchecked = min((word for _, _, word in replayed.verdicts if word in unknown), default=None)
+    outcome = replayed.outcome
+    for lane in range(len(outcome.lanes)):
+        if outcome.lanes["responses"][lane]:
+            yield response_rows(intent, reader, outcome, lane, unchecked)
+        if outcome.lanes["given_up"][lane]:
+            yield given_up_rows(intent, reader, outcome, lane)
+
+
+def client_columns(reader: Reader, lane: int, rows: int) -> dict[str, pa.Array[Any] | Ints]:
+    """Which client's rows these are, and of which lane."""
+    t = MEMORY_EVENTS
+    return {
+        t.shard: np.zeros(rows, np.int64),
+        t.side: pa.repeat(CONSUMER, rows),
+        t.unit: pa.repeat(reader.client_id, rows),
+        t.unit_address: pa.repeat(reader.client_address, rows),
+        t.lane: np.full(rows, lane),
+    }
+
+
+def response_rows(
+    intent: Intent, reader: Reader, outcome: Outcome, lane: int, unchecked: str | None
+) -> pa.RecordBatch:  # fmt: skip
+    """Rows with a lane's responses; the first one says how many there was no room for.
+
+    unchecked: why the closed loop cannot be checked, if so.
+    """
+    t, responses = MEMORY_EVENTS, closed_responses(intent, outcome, lane)
+    first = np.arange(0, responses.num_rows, RESPONSES_A_ROW)
+    left_out = np.zeros_like(first)
+    left_out[:1] = outcome.lanes["responses"][lane] - responses.num_rows
+    streams = [stream_of(responses.slice(row, RESPONSES_A_ROW)) for row in first.tolist()]
+    columns: dict[str, pa.Array[Any] | Ints] = {
+        **client_columns(reader, lane, len(first)),
+        t.connection_id: np.zeros_like(first),
+        t.exchange_no: first,
+        t.time: responses[CLOSED_RESPONSES.time].to_numpy()[first],
+        t.kind: np.full(len(first), MemoryEvent.RESPONSES),
+        t.responses: pa.array(streams, pa.binary()),
+        t.unchecked: pa.array([unchecked] * len(first), pa.string()),
+        t.left_out: left_out,
+    }
+    return rows_of(t, {**columns, **nulls_besides(t, columns, len(first))})
+
+
+def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBatch:
+    """Rows of CLOSED_RESPONSES: those of a lane that there was room for, in the order of their requests."""
+    t, responses = CLOSED_RESPONSES, outcome.responses[lane, : outcome.lanes["responses"][lane]]
+    connection = intent.nodes.nodes["id"][responses["node"]]
+    order = np.lexsort((connection, responses["requested_at"]))
+    ordered = picked(responses, order)
+    drained = ordered["drained_at"]
+    columns: dict[str, pa.Array[Any] | Ints] = {
+        t.number: order,
+        t.connection_id: connection[order],
+        t.time: ordered["requested_at"],
+        t.came: ordered["arrived_at"],
+        t.held: array_of(drained - ordered["arrived_at"], drained != NEVER),
+        t.returned_bytes: ordered["size"],
+        t.records: ordered["records"],
+        t.partitions: ordered["partitions"],
+    }
+    return rows_of(t, columns)
+
+
+def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -> pa.RecordBatch:
+    """Rows for what is given up of a lane's responses."""
+    t, n = MEMORY_EVENTS, int(outcome.lanes["given_up"][lane])
+    given_up = outcome.given_up[lane, :n]
+    responses = picked(outcome.responses[lane], given_up["response"])
+    parts = [partition_of(intent.keys[number]) for number in given_up["number"].tolist()]
+    columns: dict[str, pa.Array[Any] | Ints] = {
+        **client_columns(reader, lane, n),
+        t.connection_id: intent.nodes.nodes["id"][responses["node"]],
+        t.exchange_no: given_up["response"],
+        t.time: responses["requested_at"],
+        t.kind: np.full(n, MemoryEvent.GIVEN_UP),
+        t.started: array_of(given_up["since"], given_up["since"] != NEVER),
+        t.came: given_up["turn_at"],
+        t.released: array_of(given_up["until"], given_up["until"] != NEVER),
+        t.topic: pa.array([topic for _, topic, _ in parts], pa.string()),
+        t.partition: np.array([int(number) for *_, number in parts], np.int32),
+    }
+    return rows_of(t, {**columns, **nulls_besides(t, columns, n)})

@@ -1,0 +1,59 @@
+"""In which order a broker reads a reader's partitions: the client's rules, the session's, and KIP-74's suggestions.
+
+An order is an int64 array of partitions, of which the first `n` count.
+"""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
+
+
+@kernel
+def move_to_end(order: Ints, n: int, moved: Ints, count: int, marks: Ints) -> None:
+    """Move the partitions moved[:count] behind the others, one after the other; both keep their order.
+
+    PartitionStates.moveToEnd (kafka-clients) of partitions whose records were taken, and what FetchSession does with
+    those that an incremental response has records of. marks: int64, a place for each partition, all 0, which it is
+    again afterwards.
+    """
+    for i in range(count):
+        marks[moved[i]] = 1
+    kept = 0
+    for i in range(n):
+        if marks[order[i]] == 0:
+            order[kept] = order[i]
+            kept += 1
+    for i in range(count):
+        marks[moved[i]] = 0
+        order[kept + i] = moved[i]
+
+
+@kernel
+def begin_with(order: Ints, n: int, first: int, marks: Ints) -> None:
+    """Turn the order so that the one at place `first` comes first. marks: int64[n], which is 0 again afterwards."""
+    for i in range(n):
+        marks[i] = order[(first + i) % n]
+    for i in range(n):
+        order[i] = marks[i]
+        marks[i] = 0
+
+
+@kernel
+def shuffle(order: Ints, n: int, random: Ints) -> None:
+    """Fisher and Yates' shuffle. random: int64[1], the generator's state (Knuth's MMIX, the upper bits), moved on."""
+    for i in range(n - 1, 0, -1):
+        random[0] = random[0] * 6364136223846793005 + 1442695040888963407
+        j = ((random[0] >> 33) & 0x7FFFFFFF) % (i + 1)
+        order[i], order[j] = order[j], order[i]
+
+
+@kernel
+def remove_unwanted(order: Ints, n: int, is_wanted: Ints) -> int:
+    """Take out what is not wanted, as a session forgets it; returns how many are left. is_wanted: by partition."""
+    kept = 0
+    for i in range(n):
+        if is_wanted[order[i]] == 1:
+            order[kept] = order[i]
+            kept += 1
+    return kept

@@ -1,0 +1,147 @@
+"""How fast a reader and its brokers are, measured from the capture, and how long a simulated one takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Floats, Ints, Records, edges
+from udfs.columns.records import joined, records_of
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.state import POINT, first_above
+from udfs.replay.shared.line_fit import fitted_line
+
+LONG_AGO = -(1 << 62)
+
+
+class PacedFetches(NamedTuple):
+    """A reader's answered fetches, int64[fetches] each; those of a node lie together in the order of their times (us).
+
+    node: of each. records, size: of the response. ready_at: when what it returned was there to be read, at the latest;
+    0 or less where it was there before. is_stopped: bool[fetches], the reader stood still before this fetch, which says
+    nothing about its pace. max_wait_us: the longest wait that the fetch allows.
+    """
+
+    node: Ints
+    request: Ints
+    response: Ints
+    records: Ints
+    size: Ints
+    ready_at: Ints
+    is_stopped: Bools
+    max_wait_us: Ints
+
+
+class Curves(NamedTuple):
+    """Running sums of times over running sums of amounts, in captured order: POINT[points], each from (0, 0) on.
+
+    first: int64[curves + 1], where each begins. They are curves, for a client that has just started takes its first
+    records more slowly, and what a broker sends first may not be in its memory.
+    """
+
+    points: Records
+    first: Ints
+
+
+class Pace(NamedTuple):
+    """How long a reader's nodes take (us); gap_us, answer_us, late_us: float64[nodes], as in NODE.
+
+    taking: what records take, by how many were taken before; one curve for the process, or one a node. sending: what
+    record bytes take, by how many were sent before; one curve a node.
+    """
+
+    gap_us: Floats
+    answer_us: Floats
+    late_us: Floats
+    taking: Curves
+    sending: Curves
+
+
+def measured_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Pace:
+    """The pace of a reader. Totals are kept: under the captured answers, times add up to the captured.
+
+    is_one_process: one application takes the records of all nodes, in the order in which responses come, so that the
+    time that a response waits for earlier ones is not its own.
+    """
+    gap_us, taking = taking_times(fetches, nodes, is_one_process)
+    at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
+    took = np.maximum(fetches.response - fetches.request, 0)[at_once]
+    answer_us, sending = lines(fetches.node[at_once], fetches.size[at_once], took, nodes, together=False)
+    return Pace(gap_us, answer_us, lateness(fetches, nodes), taking, sending)
+
+
+def taking_times(fetches: PacedFetches, nodes: int, is_one_process: bool) -> tuple[Floats, Curves]:
+    """From a response to the fetch that follows: of each node what that takes at all, and what records take beyond it.
+
+    A fetch that was sent before the response had come tells nothing.
+    """
+    request, response = fetches.request, fetches.response
+    follows = (fetches.node[1:] == fetches.node[:-1]) & (request[1:] >= request[:-1]) & (request[1:] >= response[:-1])
+    kept = np.flatnonzero(follows & ~fetches.is_stopped[1:])
+    kept = kept[np.argsort(response[kept], kind="stable")]
+    done, records, began = request[kept + 1], fetches.records[kept], response[kept]
+    if is_one_process:
+        began = np.maximum(began, busy_before(done, records))
+    return lines(fetches.node[kept], records, np.maximum(done - began, 0), nodes, together=is_one_process)
+
+
+def busy_before(done: Ints, records: Ints) -> Ints:
+    """Until when the application was busy with the records of earlier responses, in the order of responses."""
+    until = np.maximum.accumulate(np.where(records > 0, done, LONG_AGO))
+    return np.concatenate([np.full(1, LONG_AGO), until[:-1]])[: len(done)]
+
+
+def lateness(fetches: PacedFetches, nodes: int) -> Floats:
+    """From the end of the longest wait to an empty response, the median of each node: float64[nodes]."""
+    over = fetches.response - fetches.request - fetches.max_wait_us
+    is_late = (fetches.size == 0) & (over >= 0)
+    found = np.zeros(nodes)
+    for node in np.unique(fetches.node[is_late]).tolist():
+        found[node] = np.median(over[is_late & (fetches.node == node)])
+    return found
+
+
+def lines(node: Ints, amounts: Ints, times: Ints, nodes: int, *, together: bool) -> tuple[Floats, Curves]:
+    """Each node's time for an amount of 0, float64[nodes], and the curves of what amounts take beyond it.
+
+    node: of each of the times, which are in order. together: one curve for all nodes, else one a node.
+    """
+    own = [np.flatnonzero(node == of) for of in range(nodes)]
+    fits = [fitted_line(amounts[rows], times[rows]) for rows in own]
+    base, slope = (np.array(column) for column in zip(*fits, strict=True))
+    more = np.where(slope[node] > 0, np.maximum(times - base[node], 0.0), 0.0)
+    total = slope[node] * amounts
+    parts = [np.arange(len(node))] if together else own
+    curves = [curve(amounts[rows], more[rows], float(total[rows].sum())) for rows in parts]
+    return base, Curves(joined(POINT, curves), edges([len(points) for points in curves]))
+
+
+def curve(amounts: Ints, times: Floats, total: float) -> Records:
+    """Running sums of amounts and of times from (0, 0) on, POINT[n]; the times are scaled to end at the total."""
+    busy = amounts > 0
+    until, took = np.cumsum(amounts[busy]), np.cumsum(times[busy])
+    scale = total / took[-1] if len(took) and took[-1] > 0 else 0.0
+    found = records_of(POINT, len(until) + 1)
+    found["amount"][1:], found["time"][1:] = until, took * scale
+    return found
+
+
+@kernel
+def time_until(curve: Records, amount: int) -> float:
+    """How long a curve's first `amount` takes (us); beyond its end, as long as on average. curve: POINT[points]."""
+    end = len(curve)
+    i = first_above(curve["amount"], 0, end, amount)
+    last = curve[end - 1]
+    if i == end:
+        average = last.time / last.amount if last.amount > 0 else 0.0
+        return last.time + average * (amount - last.amount)
+    before, behind = curve[i - 1], curve[i]
+    share = (amount - before.amount) / (behind.amount - before.amount)
+    return before.time + share * (behind.time - before.time)
+
+
+@kernel
+def time_of(curve: Records, done: int, more: int) -> float:
+    """How long so much more takes after what was done (us)."""
+    return time_until(curve, done + more) - time_until(curve, done)

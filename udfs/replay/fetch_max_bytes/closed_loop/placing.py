@@ -1,0 +1,154 @@
+"""What offsets and sizes mean in the logs of a reader's partitions: which batches reads are of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, edges, ranges, read_only
+from udfs.columns.records import int_fields, picked, records_of
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads
+from udfs.replay.fetch_max_bytes.closed_loop.changes import BATCH_UNKNOWN, Destinations
+from udfs.replay.fetch_max_bytes.closed_loop.logs import Log
+from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NONE, PARTITION, first_above
+
+READ_BATCHES = int_fields(
+    "partition",
+    "offset",  # where it begins
+    "size",  # bytes from the batch at that offset on
+    "begin",  # the batch at the offset
+    "end",  # behind the last batch that so many bytes hold whole
+)
+"""A read, and the batches that it is of."""
+
+
+class Logs(NamedTuple):
+    """The batches of a reader's partitions: PARTITION[n], LOG_BATCH[batches + 1], and BATCH[batches] of the same."""
+
+    partitions: Records
+    batches: Records
+    captured: Records
+
+
+def logs_of(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
+    """The partitions with their batches, one behind the other, each log in one segment."""
+    lowest, counts = log.reach["lowest"], log.reach["end"] - log.reach["lowest"]
+    first, rows = edges(counts), ranges(lowest, counts)
+    captured = picked(log.batches, rows)
+    partitions = records_of(
+        PARTITION,
+        len(lowest),
+        number=reads.partitions["number"],
+        partition_max_bytes=reads.partitions["partition_max_bytes"],
+        first_batch=first[:-1],
+        start_batch=first[:-1] + np.minimum(log.reach["start"], log.reach["end"]) - lowest,
+        end_batch=first[1:],
+        backlog_end=first[:-1] + log.reach["backlog_end"] - lowest,
+        is_known=log.reach["is_known"],
+        previous=NONE,
+    )
+    batches = records_of(
+        LOG_BATCH,
+        len(captured) + 1,
+        bytes_before=edges(np.maximum(captured["size"], 1)),
+        records_before=edges(captured["last_offset"] - captured["base_offset"] + 1),
+    )
+    batches["visible_at"][:-1], batches["segment_end"][:-1] = log.visible_at[rows], np.repeat(first[1:], counts)
+    logs = Logs(partitions, batches, captured)
+    hand_over(logs, handovers)
+    return logs
+
+
+def hand_over(logs: Logs, handovers: Handovers) -> None:
+    """Bind partitions that come from another broker to the same ones there."""
+    base, partitions = logs.captured["base_offset"], logs.partitions
+    first, end = partitions["first_batch"], partitions["end_batch"]
+    for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):
+        if first[before] < end[before]:
+            here = first[after] + np.searchsorted(base[first[after] : end[after]], base[first[before]])
+            if here < end[after] and base[here] == base[first[before]]:
+                partitions["previous"][after], partitions["batch_shift"][after] = before, here - first[before]
+
+
+def batches_of(logs: Logs, partition: Ints, offset: Ints, size: Ints) -> Records:
+    """READ_BATCHES of reads of so many bytes at these offsets, int64[n] each."""
+    found = records_of(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
+    place_reads(Logs(*map(read_only, logs)), found)
+    return found
+
+
+@kernel
+def place_reads(logs: Logs, reads: Records) -> None:
+    """Fill `begin` and `end` of READ_BATCHES."""
+    for i in range(len(reads)):
+        read, batches = reads[i], logs.batches
+        first, end = logs.partitions[read.partition].first_batch, logs.partitions[read.partition].end_batch
+        begin = first_above(logs.captured["last_offset"], first, end, read.offset - 1)
+        read.begin = begin
+        read.end = first_above(batches["bytes_before"], first, end + 1, batches[begin].bytes_before + read.size) - 1
+
+
+class Servings(NamedTuple):
+    """The captured parts of responses with records, int64[n] each; those of a node in the order of their times.
+
+    partition: its place. node, fetch: of its response, which came at `response` (us). begin, end: the batches that it
+    made of it.
+    """
+
+    partition: Ints
+    node: Ints
+    fetch: Ints
+    response: Ints
+    size: Ints
+    begin: Ints
+    end: Ints
+
+
+def servings_of(reads: NodeReads, logs: Logs) -> Servings:
+    """The captured servings, placed in the logs."""
+    served = reads.servings
+    placed = batches_of(logs, served["partition"], served["fetch_offset"], served["returned"])
+    return Servings(
+        partition=served["partition"],
+        node=reads.node[served["partition"]],
+        fetch=served["fetch"],
+        response=served["response"],
+        size=served["returned"],
+        begin=placed["begin"],
+        end=placed["end"],
+    )
+
+
+def segment_ends(reads: NodeReads, logs: Logs, servings: Servings, max_bytes: Ints) -> Ints:
+    """Behind the last batch of each batch's segment, as far as the capture tells: int64[batches].
+
+    A read that ended with a whole batch, below its limits and below the bound that the response has, ended where the
+    segment does (LogSegment.read of kafka-storage 4.3). max_bytes: int64[nodes], the limit of each one's responses.
+    """
+    count, starts, size, end = len(logs.captured), logs.batches["bytes_before"], servings.size, servings.end
+    before = np.cumsum(size) - size
+    first_of_fetch = np.searchsorted(servings.fetch, servings.fetch)
+    left = max_bytes[servings.node] - (before - before[first_of_fetch])
+    within = size < np.minimum(reads.servings["partition_max_bytes"], left)
+    inside = end < logs.partitions["end_batch"][servings.partition]
+    base = np.append(logs.captured["base_offset"], 0)[np.minimum(end, max(count - 1, 0))]
+    is_whole = starts[end] == starts[servings.begin] + size
+    shown = end[within & inside & is_whole & (base < reads.servings["bound"])]
+    cuts = np.unique(np.concatenate([shown, logs.partitions["end_batch"]]))
+    return cuts[np.searchsorted(cuts, np.arange(count), side="right")]
+
+
+def destinations_of(reads: NodeReads, logs: Logs) -> Destinations:
+    """Where moves lead to. For a log that breaks off, it is not known that a move leads elsewhere."""
+    moves, partitions = reads.moves, logs.partitions
+    p, offset = moves["partition"], moves["fetch_offset"]
+    begin = batches_of(logs, p, offset, np.zeros_like(offset))["begin"]
+    expected = batches_of(logs, p, moves["from_offset"], np.maximum(moves["returned"], 0))["end"]
+    has_batches = (partitions["first_batch"] < partitions["end_batch"])[p]
+    lowest = np.append(logs.captured["base_offset"], 0)[partitions["first_batch"][p]]
+    behind = np.append(logs.captured["last_offset"], 0)[partitions["end_batch"][p] - 1] + 1
+    is_in_log = ~has_batches | ((offset >= lowest) & (offset <= behind))
+    elsewhere = np.where(is_in_log, begin, np.where(partitions["is_known"][p] == 1, BATCH_UNKNOWN, expected))
+    return Destinations(np.where(moves["before"] < 0, partitions["start_batch"][p], elsewhere), expected)

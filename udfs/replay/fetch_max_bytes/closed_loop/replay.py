@@ -1,0 +1,140 @@
+"""The closed loop of one reader: its nodes replayed in every lane, summed up and compared with the capture."""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import records_of
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge
+from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
+from udfs.replay.fetch_max_bytes.closed_loop.settings import rules_of
+from udfs.replay.fetch_max_bytes.closed_loop.simulation import run_lane
+from udfs.replay.fetch_max_bytes.closed_loop.state import (
+    GIVEN_UP,
+    LANE_OUTCOME,
+    NO_BACKLOG,
+    NONE,
+    RESPONSE,
+    Outcome,
+    Simulation,
+    Unit,
+    new_captured_lane,
+    new_simulation,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import align, new_timeline, reader_time
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
+from udfs.replay.fetch_max_bytes.state import Reader, no_sums
+from udfs.replay.shared.event_heap import pop, push
+
+
+class Replayed(NamedTuple):
+    """What a reader comes to. backlog: int64[numbers] bytes."""
+
+    outcome: Outcome
+    backlog: Ints
+    verdicts: Verdicts
+
+
+def replayed(intent: Intent, reader: Reader, lanes: FetchLanes, response_room: int = 0) -> Replayed:
+    """A reader replayed in every lane. response_room: so many responses are kept of each lane."""
+    seeds = [zlib.crc32("/".join([lane, *reader]).encode()) for lane in lanes.names]
+    rules = rules_of(intent.nodes, intent.profiles, intent.largest, lanes, np.array(seeds, np.int64))
+    outcome = new_outcome(intent.unit, len(intent.keys), len(lanes.names), response_room)
+    replay_reader(intent.unit, rules, outcome)
+    return Replayed(outcome, backlogs(intent.unit, len(intent.keys)), judge(intent, outcome.captured))
+
+
+def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0) -> Outcome:
+    """The outcome before the first lane. Of each change something may be given up twice: what is buffered, and what is
+    under way.
+    """
+    given_up_room = 2 * len(unit.changes) if response_room else 0
+    return Outcome(
+        sums=no_sums(numbers, lanes),
+        timeline=new_timeline(lanes, numbers, unit.nodes["begin"], unit.nodes["horizon"]),
+        lanes=records_of(LANE_OUTCOME, lanes, is_finished=1),
+        catch_up_us=np.full((numbers, lanes), NO_BACKLOG),
+        given_up_backlogs=np.zeros(numbers, np.int64),
+        captured=new_captured_lane(unit),
+        responses=np.zeros((lanes, response_room), RESPONSE),
+        given_up=np.zeros((lanes, given_up_room), GIVEN_UP),
+    )
+
+
+def backlogs(unit: Unit, numbers: int) -> Ints:
+    """Bytes that were there of each partition when the capture first asked for it: int64[numbers]."""
+    before, partitions = unit.batches["bytes_before"], unit.partitions
+    found = np.zeros(numbers, np.int64)
+    size = before[partitions["backlog_end"]] - before[partitions["start_batch"]]
+    np.add.at(found, partitions["number"], np.maximum(size, 0))
+    return found
+
+
+@kernel
+def start_lane(sim: Simulation, lane: int) -> None:
+    """Set the state to what is captured first."""
+    state, start, line, first = sim.state, sim.start, sim.outcome.timeline, NEVER
+    for node in range(len(state.nodes)):
+        state.nodes[node] = start.nodes[node]
+        state.applications[node] = start.applications[node]
+        first = min(first, start.nodes[node].now)
+    line.lanes[lane].bucket = reader_time(line, first) // line.lanes[lane].width
+    for p in range(len(state.partitions)):
+        state.partitions[p] = start.partitions[p]
+        total = sim.outcome.sums.partitions[sim.unit.partitions[p].number, lane]
+        total.waiting, total.waiting_since = 0, NEVER
+    state.random[0] = sim.rules[0, lane].seed
+
+
+@kernel
+def end_lane(sim: Simulation, lane: int) -> None:
+    """Sum up the lane's outcome."""
+    outcome, nodes = sim.outcome, sim.state.nodes
+    for node in range(len(nodes)):
+        outcome.lanes[lane].requests += nodes[node].requests
+    if lane == 0:
+        for p in range(len(sim.state.partitions)):
+            outcome.captured.catch_up_us[p] = sim.state.partitions[p].catch_up_us
+    hand_on_backlogs(sim)
+    for p in range(len(sim.state.partitions)):
+        partition, state = sim.unit.partitions[p], sim.state.partitions[p]
+        number, leaves = partition.number, state.is_assigned == 0 or state.position >= partition.backlog_end
+        if lane == 0 and state.catch_up_us == NEVER and leaves:
+            outcome.given_up_backlogs[number] = 1
+        outcome.catch_up_us[number, lane] = max(outcome.catch_up_us[number, lane], state.catch_up_us)
+
+
+@kernel
+def hand_on_backlogs(sim: Simulation) -> None:
+    """Hand a backlog that was not read on to the broker that its partition went to, timed from its beginning."""
+    state = sim.state
+    for p in range(len(state.partitions)):
+        if sim.unit.partitions[p].previous != NONE:
+            push(state.moved, state.partitions[p].requested_at, p)
+    while state.moved.events[0] > 0:
+        _, p = pop(state.moved)
+        here, there = state.partitions[p], state.partitions[sim.unit.partitions[p].previous]
+        if there.catch_up_us == NEVER and here.requested_at != NEVER:
+            here.catch_up_us += here.requested_at - there.requested_at if here.catch_up_us != NEVER else 0
+            here.requested_at, there.catch_up_us = there.requested_at, NO_BACKLOG
+
+
+@kernel
+def replay_lanes(sim: Simulation) -> None:
+    """The reader in every lane; lanes do not affect one another."""
+    for lane in range(len(sim.outcome.lanes)):
+        start_lane(sim, lane)
+        run_lane(sim, lane)
+        end_lane(sim, lane)
+    align(sim.outcome.timeline)
+
+
+def replay_reader(unit: Unit, rules: Records, outcome: Outcome) -> None:
+    """Replay a reader in every lane, into the outcome. rules: RULES[nodes, lanes]."""
+    replay_lanes(new_simulation(unit, rules, outcome))

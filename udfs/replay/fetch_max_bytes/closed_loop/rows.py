@@ -1,0 +1,144 @@
+"""What a reader comes to in closed loop, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.fidelity_reasons import CLOSED_FETCHES
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE, FIDELITY
+from schemas.tables.table import Table
+from udfs.columns.arrays import Bools, Floats, Ints, edges
+from udfs.columns.arrow_columns import array_of
+from udfs.columns.records import picked
+from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.facts.arrow_tables import rows_of
+from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
+from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed
+from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Timeline
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import TICKS
+from udfs.replay.fetch_max_bytes.rows import (
+    CLOSED_LOOP,
+    Labels,
+    Outcome,
+    consumer_rows,
+    fairness_rows,
+    verdict_rows,
+)
+
+
+def closed_rows(
+    labels: Labels, intent: Intent, replayed: Replayed, memory_bound: Ints
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader that was replayed. memory_bound: int64[lanes], KIP-74's."""
+    outcome = outcome_of(intent, replayed, memory_bound)
+    verdicts = ((*key, count) for key, count in sorted(replayed.verdicts.items()))
+    yield FIDELITY, verdict_rows(labels, verdicts, CLOSED_FETCHES)
+    yield FETCH_FAIRNESS, fairness_rows(labels, outcome)
+    yield FETCH_CONSUMERS, consumer_rows(labels, outcome)
+    yield FETCH_TIMELINE, timeline_rows(labels, replayed.outcome.timeline)
+    yield FETCH_MEMORY, memory_rows(labels, replayed.outcome.timeline, memory_bound)
+
+
+def outcome_of(intent: Intent, replayed: Replayed, memory_bound: Ints) -> Outcome:
+    """The outcome as both loops have it."""
+    found = replayed.outcome
+    return Outcome(
+        mode=CLOSED_LOOP,
+        sums=found.sums,
+        requests=found.lanes["requests"],
+        memory_bound=memory_bound,
+        backlog=replayed.backlog,
+        catch_up_ms=catch_up_ms(found.catch_up_us, found.given_up_backlogs == 1),
+        given_up=found.given_up_backlogs,
+        finished=found.lanes["is_finished"] == 1,
+        left_out=int(intent.nodes.nodes["left_out"].sum()),
+    )
+
+
+def catch_up_ms(took: Ints, given_up: Bools) -> Floats:
+    """Catch-up times in ms, float64[partitions, lanes]: 0 without a backlog, nan for never.
+
+    took: in us. given_up: bool[partitions]. What the reader gave up has none in any lane, so that lanes are compared by
+    the same partitions.
+    """
+    has_none = (took == NEVER) | given_up[:, np.newaxis]
+    return np.where(has_none, np.nan, np.where(took == NO_BACKLOG, 0, took) / US_PER_MS)
+
+
+def timeline_rows(labels: Labels, line: Timeline) -> pa.RecordBatch:
+    """Rows of `fetch_timeline`: one a lane, partition and bucket in which something was to be read."""
+    buckets = line.buckets.reshape(-1)
+    rows = np.flatnonzero((buckets["bytes"] > 0) | (buckets["lag"] > 0) | (buckets["wait"] > 0))
+    lane, partition, bucket = np.unravel_index(rows, line.buckets.shape)
+    found, n, t = picked(buckets, rows), len(rows), FETCH_TIMELINE
+    brokers, topics, numbers = zip(*labels.partitions, strict=True)
+
+    def texts_of(names: Sequence[str], places: Ints) -> pa.Array[Any]:
+        return pa.array(np.array(names, object)[places], pa.string())
+
+    return rows_of(
+        t,
+        {
+            **labels.columns(t, n),
+            t.scenario: texts_of(labels.lanes, lane),
+            t.broker: texts_of(brokers, partition),
+            t.topic: texts_of(topics, partition),
+            t.partition: np.array(list(map(int, numbers)), np.int32)[partition],
+            t.bucket: bucket,
+            t.bucket_start: bucket_starts(line)[bucket],
+            t.bucket_ms: np.full(n, int(line.lanes["width"][0]) / US_PER_MS),
+            t.bytes: found["bytes"],
+            t.lag_bytes: found["lag"],
+            t.wait_ms: found["wait"] / US_PER_MS,
+        },
+    )
+
+
+def bucket_starts(line: Timeline) -> Ints:
+    """When each bucket begins (us), as `moment_of` says: int64[buckets]."""
+    gone = np.arange(line.buckets.shape[2]) * line.lanes["width"][0]
+    stay = np.searchsorted(line.stays["before"], gone, side="right") - 1
+    return line.stays["begin"][stay] + gone - line.stays["before"][stay]
+
+
+def held_by_bucket(line: Timeline) -> pa.Array[Any]:
+    """By lane the most bytes that are held at once in each bucket, until nothing is any more."""
+    buckets = line.buckets.shape[2]
+    held = line.held.reshape(len(line.held), buckets, -1).max(axis=2)
+    lengths = np.where(held > 0, np.arange(1, buckets + 1), 0).max(axis=1)
+    ends: Any = array_of(edges(lengths).astype(np.int32))  # an Int32Array
+    return pa.ListArray.from_arrays(ends, array_of(held[np.arange(buckets) < lengths[:, np.newaxis]]))
+
+
+def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.RecordBatch:
+    """Rows of `fetch_memory`: one a lane. memory_bound: int64[lanes]."""
+    n, t = len(labels.lanes), FETCH_MEMORY
+    held = [np.sort(ticks[ticks > 0]) for ticks in line.held]
+    above = [
+        float((ticks > bound).mean()) if len(ticks) else 0.0 for ticks, bound in zip(held, memory_bound, strict=True)
+    ]
+    return rows_of(
+        t,
+        {
+            **labels.columns(t, n),
+            t.scenario: pa.array(list(labels.lanes), pa.string()),
+            t.tick_ms: np.full(n, int(line.lanes["width"][0]) * line.buckets.shape[2] / TICKS / US_PER_MS),
+            t.held_bytes: held_by_bucket(line),
+            t.bytes_p50: levels(held, 0.5),
+            t.bytes_p95: levels(held, 0.95),
+            t.bytes_p99: levels(held, 0.99),
+            t.bytes_max: levels(held, 1.0),
+            t.memory_bound_bytes: memory_bound,
+            t.share_above_bound: np.array(above),
+        },
+    )
+
+
+def levels(held: Sequence[Ints], share: float) -> Ints:
+    """The value that `share` of each lane's ticks do not exceed, which rise; 0 where there are none: int64[lanes]."""
+    return np.array([of[max(ceil(share * len(of) - 1), 0)] if len(of) else 0 for of in held], np.int64)

@@ -1,0 +1,134 @@
+"""By which rules each node reads in each lane: the lane's settings, else what the capture shows of the client."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.tables.values import FOLLOWER
+from udfs.columns.arrays import Bools, Ints, Records, ranges
+from udfs.columns.records import Kind
+from udfs.columns.time_units import US_PER_MS
+from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
+from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes
+from udfs.replay.fetch_max_bytes.read_from_log import FIRST_WITH_MAX_BYTES
+from udfs.replay.fetch_max_bytes.settings import (
+    CLIENT_ORDER,
+    JAVA_3,
+    JAVA_4,
+    LIBRDKAFKA,
+    REPLICA_FETCHER,
+    FetchLanes,
+)
+from udfs.replay.fetch_max_bytes.state import UNKNOWN
+from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
+
+RULES: Kind = np.dtype(
+    [
+        ("limit", np.int64),  # record bytes of a response
+        (
+            "is_hard",
+            np.int64,
+        ),  # 1: no batch is returned beyond partition_max_bytes, for Fetch before 3 has no max_bytes
+        ("partition_max_bytes", np.int64),  # or AS_CAPTURED: the partition's own
+        ("only_first", np.int64),  # 1: only the partition named first may exceed the limits
+        ("min_bytes", np.int64),
+        ("max_wait_us", np.int64),
+        ("max_poll_records", np.int64),
+        ("overlaps", np.int64),  # 1: the records of the last poll() are worked on while the next fetch is under way
+        ("profile", np.int64),
+        ("order", np.int64),
+        ("in_session", np.int64),
+        ("application", np.int64),  # that takes the node's records: its own, or the first one for all nodes
+        ("seed", np.int64),
+        ("us_per_record", np.float64),  # or AS_CAPTURED: along the captured curve
+    ]
+)
+"""By which rules a node reads in a lane."""
+
+
+def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seeds: Ints) -> Records:
+    """RULES[nodes, lanes].
+
+    profiles: int64[nodes], by which rules each reads in the capture. largest: int64[nodes], the most records of a
+    captured response. seeds: int64[lanes].
+    """
+    limits, clients, captured = lanes.limits(nodes.reader), lanes.client(nodes.reader), nodes.nodes
+    found = np.zeros((len(captured), len(limits)), RULES)
+    profile = chosen(clients["profile"], profiles)
+    found["limit"] = np.minimum(chosen(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"])
+    # A lane with max_bytes is a client that knows it.
+    is_old = (captured["api_version"] > UNKNOWN) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
+    found["is_hard"] = is_old[:, np.newaxis] & (limits["max_bytes"] == AS_CAPTURED)
+    for name in ("partition_max_bytes", "only_first"):
+        found[name] = limits[name]
+    found["min_bytes"] = chosen(clients["min_bytes"], np.maximum(captured["min_bytes"], 0))
+    found["max_wait_us"] = chosen(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS
+    for name in ("max_poll_records", "us_per_record"):
+        found[name] = clients[name]
+    found["overlaps"] = overlaps(clients, largest) & (profile < LIBRDKAFKA)
+    found["profile"] = profile
+    found["order"] = chosen(clients["order"], np.full(len(captured), CLIENT_ORDER))
+    follows_capture = clients["profile"] == AS_CAPTURED
+    found["in_session"] = np.where(
+        follows_capture, captured["in_session"][:, np.newaxis] == 1, profile != LIBRDKAFKA
+    )  # fmt: skip
+    shares = nodes.is_one_process & (profile < LIBRDKAFKA)
+    found["application"] = np.where(shares, 0, np.arange(len(captured))[:, np.newaxis])
+    found["seed"] = seeds
+    return found
+
+
+def chosen(values: Ints, captured: Ints) -> Ints:
+    """int64[nodes, lanes]: what the lane sets, else what the capture shows of the node."""
+    return np.where(values == AS_CAPTURED, captured[:, np.newaxis], values)
+
+
+def overlaps(clients: Records, largest: Ints) -> Bools:
+    """Where work on the last records goes on beside the next fetch: bool[nodes, lanes].
+
+    Where no captured response took two polls, the pace cannot distinguish work beside a fetch from what delays it.
+    """
+    polls = clients["max_poll_records"]
+    took_two = largest > polls[CAPTURED]
+    changes = (clients["us_per_record"] != AS_CAPTURED) | (polls != polls[CAPTURED])
+    return took_two[:, np.newaxis] | changes
+
+
+def profiles_of(nodes: Nodes, reads: NodeReads) -> Ints:
+    """The rules that each node follows: those of its software, else by whether it uses sessions, and keeps an order.
+
+    Brokers before 1.1 grant no session, and those before 2.4 do not learn the software.
+    """
+    if nodes.reader == FOLLOWER:
+        return np.full(len(nodes.nodes), REPLICA_FETCHER)
+    software, in_session = nodes.nodes["profile"], nodes.nodes["in_session"] == 1
+    found = np.where(software != UNKNOWN, software, JAVA_4)
+    for node in np.flatnonzero((software == UNKNOWN) & ~in_session).tolist():
+        served = reads.servings[reads.node[reads.servings["partition"]] == node]
+        found[node] = JAVA_3 if keeps_order(served["fetch"], served["partition"]) else LIBRDKAFKA
+    return found
+
+
+def keeps_order(fetch: Ints, partition: Ints) -> bool:
+    """Whether, of responses one after the other with records of the same partitions, most have them in one order.
+
+    Those of Kafka's own client have, for all that received records move behind the others in the same order
+    (CompletedFetch.drain and PartitionStates.moveToEnd of kafka-clients 4.3). librdkafka begins with the next partition
+    each time. One partition tells nothing.
+
+    fetch: int64[n], the fetch that each part of a response answers, in the order of times. partition: int64[n].
+    """
+    starts = np.flatnonzero(np.diff(fetch, prepend=UNKNOWN))
+    sizes = np.diff(np.append(starts, len(fetch)))
+    response = np.repeat(np.arange(len(sizes)), sizes)
+    by_partition = partition[np.lexsort((partition, response))]
+    pairs = np.flatnonzero((sizes[1:] == sizes[:-1]) & (sizes[1:] > 1))
+    lengths = sizes[pairs]
+    pair, rows = np.repeat(np.arange(len(pairs)), lengths), ranges(starts[pairs], lengths)
+
+    def alike(parts: Ints) -> Bools:
+        differs = parts[rows] != parts[rows + lengths[pair]]
+        return np.bincount(pair[differs], minlength=len(pairs)) == 0
+
+    are_same, are_in_order = alike(by_partition), alike(partition)
+    return bool(2 * (are_same & are_in_order).sum() > are_same.sum())

@@ -1,0 +1,211 @@
+"""KIP-74 in closed loop: a client with Kafka's own rules fetches from a broker that reads as brokers do, in every lane.
+
+What the client asks next follows from what it received. One fetch is under way of each node, and of a Java consumer
+one application takes the records of all nodes, by poll(), in the order in which they come. client.py and broker.py
+name the classes of Kafka whose rules these are.
+"""
+
+from __future__ import annotations
+
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.broker import answered_at, partition_limit, read
+from udfs.replay.fetch_max_bytes.closed_loop.client import change, request, take, want
+from udfs.replay.fetch_max_bytes.closed_loop.pace import time_of
+from udfs.replay.fetch_max_bytes.closed_loop.responses import keep_drained, keep_response
+from udfs.replay.fetch_max_bytes.closed_loop.state import (
+    Simulation,
+    bytes_between,
+    position_behind,
+    readable_to,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import advance, note_bytes, note_held
+from udfs.replay.fetch_max_bytes.fairness import add_read, add_response
+
+
+@kernel
+def add_answer(sim: Simulation, lane: int, node: int, place: int, limit: int) -> None:
+    """Sum up what has come of one partition: the one at this place of the requested order.
+
+    limit: what the partitions before it have left of the response's.
+    """
+    p, answer, now = sim.state.orders.requested[place], sim.state.answers[place], sim.state.nodes[node].now
+    partition, state = sim.unit.partitions[p], sim.state.partitions[p]
+    begin, end = state.position, readable_to(sim, p, sim.state.nodes[node].read_at)
+    available, whole = bytes_between(sim, begin, end), position_behind(sim, p, answer.returned)
+    answer.cut_tail = answer.returned - bytes_between(sim, begin, whole)
+    answer.overrides = 1 if answer.returned > min(partition_limit(partition, sim.rules[node, lane]), limit) else 0
+    is_all_known = end == partition.end_batch and answer.returned == available
+    answer.unknown = 1 if is_all_known and partition.is_known == 0 else 0
+    add_read(sim.outcome.sums.partitions[partition.number, lane], now, available, answer)
+    note_bytes(sim.outcome.timeline, lane, partition.number, now, answer.returned)
+    if begin < partition.backlog_end <= whole:
+        state.catch_up_us = min(state.catch_up_us, now - state.requested_at)
+    if lane == 0 and answer.returned > 0 and begin < partition.backlog_end:
+        note_turn(sim, node, p)
+
+
+@kernel
+def note_turn(sim: Simulation, node: int, partition: int) -> None:
+    """Note in lane 0 that records of a partition's backlog have come, if there is room."""
+    captured, of = sim.outcome.captured, sim.unit.nodes[node]
+    at = of.first_turn + captured.nodes[node].turns
+    if at < of.end_turn:
+        captured.turns[at] = partition
+        captured.nodes[node].turns += 1
+
+
+@kernel
+def add_answers(sim: Simulation, lane: int, node: int) -> int:
+    """Sum up a response that has come; returns its record bytes."""
+    size = overrides = unknown = 0
+    limit, first = sim.rules[node, lane].limit, sim.unit.nodes[node].first_partition
+    for i in range(first, first + sim.state.nodes[node].requested):
+        answer = sim.state.answers[i]
+        add_answer(sim, lane, node, i, limit)
+        limit = max(0, limit - answer.returned)
+        size, overrides, unknown = size + answer.returned, overrides + answer.overrides, unknown + answer.unknown
+    add_response(sim.outcome.sums, lane, size, overrides, unknown)
+    return size
+
+
+@kernel
+def note_captured_time(sim: Simulation, node: int, size: int) -> None:
+    """Note a request and the bytes of its response in lane 0, within the captured time."""
+    captured, of, state = sim.outcome.captured, sim.unit.nodes[node], sim.state.nodes[node]
+    captured.nodes[node].requests += 1 if state.sent_at <= of.horizon else 0
+    if state.now <= of.horizon:
+        pieces, span = captured.pieces[node], of.horizon - of.begin + 1
+        pieces[(state.now - of.begin) * len(pieces) // span] += size
+
+
+@kernel
+def hold_buffered(sim: Simulation, lane: int, time: int) -> None:
+    """Note what the client holds that it has got and not taken, from one response until the next or until it is taken.
+
+    The first application keeps it for all nodes.
+    """
+    holder = sim.state.applications[0]
+    if holder.held > 0:
+        until = max(holder.held_from, min(holder.held_until, time))
+        note_held(sim.outcome.timeline, lane, holder.held_from, until, holder.held)
+    holder.held, holder.held_from, holder.held_until = 0, time, time
+    for p in range(len(sim.state.partitions)):
+        partition = sim.state.partitions[p]
+        if partition.taken_at > time:
+            holder.held += partition.held
+            holder.held_until = max(holder.held_until, partition.taken_at)
+
+
+@kernel
+def next_change(sim: Simulation, node: int) -> int:
+    """The next time that the client wants something else, or has taken records; NEVER for none."""
+    of, state, following = sim.unit.nodes[node], sim.state.nodes[node], NEVER
+    if of.first_change + state.changes < of.end_change:
+        following = sim.unit.changes[of.first_change + state.changes].time
+    for p in range(of.first_partition, of.end_partition):
+        partition = sim.state.partitions[p]
+        if partition.taken_at > state.now and partition.is_assigned == 1:
+            following = min(following, partition.taken_at)
+    return following
+
+
+@kernel
+def is_unread(sim: Simulation, node: int) -> bool:
+    """Whether anything is left to be read of partitions that are asked for."""
+    left = False
+    for p in range(sim.unit.nodes[node].first_partition, sim.unit.nodes[node].end_partition):
+        partition = sim.state.partitions[p]
+        left |= partition.position < sim.unit.partitions[p].end_batch and partition.is_assigned == 1
+    return left
+
+
+@kernel
+def until_response(sim: Simulation, node: int, returned: int, has_waited: bool) -> float:
+    """From when a broker answers a fetch with so many bytes until the response is there (us).
+
+    What a fetch has waited for can be read when a response showed it (logs.py), which has the answer's time in it.
+    """
+    of = sim.unit.nodes[node]
+    if not has_waited:
+        sending = sim.unit.sending[of.first_sending : of.end_sending]
+        taken: float = of.answer_us + time_of(sending, sim.state.nodes[node].bytes, returned)
+        return taken
+    return of.late_us if returned == 0 else 0.0
+
+
+@kernel
+def send(sim: Simulation, lane: int, node: int) -> None:
+    """Send one request; the node's clock moves on to its response."""
+    state = sim.state.nodes[node]
+    request(sim, lane, node)
+    returned = read(sim, lane, node, state.now)
+    read_at = answered_at(sim, lane, node, returned)
+    has_waited = read_at > state.now
+    if has_waited:
+        returned = read(sim, lane, node, read_at)
+    state.sent_at, state.read_at, state.in_flight = state.now, read_at, 1
+    state.now = read_at + round(until_response(sim, node, returned, has_waited))
+    state.bytes += returned
+    state.requests += 1
+
+
+@kernel
+def receive(sim: Simulation, lane: int, node: int) -> None:
+    """Take a response; the node's clock moves on to the next request."""
+    state = sim.state.nodes[node]
+    size = add_answers(sim, lane, node)
+    keep_response(sim, lane, node)
+    change(sim, lane, node)
+    following = take(sim, lane, node)
+    if size > 0:
+        hold_buffered(sim, lane, state.now)
+    keep_drained(sim, lane, node, following)
+    if lane == 0:
+        note_captured_time(sim, node, size)
+    state.in_flight = 0
+    state.now = max(following, state.sent_at + 1)
+
+
+@kernel
+def go_on(sim: Simulation, lane: int, node: int) -> None:
+    """What a node does while it waits for no response: from the first captured fetch until the capture's end, and on
+    until all that the capture shows is read.
+    """
+    of, state = sim.unit.nodes[node], sim.state.nodes[node]
+    change(sim, lane, node)
+    if state.now > of.horizon and not is_unread(sim, node):
+        state.now = NEVER
+    elif state.requests >= of.request_cap:
+        sim.outcome.lanes[lane].is_finished = 0
+        state.now = NEVER
+    elif state.now < state.stopped_until:
+        state.now = state.stopped_until
+    elif want(sim, lane, node) > 0:
+        send(sim, lane, node)
+    else:
+        state.now = next_change(sim, node)
+
+
+@kernel
+def first_node(sim: Simulation) -> int:
+    """The node at which something happens first."""
+    first, nodes = 0, sim.state.nodes
+    for node in range(1, len(nodes)):
+        if nodes[node].now < nodes[first].now:
+            first = node
+    return first
+
+
+@kernel
+def run_lane(sim: Simulation, lane: int) -> None:
+    """All nodes of the reader, one event after the other."""
+    node, nodes = first_node(sim), sim.state.nodes
+    while nodes[node].now != NEVER:
+        advance(sim, lane, nodes[node].now)
+        if nodes[node].in_flight == 1:
+            receive(sim, lane, node)
+        else:
+            go_on(sim, lane, node)
+        node = first_node(sim)
+    hold_buffered(sim, lane, NEVER)

@@ -1,0 +1,352 @@
+"""What the closed loop of a reader works on: what there is to be read, the state of a lane, and what lanes come to.
+
+A reader is a unit. Its nodes, one for each broker that it reads from, are replayed together. What belongs to a node
+lies together in the arrays of partitions and of changes, and its NODE says where.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.records import Kind, int_fields, records_of
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.state import ANSWER, Sums
+from udfs.replay.shared.captured_pieces import PIECES
+from udfs.replay.shared.event_heap import Heap
+
+NONE = -1
+"""In place of a partition, where there is none."""
+NO_BACKLOG = -1
+"""In place of how long a partition's backlog took."""
+REOPEN, STOP = -1, -2
+"""In place of the partition of a CHANGE: the session is opened anew, or the reader stands still."""
+GO_ON, LEAVE = -1, -2
+"""In place of the batch that a CHANGE leads to."""
+
+PARTITION = int_fields(
+    "number",  # among those of the reader: its row in the sums
+    "partition_max_bytes",  # as captured
+    "first_batch",  # its batches are [first_batch, end_batch), in offset order
+    "start_batch",  # at which it is first asked for
+    "end_batch",
+    "backlog_end",  # behind the last batch that was there when the capture first asked for the partition
+    "is_known",  # 1: no batch is missing behind end_batch
+    "previous",  # the same partition at the broker that it moved from, or NONE
+    "batch_shift",  # from a batch's place there to its place here
+)
+"""A partition that a node reads. A node's partitions are in the order in which it first asked for them."""
+LOG_BATCH = int_fields(
+    "bytes_before",  # of all batches before it
+    "records_before",
+    "visible_at",  # us: when it can be read; rises within a partition
+    "segment_end",  # behind the last batch of its segment, as far as that is known
+)
+"""A batch of any partition. There is one more than there are batches, for what is before the end."""
+CHANGE = int_fields(
+    "time",  # us
+    "partition",  # or REOPEN or STOP
+    "to",  # a batch, GO_ON or LEAVE; of STOP: until when, us
+    "until",  # us: what is buffered is gone by then, for the partition is asked for again; NEVER where it is not
+    "since",  # us: when the partition was last asked for before; NEVER where this does not give it up
+    "captured_batch",  # that the capture had read to by then, where that can be compared, else NONE
+)
+"""When a node wants something else than before. A node's changes are in the order of their times."""
+NODE: Kind = np.dtype(
+    [
+        ("first_partition", np.int64),  # its partitions are [first_partition, end_partition)
+        ("end_partition", np.int64),
+        ("first_change", np.int64),
+        ("end_change", np.int64),
+        ("first_turn", np.int64),  # its room in CapturedLane.turns
+        ("end_turn", np.int64),
+        ("begin", np.int64),  # us: the first captured fetch
+        ("horizon", np.int64),  # us: the capture's end
+        ("request_cap", np.int64),  # a lane is cut off after so many requests
+        ("gap_us", np.float64),  # from a response to the fetch that follows, less what its records take
+        ("answer_us", np.float64),  # from a fetch that finds enough to its response, less what its record bytes take
+        ("late_us", np.float64),  # from the end of the longest wait to an empty response
+        ("first_taking", np.int64),  # its curve of what records take: points [first_taking, end_taking) of Unit.taking
+        ("end_taking", np.int64),
+        ("first_sending", np.int64),  # its curve of what record bytes take: points of Unit.sending
+        ("end_sending", np.int64),
+    ]
+)
+"""A broker that the reader reads from: a connection, with those opened anew in its place."""
+POINT: Kind = np.dtype([("amount", np.int64), ("time", np.float64)])
+"""A point of a curve: how long the first `amount` takes (us). A curve begins at (0, 0), and both rise."""
+
+
+class Unit(NamedTuple):
+    """What a reader reads: PARTITION[n], LOG_BATCH[batches + 1], CHANGE[n], NODE[nodes], and POINT[n] of curves."""
+
+    partitions: Records
+    batches: Records
+    changes: Records
+    nodes: Records
+    taking: Records
+    sending: Records
+
+
+PARTITION_STATE = int_fields(
+    "position",  # the batch to be read next
+    "taken_at",  # us: when the client has taken all that it got of it
+    "held",  # record bytes of that
+    "turn_at",  # us: when the application comes to what it got of it
+    "requested_at",  # us: when the client first asked for it, or NEVER
+    "is_assigned",  # 1: the client wants it
+    "has_moved",  # 1: it was given up, or sought elsewhere, since the last request
+    "is_wanted",  # 1: the next request asks for it
+    "catch_up_us",  # how long its backlog took, NO_BACKLOG, or NEVER where it is not read
+)
+"""A partition in the lane that is replayed."""
+NODE_STATE = int_fields(
+    "now",  # us: when something happens next, or NEVER
+    "in_flight",  # 1: that is the response to its request
+    "sent_at",  # us: the last request
+    "read_at",  # us: when the broker read the log for it
+    "stopped_until",  # us: the reader stands still
+    "changes",  # that have come
+    "opens_session",  # 1: the next response opens the session
+    "known",  # partitions in the client's order
+    "in_session",  # partitions in the session's order
+    "turn",  # with which partition librdkafka begins
+    "requested",  # partitions in the last request
+    "requests",  # that were sent
+    "bytes",  # record bytes that were read
+)
+"""A node in the lane that is replayed."""
+APPLICATION = int_fields(
+    "busy_until",  # us: it has worked on all records by then
+    "poll_at",  # us: its last call of poll()
+    "poll_room",  # records more that this can return
+    "records",  # that it has had
+    "held",  # bytes
+    "held_from",  # us
+    "held_until",  # us
+)
+"""What takes records. The one of the first node keeps what all hold."""
+
+
+class Orders(NamedTuple):
+    """Orders of partitions, int64[partitions] each; a node has the stretch of its own partitions.
+
+    client, session: in which the client and the session name them. requested: those of the last request. served: those
+    of its response that have records.
+    """
+
+    client: Ints
+    session: Ints
+    requested: Ints
+    served: Ints
+
+
+class State(NamedTuple):
+    """What changes while a lane is replayed.
+
+    PARTITION_STATE[n], NODE_STATE[nodes], APPLICATION[nodes]. answers: ANSWER[n], to Orders.requested. marks:
+    int64[partitions], all 0 between two uses. moved: partitions that came from another broker, empty between two uses.
+    random: int64[1].
+    """
+
+    partitions: Records
+    nodes: Records
+    applications: Records
+    orders: Orders
+    answers: Records
+    marks: Ints
+    moved: Heap
+    random: Ints
+
+
+def new_state(unit: Unit) -> State:
+    """The state as a lane begins, but for the seed of `random`."""
+    n, nodes = len(unit.partitions), len(unit.nodes)
+    room = int(np.count_nonzero(unit.partitions["previous"] != NONE))
+    has_backlog = unit.partitions["backlog_end"] > unit.partitions["start_batch"]
+    return State(
+        partitions=records_of(
+            PARTITION_STATE,
+            n,
+            position=unit.partitions["start_batch"],
+            requested_at=NEVER,
+            catch_up_us=np.where(has_backlog, NEVER, NO_BACKLOG),
+        ),
+        nodes=records_of(NODE_STATE, nodes, now=unit.nodes["begin"]),
+        applications=np.zeros(nodes, APPLICATION),
+        orders=Orders(*(np.zeros(n, np.int64) for _ in Orders._fields)),
+        answers=np.zeros(n, ANSWER),
+        marks=np.zeros(n, np.int64),
+        moved=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
+        random=np.zeros(1, np.int64),
+    )
+
+
+LANE_OUTCOME = int_fields(
+    "requests",
+    "is_finished",  # 0: something was left to be read
+    "responses",  # also those that there was no room for in Outcome.responses
+    "given_up",  # rows of Outcome.given_up
+)
+"""What a lane comes to."""
+RESPONSE = int_fields(
+    "node",
+    "requested_at",  # us
+    "arrived_at",  # us
+    "drained_at",  # us: the client has taken all of it that is not given up, and can ask again for the last of that
+    "size",  # record bytes
+    "records",  # that the client got on by
+    "partitions",  # with records
+)
+"""A response of a lane, those of a node in the order of their times."""
+GIVEN_UP = int_fields(
+    "response",  # its place
+    "number",  # of the partition
+    "since",  # us: when the capture last asked for the partition before
+    "until",  # us: when it asks for it again, or NEVER
+    "turn_at",  # us: when the application comes to it, to drop it if it has lost the partition
+)
+"""What came of a partition that the client left or sought elsewhere before it had taken that."""
+BUCKET = int_fields(
+    "bytes",  # that came
+    "lag",  # bytes not yet read at its end
+    "wait",  # us: the longest that had been waited at its end
+)
+"""A stretch of a reader's time, for a partition in a lane."""
+LINE = int_fields(
+    "bucket",  # the first that is not over
+    "width",  # us: how long a bucket is
+)
+"""A lane's part of the timeline."""
+STAY = int_fields(
+    "begin",  # us
+    "before",  # us of the reader's time that have gone by then
+)
+"""A stretch of time in which the reader is there."""
+
+
+class Timeline(NamedTuple):
+    """A reader's time in buckets; when they are full, two become one, and each is twice as long.
+
+    buckets: BUCKET[lanes, partitions, buckets]. held: int64[lanes, TICKS], most bytes held at once. lanes: LINE[lanes].
+    stays: STAY[n].
+    """
+
+    buckets: Records
+    held: Ints
+    lanes: Records
+    stays: Records
+
+
+CAPTURED_NODE = int_fields(
+    "turns",  # entries of CapturedLane.turns
+    "requests",  # that were sent in the captured time
+)
+"""What a node does in lane 0."""
+
+
+class CapturedLane(NamedTuple):
+    """What lane 0 does, to be compared with the capture.
+
+    turns: int64[n], the partitions that get records of the backlog, one after the other; NODE says where a node's are.
+    nodes: CAPTURED_NODE[nodes]. pieces: int64[nodes, PIECES], bytes that came in each piece of the captured time.
+    catch_up_us: int64[partitions], as in PARTITION_STATE. positions: int64[changes], where each one's partition was.
+    """
+
+    turns: Ints
+    nodes: Records
+    pieces: Ints
+    catch_up_us: Ints
+    positions: Ints
+
+
+def new_captured_lane(unit: Unit) -> CapturedLane:
+    """Room for what lane 0 does."""
+    nodes = len(unit.nodes)
+    return CapturedLane(
+        turns=np.zeros(int(unit.nodes["end_turn"].max(initial=0)), np.int64),
+        nodes=np.zeros(nodes, CAPTURED_NODE),
+        pieces=np.zeros((nodes, PIECES), np.int64),
+        catch_up_us=np.zeros(len(unit.partitions), np.int64),
+        positions=np.zeros(len(unit.changes), np.int64),
+    )
+
+
+class Outcome(NamedTuple):
+    """What the lanes of a reader come to.
+
+    lanes: LANE_OUTCOME[lanes]. catch_up_us: int64[numbers, lanes], NO_BACKLOG or NEVER. given_up_backlogs:
+    int64[numbers], 1 where the reader leaves a backlog that lane 0 had not read, for good or to go on behind it.
+    responses: RESPONSE[lanes, room]. given_up: GIVEN_UP[lanes, room].
+    """
+
+    sums: Sums
+    timeline: Timeline
+    lanes: Records
+    catch_up_us: Ints
+    given_up_backlogs: Ints
+    captured: CapturedLane
+    responses: Records
+    given_up: Records
+
+
+class Start(NamedTuple):
+    """What of the state a lane begins with: PARTITION_STATE[n], NODE_STATE[nodes], APPLICATION[nodes]."""
+
+    partitions: Records
+    nodes: Records
+    applications: Records
+
+
+class Simulation(NamedTuple):
+    """The replay of one reader in every lane. rules: RULES[nodes, lanes]."""
+
+    unit: Unit
+    rules: Records
+    start: Start
+    state: State
+    outcome: Outcome
+
+
+def new_simulation(unit: Unit, rules: Records, outcome: Outcome) -> Simulation:
+    """The replay of a reader before its first lane."""
+    state = new_state(unit)
+    start = Start(*(read_only(records.copy()) for records in (state.partitions, state.nodes, state.applications)))
+    return Simulation(Unit(*map(read_only, unit)), read_only(rules), start, state, outcome)
+
+
+@kernel
+def first_above(values: Ints, low: int, high: int, value: int) -> int:
+    """Index of the first of values[low:high], which rise, that is above `value`; `high` where none is."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] > value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def readable_to(sim: Simulation, partition: int, time: int) -> int:
+    """Behind the last batch of the partition that can be read at that time."""
+    position, end = sim.state.partitions[partition].position, sim.unit.partitions[partition].end_batch
+    return first_above(sim.unit.batches["visible_at"], position, end, time)
+
+
+@kernel
+def bytes_between(sim: Simulation, begin: int, end: int) -> int:
+    """Bytes of the batches [begin, end)."""
+    size: int = sim.unit.batches[end].bytes_before - sim.unit.batches[begin].bytes_before
+    return size
+
+
+@kernel
+def position_behind(sim: Simulation, partition: int, returned: int) -> int:
+    """Behind the last batch of the partition that is whole in so many bytes from its position on."""
+    begin, end = sim.state.partitions[partition].position, sim.unit.partitions[partition].end_batch
+    reached = sim.unit.batches[begin].bytes_before + returned
+    return first_above(sim.unit.batches["bytes_before"], begin, end + 1, reached) - 1

@@ -1,0 +1,162 @@
+"""What a replayed reader got, lacked and held over its time, in memory that does not grow with the time.
+
+A reader's time goes by while it is there. Of what lies between two of its stays, hours maybe, only as much counts as
+the stay before it lasted: in a slower lane the reader goes on reading when the captured one has gone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, edges
+from udfs.columns.records import records_of
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.state import (
+    BUCKET,
+    LINE,
+    STAY,
+    Simulation,
+    Timeline,
+    bytes_between,
+    first_above,
+    readable_to,
+)
+
+BUCKETS, LEAST_BUCKETS = 256, 4
+TICKS = 4096
+"""Pieces of a timeline, some to a bucket, for what a reader holds."""
+CELLS = 1 << 22
+"""With more buckets than this in all, a timeline has fewer for each partition, down to LEAST_BUCKETS."""
+
+
+def new_timeline(lanes: int, partitions: int, begins: Ints, ends: Ints) -> Timeline:
+    """A timeline whose buckets at first cover a reader's time, from when its connections begin and end (us)."""
+    buckets = BUCKETS
+    while buckets > LEAST_BUCKETS and lanes * partitions * buckets > CELLS:
+        buckets //= 2
+    stays, whole = stays_of(begins, ends)
+    ticks = TICKS // buckets
+    return Timeline(
+        buckets=np.zeros((lanes, partitions, buckets), BUCKET),
+        held=np.zeros((lanes, TICKS), np.int64),
+        lanes=records_of(LINE, lanes, width=(whole // buckets // ticks + 1) * ticks),
+        stays=stays,
+    )
+
+
+def stays_of(begins: Ints, ends: Ints) -> tuple[Records, int]:
+    """A reader's stays, STAY[n], and its time as captured (us). Connections that overlap are one stay."""
+    order = np.argsort(begins, kind="stable")
+    opened, over = begins[order], np.maximum.accumulate(ends[order])
+    first = np.flatnonzero(np.append(True, opened[1:] > over[:-1]))
+    begin = opened[first]
+    lasted = over[np.append(first[1:], len(over)) - 1] - begin
+    counted = np.minimum(np.maximum(2 * lasted[:-1], 1), np.diff(begin))
+    before = edges(counted)
+    return records_of(STAY, len(begin), begin=begin, before=before), int(before[-1] + lasted[-1])
+
+
+@kernel
+def reader_time(line: Timeline, time: int) -> int:
+    """How much of the reader's time has gone by (us); between two stays, no more than what counts of the gap."""
+    number = max(first_above(line.stays["begin"], 0, len(line.stays), time) - 1, 0)
+    stay = line.stays[number]
+    gone: int = stay.before + time - stay.begin
+    return gone if number + 1 == len(line.stays) else min(gone, line.stays[number + 1].before - 1)
+
+
+@kernel
+def moment_of(line: Timeline, gone: int) -> int:
+    """When so much of the reader's time has gone by (us)."""
+    stay = line.stays[first_above(line.stays["before"], 0, len(line.stays), gone) - 1]
+    moment: int = stay.begin + gone - stay.before
+    return moment
+
+
+@kernel
+def halve(line: Timeline, lane: int) -> None:
+    """Make one bucket of two."""
+    partitions, buckets = line.buckets.shape[1:]
+    for p in range(partitions):
+        for b in range(buckets):
+            bucket = line.buckets[lane, p, b]
+            if 2 * b < buckets:
+                one, two = line.buckets[lane, p, 2 * b], line.buckets[lane, p, 2 * b + 1]
+                bucket.bytes, bucket.lag, bucket.wait = one.bytes + two.bytes, two.lag, max(one.wait, two.wait)
+            else:
+                bucket.bytes, bucket.lag, bucket.wait = 0, 0, 0
+    halve_ticks(line.held[lane])
+    line.lanes[lane].bucket //= 2
+    line.lanes[lane].width *= 2
+
+
+@kernel
+def halve_ticks(ticks: Ints) -> None:
+    """Make one tick of two: the greater."""
+    half = len(ticks) // 2
+    for i in range(half):
+        ticks[i] = max(ticks[2 * i], ticks[2 * i + 1])
+    ticks[half:] = 0
+
+
+@kernel
+def make_room(line: Timeline, lane: int, gone: int) -> None:
+    """Have a bucket for when so much of the reader's time has gone by."""
+    while gone >= line.lanes[lane].width * line.buckets.shape[2]:
+        halve(line, lane)
+
+
+@kernel
+def note_bytes(line: Timeline, lane: int, number: int, time: int, size: int) -> None:
+    """Note bytes that came of a partition."""
+    gone = reader_time(line, time)
+    make_room(line, lane, gone)
+    line.buckets[lane, number, gone // line.lanes[lane].width].bytes += size
+
+
+@kernel
+def note_held(line: Timeline, lane: int, time: int, until: int, size: int) -> None:
+    """Note bytes that the client holds from one time to another."""
+    begin, end = reader_time(line, time), reader_time(line, until)
+    make_room(line, lane, end)
+    tick = line.lanes[lane].width * line.buckets.shape[2] // line.held.shape[1]
+    for i in range(begin // tick, end // tick + 1):
+        line.held[lane, i] = max(line.held[lane, i], size)
+
+
+@kernel
+def advance(sim: Simulation, lane: int, time: int) -> None:
+    """Note lags and waits at the ends of the buckets that are over at that time."""
+    line, state = sim.outcome.timeline, sim.state
+    gone = reader_time(line, time)
+    make_room(line, lane, gone)
+    of_lane = line.lanes[lane]
+    while (of_lane.bucket + 1) * of_lane.width <= gone:
+        end = moment_of(line, (of_lane.bucket + 1) * of_lane.width)
+        for p in range(len(state.partitions)):
+            if state.partitions[p].requested_at <= end and state.partitions[p].is_assigned == 1:
+                note_lag(sim, lane, p, end)
+        of_lane.bucket += 1
+
+
+@kernel
+def note_lag(sim: Simulation, lane: int, partition: int, end: int) -> None:
+    """Note a partition's lag and wait at the end of the bucket that is over next."""
+    line, number = sim.outcome.timeline, sim.unit.partitions[partition].number
+    bucket = line.buckets[lane, number, line.lanes[lane].bucket]
+    bucket.lag += bytes_between(sim, sim.state.partitions[partition].position, readable_to(sim, partition, end))
+    since = sim.outcome.sums.partitions[number, lane].waiting_since
+    if since != NEVER:
+        bucket.wait = max(bucket.wait, end - since)
+
+
+@kernel
+def align(line: Timeline) -> None:
+    """Give all lanes buckets of one length: that of the one whose are longest."""
+    longest = 0
+    for lane in range(len(line.lanes)):
+        longest = max(longest, line.lanes[lane].width)
+    for lane in range(len(line.lanes)):
+        while line.lanes[lane].width < longest:
+            halve(line, lane)

@@ -1,0 +1,137 @@
+"""Rows of READS to records, and back: what a partition's log had for each read of it, on the way to its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import READS
+from udfs.columns.arrays import Bools, Bytes, Ints, Records, edges
+from udfs.columns.arrow_columns import array_of, binaries_of, binary_bytes
+from udfs.columns.records import joined, picked
+from udfs.facts.arrow_tables import rows_of
+from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED, READ, UNKNOWN
+from udfs.replay.shared.key_numbers import key_numbers
+from udfs.replay.shared.rows_by_key import FETCH, boundaries
+
+READER = (READS.client_id, READS.client_address, READS.reader)
+"""What rows of one reader have in common."""
+KEYS = tuple(column for column in READS.columns if column not in (READS.numbers, READS.lists))
+"""The columns beside the records."""
+SIZE_BYTES = 4
+"""Of the size of a batch in `lists`."""
+
+
+class Reads(NamedTuple):
+    """Reads of whole fetches.
+
+    reads: READ[reads]. first_read: int64[fetches + 1], where each fetch begins. sizes: int64[batches], bytes of the
+    batches that the reads could return.
+    """
+
+    reads: Records
+    first_read: Ints
+    sizes: Ints
+
+
+class Logs(NamedTuple):
+    """Logs that readers read. batches: BATCH[n], those of row i are [first[i], first[i + 1]).
+
+    connection_id, number: int64[rows], who reads the log, and the number of its partition.
+    """
+
+    connection_id: Ints
+    number: Ints
+    first: Ints
+    batches: Records
+
+
+def joined_logs(parts: Sequence[Logs]) -> Logs:
+    """The logs of all parts, one behind the other."""
+    none = np.zeros(0, np.int64)
+    return Logs(
+        np.concatenate([none, *(part.connection_id for part in parts)]),
+        np.concatenate([none, *(part.number for part in parts)]),
+        edges(np.concatenate([none, *(np.diff(part.first) for part in parts)])),
+        joined(BATCH, [part.batches for part in parts]),
+    )
+
+
+def rows_of_reads(keys: pa.RecordBatch, reads: Records, sizes: Ints, counts: Ints) -> pa.RecordBatch:
+    """Rows of READS. keys: their columns KEYS. reads: CARRIED[n]. sizes: those of each read's batches, counts[i] of
+    read i, one behind the other.
+    """
+    return rows_with(keys, reads, sizes.astype(np.int32).view(np.uint8), edges(counts) * SIZE_BYTES)
+
+
+def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts: Ints) -> pa.RecordBatch:
+    """Rows of READS with logs. keys: their columns KEYS. partition: int64[n]. batches: BATCH, counts[i] of row i."""
+    numbers = np.zeros(len(partition), CARRIED)
+    numbers["partition"] = partition
+    return rows_with(keys, numbers, batches.view(np.uint8), edges(counts) * BATCH.itemsize)
+
+
+def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) -> pa.RecordBatch:
+    """Rows of READS, whose lists are the bytes between these ends."""
+    columns: dict[str, pa.Array[Any]] = {str(column): keys[column] for column in KEYS}
+    columns[READS.numbers] = binaries_of(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)
+    columns[READS.lists] = binaries_of(lists, ends)
+    return rows_of(READS, columns)
+
+
+def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows of a reader that have logs, which come first, and those that are reads."""
+    logs = int(np.count_nonzero(rows[READS.exchange_no].to_numpy() < 0))
+    return rows.slice(0, logs), rows.slice(logs)
+
+
+def reads_of(rows: pa.RecordBatch) -> Reads:
+    """The reads of whole fetches; their partitions are not numbered."""
+    carried, found = carried_of(rows), np.zeros(rows.num_rows, READ)
+    for name in CARRIED.names or ():
+        found[name] = carried[name]
+    for column in (READS.connection_id, READS.exchange_no, READS.request_time):
+        found[str(column)] = rows[column].to_numpy()
+    ends, raw = binary_bytes(rows[READS.lists])
+    places = (ends - ends[0]) // SIZE_BYTES
+    found["first_size"], found["end_size"] = places[:-1], places[1:]
+    return Reads(found, boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
+
+
+def carried_of(rows: pa.RecordBatch) -> Records:
+    """The column `numbers`: CARRIED[rows]."""
+    starts, raw = binary_bytes(rows[READS.numbers])
+    return raw[starts[0] : starts[-1]].view(CARRIED)
+
+
+def answered(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.RecordBatch]:
+    """Of these fetches those that were answered, with their rows."""
+    reads, first_read, sizes = fetches
+    is_answered, lengths = reads["returned_bytes"][first_read[:-1]] != UNKNOWN, np.diff(first_read)
+    if is_answered.all():
+        return fetches, rows
+    kept: Bools = np.repeat(is_answered, lengths)
+    return Reads(picked(reads, kept), edges(lengths[is_answered]), sizes), rows.filter(pa.array(kept))
+
+
+def partition_numbers(known: dict[str, int], rows: pa.RecordBatch, partition: Ints) -> Ints:
+    """The number of each row's partition at its broker: int64[rows]. New ones are added to `known`.
+
+    known: by broker, topic and partition, as `partition_of` takes them apart.
+    """
+    partitions: pa.Array[Any] = array_of(partition).cast(pa.string())
+    return key_numbers(known, rows[READS.broker], rows[READS.topic], partitions)
+
+
+def logs_of(rows: pa.RecordBatch, known: dict[str, int]) -> Logs:
+    """The logs of rows that have them. known: numbers of partitions by their keys, to which new ones are added."""
+    ends, raw = binary_bytes(rows[READS.lists])
+    return Logs(
+        rows[READS.connection_id].to_numpy(),
+        partition_numbers(known, rows, carried_of(rows)["partition"].astype(np.int64)),
+        (ends - ends[0]) // BATCH.itemsize,
+        raw[ends[0] : ends[-1]].view(BATCH),
+    )

@@ -1,0 +1,93 @@
+"""What a capture shows of a partition's log: which batches are in it, and what is not known for sure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Records
+from udfs.columns.records import picked
+from udfs.columns.time_units import ALWAYS
+from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
+from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, built_log, dated_by_followers
+from udfs.replay.fetch_max_bytes.partition_log.lost_batches import (
+    Slices,
+    begins_in_hole,
+    is_left,
+    may_have_met,
+    slices_of,
+)
+from udfs.replay.fetch_max_bytes.partition_log.segment_ends import SegmentEnds, segment_ends
+from udfs.replay.fetch_max_bytes.state import UNKNOWN
+
+FIRST_UNCONVERTED = 4
+"""The version of Fetch from which on a broker answers in the format of its log (KafkaApis.maybeConvertFetchedData)."""
+
+
+class KnownLog(NamedTuple):
+    """A partition's log, once all of its batches and witnesses have come.
+
+    converts: the log has record batches, so that message sets of the formats before are what the broker made of those,
+    or made those of, for clients that know no others. They are not in the log, but for those shown by a fetch that is
+    answered in the format of the log.
+    compacts: batches were captured that the log cleaner had been at, or holes between them; what was captured of others
+    may be gone since. slices: what the responses show of that.
+    truncated: LOG_EVENT, batches that a later leader's log does not have, and that are not in the log.
+    """
+
+    log: PartitionLog
+    ends: SegmentEnds
+    slices: Slices
+    converts: bool
+    compacts: bool
+    truncated: Records
+
+
+def known_log(batches: Records, witnesses: Records) -> KnownLog:
+    """The log of all batches, dated by all witnesses: LOG_EVENT[n] each."""
+    is_old, is_fetched = batches["is_old_format"], batches["append_after"] == ALWAYS
+    slices = slices_of(picked(batches, ~is_old & is_fetched))
+    is_kept_old = is_old & is_fetched & (batches["api_version"] >= FIRST_UNCONVERTED)
+    is_new = ~is_old & ~made_old(batches, is_kept_old)
+    converts, left = bool(is_new.any()), is_left(batches)
+    truncated = picked(batches, ~left)
+    bound = np.where(witnesses["is_follower"], NO_BOUND, witnesses["bound_low"])
+    reads = picked(witnesses, ~may_have_met(truncated, witnesses, bound))
+    in_log = is_new | is_kept_old | (is_old & (not converts))
+    log = dated_by_followers(built_log(picked(batches, in_log & left)), picked(reads, reads["is_follower"]))
+    return KnownLog(
+        log=log,
+        ends=segment_ends(log, reads),
+        slices=slices,
+        converts=converts,
+        compacts=bool(batches["is_sparse"].any()) or slices.has_holes,
+        truncated=truncated,
+    )
+
+
+def made_old(batches: Records, is_kept_old: Bools) -> Bools:
+    """The produced record batches of which the broker made message sets before it kept them, bool[n] of LOG_EVENT[n].
+
+    It does so for a topic whose message.format.version is below 0.11. The format may change, with which what was there
+    before stays as it is; where no record batch was fetched, all the log is taken to be of the format that was.
+    """
+    is_new, is_fetched = ~batches["is_old_format"], batches["append_after"] == ALWAYS
+    if not is_kept_old.any() or not (is_new & is_fetched).any():
+        return is_new & ~is_fetched & is_kept_old.any()
+    base, last = batches["position"], batches["last_offset"]
+    kept = np.sort(base[is_kept_old])
+    is_there: Bools = np.searchsorted(kept, last, side="right") > np.searchsorted(kept, base)
+    return is_new & ~is_fetched & is_there
+
+
+def is_converted(known: KnownLog, reads: Records) -> Bools:
+    """The reads that a broker answered in another format than that of its log: bool[n] of LOG_EVENT[n]."""
+    version = reads["api_version"]
+    return known.converts & (version > UNKNOWN) & (version < FIRST_UNCONVERTED)
+
+
+def shows_hole(known: KnownLog, reads: Records) -> Bools:
+    """The reads whose response shows that offsets are missing: bool[n] of LOG_EVENT[n]."""
+    # Where not all is known that a fetch wanted, its offset may be an earlier fetch's.
+    return begins_in_hole(known.slices, reads) & reads["session_known"]

@@ -1,0 +1,153 @@
+"""A partition's log as the capture shows it, and what was there to be read at a given fetch.
+
+The log is pieced together from produced batches (their offsets come with the response) and fetched ones. A read
+begins with the batch that holds the fetch offset and ends before the batch that holds its bound (LogSegment.read and
+translateOffset): for a consumer the high watermark or last stable offset, which responses have; for a follower the
+log end, which only the times of appends bound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.records import records_of
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
+from udfs.replay.fetch_max_bytes.state import BATCH
+
+
+class PartitionLog(NamedTuple):
+    """The known batches by base offset, int64[n] each; arrays of their own, for most are searched alone.
+
+    base, last: offsets. size: bytes. after, before: the append lies between these times (us); both rise with the
+    offset. run_end: index behind the last batch that follows without an offset missing. starts: int64[n + 1], bytes
+    before it.
+    """
+
+    base: Ints
+    last: Ints
+    size: Ints
+    after: Ints
+    before: Ints
+    run_end: Ints
+    starts: Ints
+
+    def batches(self, rows: Ints) -> Records:
+        """BATCH[rows]."""
+        return records_of(
+            BATCH,
+            len(rows),
+            base_offset=self.base[rows],
+            last_offset=self.last[rows],
+            size=self.size[rows],
+            appended_after=self.after[rows],
+            appended_before=self.before[rows],
+        )
+
+
+def built_log(batches: Records) -> PartitionLog:
+    """The log of LOG_EVENT[n], batches in any order, with copies: each when it was produced and at every fetch."""
+    base, which = np.unique(batches["position"], return_inverse=True)
+    n = len(base)
+    last, size = np.full(n, -1), np.zeros(n, np.int64)
+    is_fetched = batches["append_after"] == ALWAYS
+    # A broker may recompress: what is fetched is what is in the log.
+    for rows in (~is_fetched, is_fetched):
+        last[which[rows]], size[which[rows]] = batches["last_offset"][rows], batches["size_bytes"][rows]
+    after, before = np.full(n, ALWAYS), np.full(n, NEVER)
+    np.maximum.at(after, which, batches["append_after"])
+    np.minimum.at(before, which, batches["append_before"])
+    breaks = np.flatnonzero(base[1:] != last[:-1] + 1) + 1
+    return PartitionLog(
+        base=base,
+        last=last,
+        size=size,
+        after=np.maximum.accumulate(after),
+        before=np.minimum.accumulate(before[::-1])[::-1],
+        run_end=np.append(breaks, n)[np.searchsorted(breaks, np.arange(n), side="right")],
+        starts=edges(size),
+    )
+
+
+def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
+    """The log with appends dated by answered reads of followers as well, LOG_EVENT[n].
+
+    A follower reads to the log end. A read that ended at an offset where no limit stopped it shows that what is behind
+    that offset was appended after the read was asked for; at a gap in what is known of the log only an empty response
+    shows that. Appends that no produce request shows, such as those to __consumer_offsets, are dated by this alone.
+    """
+    n = len(log.base)
+    if n == 0:
+        return log
+    returned, offset = reads["returned_bytes"], reads["fetch_offset"]
+    first = np.searchsorted(log.last, offset)
+    batch = np.minimum(first, n - 1)
+    reached = log.starts[first] + returned
+    behind = np.searchsorted(log.starts, reached, side="right") - 1
+    run_end = np.where(first < n, log.run_end[batch], n)
+    is_whole = (log.starts[behind] == reached) & (behind <= run_end)
+    following = np.where(behind < n, log.size[np.minimum(behind, n - 1)], 0)
+    is_limited = (returned + following > reads["partition_max_bytes"]) | (
+        reads["response_record_bytes"] + following > reads["max_bytes"]
+    )
+    begins = (returned == 0) | ((first < n) & (log.base[batch] <= offset))
+    at_gap = (behind < n) & (behind == log.run_end[batch])  # how large the batch is that follows is not known
+    counts = is_whole & begins & ((~is_limited & ~at_gap) | (reads["response_record_bytes"] == 0))
+    end = np.where(returned > 0, log.last[np.maximum(behind, 1) - 1] + 1, offset)[counts]
+    order = np.argsort(end, kind="stable")
+    latest = np.append(ALWAYS, np.maximum.accumulate(reads["request_time"][counts][order]))
+    shown = latest[np.searchsorted(end[order], log.base, side="right")]
+    return log._replace(after=np.maximum.accumulate(np.maximum(log.after, shown)))
+
+
+class Readable(NamedTuple):
+    """What was there for n reads: the fields of the same names in state.CARRIED.
+
+    first_batch: index of the batch at the fetch offset; known_batches: how many from there on are known without a gap.
+    """
+
+    first_batch: Ints
+    known_batches: Ints
+    log_known: Bools
+    available_low: Ints
+    available_high: Ints
+    first_append: Ints
+    available_first: Ints
+
+
+def readable(log: PartitionLog, reads: Records) -> Readable:
+    """What was there for reads, LOG_EVENT[n], from their offset up to a bound that lies between two offsets.
+
+    A bound of NO_BOUND is the log end at the time of the read, which is between its request and its response.
+    """
+    n, offset, bound_high = len(log.base), reads["fetch_offset"], reads["bound_high"]
+    first = np.searchsorted(log.last, offset)
+    batch = np.minimum(first, max(n - 1, 0))
+    holds = (first < n) & (log.base[batch] <= offset) if n else np.zeros(len(first), np.bool_)
+    run_end = np.where(holds, log.run_end[batch], first) if n else first
+    by_time = reads["bound_low"] == NO_BOUND
+    surely = np.searchsorted(log.before, reads["request_time"], side="right")
+    perhaps = np.searchsorted(log.after, reads["response_time"], side="right")
+    low = np.maximum(np.where(by_time, surely, np.searchsorted(log.last, reads["bound_low"])), first)
+    high = np.maximum(np.where(by_time, perhaps, np.searchsorted(log.last, bound_high)), first)
+    ends = np.append(log.last + 1, 0)
+    is_held = holds & (ends[np.maximum(high, 1) - 1] >= bound_high) & (high > first)
+    reaches = by_time | (bound_high <= offset) | is_held
+    known_low, known_high = np.minimum(low, run_end), np.minimum(high, run_end)
+    begin = log.starts[np.minimum(first, n)]
+    first_append = np.full(len(first), NEVER)
+    if n:
+        is_uncertain = by_time & (known_low < known_high)
+        first_append = np.where(is_uncertain, log.after[np.minimum(known_low, n - 1)], NEVER)
+    return Readable(
+        first_batch=first,
+        known_batches=np.maximum(known_high - first, 0),
+        log_known=reaches & (high <= np.maximum(run_end, first)),
+        available_low=log.starts[known_low] - begin,
+        available_high=log.starts[known_high] - begin,
+        first_append=first_append,
+        available_first=log.starts[np.minimum(known_low + 1, known_high)] - begin,
+    )

@@ -1,0 +1,114 @@
+"""Batches that a log does not have any more: those that a later leader truncated, and those that compaction took.
+
+A leader that was behind begins its epoch at the end of its own log. Replicas that have more cut their logs there
+(KIP-101, KIP-279: ReplicaFetcherThread and UnifiedLog.truncateTo of Kafka 4.3). So epochs rise with the offset in a
+log, and what contradicts that was truncated: appends with acks=1 that not all followers had got.
+
+A batch of many records keeps its offsets when the log cleaner takes some of them; a batch that loses all its records is
+gone (LogCleaner.cleanInto). Brokers answer with a slice of the log, so that nothing is between two batches of one
+response, nor before the first one and behind the fetch offset: offsets that are missing there are a hole. Only record
+batches (format 2) show holes: in the formats before, messages that compaction took leave holes within wrappers as well.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.time_units import ALWAYS
+from udfs.replay.fetch_max_bytes.partition_log.events import EPOCH_UNKNOWN, NO_BOUND
+
+
+def is_left(batches: Records) -> Bools:
+    """The batches that no later leader replaced, bool[n] of LOG_EVENT[n].
+
+    A produced batch has the epoch of the fetched one of its offsets and size; where there is none, it was truncated if
+    another batch that was not has one of its offsets.
+    """
+    base, last, epoch = batches["position"], batches["last_offset"], batches["leader_epoch"]
+    epochs = np.unique(epoch[epoch != EPOCH_UNKNOWN])
+    if len(epochs) < 2:
+        return np.ones(len(base), np.bool_)
+    epoch = epochs_of_equals(batches)
+    begins = np.array([base[epoch == each].min() for each in epochs[1:]])
+    ends = np.append(np.minimum.accumulate(begins[::-1])[::-1], np.iinfo(np.int64).max)
+    is_dated = epoch != EPOCH_UNKNOWN
+    stays = ~is_dated | (last < ends[np.searchsorted(epochs, epoch)])
+    rows = np.flatnonzero(is_dated & stays)
+    rows = rows[np.argsort(last[rows], kind="stable")]
+    first = np.append(rows, -1)[np.searchsorted(last[rows], base)]  # the first dated one that does not end before
+    is_other = (base[first] != base) | (last[first] != last)
+    overlaps = (first >= 0) & (base[first] <= last) & is_other
+    return stays & (is_dated | ~overlaps)
+
+
+def epochs_of_equals(batches: Records) -> Ints:
+    """The latest epoch of any of the batches with the same offsets and size, int64[n]."""
+    equal = np.stack([batches[name] for name in ("position", "last_offset", "size_bytes")], axis=1)
+    _, which = np.unique(equal, axis=0, return_inverse=True)
+    latest = np.full(len(batches), EPOCH_UNKNOWN)
+    np.maximum.at(latest, which, batches["leader_epoch"])
+    return latest[which]
+
+
+def may_have_met(truncated: Records, reads: Records, bound: Ints) -> Bools:
+    """The reads that may have found what was truncated later, bool[n] of LOG_EVENT[n].
+
+    truncated: LOG_EVENT, the batches. bound: offset up to which each could read at most, or NO_BOUND. What was
+    truncated is there no more when all responses that show it have come.
+    """
+    if not len(truncated):
+        return np.zeros(len(reads), np.bool_)
+    order = np.argsort(truncated["last_offset"], kind="stable")
+    last, before = truncated["last_offset"][order], truncated["append_before"][order]
+    until = np.append(np.maximum.accumulate(before[::-1])[::-1], ALWAYS)
+    reaches = (bound == NO_BOUND) | (bound > truncated["position"].min())
+    return reaches & (reads["request_time"] <= until[np.searchsorted(last, reads["fetch_offset"])])
+
+
+class Slices(NamedTuple):
+    """What responses show of a partition's log.
+
+    connections: int64[n], in order. exchanges: more than any exchange's number. responses: int64[m], in order, the
+    place of each response's connection times `exchanges`, and its exchange's number. first_offset: int64[m], of each
+    response. has_holes: some response leaves offsets out between two batches.
+    """
+
+    connections: Ints
+    exchanges: int
+    responses: Ints
+    first_offset: Ints
+    has_holes: bool
+
+
+def slices_of(batches: Records) -> Slices:
+    """The slices that fetched batches are of, LOG_EVENT[n]."""
+    connections, which = np.unique(batches["connection_id"], return_inverse=True)
+    exchanges = int(batches["exchange_no"].max(initial=0)) + 1
+    response = which * exchanges + batches["exchange_no"]
+    order = np.lexsort((batches["position"], response))
+    response, base, last = response[order], batches["position"][order], batches["last_offset"][order]
+    follows = response[1:] == response[:-1]
+    begins = np.append(np.ones(min(len(response), 1), np.bool_), ~follows)
+    return Slices(
+        connections=connections,
+        exchanges=exchanges,
+        responses=response[begins],
+        first_offset=base[begins],
+        has_holes=bool((follows & (base[1:] > last[:-1] + 1)).any()),
+    )
+
+
+def begins_in_hole(slices: Slices, reads: Records) -> Bools:
+    """The reads whose response begins behind the fetch offset: bool[n] of LOG_EVENT[n]."""
+    if len(slices.responses) == 0:
+        return np.zeros(len(reads), np.bool_)
+    connection, exchange = reads["connection_id"], reads["exchange_no"]
+    place = np.minimum(np.searchsorted(slices.connections, connection), len(slices.connections) - 1)
+    response = place * slices.exchanges + exchange
+    row = np.minimum(np.searchsorted(slices.responses, response), len(slices.responses) - 1)
+    is_shown = (slices.connections[place] == connection) & (slices.responses[row] == response)
+    in_hole = slices.first_offset[row] > reads["fetch_offset"]
+    return is_shown & (exchange < slices.exchanges) & in_hole

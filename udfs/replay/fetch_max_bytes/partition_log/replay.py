@@ -1,0 +1,115 @@
+"""The pass over partitions: batches of one, then the reads of it, become rows that say what was there to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import LogEvent
+from udfs.columns.arrays import Bools, Records
+from udfs.columns.records import joined
+from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_reads
+from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, log_events, stretches
+from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, known_log, shows_hole
+from udfs.replay.fetch_max_bytes.partition_log.rows import (
+    BATCH_CAP,
+    LogPart,
+    Readers,
+    ReadPart,
+    log_parts,
+    log_rows,
+    read_part,
+)
+from udfs.replay.fetch_max_bytes.state import CARRIED
+
+
+@dataclass
+class Partition:
+    """The partition at hand: its batches and witnesses until its first read comes, and from then on its log.
+
+    compacts: it is known by now that the log is compacted.
+    """
+
+    topic_key: str | None = None
+    number: int = -1
+    batches: list[Records] = field(default_factory=list)
+    witnesses: list[Records] = field(default_factory=list)
+    known: KnownLog | None = None
+    compacts: bool = False
+    readers: Readers = field(default_factory=Readers)
+
+    def known_log(self) -> KnownLog:
+        """The log of all batches, dated by all witnesses."""
+        if self.known is None:
+            self.known = known_log(joined(LOG_EVENT, self.batches), joined(LOG_EVENT, self.witnesses))
+            self.compacts = self.known.compacts
+            self.batches, self.witnesses = [], []
+        return self.known
+
+    def is_compacted(self, reads: Records) -> Bools:
+        """The reads since it is known that the log is compacted, bool[reads]; they come in the order of their times."""
+        shown = np.logical_or.accumulate(np.append(self.compacts, shows_hole(self.known_log(), reads)))
+        self.compacts = bool(shown[-1])
+        return shown[1:]
+
+
+@dataclass
+class HeldLogs:
+    """Logs on their way to rows, held until they have so many batches together that they are worth an Arrow batch."""
+
+    parts: list[LogPart] = field(default_factory=list)
+    batches: int = 0
+
+    def rows(self, partition: Partition) -> Iterator[pa.RecordBatch]:
+        """Take the log of a partition whose reads have all come; gives the rows that are due."""
+        for part in log_parts(partition.known_log().log, partition.number, partition.readers):
+            self.parts.append(part)
+            self.batches += len(part.batches)
+            if self.batches >= BATCH_CAP:
+                yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all that is held."""
+        if self.parts:
+            yield log_rows(self.parts)
+        self.parts, self.batches = [], 0
+
+
+def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.RecordBatch]:
+    """Rows of READS from rows of LOG_EVENTS, which come sorted by partition, batches first, then witnesses.
+
+    byte_cap: no lane reads more of a partition at once, and so no more batch sizes are handed on.
+    """
+    partition, logs = Partition(), HeldLogs()
+    for batch in batches:
+        events, parts = log_events(batch), list[ReadPart]()
+        for key, number, kind, first, end in stretches(batch):
+            if (key, number) != (partition.topic_key, partition.number):
+                yield from logs.rows(partition)
+                partition = Partition(key, number)
+            some = events[first:end]
+            if kind == LogEvent.BATCH:
+                partition.batches.append(some)
+            elif kind == LogEvent.WITNESS:
+                partition.witnesses.append(some)
+            else:
+                partition.readers.note(some["connection_id"], some["fetch_offset"], batch.slice(first, end - first))
+                parts.append(read_part(partition.known_log(), some, partition.is_compacted(some), byte_cap))
+        if parts:
+            yield joined_reads(batch, events, parts)
+    yield from logs.rows(partition)
+    yield from logs.rest()
+
+
+def joined_reads(batch: pa.RecordBatch, events: Records, parts: list[ReadPart]) -> pa.RecordBatch:
+    """Rows of READS for the reads of a batch of LOG_EVENTS. parts: of its reads, one behind the other."""
+    keys = batch.select([*map(str, KEYS)]).filter(pa.array(events["kind"] == LogEvent.READ))
+    return rows_of_reads(
+        keys,
+        joined(CARRIED, [part.reads for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+    )

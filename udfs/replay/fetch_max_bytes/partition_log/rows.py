@@ -1,0 +1,144 @@
+"""Rows of READS: the reads of a partition with what was there, and its log for each connection that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import READS
+from udfs.columns.arrays import Bools, Ints, Records, edges, ranges
+from udfs.columns.arrow_columns import array_of, concatenated
+from udfs.columns.records import joined
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_logs
+from udfs.replay.fetch_max_bytes.partition_log.events import PASSED_ON
+from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, is_converted
+from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, Readable, readable
+from udfs.replay.fetch_max_bytes.partition_log.lost_batches import may_have_met
+from udfs.replay.fetch_max_bytes.partition_log.segment_ends import bytes_to_end
+from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED
+
+CONNECTION_COLUMNS = (
+    READS.topic, READS.broker, READS.client_address, READS.client_id, READS.reader, READS.connection_id
+)  # fmt: skip
+"""What a connection's rows of a partition have in common."""
+BATCH_CAP = 1 << 16
+"""Most batches of a log in one row. The rows of one Arrow batch have less than twice as many together."""
+
+
+class ReadPart(NamedTuple):
+    """Reads of a partition: CARRIED[n]; sizes of the batches that each could return, counts[i] of read i."""
+
+    reads: Records
+    sizes: Ints
+    counts: Ints
+
+
+def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: int) -> ReadPart:
+    """Reads of one partition, LOG_EVENT[n], with what was there.
+
+    is_compacted: bool[n], it is known by then that the log is compacted. byte_cap: as in `read_rows` of replay.py.
+    """
+    log, found = known.log, readable(known.log, reads)
+    low = bytes_to_end(log, found.first_batch, known.ends.shown, found.available_low)
+    high = bytes_to_end(log, found.first_batch, known.ends.sure, found.available_high)
+    carried = np.zeros(len(reads), CARRIED)
+    for name in PASSED_ON:
+        carried[name] = reads[name]
+    carried["log_known"] = found.log_known
+    carried["is_converted"] = is_converted(known, reads)
+    carried["is_compacted"] = is_compacted
+    carried["is_truncated"] = may_have_met(known.truncated, reads, reads["bound_high"])
+    carried["segment_may_end"] = bytes_to_end(log, found.first_batch, known.ends.shown, high) < high
+    carried["available_low"], carried["available_high"] = low, high
+    carried["first_append"], carried["available_first"] = found.first_append, np.minimum(found.available_first, high)
+    counts = batch_counts(log, found, byte_cap)
+    return ReadPart(carried, log.size[ranges(found.first_batch, counts)], counts)
+
+
+def batch_counts(log: PartitionLog, found: Readable, byte_cap: int) -> Ints:
+    """How many batches each read could return in any lane: those that begin within `byte_cap`, or one."""
+    begin = log.starts[np.minimum(found.first_batch, len(log.base))]
+    within = np.searchsorted(log.starts[:-1], begin + byte_cap) - found.first_batch
+    return np.minimum(found.known_batches, np.maximum(within, 1))
+
+
+@dataclass
+class Readers:
+    """The connections that read a partition. Each has a place: the number of those that `note` met before it.
+
+    place: each one's, by connection_id. lowest: by place the lowest offset that it read from, int64[connections].
+    named: the columns CONNECTION_COLUMNS of its first read, a row for each connection, in the order of places.
+    """
+
+    place: dict[int, int] = field(default_factory=dict)
+    lowest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    named: list[pa.RecordBatch] = field(default_factory=list)
+
+    def note(self, connection: Ints, fetch_offset: Ints, rows: pa.RecordBatch) -> None:
+        """Add the connections of reads of the partition. rows: those of the reads, with CONNECTION_COLUMNS."""
+        distinct, first, which = np.unique(connection, return_index=True, return_inverse=True)
+        before = len(self.place)
+        places = np.array([self.place.setdefault(id_, len(self.place)) for id_ in distinct.tolist()], np.int64)
+        added = len(self.place) - before
+        self.lowest = np.append(self.lowest, np.full(added, NEVER))
+        np.minimum.at(self.lowest, places[which], fetch_offset)
+        if added:
+            self.named.append(rows.select([*map(str, CONNECTION_COLUMNS)]).take(array_of(first[places >= before])))
+
+
+class LogPart(NamedTuple):
+    """A log's batches for some connections: BATCH, counts[i] of row i, from batch first[i] on.
+
+    named: CONNECTION_COLUMNS of each row.
+    """
+
+    named: pa.RecordBatch
+    partition: int
+    batches: Records
+    first: Ints
+    counts: Ints
+
+
+def log_parts(log: PartitionLog, partition: int, readers: Readers, batch_cap: int = BATCH_CAP) -> Iterator[LogPart]:
+    """The log, once for each connection that reads it, from the lowest offset that this one read from.
+
+    A row has at most `batch_cap` batches, and those of a part have less than twice as many together.
+    """
+    if not len(log.base) or not readers.named:
+        return
+    named = concatenated(readers.named)
+    first = np.searchsorted(log.last, readers.lowest)
+    pieces = -(-(len(log.base) - first) // batch_cap)
+    reader = np.repeat(np.arange(len(first)), pieces)
+    begin = first[reader] + (np.arange(len(reader)) - edges(pieces)[reader]) * batch_cap
+    counts = np.minimum(batch_cap, len(log.base) - begin)
+    together = np.cumsum(counts) // batch_cap
+    for a, b in pairwise([0, *(np.flatnonzero(np.diff(together)) + 1).tolist(), len(reader)]):
+        if a < b:  # no row where all of them read on from behind the log
+            batches = log.batches(ranges(begin[a:b], counts[a:b]))
+            yield LogPart(named.take(array_of(reader[a:b])), partition, batches, begin[a:b], counts[a:b])
+
+
+def log_rows(parts: Sequence[LogPart]) -> pa.RecordBatch:
+    """Rows of READS. Their request_time is ALWAYS, before all reads; their exchange_no, below 0, is another in each row
+    of a connection and partition.
+    """
+    named, first = concatenated([part.named for part in parts]), np.concatenate([part.first for part in parts])
+    rows = [len(part.first) for part in parts]
+    columns: dict[str, pa.Array[Any]] = {name: named[name] for name in named.schema.names}
+    columns[READS.exchange_no] = array_of(-1 - first)
+    columns[READS.request_time] = array_of(np.full(len(first), ALWAYS))
+    columns[READS.read_position] = array_of(np.zeros(len(first), np.int32))
+    keys = pa.RecordBatch.from_arrays([columns[str(name)] for name in KEYS], names=[*map(str, KEYS)])
+    return rows_of_logs(
+        keys,
+        np.repeat(np.array([part.partition for part in parts]), rows),
+        joined(BATCH, [part.batches for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+    )

@@ -1,0 +1,65 @@
+"""Where a partition's segments end, as far as reads show it: a read never crosses into the next segment.
+
+A read that ended with a whole batch, below its limits, though the next batch was there, ended where the segment does
+(LogSegment.read of kafka-storage 4.3). One such read proves nothing, two make it sure; one that goes beyond refutes it,
+because the log cleaner joins segments.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
+from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog
+
+SURE = 2
+"""Reads that have to end with a segment before it is taken to be known."""
+
+
+class SegmentEnds(NamedTuple):
+    """Batches that begin a segment, by index, rising, int64[n]: those that a read shows, and those that are sure."""
+
+    shown: Ints
+    sure: Ints
+
+
+def segment_ends(log: PartitionLog, reads: Records) -> SegmentEnds:
+    """What answered reads show, LOG_EVENT[n]."""
+    n = len(log.base)
+    if n == 0:
+        return SegmentEnds(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    returned, offset, bound = reads["returned_bytes"], reads["fetch_offset"], reads["bound_low"]
+    first = np.searchsorted(log.last, offset)
+    batch, reached = np.minimum(first, n - 1), log.starts[first] + returned
+    end = np.searchsorted(log.starts, reached, side="right") - 1
+    known = (first < n) & (log.base[batch] <= offset) & (returned > 0) & (end <= log.run_end[batch])
+    is_whole = log.starts[end] == reached
+    within = (returned < reads["partition_max_bytes"]) & (reads["response_record_bytes"] < reads["max_bytes"])
+    # The first batch of a response comes whole however small the limit is, and the broker's limit is not known here.
+    alone = (end == first + 1) & (reads["response_record_bytes"] == returned)
+    following = np.minimum(end, n - 1)
+    by_time = log.before[following] <= reads["request_time"]
+    is_there = (end < log.run_end[batch]) & np.where(bound == NO_BOUND, by_time, log.last[following] < bound)
+    shown, counts = np.unique(end[known & is_whole & within & ~alone & is_there], return_counts=True)
+    stands = ~is_crossed(shown, first[known], end[known] + ~is_whole[known], n)
+    return SegmentEnds(shown[stands], shown[stands & (counts >= SURE)])
+
+
+def is_crossed(batch: Ints, first: Ints, end: Ints, n: int) -> Bools:
+    """Whether one of the reads from batch `first` to before `end` has the batch and the one before it."""
+    changes = np.zeros(n + 2, np.int64)
+    np.add.at(changes, first + 1, 1)
+    np.add.at(changes, np.maximum(end, first + 1), -1)
+    return np.cumsum(changes)[batch] > 0
+
+
+def bytes_to_end(log: PartitionLog, first: Ints, ends: Ints, available: Ints) -> Ints:
+    """The bytes from batch `first` to the next of the ends, no more than `available`."""
+    if len(ends) == 0:
+        return available
+    following = np.searchsorted(ends, first, side="right")
+    until = log.starts[ends[np.minimum(following, len(ends) - 1)]] - log.starts[np.minimum(first, len(log.base))]
+    return np.where(following < len(ends), np.minimum(available, until), available)

@@ -1,0 +1,92 @@
+"""KIP-74 as brokers run it: kafka.server.ReplicaManager.readFromLog (Kafka 4.3) over the partitions of a fetch.
+
+Limits count record bytes. A read is a slice of bytes: it may cut a batch (LogSegment.read of kafka-storage 4.3).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Record, Records, all_read_only, read_only
+from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.events import Reads
+from udfs.replay.fetch_max_bytes.state import ANSWER, UNKNOWN
+from udfs.replay.shared.lanes import AS_CAPTURED
+
+FIRST_WITH_MAX_BYTES = 3
+"""The version of Fetch that brought max_bytes (KIP-74, Kafka 0.10.1)."""
+
+
+@kernel
+def bytes_read(adjusted: int, first_batch: int, available: int, min_one: bool) -> int:
+    """Bytes read of one partition.
+
+    adjusted: min(partition_max_bytes, what is left of the limit). min_one: a first batch is returned whole, however
+    large (minOneMessage).
+    """
+    if available == 0:
+        return 0
+    effective = max(adjusted, first_batch) if min_one else adjusted
+    return min(available, effective) if effective >= first_batch else 0
+
+
+@kernel
+def tail_bytes(sizes: Ints, first: int, end: int, returned: int) -> int:
+    """Bytes of the last batch in a slice that ends within it. The slice begins with the batch sizes[first]."""
+    whole = 0
+    for i in range(first, end):
+        if whole + sizes[i] > returned:
+            return returned - whole
+        whole += sizes[i]
+    return 0
+
+
+@kernel
+def is_hard_limit(read: Record) -> bool:
+    """FetchParams.hardMaxBytesLimit: the request has no max_bytes, and no batch is returned beyond its other limit."""
+    return bool(UNKNOWN < read.api_version < FIRST_WITH_MAX_BYTES)
+
+
+@kernel
+def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, answers: Records) -> None:
+    """Answer one fetch under the limits of one lane. answers: ANSWER[reads], those of the lane."""
+    first, end = fetches.first_read[fetch], fetches.first_read[fetch + 1]
+    asked = fetches.reads[first]
+    limit = min(asked.max_bytes if limits.max_bytes == AS_CAPTURED else limits.max_bytes, limits.broker_max_bytes)
+    # A lane with max_bytes is a client that knows it.
+    is_hard = is_hard_limit(asked) and limits.max_bytes == AS_CAPTURED
+    min_one = not is_hard
+    for row in range(first, end):
+        read, answer, there = fetches.reads[row], answers[row], available[row]
+        partition_max = limits.partition_max_bytes
+        adjusted = min(read.partition_max_bytes if partition_max == AS_CAPTURED else partition_max, limit)
+        has_batch = read.end_size > read.first_size
+        first_batch = fetches.sizes[read.first_size] if has_batch else 0
+        known = there if has_batch else 0
+        # A hard limit may cut the first batch, too.
+        returned = min(known, adjusted) if is_hard else bytes_read(adjusted, first_batch, known, min_one)
+        could_get_more = returned == there and (adjusted > returned or (min_one and returned == 0))
+        answer.returned = returned
+        answer.overrides = 1 if returned > adjusted else 0
+        answer.cut_tail = tail_bytes(fetches.sizes, read.first_size, read.end_size, returned)
+        answer.unknown = 1 if not read.log_known and could_get_more else 0
+        limit = max(0, limit - returned)
+        min_one = min_one and returned == 0 and limits.only_first == 0
+
+
+@kernel
+def answer_all(fetches: Reads, available: Ints, limits: Records, answers: Records) -> None:
+    """Answer every fetch in every lane. answers: ANSWER[lanes, reads]."""
+    for fetch in range(len(fetches.first_read) - 1):
+        for lane in range(len(limits)):
+            answer_fetch(fetches, available, fetch, limits[lane], answers[lane])
+
+
+def answers_to(fetches: Reads, available: Ints, limits: Records) -> Records:
+    """What every fetch returns in every lane: ANSWER[lanes, reads].
+
+    available: int64[reads], bytes that were there. limits: FETCH_LIMITS[lanes].
+    """
+    answers = np.zeros((len(limits), len(fetches.reads)), ANSWER)
+    answer_all(Reads(*all_read_only(fetches)), read_only(available), read_only(limits), answers)
+    return answers

@@ -1,0 +1,174 @@
+"""The pass over readers: every fetch of a consumer or follower answered in every lane, judged, and summed up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.fidelity_reasons import OPEN_FETCHES
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
+from schemas.tables.steps import MEMORY_EVENTS, READS
+from schemas.tables.table import Table
+from udfs.columns.arrays import Ints
+from udfs.columns.arrow_columns import array_of
+from udfs.facts.arrow_tables import packed_together
+from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
+from udfs.replay.fetch_max_bytes.closed_loop.memory_rows import memory_events, response_room
+from udfs.replay.fetch_max_bytes.closed_loop.replay import replayed
+from udfs.replay.fetch_max_bytes.closed_loop.rows import closed_rows
+from udfs.replay.fetch_max_bytes.events import (
+    READER,
+    Reads,
+    answered,
+    logs_and_reads,
+    partition_numbers,
+    reads_of,
+)
+from udfs.replay.fetch_max_bytes.fairness import added
+from udfs.replay.fetch_max_bytes.fidelity import fetch_of_reads, judge
+from udfs.replay.fetch_max_bytes.read_from_log import answers_to
+from udfs.replay.fetch_max_bytes.rows import (
+    OPEN_LOOP,
+    Labels,
+    Outcome,
+    consumer_rows,
+    fairness_rows,
+    memory_bounds,
+    verdict_rows,
+)
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
+from udfs.replay.fetch_max_bytes.state import Reader, Sums, no_sums
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON
+from udfs.replay.shared.key_numbers import partition_of
+from udfs.replay.shared.lanes import CAPTURED
+from udfs.replay.shared.rows_by_key import by_key, whole_fetches
+
+WITH_RECORDS, EMPTY = OPEN_FETCHES.metrics
+_WORDS = {AGREED: NO_REASON} | {code: word for word, code in OPEN_FETCHES.codes.items()}
+
+
+@dataclass
+class Progress:
+    """The reader at hand.
+
+    captured: what closed loop needs of its fetches. sums, requests: of open loop. max_bytes, partition_max_bytes: the
+    largest that it asked for. verdicts: counts by broker, whether the response had records, and code.
+    """
+
+    reader: Reader
+    sums: Sums
+    captured: CapturedFetches = field(default_factory=CapturedFetches)
+    requests: int = 0
+    max_bytes: int = 0
+    partition_max_bytes: int = 0
+    verdicts: Counter[tuple[str, bool, int]] = field(default_factory=Counter)
+
+
+def replay_fetches(
+    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of READS, sorted by reader, request time, fetch and read position.
+
+    responses_under: limits under which another replay goes on from what consumers receive. For these there are rows of
+    MEMORY_EVENTS as well.
+    """
+    yield from packed_together(reader_rows(batches, lanes, run_id, responses_under))
+
+
+def reader_rows(
+    batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of one reader after the other."""
+    for key, parts in by_key(whole_fetches(batches), READER):
+        progress = Progress(Reader(*key), no_sums(0, len(lanes.names)))
+        for logs, reads in map(logs_and_reads, parts):
+            progress.captured.note_logs(logs)
+            if reads.num_rows:
+                take_part(progress, reads, lanes)
+        yield from all_rows(progress, lanes, run_id, responses_under)
+
+
+def take_part(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
+    """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
+    limits, fetches = lanes.limits(progress.reader.kind), reads_of(rows)
+    note_verdicts(progress, rows, fetches, judge(fetches, limits[CAPTURED : CAPTURED + 1]))
+    fetches, rows = answered(fetches, rows)
+    reads = fetches.reads
+    reads["number"] = partition_numbers(progress.captured.partitions, rows, reads["partition"])
+    progress.captured.note_reads(fetches, rows)
+    available = reads["available_high"].copy()
+    progress.sums = added(progress.sums, fetches, available, answers_to(fetches, available, limits))
+    progress.requests += len(fetches.first_read) - 1
+    progress.max_bytes = max(progress.max_bytes, int(reads["max_bytes"].max(initial=0)))
+    largest = int(reads["partition_max_bytes"].max(initial=0))
+    progress.partition_max_bytes = max(progress.partition_max_bytes, largest)
+
+
+def note_verdicts(progress: Progress, rows: pa.RecordBatch, fetches: Reads, verdicts: Ints) -> None:
+    """Count the verdicts on some whole fetches. verdicts: int64[fetches]."""
+    returned = np.maximum(fetches.reads["returned_bytes"], 0)
+    has_records = np.bincount(fetch_of_reads(fetches), returned, len(verdicts)) > 0
+    brokers = rows[READS.broker].take(array_of(fetches.first_read[:-1])).dictionary_encode()
+    keys = np.stack([brokers.indices.to_numpy(), has_records, verdicts], axis=1)
+    distinct, counts = np.unique(keys, axis=0, return_counts=True)
+    names = brokers.dictionary.to_pylist()
+    for (broker, records, code), count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        progress.verdicts[names[broker], bool(records), code] += count
+
+
+def all_rows(
+    progress: Progress, lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader all of whose fetches have come, in open loop and in closed loop."""
+    reader, limits = progress.reader, lanes.limits(progress.reader.kind)
+    labels = Labels(run_id, lanes.names, reader, [partition_of(key) for key in progress.captured.partitions])
+    memory_bound = memory_bounds(labels, limits, progress.max_bytes, progress.partition_max_bytes)
+    yield from open_rows(progress, labels, memory_bound)
+    intent = intent_of(progress.captured, reader.kind, int(limits["broker_max_bytes"][CAPTURED]))
+    if intent is None:
+        return
+    room = response_room(intent, reader, responses_under) if responses_under else 0
+    is_same = responses_under is not None and lanes.equals(responses_under, reader.kind)
+    found = replayed(intent, reader, lanes, room if is_same else 0)
+    yield from closed_rows(labels, intent, found, memory_bound)
+    if responses_under is not None and room:
+        under = found if is_same else replayed(intent, reader, responses_under, room)
+        yield from ((MEMORY_EVENTS, rows) for rows in memory_events(intent, reader, under))
+
+
+def open_rows(progress: Progress, labels: Labels, memory_bound: Ints) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """The rows of a reader in open loop. memory_bound: int64[lanes], KIP-74's."""
+    verdicts = (
+        (broker, WITH_RECORDS if has_records else EMPTY, _WORDS[code], count)
+        for (broker, has_records, code), count in sorted(progress.verdicts.items())
+    )
+    yield FIDELITY, verdict_rows(labels, verdicts, OPEN_FETCHES)
+    if labels.partitions:
+        requests = np.full(len(labels.lanes), progress.requests)
+        outcome = Outcome(OPEN_LOOP, progress.sums, requests, memory_bound)
+        yield FETCH_FAIRNESS, fairness_rows(labels, outcome)
+        yield FETCH_CONSUMERS, consumer_rows(labels, outcome)
+
+
+def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> Iterator[pa.RecordBatch]:
+    """Rows of MEMORY_EVENTS alone: the responses that consumers would get under these limits, from rows of READS as
+    `replay_fetches` takes them.
+    """
+    for key, parts in by_key(whole_fetches(batches), READER):
+        reader, captured = Reader(*key), CapturedFetches()
+        for logs, rows in map(logs_and_reads, parts):
+            captured.note_logs(logs)
+            if rows.num_rows:
+                fetches, of_answered = answered(reads_of(rows), rows)
+                fetches.reads["number"] = partition_numbers(
+                    captured.partitions, of_answered, fetches.reads["partition"]
+                )  # fmt: skip
+                captured.note_reads(fetches, of_answered)
+        intent = intent_of(captured, reader.kind, int(limits.limits(reader.kind)["broker_max_bytes"][CAPTURED]))
+        if intent is not None and (room := response_room(intent, reader, limits)):
+            yield from memory_events(intent, reader, replayed(intent, reader, limits, room))

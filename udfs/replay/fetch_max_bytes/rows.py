@@ -1,0 +1,216 @@
+"""What a replayed reader comes to, as rows of the gold tables that both loops have."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
+from schemas.tables.reason import FidelityReasons
+from schemas.tables.table import Table
+from udfs.columns.arrays import Bools, Floats, Ints, Records
+from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.time_units import US_PER_MS
+from udfs.facts.arrow_tables import Values, rows_of
+from udfs.replay.fetch_max_bytes.fairness import jain_index
+from udfs.replay.fetch_max_bytes.state import Reader, Sums
+from udfs.replay.shared.fidelity_rows import compared, fidelity_rows
+from udfs.replay.shared.histogram import quantile_within
+from udfs.replay.shared.lanes import AS_CAPTURED
+
+OPEN_LOOP, CLOSED_LOOP = "open", "closed"
+"""Of the column `mode`."""
+
+
+class Labels(NamedTuple):
+    """What the rows of a reader are of. partitions: broker, topic and partition of each, by number."""
+
+    run_id: str
+    lanes: tuple[str, ...]
+    reader: Reader
+    partitions: list[tuple[str, str, str]]
+
+    @property
+    def brokers(self) -> int:
+        """How many brokers the reader fetched from."""
+        return len({broker for broker, _, _ in self.partitions})
+
+    @property
+    def distinct_partitions(self) -> int:
+        """How many partitions the reader fetched, each once, of however many brokers it did."""
+        return len({(topic, partition) for _, topic, partition in self.partitions})
+
+    def columns(self, table: Table, rows: int) -> dict[str, Values]:
+        """The columns of a table that say which run and reader its rows are of."""
+        texts = {
+            "run_id": self.run_id,
+            "client_id": self.reader.client_id,
+            "client_address": self.reader.client_address,
+            "reader": self.reader.kind,
+        }
+        return {getattr(table, name): repeated(text, rows) for name, text in texts.items()}
+
+
+class Outcome(NamedTuple):
+    """What a reader comes to in one mode.
+
+    requests, memory_bound: int64[lanes]. What follows is of closed loop alone. backlog: int64[partitions] bytes.
+    catch_up_ms: float64[partitions, lanes], nan for never. given_up: int64[partitions], 1 where the reader gave a
+    backlog up. finished: bool[lanes], all was read. left_out: captured fetches that the closed loop does not go on to.
+    """
+
+    mode: str
+    sums: Sums
+    requests: Ints
+    memory_bound: Ints
+    backlog: Ints | None = None
+    catch_up_ms: Floats | None = None
+    given_up: Ints | None = None
+    finished: Bools | None = None
+    left_out: int = 0
+
+
+def memory_bounds(labels: Labels, limits: Records, max_bytes: int, partition_max_bytes: int) -> Ints:
+    """KIP-74, int64[lanes]: N parallel fetches take at most min(N x max_bytes, partitions x partition max bytes).
+
+    limits: FETCH_LIMITS[lanes]. max_bytes, partition_max_bytes: the largest that the reader asked for.
+    """
+    of_response = np.where(limits["max_bytes"] == AS_CAPTURED, max_bytes, limits["max_bytes"])
+    of_partition = np.where(
+        limits["partition_max_bytes"] == AS_CAPTURED, partition_max_bytes, limits["partition_max_bytes"]
+    )
+    of_all = labels.brokers * np.minimum(of_response, limits["broker_max_bytes"])
+    return np.minimum(of_all, labels.distinct_partitions * of_partition)
+
+
+def verdict_rows(
+    labels: Labels, verdicts: Iterable[tuple[str, str, str, int]], reasons: FidelityReasons
+) -> pa.RecordBatch:
+    """Rows of `fidelity`. verdicts: broker, metric, word and how often it was given."""
+    groups: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for broker, metric, word, count in verdicts:
+        groups[broker, metric][word] = count
+    client_id, client_address, kind = labels.reader
+    found = [
+        compared(metric, words, reasons)._replace(
+            broker=broker, client_id=client_id, client_address=client_address, reader=kind
+        )
+        for (broker, metric), words in groups.items()
+    ]
+    return fidelity_rows(found, algorithms.FETCH_MAX_BYTES, labels.run_id)
+
+
+def nullable(values: Floats) -> pa.Array[Any]:
+    """Numbers, null for nan."""
+    return array_of(values, ~np.isnan(values))
+
+
+def shares(values: Ints) -> Floats:
+    """Each value's part of the sum over the first axis; 0 where the sum is."""
+    total = values.sum(axis=0)
+    return np.where(total > 0, values / np.maximum(total, 1), 0.0)
+
+
+def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
+    """Rows of `fetch_fairness`: one a lane and partition."""
+    lanes, partitions = len(labels.lanes), len(labels.partitions)
+    n, sums, t = lanes * partitions, outcome.sums.partitions[:partitions], FETCH_FAIRNESS
+    brokers, topics, numbers = zip(*labels.partitions, strict=True)
+
+    def by_lane(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return values.T.reshape(-1)
+
+    def in_each_lane(values: Ints | None) -> pa.Array[Any]:
+        return pa.nulls(n, pa.int64()) if values is None else array_of(np.tile(values, lanes))
+
+    of_closed_loop: dict[str, Values] = {
+        t.backlog_bytes: in_each_lane(outcome.backlog),
+        t.catch_up_ms: (
+            pa.nulls(n, pa.float64()) if outcome.catch_up_ms is None else nullable(by_lane(outcome.catch_up_ms))
+        ),
+        t.is_given_up: in_each_lane(outcome.given_up).cast(pa.bool_()),
+    }
+    return rows_of(
+        t,
+        {
+            **labels.columns(t, n),
+            t.scenario: pa.array(np.repeat(np.array(labels.lanes, object), partitions), pa.string()),
+            t.mode: repeated(outcome.mode, n),
+            t.broker: pa.array(brokers * lanes, pa.string()),
+            t.topic: pa.array(topics * lanes, pa.string()),
+            t.partition: np.tile(np.array(list(map(int, numbers)), np.int32), lanes),
+            t.requests: by_lane(sums["requests"]),
+            t.bytes: by_lane(sums["returned"]),
+            t.available_bytes: by_lane(sums["available"]),
+            t.share_of_bytes: by_lane(shares(sums["returned"])),
+            t.share_of_available: by_lane(shares(sums["available"])),
+            t.empty_though_available: by_lane(sums["empty"]),
+            t.longest_wait_requests: by_lane(sums["longest_requests"]),
+            t.longest_wait_ms: by_lane(sums["longest_us"] / US_PER_MS),
+            t.first_batch_overrides: by_lane(sums["overrides"]),
+            t.cut_tail_bytes: by_lane(sums["cut_tail"]),
+            t.unknown_requests: by_lane(sums["unknown"]),
+            **of_closed_loop,
+        },
+    )
+
+
+def consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
+    """Rows of `fetch_consumers`: one a lane."""
+    n, t = len(labels.lanes), FETCH_CONSUMERS
+    sums, responses = outcome.sums.partitions[: len(labels.partitions)], outcome.sums.responses
+    given_up = 0 if outcome.given_up is None else int(outcome.given_up.sum())
+    return rows_of(
+        t,
+        {
+            **labels.columns(t, n),
+            t.scenario: pa.array(list(labels.lanes), pa.string()),
+            t.mode: repeated(outcome.mode, n),
+            t.requests: outcome.requests,
+            t.partitions: np.full(n, labels.distinct_partitions),
+            t.brokers: np.full(n, labels.brokers),
+            t.bytes: sums["returned"].sum(axis=0),
+            t.jain_index: pa.array([jain_index(served_shares(sums[:, lane])) for lane in range(n)], pa.float64()),
+            **response_quantiles(outcome.sums),
+            t.response_bytes_max: array_of(responses["largest"].copy(), responses["largest"] > 0),
+            t.memory_bound_bytes: outcome.memory_bound,
+            t.empty_though_available: sums["empty"].sum(axis=0),
+            t.first_batch_overrides: responses["overrides"],
+            t.cut_tail_bytes: sums["cut_tail"].sum(axis=0),
+            t.unknown_requests: responses["unknown"],
+            t.catch_up_ms: slowest_catch_ups(outcome, n),
+            t.given_up: np.full(n, given_up),
+            t.left_out: np.full(n, outcome.left_out),
+            t.read_all: pa.nulls(n, pa.bool_()) if outcome.finished is None else pa.array(outcome.finished),
+        },
+    )
+
+
+def served_shares(sums: Records) -> Floats:
+    """returned / available of the partitions that had any. sums: SUMS[partitions]."""
+    had = sums["available"] > 0
+    return sums["returned"][had] / sums["available"][had]
+
+
+def response_quantiles(sums: Sums) -> dict[str, pa.Array[Any]]:
+    """The columns with quantiles of responses' sizes."""
+    t, largest = FETCH_CONSUMERS, sums.responses["largest"].tolist()
+    return {
+        name: pa.array(
+            [quantile_within(sizes, share, most) for sizes, most in zip(sums.sizes, largest, strict=True)], pa.int64()
+        )
+        for name, share in ((t.response_bytes_p50, 0.5), (t.response_bytes_p95, 0.95), (t.response_bytes_p99, 0.99))
+    }
+
+
+def slowest_catch_ups(outcome: Outcome, lanes: int) -> pa.Array[Any]:
+    """catch_up_ms of each lane: until the backlog of every partition was read that was not given up."""
+    if outcome.catch_up_ms is None or outcome.given_up is None:
+        return pa.nulls(lanes, pa.float64())
+    return nullable(outcome.catch_up_ms[outcome.given_up == 0].max(axis=0, initial=0))

@@ -1,0 +1,143 @@
+"""The settings of fetches by lane: limits, and the client that closed loop simulates, of consumers and of followers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from schemas.tables.values import CONSUMER, FOLLOWER
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import int_fields, records_of
+from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
+
+BROKER_MAX_BYTES = "broker.fetch.max.bytes"
+MAX_POLL_RECORDS = "consumer.max.poll.records"
+US_PER_RECORD = "processing.us.per.record"
+CONSUMER_QUOTA = "consumer_byte_rate"
+RELEASE, KIP_TEXT = "kafka", "kip"
+"""The setting that says which release is replayed, and its value for the KIP's text."""
+REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {
+    CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
+    FOLLOWER: ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
+}
+"""By kind of reader, what sets max_bytes and partition_max_bytes of its requests."""
+REQUEST_WAITS: Mapping[str, tuple[str, str]] = {
+    CONSUMER: ("consumer.fetch.min.bytes", "consumer.fetch.max.wait.ms"),
+    FOLLOWER: ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
+}
+"""... and what sets min_bytes and max_wait_ms."""
+NO_QUOTA = (1 << 31) - 1
+QUOTA_SECONDS = 10
+"""(quota.window.num - 1) x quota.window.size.seconds, by default: what a response may have of a quota, in seconds."""
+DEFAULT_MAX_POLL_RECORDS = 500
+
+JAVA_4, JAVA_3, LIBRDKAFKA, REPLICA_FETCHER = range(4)
+PROFILES = {"java-4.0": JAVA_4, "java-3.9": JAVA_3, "librdkafka": LIBRDKAFKA}
+"""Clients by the rules they follow, as `profile` spells them; a broker's ReplicaFetcherThread is REPLICA_FETCHER."""
+CLIENT_ORDER, FIXED_ORDER, FIRST_EMPTY_ORDER, SHUFFLED_ORDER = range(4)
+ORDERS = {
+    "client": CLIENT_ORDER, "fixed": FIXED_ORDER, "first_empty": FIRST_EMPTY_ORDER, "shuffle": SHUFFLED_ORDER
+}  # fmt: skip
+"""Orders of partitions, as `order` spells them: the client's own, or another in its place."""
+
+FETCH_LIMITS = int_fields(
+    "max_bytes",  # of a request, or AS_CAPTURED
+    "partition_max_bytes",  # of a request, or AS_CAPTURED
+    "broker_max_bytes",  # the broker's fetch.max.bytes, or what a consumer's quota allows
+    "only_first",  # 1: KIP-74's text, by which only the partition named first may exceed the limits
+)
+"""What a lane sets of the limits of a fetch."""
+CLIENT_SETTINGS = int_fields(
+    "min_bytes",  # or AS_CAPTURED
+    "max_wait_ms",  # or AS_CAPTURED
+    "max_poll_records",
+    "us_per_record",  # the application works for so long on each, or AS_CAPTURED
+    "profile",  # or AS_CAPTURED
+    "order",  # or AS_CAPTURED
+)
+"""What a lane sets of the client that closed loop simulates."""
+
+
+@dataclass(frozen=True)
+class FetchLanes:
+    """The lanes of a replay, the captured one first: FETCH_LIMITS[lanes] and CLIENT_SETTINGS[lanes] of both readers."""
+
+    names: tuple[str, ...]
+    consumer: Records
+    follower: Records
+    consumer_client: Records
+    follower_client: Records
+
+    def limits(self, reader: str) -> Records:
+        """FETCH_LIMITS of this kind of reader."""
+        return self.follower if reader == FOLLOWER else self.consumer
+
+    def client(self, reader: str) -> Records:
+        """CLIENT_SETTINGS of this kind of reader."""
+        return self.follower_client if reader == FOLLOWER else self.consumer_client
+
+    def equals(self, others: FetchLanes, reader: str) -> bool:
+        """Whether each lane does to this kind of reader what the other's does; its name counts only if it shuffles."""
+        shuffles = bool((self.client(reader)["order"] == SHUFFLED_ORDER).any())
+        return (
+            np.array_equal(self.limits(reader), others.limits(reader))
+            and np.array_equal(self.client(reader), others.client(reader))
+            and (not shuffles or self.names == others.names)
+        )
+
+
+def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
+    """The lanes as the replay takes them; what a lane does not change is as captured."""
+    return FetchLanes(
+        names=lanes.names,
+        consumer=fetch_limits(lanes, CONSUMER),
+        follower=fetch_limits(lanes, FOLLOWER),
+        consumer_client=client_settings(lanes, CONSUMER),
+        follower_client=client_settings(lanes, FOLLOWER),
+    )
+
+
+def fetch_limits(lanes: LaneSettings, reader: str) -> Records:
+    """FETCH_LIMITS[lanes] of a kind of reader; a quota is for consumers alone."""
+    max_bytes, partition_max_bytes = REQUEST_LIMITS[reader]
+    broker, quota = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA, NO_QUOTA) * QUOTA_SECONDS
+    return records_of(
+        FETCH_LIMITS,
+        len(lanes.names),
+        max_bytes=lanes.changed_ints(max_bytes),
+        partition_max_bytes=lanes.changed_ints(partition_max_bytes),
+        broker_max_bytes=np.minimum(broker, quota) if reader == CONSUMER else broker,
+        only_first=[int(release == KIP_TEXT) for release in lanes.values(RELEASE)],
+    )
+
+
+def client_settings(lanes: LaneSettings, reader: str) -> Records:
+    """CLIENT_SETTINGS[lanes] of a kind of reader; whose rules it follows can be set for consumers alone."""
+    min_bytes, max_wait_ms = REQUEST_WAITS[reader]
+    profiles = PROFILES if reader == CONSUMER else {}
+    return records_of(
+        CLIENT_SETTINGS,
+        len(lanes.names),
+        min_bytes=lanes.changed_ints(min_bytes),
+        max_wait_ms=lanes.changed_ints(max_wait_ms),
+        max_poll_records=lanes.ints(MAX_POLL_RECORDS),
+        us_per_record=lanes.changed_ints(US_PER_RECORD),
+        profile=changed_choices(lanes, "profile", profiles),
+        order=changed_choices(lanes, "order", ORDERS),
+    )
+
+
+def changed_choices(lanes: LaneSettings, key: str, codes: Mapping[str, int]) -> Ints:
+    """The code of what each lane itself sets, int64[lanes]; AS_CAPTURED in the others."""
+    return np.array([codes.get(str(lane.get(key)), AS_CAPTURED) for lane in lanes.changed], np.int64)
+
+
+def as_captured_clients(lanes: int) -> Records:
+    """CLIENT_SETTINGS of lanes that change nothing of the client."""
+    return records_of(
+        CLIENT_SETTINGS,
+        lanes,
+        **dict.fromkeys(CLIENT_SETTINGS.names or (), AS_CAPTURED) | {"max_poll_records": DEFAULT_MAX_POLL_RECORDS},
+    )
