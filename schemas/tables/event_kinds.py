@@ -1,4 +1,4 @@
-"""What a row of a step table is about: the values of its column `kind` or `entry`."""
+"""Codes in step tables: what a row is about, in its column `kind` or `entry`, and what shows something."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ class MemoryEvent(IntEnum):
     RESPONSES = 3
     TAKEN_OVER = 4
     GIVEN_UP = 5
+
+
+class HandledBy(IntEnum):
+    """Of MEMORY_EVENTS.released_by: what shows when a request was handled."""
+
+    RESPONSE = 0
+    FETCH = 1
+    REQUEST_LOG = 2
 
 
 class TopicEvent(IntEnum):
