@@ -16,15 +16,15 @@ from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import CONSUMER, PRODUCER
 from schemas.wire.apis import API_KEYS
 from tests.bench.table import timed
-from tests.unit.replay.memory_traces import bounds_of
+from tests.unit.replay.consumer_memory.traces import bounds_of
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import concatenated
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_replay import replay_memory
-from udfs.replay.consumer_memory.memory_report import MemoryLanes
-from udfs.replay.consumer_memory.memory_trace import BROKER
-from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds
+from udfs.replay.consumer_memory.replay import replay_memory
+from udfs.replay.consumer_memory.rows import MemoryLanes
+from udfs.replay.consumer_memory.traces import BROKER
 from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
 from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
 from udfs.replay.fetch_max_bytes.fetch_read import Lanes
@@ -98,9 +98,7 @@ def produced(batches: int, random: Generator) -> Columns:
 def joined(parts: list[Columns]) -> Columns:
     """The parts' rows one after the other; what a part lacks is -1."""
     names = {name for part in parts for name in part}
-    return {
-        name: np.concatenate([part.get(name, np.full(len(part[T.time]), -1)) for part in parts]) for name in names
-    }
+    return {name: np.concatenate([part.get(name, np.full(len(part[T.time]), -1)) for part in parts]) for name in names}
 
 
 def rows_of_unit(side: str, unit: int, columns: Columns) -> pa.RecordBatch:
@@ -131,7 +129,10 @@ def lanes(count: int) -> MemoryLanes:
     def sizes(side: str, captured: int) -> Ints:
         return np.array([captured, *np.geomspace(PEAK[side] // 4, PEAK[side], count - 1)]).astype(np.int64)
 
-    limits, clients = Lanes(*(np.full(1, value) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0))), as_captured_clients(1)
+    limits, clients = (
+        Lanes(*(np.full(1, value) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0))),
+        as_captured_clients(1),
+    )
     return MemoryLanes(
         tuple(f"lane {lane}" for lane in range(count)),
         bounds_of(*sizes(CONSUMER, UNBOUNDED).tolist()), bounds_of(*sizes(BROKER, UNBOUNDED).tolist()),
@@ -150,8 +151,13 @@ def compare_lanes(units: int, events: int, count: int) -> str:
 
     one, many = (timed(f"{n} lanes", lambda n=n: replay(lanes(n)), clock=process_time) for n in (1, count))
     best = [min(timing.seconds) for timing in (one, many)]
-    return "\n".join([
-        f"Memory of {units:,} consumers, brokers and producers each, {events:,} events each, CPU time of the best round",
-        *(f"  {n:>3} lanes{seconds:>9.2f} s{total * n / seconds:>14,.0f} lane-events/s" for n, seconds in zip((1, count), best, strict=True)),
-        f"  {count} lanes take {best[1] / best[0]:.1f} times as long as one",
-    ])
+    return "\n".join(
+        [
+            f"Memory of {units:,} consumers, brokers and producers each, {events:,} events each, CPU time of the best round",
+            *(
+                f"  {n:>3} lanes{seconds:>9.2f} s{total * n / seconds:>14,.0f} lane-events/s"
+                for n, seconds in zip((1, count), best, strict=True)
+            ),
+            f"  {count} lanes take {best[1] / best[0]:.1f} times as long as one",
+        ]
+    )

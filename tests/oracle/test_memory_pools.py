@@ -9,10 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.conftest import RunJava
-from udfs.replay.consumer_memory import buffer_pool, memory_pool
-from udfs.replay.consumer_memory.buffer_pool import BUFFERS, Waiters
-from udfs.replay.consumer_memory.memory_pool import POOL
-from udfs.replay.consumer_memory.memory_trace import DELAYED_APIS
+from udfs.replay.consumer_memory import pool as memory_pool
+from udfs.replay.consumer_memory.pool import POOL
+from udfs.replay.consumer_memory.producer import buffer_pool
+from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, Waiters
+from udfs.replay.consumer_memory.traces import DELAYED_APIS
 
 Step = tuple[str, int, int]  # "+" or "!" allocate, "-" release; allocation; size
 Example = tuple[tuple[int, ...], list[Step]]

@@ -11,7 +11,7 @@ from jobs.replays.consumer_memory.request_releases import with_releases
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from tests.gate_rows import TIME, frame
-from udfs.replay.consumer_memory.memory_trace import BY_LOG, BY_RESPONSE
+from udfs.replay.consumer_memory.traces import BY_LOG, BY_RESPONSE
 
 NAMES = {1: "apache-kafka-java", 2: "librdkafka", 3: None, 4: None}
 

@@ -27,8 +27,9 @@ from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import reasons as quarantine
 from udfs.replay.batch_split import split_fidelity
-from udfs.replay.consumer_memory import drained, memory_fidelity
-from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
+from udfs.replay.consumer_memory import draining as drained
+from udfs.replay.consumer_memory import fidelity as memory_fidelity
+from udfs.replay.consumer_memory.rows import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
 from udfs.replay.partition_limits import captured_errors, limit_fidelity
 from udfs.replay.session_cache import session_verdicts

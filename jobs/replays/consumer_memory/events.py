@@ -14,9 +14,9 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, FROM_FETCH, FROM_PRODUCE
 from udfs.capture.framing import SIZE_BYTES
-from udfs.replay.consumer_memory.drained import BATCH, EXCHANGE, GIVEN_UP, PARTITION, TAKEN_OVER
+from udfs.replay.consumer_memory.draining import BATCH, EXCHANGE, GIVEN_UP, PARTITION, TAKEN_OVER
 from udfs.replay.consumer_memory.given_up import FINAL_EPOCH
-from udfs.replay.consumer_memory.memory_trace import BROKER, CONSUMER, PRODUCER
+from udfs.replay.consumer_memory.traces import BROKER, CONSUMER, PRODUCER
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
 
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request

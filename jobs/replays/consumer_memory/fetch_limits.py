@@ -18,7 +18,7 @@ from jobs.scenarios.settings import Value
 from schemas.tables import algorithms
 from schemas.tables.steps import MEMORY_EVENTS, READS
 from udfs.columns.arrays import Ints
-from udfs.replay.consumer_memory.memory_trace import CONSUMER
+from udfs.replay.consumer_memory.traces import CONSUMER
 from udfs.replay.fetch_max_bytes.carried_reads import reads_of
 from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
 from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches

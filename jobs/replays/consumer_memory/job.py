@@ -23,11 +23,11 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Ints
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_replay import replay_memory
-from udfs.replay.consumer_memory.memory_report import VARIANTS, MemoryLanes
-from udfs.replay.consumer_memory.memory_state import MEMORY_POOL, Bounds
-from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds
+from udfs.replay.consumer_memory.replay import replay_memory
+from udfs.replay.consumer_memory.rows import VARIANTS, MemoryLanes
+from udfs.replay.consumer_memory.state import MEMORY_POOL, Bounds
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1  # the prototype's min(buffer.memory, Integer.MAX_VALUE)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
-from udfs.replay.consumer_memory.memory_trace import BY_LOG, BY_REPLICATION, BY_RESPONSE
+from udfs.replay.consumer_memory.traces import BY_LOG, BY_REPLICATION, BY_RESPONSE
 
 ACKS_ALL = -1
 

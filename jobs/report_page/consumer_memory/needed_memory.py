@@ -25,7 +25,7 @@ from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
-from udfs.replay.consumer_memory.drained import Reason
+from udfs.replay.consumer_memory.draining import Reason
 
 CONSUMERS = "consumers"
 MOST_CONSUMERS, MOST_CURVES = 20, 5

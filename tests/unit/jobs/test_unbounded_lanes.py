@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.replays.consumer_memory.job import memory_lanes
 from jobs.replays.partition_limits.job import limit_lanes
 from jobs.scenarios.scenario_file import resolve_scenario
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
+from udfs.replay.consumer_memory.pool import UNBOUNDED
 
 
 def test_requests_queue_without_a_bound_where_a_lane_takes_it_away() -> None:

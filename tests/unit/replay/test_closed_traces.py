@@ -8,18 +8,18 @@ import pytest
 
 from schemas.tables.steps import CLOSED_RESPONSES
 from tests.unit.replay.closed_units import Client, Part, replayed
-from tests.unit.replay.memory_events import HEARTBEAT, Row, batches, fetch, of_group, row
-from tests.unit.replay.memory_traces import bounds_of, trace_of
+from tests.unit.replay.consumer_memory.events import HEARTBEAT, Row, batches, fetch, of_group, row
+from tests.unit.replay.consumer_memory.traces import bounds_of, trace_of
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema, stream_of
-from udfs.replay.consumer_memory import closed_traces
-from udfs.replay.consumer_memory.consumer_lanes import Consumed, replays_of
-from udfs.replay.consumer_memory.drained import GIVEN_UP, RESPONSE, TAKEN_OVER
+from udfs.replay.consumer_memory import responses as closed_traces
+from udfs.replay.consumer_memory.consumers import Consumed, replays_of
+from udfs.replay.consumer_memory.draining import GIVEN_UP, RESPONSE, TAKEN_OVER
+from udfs.replay.consumer_memory.fidelity import AGREED, Drift, held_alike
 from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
-from udfs.replay.consumer_memory.memory_fidelity import AGREED, Drift, held_alike
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_report import Unit, closed_loop_row
-from udfs.replay.consumer_memory.memory_state import NOT_GIVEN_BACK, Trace
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.rows import Unit, closed_loop_row
+from udfs.replay.consumer_memory.state import NOT_GIVEN_BACK, Trace
 from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4
 from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
 from udfs.replay.fetch_max_bytes.closed_responses import Kept

@@ -21,8 +21,8 @@ import numpy as np
 from schemas.wire.apis import API_KEYS
 from udfs.columns.arrays import Ints
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.drained import FETCH, UNKNOWN, Exchanges, Partitions
-from udfs.replay.consumer_memory.memory_state import NONE
+from udfs.replay.consumer_memory.draining import FETCH, UNKNOWN, Exchanges, Partitions
+from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.takeovers import first_from
 
 LEAVE_GROUP, SYNC_GROUP = API_KEYS["LEAVE_GROUP"], API_KEYS["SYNC_GROUP"]

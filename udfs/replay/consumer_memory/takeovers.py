@@ -27,8 +27,8 @@ from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUE
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
 from udfs.columns.arrays import Ints
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.drained import FETCH, UNKNOWN, Exchanges, Partitions
-from udfs.replay.consumer_memory.memory_state import NONE
+from udfs.replay.consumer_memory.draining import FETCH, UNKNOWN, Exchanges, Partitions
+from udfs.replay.consumer_memory.state import NONE
 
 JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT = JOIN_GROUP_REQUEST.api_key, CONSUMER_GROUP_HEARTBEAT_REQUEST.api_key
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import CONSUMER, PRODUCER
 from udfs.kernels.blank_rows import blank_rows
-from udfs.replay.consumer_memory.memory_replay import replay_memory
-from udfs.replay.consumer_memory.memory_report import MemoryLanes
-from udfs.replay.consumer_memory.memory_state import Bounds
-from udfs.replay.consumer_memory.produced import Produced
-from udfs.replay.consumer_memory.producer_loop import replay_sends
-from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from udfs.replay.consumer_memory.producer.batches import Produced
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds
+from udfs.replay.consumer_memory.producer.threads import replay_sends
+from udfs.replay.consumer_memory.replay import replay_memory
+from udfs.replay.consumer_memory.rows import MemoryLanes
+from udfs.replay.consumer_memory.state import Bounds
 from udfs.replay.fetch_max_bytes.log_reads import reads
 from udfs.replay.fetch_max_bytes.responses_alone import replayed_fetches
 from udfs.replay.fetch_max_bytes.warm_up import log_and_read, two_fetch_lanes

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
-from udfs.replay.consumer_memory.memory_pool import POOL
-from udfs.replay.consumer_memory.memory_usage import USAGE, Spent, nothing_spent
+from udfs.replay.consumer_memory.pool import POOL
+from udfs.replay.consumer_memory.usage import USAGE, Spent, nothing_spent
 from udfs.replay.shared.event_heap import Heap
 from udfs.replay.shared.histogram import BUCKETS
 

@@ -7,8 +7,8 @@ there is room for, each of fetch.max.bytes. A connection that waits, for that or
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.memory_state import COMPLETED_AS_MAX, IN_FLIGHT_ESTIMATE, MEMORY_POOL, NONE, Sim
-from udfs.replay.consumer_memory.memory_usage import use
+from udfs.replay.consumer_memory.state import COMPLETED_AS_MAX, IN_FLIGHT_ESTIMATE, MEMORY_POOL, NONE, Sim
+from udfs.replay.consumer_memory.usage import use
 from udfs.replay.shared.event_heap import kinds, push
 
 READ, RELEASE, POLL, REQUEST, ARRIVE = kinds(5)  # beside the index of an exchange

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from udfs.columns.arrays import Bools
-from udfs.replay.consumer_memory.produced import Sent
-from udfs.replay.consumer_memory.producer_loop import replay_sends
-from udfs.replay.consumer_memory.producer_memory import BufferBounds, Buffered, replay_producer
-from udfs.replay.consumer_memory.sends import share_behind
+from udfs.replay.consumer_memory.producer.batches import Sent
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds, Buffered, replay_producer
+from udfs.replay.consumer_memory.producer.requests import share_behind
+from udfs.replay.consumer_memory.producer.threads import replay_sends
 
 CAPTURED = 0
 BUSY = 0.1

@@ -11,7 +11,7 @@ that the capture shows: everything behind comes later by as much.
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.memory_pool import (
+from udfs.replay.consumer_memory.pool import (
     GRANTED,
     ILLEGAL,
     UNBOUNDED,
@@ -20,7 +20,7 @@ from udfs.replay.consumer_memory.memory_pool import (
     release,
     try_allocate,
 )
-from udfs.replay.consumer_memory.memory_requests import (
+from udfs.replay.consumer_memory.requests import (
     POLL,
     READ,
     RELEASE,
@@ -32,8 +32,8 @@ from udfs.replay.consumer_memory.memory_requests import (
     resume,
     start_waiting,
 )
-from udfs.replay.consumer_memory.memory_state import MEMORY_POOL, NONE, NOT_GIVEN_BACK, Bounds, Sim, Trace, new_sim
-from udfs.replay.consumer_memory.memory_usage import advance, begin, use
+from udfs.replay.consumer_memory.state import MEMORY_POOL, NONE, NOT_GIVEN_BACK, Bounds, Sim, Trace, new_sim
+from udfs.replay.consumer_memory.usage import advance, begin, use
 from udfs.replay.shared.event_heap import INDEX, pop, push
 from udfs.replay.shared.histogram import bucket_of
 from udfs.replay.shared.lanes import AS_CAPTURED

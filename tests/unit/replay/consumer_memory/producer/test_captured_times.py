@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.replay.consumer_memory.producer_memory import Batches, BufferBounds, Buffered, replay_producer
+from udfs.replay.consumer_memory.producer.captured_times import Batches, BufferBounds, Buffered, replay_producer
 
 CAPTURED, ASKED = 0, 1
 PLENTY = 1 << 40

@@ -23,7 +23,7 @@ from schemas.tables.steps import MEMORY_EVENTS
 from schemas.wire.apis import API_KEYS
 from udfs.columns.arrays import Bools, Ints, read_only
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.drained import (
+from udfs.replay.consumer_memory.draining import (
     BATCH,
     CODES,
     EXCHANGE,
@@ -37,7 +37,7 @@ from udfs.replay.consumer_memory.drained import (
     follow_partitions,
 )
 from udfs.replay.consumer_memory.given_up import TakenOver, after_giving_up, not_taken, when_dropped
-from udfs.replay.consumer_memory.memory_state import NONE, NOT_GIVEN_BACK, Trace
+from udfs.replay.consumer_memory.state import NONE, NOT_GIVEN_BACK, Trace
 from udfs.replay.consumer_memory.takeovers import Takeovers, after_takeovers, lost_by, only_taken_over
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column

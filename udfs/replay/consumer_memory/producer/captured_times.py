@@ -15,7 +15,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Record, Records, read_only
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.buffer_pool import (
+from udfs.replay.consumer_memory.producer.buffer_pool import (
     BUFFERS,
     GRANTED,
     ILLEGAL,
@@ -26,7 +26,7 @@ from udfs.replay.consumer_memory.buffer_pool import (
     expire,
     fill_buffers,
 )
-from udfs.replay.consumer_memory.memory_usage import USAGE, Spent, advance, begin, nothing_spent, use
+from udfs.replay.consumer_memory.usage import USAGE, Spent, advance, begin, nothing_spent, use
 from udfs.replay.shared.event_heap import INDEX, Heap, kinds, pop, push
 from udfs.replay.shared.histogram import BUCKETS, bucket_of
 

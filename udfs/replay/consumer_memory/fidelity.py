@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bools, Ints
-from udfs.replay.consumer_memory.memory_state import NOT_GIVEN_BACK, Trace
+from udfs.replay.consumer_memory.state import NOT_GIVEN_BACK, Trace
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
 
 TOLERANCE, SMALL = 0.1, 0.01

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
-from udfs.replay.consumer_memory.buffer_pool import BUFFERS, Waiters
-from udfs.replay.consumer_memory.memory_usage import USAGE, Spent, nothing_spent
-from udfs.replay.consumer_memory.producer_memory import BLOCKED, BufferBounds
-from udfs.replay.consumer_memory.sends import Pieces, Requests, Routes, Sends, Served
+from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, Waiters
+from udfs.replay.consumer_memory.producer.captured_times import BLOCKED, BufferBounds
+from udfs.replay.consumer_memory.producer.requests import Pieces, Requests, Routes, Sends, Served
+from udfs.replay.consumer_memory.usage import USAGE, Spent, nothing_spent
 from udfs.replay.shared.event_heap import Heap, kinds
 from udfs.replay.shared.histogram import BUCKETS
 

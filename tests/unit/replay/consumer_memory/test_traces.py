@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.unit.replay.memory_events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, fetch, gathered, row
-from udfs.replay.consumer_memory import memory_trace
-from udfs.replay.consumer_memory.drained import AGREED, CODES, Reason
-from udfs.replay.consumer_memory.memory_state import NONE, NOT_GIVEN_BACK
-from udfs.replay.consumer_memory.memory_trace import (
+from tests.unit.replay.consumer_memory.events import FETCH, HEARTBEAT, METADATA, PRODUCE, Row, fetch, gathered, row
+from udfs.replay.consumer_memory import traces as memory_trace
+from udfs.replay.consumer_memory.draining import AGREED, CODES, Reason
+from udfs.replay.consumer_memory.state import NONE, NOT_GIVEN_BACK
+from udfs.replay.consumer_memory.traces import (
     BY_LOG,
     BY_REPLICATION,
     GONE_US,

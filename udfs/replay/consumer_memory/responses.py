@@ -19,10 +19,10 @@ from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from udfs.columns.arrays import Floats, Ints
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import unpack_rows
-from udfs.replay.consumer_memory.drained import FETCH, RESPONSE, UNKNOWN, Exchanges
+from udfs.replay.consumer_memory.draining import FETCH, RESPONSE, UNKNOWN, Exchanges
 from udfs.replay.consumer_memory.given_up import GivenUp, TakenOver, when_gone
-from udfs.replay.consumer_memory.memory_state import NONE, NOT_GIVEN_BACK
-from udfs.replay.consumer_memory.memory_trace import Gathered, all_of
+from udfs.replay.consumer_memory.state import NONE, NOT_GIVEN_BACK
+from udfs.replay.consumer_memory.traces import Gathered, all_of
 from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.line_fit import fitted_line

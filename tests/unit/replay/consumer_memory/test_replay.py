@@ -19,13 +19,13 @@ from schemas.tables.gold_memory import (
 )
 from schemas.tables.table import Table
 from tests.packed import unpack
-from tests.unit.replay.memory_events import PRODUCE, Row, batches, fetch, row
-from tests.unit.replay.memory_traces import bounds_of
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_replay import replay_memory
-from udfs.replay.consumer_memory.memory_report import MemoryLanes
-from udfs.replay.consumer_memory.memory_state import IN_FLIGHT_ESTIMATE, Bounds
-from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from tests.unit.replay.consumer_memory.events import PRODUCE, Row, batches, fetch, row
+from tests.unit.replay.consumer_memory.traces import bounds_of
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds
+from udfs.replay.consumer_memory.replay import replay_memory
+from udfs.replay.consumer_memory.rows import MemoryLanes
+from udfs.replay.consumer_memory.state import IN_FLIGHT_ESTIMATE, Bounds
 from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
 from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
 from udfs.replay.fetch_max_bytes.fetch_read import Lanes

@@ -12,9 +12,11 @@ from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.table import Table
 from udfs.columns.arrays import Ints
 from udfs.facts.arrow_tables import packed_together
-from udfs.replay.consumer_memory.consumer_lanes import Consumed, replays_of
-from udfs.replay.consumer_memory.memory_channels import replay_unit
-from udfs.replay.consumer_memory.memory_report import (
+from udfs.replay.consumer_memory.channels import replay_unit
+from udfs.replay.consumer_memory.consumers import Consumed, replays_of
+from udfs.replay.consumer_memory.producer.batches import Produced
+from udfs.replay.consumer_memory.producer.replay import followed
+from udfs.replay.consumer_memory.rows import (
     MemoryLanes,
     Unit,
     broker_rows,
@@ -23,10 +25,8 @@ from udfs.replay.consumer_memory.memory_report import (
     producer_rows,
     without_buffer,
 )
-from udfs.replay.consumer_memory.memory_state import Bounds
-from udfs.replay.consumer_memory.memory_trace import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
-from udfs.replay.consumer_memory.produced import Produced
-from udfs.replay.consumer_memory.producer_lanes import followed
+from udfs.replay.consumer_memory.state import Bounds
+from udfs.replay.consumer_memory.traces import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
 from udfs.replay.shared.rows_by_key import by_key
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)

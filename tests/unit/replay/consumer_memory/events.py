@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.consumer_memory.memory_trace import Gathered
+from udfs.replay.consumer_memory.traces import Gathered
 
 Row = dict[str, Any]
 FETCH, PRODUCE, METADATA, HEARTBEAT = 1, 0, 3, 12

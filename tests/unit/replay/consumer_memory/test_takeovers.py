@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.replay.memory_events import Row, fetch, gathered, of_group, row
-from udfs.replay.consumer_memory.drained import AGREED, CODES, TAKEN_OVER, Reason
-from udfs.replay.consumer_memory.memory_state import NOT_GIVEN_BACK
-from udfs.replay.consumer_memory.memory_trace import response_trace
+from tests.unit.replay.consumer_memory.events import Row, fetch, gathered, of_group, row
+from udfs.replay.consumer_memory.draining import AGREED, CODES, TAKEN_OVER, Reason
+from udfs.replay.consumer_memory.state import NOT_GIVEN_BACK
 from udfs.replay.consumer_memory.takeovers import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP
+from udfs.replay.consumer_memory.traces import response_trace
 
 
 def taken_over(time: int, partition: int, joins: int | None = None, joined: int | None = None) -> Row:

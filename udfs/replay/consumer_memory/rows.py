@@ -24,21 +24,21 @@ from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.columns.arrays import Floats, Ints
 from udfs.columns.arrow_columns import repeated
 from udfs.facts.arrow_tables import rows_of
-from udfs.replay.consumer_memory import memory_fidelity
-from udfs.replay.consumer_memory.consumer_lanes import (
+from udfs.replay.consumer_memory import fidelity as memory_fidelity
+from udfs.replay.consumer_memory.consumers import (
     Consumed,
     LanesReplayed,
     ratio,
     span_us,
     speeds,
 )
-from udfs.replay.consumer_memory.drained import AGREED, CODES, UNCHECKED, Reason
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_state import MEMORY_POOL, Bounds, Sim
-from udfs.replay.consumer_memory.memory_trace import Gathered, releases
-from udfs.replay.consumer_memory.produced import Sent
-from udfs.replay.consumer_memory.producer_lanes import Followed
-from udfs.replay.consumer_memory.producer_memory import BufferBounds, Buffered
+from udfs.replay.consumer_memory.draining import AGREED, CODES, UNCHECKED, Reason
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.producer.batches import Sent
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds, Buffered
+from udfs.replay.consumer_memory.producer.replay import Followed
+from udfs.replay.consumer_memory.state import MEMORY_POOL, Bounds, Sim
+from udfs.replay.consumer_memory.traces import Gathered, releases
 from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.fidelity_rows import Compared, fidelity_rows

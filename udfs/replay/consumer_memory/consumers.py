@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Floats, Ints
-from udfs.replay.consumer_memory.closed_traces import ClosedLoop, closed_exchanges
-from udfs.replay.consumer_memory.drained import GIVEN_UP, RESPONSE, Exchanges
-from udfs.replay.consumer_memory.memory_channels import replay_unit
-from udfs.replay.consumer_memory.memory_state import Bounds, Sim, Trace
-from udfs.replay.consumer_memory.memory_trace import Gathered, answered, trace_of_responses
-from udfs.replay.consumer_memory.producer_memory import Buffered
+from udfs.replay.consumer_memory.channels import replay_unit
+from udfs.replay.consumer_memory.draining import GIVEN_UP, RESPONSE, Exchanges
+from udfs.replay.consumer_memory.producer.captured_times import Buffered
+from udfs.replay.consumer_memory.responses import ClosedLoop, closed_exchanges
+from udfs.replay.consumer_memory.state import Bounds, Sim, Trace
+from udfs.replay.consumer_memory.traces import Gathered, answered, trace_of_responses
 from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED

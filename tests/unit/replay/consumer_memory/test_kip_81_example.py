@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from tests.unit.replay.closed_units import Client, Part, Times, replayed
-from tests.unit.replay.memory_traces import bounds_of
-from udfs.replay.consumer_memory.closed_traces import Responses, as_exchanges
-from udfs.replay.consumer_memory.drained import Exchanges
-from udfs.replay.consumer_memory.memory_channels import replay_unit
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_state import (
+from tests.unit.replay.consumer_memory.traces import bounds_of
+from udfs.replay.consumer_memory.channels import replay_unit
+from udfs.replay.consumer_memory.draining import Exchanges
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.responses import Responses, as_exchanges
+from udfs.replay.consumer_memory.state import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
     MEMORY_POOL,
@@ -25,7 +25,7 @@ from udfs.replay.consumer_memory.memory_state import (
     Sim,
     Trace,
 )
-from udfs.replay.consumer_memory.memory_trace import trace_of_responses
+from udfs.replay.consumer_memory.traces import trace_of_responses
 from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4
 from udfs.replay.shared.lanes import AS_CAPTURED
 

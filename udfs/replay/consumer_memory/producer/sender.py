@@ -9,9 +9,9 @@ requests one after the other.
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.buffer_pool import deallocate
-from udfs.replay.consumer_memory.loop_state import ANSWER, NONE, RETURN, Loop
-from udfs.replay.consumer_memory.memory_usage import use
+from udfs.replay.consumer_memory.producer.buffer_pool import deallocate
+from udfs.replay.consumer_memory.producer.state import ANSWER, NONE, RETURN, Loop
+from udfs.replay.consumer_memory.usage import use
 from udfs.replay.shared.event_heap import push
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from schemas.wire.fetch import FETCH_REQUEST
 from udfs.columns.arrays import Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.memory_state import NONE
+from udfs.replay.consumer_memory.state import NONE
 
 EXCHANGE, PARTITION, BATCH, RESPONSE, TAKEN_OVER, GIVEN_UP = range(6)
 """Kinds of MEMORY_EVENTS."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.replay.memory_traces import Exchange, bounds_of, trace_of
-from udfs.replay.consumer_memory.memory_channels import replay_unit
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_state import (
+from tests.unit.replay.consumer_memory.traces import Exchange, bounds_of, trace_of
+from udfs.replay.consumer_memory.channels import replay_unit
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.state import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
     MEMORY_POOL,

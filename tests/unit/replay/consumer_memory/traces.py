@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from udfs.replay.consumer_memory.memory_pool import UNBOUNDED
-from udfs.replay.consumer_memory.memory_state import MEMORY_POOL, NONE, Bounds, Trace
+from udfs.replay.consumer_memory.pool import UNBOUNDED
+from udfs.replay.consumer_memory.state import MEMORY_POOL, NONE, Bounds, Trace
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 Exchange = tuple[int, int, int, int, int]  # connection, asked, came, size, held

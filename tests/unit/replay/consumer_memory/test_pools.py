@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.replay.consumer_memory import buffer_pool, memory_pool
-from udfs.replay.consumer_memory.buffer_pool import BUFFERS, Waiters
-from udfs.replay.consumer_memory.memory_pool import GRANTED, ILLEGAL, POOL, REFUSED
-from udfs.replay.consumer_memory.memory_usage import SLOT_US, SLOTS, USAGE, advance, begin, nothing_spent, use
+from udfs.replay.consumer_memory import pool as memory_pool
+from udfs.replay.consumer_memory.pool import GRANTED, ILLEGAL, POOL, REFUSED
+from udfs.replay.consumer_memory.producer import buffer_pool
+from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, Waiters
+from udfs.replay.consumer_memory.usage import SLOT_US, SLOTS, USAGE, advance, begin, nothing_spent, use
 from udfs.replay.shared.event_heap import Heap, pop, push
 
 

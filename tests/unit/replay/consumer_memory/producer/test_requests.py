@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Ints
-from udfs.replay.consumer_memory.sends import lingered, pieces_of, requests_of, share_behind
+from udfs.replay.consumer_memory.producer.requests import lingered, pieces_of, requests_of, share_behind
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.produced import Sendings, Sent, batches_of
+from udfs.replay.consumer_memory.producer.batches import Sendings, Sent, batches_of
 
 Sending = tuple[int, int, int, int, int, int, int]  # appended, sent, answered, size, sequence, records, error
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.replay.consumer_memory.loop_state import Loop
-from udfs.replay.consumer_memory.producer_loop import replay_sends
-from udfs.replay.consumer_memory.producer_memory import BufferBounds
-from udfs.replay.consumer_memory.sends import Pieces, Requests, Routes, Sends, Served
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds
+from udfs.replay.consumer_memory.producer.requests import Pieces, Requests, Routes, Sends, Served
+from udfs.replay.consumer_memory.producer.state import Loop
+from udfs.replay.consumer_memory.producer.threads import replay_sends
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 BATCH = 100  # batch.size

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.replay.memory_events import Row, fetch, gathered, of_group
+from tests.unit.replay.consumer_memory.events import Row, fetch, gathered, of_group
 from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP, TakenOver, next_takeover
-from udfs.replay.consumer_memory.memory_state import NOT_GIVEN_BACK
-from udfs.replay.consumer_memory.memory_trace import response_trace
+from udfs.replay.consumer_memory.state import NOT_GIVEN_BACK
+from udfs.replay.consumer_memory.traces import response_trace
 
 
 def held(rows: list[Row]) -> int:

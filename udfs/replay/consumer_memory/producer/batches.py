@@ -17,8 +17,8 @@ from schemas.tables.steps import MEMORY_EVENTS
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Bools, Ints, read_only
 from udfs.columns.time_units import NEVER, US_PER_MS
-from udfs.replay.consumer_memory.producer_memory import Batches
-from udfs.replay.consumer_memory.sends import Routes, Sends, Served, lingered, pieces_of, requests_of
+from udfs.replay.consumer_memory.producer.captured_times import Batches
+from udfs.replay.consumer_memory.producer.requests import Routes, Sends, Served, lingered, pieces_of, requests_of
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.resent_batches import NONE, Rows, mark_resent

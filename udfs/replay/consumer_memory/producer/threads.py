@@ -8,12 +8,12 @@ smaller where the sender drains sooner, and larger where it does so later (Recor
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.buffer_pool import GRANTED, ILLEGAL, WAITING, allocate, expire, fill_buffers
-from udfs.replay.consumer_memory.loop_state import ANSWER, DUE, EXPIRE, LINGER, NONE, RETURN, Loop, loop_of
-from udfs.replay.consumer_memory.memory_usage import advance, begin, use
-from udfs.replay.consumer_memory.producer_memory import BufferBounds, note_wait
-from udfs.replay.consumer_memory.sender import give_back, look, on_answer
-from udfs.replay.consumer_memory.sends import Sends
+from udfs.replay.consumer_memory.producer.buffer_pool import GRANTED, ILLEGAL, WAITING, allocate, expire, fill_buffers
+from udfs.replay.consumer_memory.producer.captured_times import BufferBounds, note_wait
+from udfs.replay.consumer_memory.producer.requests import Sends
+from udfs.replay.consumer_memory.producer.sender import give_back, look, on_answer
+from udfs.replay.consumer_memory.producer.state import ANSWER, DUE, EXPIRE, LINGER, NONE, RETURN, Loop, loop_of
+from udfs.replay.consumer_memory.usage import advance, begin, use
 from udfs.replay.shared.event_heap import INDEX, pop, push
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
