@@ -13,21 +13,15 @@ from numpy.random import Generator, default_rng
 
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.steps import MEMORY_EVENTS
-from schemas.tables.values import CONSUMER, PRODUCER
+from schemas.tables.values import BROKER, CONSUMER, PRODUCER
 from schemas.wire.apis import API_KEYS
 from tests.bench.table import timed
-from tests.unit.replay.consumer_memory.traces import bounds_of
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import concatenated
+from udfs.columns.records import records_of
 from udfs.facts.arrow_tables import nulls_besides, rows_of
-from udfs.replay.consumer_memory.pool import UNBOUNDED
-from udfs.replay.consumer_memory.producer.captured_times import BufferBounds
 from udfs.replay.consumer_memory.replay import replay_memory
-from udfs.replay.consumer_memory.rows import MemoryLanes
-from udfs.replay.consumer_memory.traces import BROKER
-from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
-from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, POOL_SETTINGS, UNBOUNDED, MemoryLanes
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 Columns = dict[str, Ints]
@@ -129,16 +123,19 @@ def lanes(count: int) -> MemoryLanes:
     def sizes(side: str, captured: int) -> Ints:
         return np.array([captured, *np.geomspace(PEAK[side] // 4, PEAK[side], count - 1)]).astype(np.int64)
 
-    limits, clients = (
-        Lanes(*(np.full(1, value) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0))),
-        as_captured_clients(1),
-    )
+    def pools(side: str) -> Records:
+        size = sizes(side, UNBOUNDED)
+        return records_of(POOL_SETTINGS, count, size=size, max_allocation=size, us_per_record=AS_CAPTURED)
+
+    buffers = {"batch_size": 16_384, "max_block_us": 60_000 * MS, "threads": 1}
     return MemoryLanes(
-        tuple(f"lane {lane}" for lane in range(count)),
-        bounds_of(*sizes(CONSUMER, UNBOUNDED).tolist()), bounds_of(*sizes(BROKER, UNBOUNDED).tolist()),
-        BufferBounds(sizes(PRODUCER, 32 << 20), np.full(count, 16_384), np.full(count, 60_000 * MS), np.ones(count, np.int64)),
-        np.zeros(count, np.int64), FetchLanes(("captured",), limits, limits, clients, clients),
-    )  # fmt: skip
+        names=tuple(f"lane {lane}" for lane in range(count)),
+        consumer=pools(CONSUMER),
+        broker=pools(BROKER),
+        producer=records_of(BUFFER_SETTINGS, count, buffer_memory=sizes(PRODUCER, 32 << 20), **buffers),
+        fetch_limits=records_of(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED),
+        fetch_number=np.zeros(count, np.int64),
+    )
 
 
 def compare_lanes(units: int, events: int, count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from udfs.columns.arrays import Records
+from udfs.columns.arrays import Bools, Ints, Records
 
 Kind = np.dtype[np.void]
 """What fields a record has."""
@@ -16,7 +16,7 @@ def int_fields(*names: str) -> Kind:
     return np.dtype([(name, np.int64) for name in names])
 
 
-def records_of(kind: Kind, rows: int, **columns: npt.ArrayLike) -> Records:
+def records_of(kind: Kind, rows: int, /, **columns: npt.ArrayLike) -> Records:
     """So many records; fields that are not given are 0. Raises ValueError for a field that `kind` does not have.
 
     >>> records_of(int_fields("size", "time"), 2, size=[5, 6]).tolist()
@@ -28,12 +28,29 @@ def records_of(kind: Kind, rows: int, **columns: npt.ArrayLike) -> Records:
     return found
 
 
+def fields(records: Records, which: Ints | Bools, *names: str) -> tuple[Ints, ...]:
+    """These fields of some of the records, each an array of its own. which: their places, or whether each is one."""
+    return tuple(records[name][which] for name in names)
+
+
+def with_room(records: Records, used: int, more: int) -> Records:
+    """The first `used` records in an array that has room for so many more, which are 0; it doubles where it grows."""
+    if used + more <= len(records):
+        return records
+    larger = np.zeros(max(used + more, 2 * len(records)), records.dtype)
+    larger[:used] = records[:used]
+    return larger
+
+
 class GrowingRecords:
-    """Records to which others are added at the end, in memory that doubles where it is used up."""
+    """Records to which others are added at the end."""
 
     def __init__(self, kind: Kind) -> None:
         self._room = np.zeros(0, kind)
         self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
 
     @property
     def records(self) -> Records:
@@ -42,10 +59,6 @@ class GrowingRecords:
 
     def add(self, records: Records) -> None:
         """Add records of the same kind."""
-        needed = self._count + len(records)
-        if needed > len(self._room):
-            room = np.zeros(max(needed, 2 * len(self._room)), self._room.dtype)
-            room[: self._count] = self.records
-            self._room = room
-        self._room[self._count : needed] = records
-        self._count = needed
+        self._room = with_room(self._room, self._count, len(records))
+        self._room[self._count : self._count + len(records)] = records
+        self._count += len(records)

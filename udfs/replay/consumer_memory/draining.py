@@ -1,146 +1,159 @@
-"""When a client has taken what a response brought of its partitions: what its next fetches, and its group's, tell.
+"""When a client has taken what a response brought of its partitions, as its next fetches show.
 
 A consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4).
-
-Or it has lost the partition to another member of its group, see `takeovers`, or given it up, see `given_up`.
+Or it has lost the partition to another member of its group (see takeovers), or given it up (see given_up).
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import NamedTuple
 
-from schemas.wire.fetch import FETCH_REQUEST
-from udfs.columns.arrays import Ints
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.fidelity_reasons import DRAINED
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.records import int_fields
+from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.state import NONE
+from udfs.replay.shared.fidelity_rows import AGREED
+from udfs.replay.shared.int_map import ABSENT, IntMap, place_of, put
 
-EXCHANGE, PARTITION, BATCH, RESPONSE, TAKEN_OVER, GIVEN_UP = range(6)
-"""Kinds of MEMORY_EVENTS."""
 UNKNOWN = -1
-FETCH = FETCH_REQUEST.api_key
+OFFSETS_UNKNOWN, ANOTHER_CONNECTION = DRAINED.codes[DRAINED.offsets_unknown], DRAINED.codes[DRAINED.another_connection]
+FETCHED_BEFORE_END = DRAINED.codes[DRAINED.fetched_before_end]
+FETCHED_BEYOND_END = DRAINED.codes[DRAINED.fetched_beyond_end]
+TAKEN_OVER = DRAINED.codes[DRAINED.taken_over]
+VERDICTS = 1 + len(DRAINED.codes)
+UNIT_MIX = -3335678366873096957
+"""What makes keys of several units different: an odd number with about as many bits set as not."""
+
+PARTITION = int_fields(
+    "holder",  # the exchange whose records of the partition are not drained, or NONE
+    "end_offset",  # behind the last whole batch of those, or UNKNOWN
+    "cut_end_offset",  # behind a batch of which not all came, or UNKNOWN
+    "lost_at",  # us: the client lost it to another member of its group
+    "taken_over_at",  # us: that one fetched it for the first time since; NEVER: nobody did
+)
+"""A partition of a client, as its responses and fetches show it so far in the order of time."""
+FETCHED = int_fields(
+    "brokers", "partitions", "record_bytes",
+    "partition_max_bytes",  # the greatest asked for
+    "compressed_batches",
+    "unmeasured_batches",  # of those, without a known size
+    "bytes_saved",  # by compression of the others
+)  # fmt: skip
+"""What a client fetched in all."""
 
 
-class Reason(StrEnum):
-    """Why it could not be checked that a partition was drained when it was fetched again, or what was found instead:
-    schemas.tables.fidelity_reasons.
+class Fetches(NamedTuple):
+    """What several clients exchanged and fetched so far.
+
+    exchanges: EXCHANGE[n]. partitions: PARTITION[room]. partition_numbers, broker_numbers: their numbers by unit and
+    key. fetched: FETCHED[units]. verdicts: int64[units, VERDICTS], how often which verdict was given.
     """
 
-    NOT_FETCHED_AGAIN = "not_fetched_again"
-    OFFSETS_UNKNOWN = "offsets_unknown"
-    ANOTHER_CONNECTION = "another_connection"
-    FETCHED_BEFORE_END = "fetched_before_end"
-    FETCHED_BEYOND_END = "fetched_beyond_end"
-    TAKEN_OVER = "taken_over"
-    GIVEN_UP = "given_up"
-
-
-AGREED = 0
-CODES = {reason: code for code, reason in enumerate(Reason, 1)}
-UNCHECKED = (
-    Reason.NOT_FETCHED_AGAIN, Reason.OFFSETS_UNKNOWN, Reason.ANOTHER_CONNECTION, Reason.TAKEN_OVER, Reason.GIVEN_UP,
-)  # fmt: skip
-_OFFSETS_UNKNOWN, _ANOTHER = CODES[Reason.OFFSETS_UNKNOWN], CODES[Reason.ANOTHER_CONNECTION]
-_BEFORE, _BEYOND = CODES[Reason.FETCHED_BEFORE_END], CODES[Reason.FETCHED_BEYOND_END]
-_TAKEN_OVER = CODES[Reason.TAKEN_OVER]
-
-
-class Exchanges(NamedTuple):
-    """int64[room] a column, in the order of the requests."""
-
-    connection: Ints  # its id
-    asked: Ints
-    started: Ints  # when its size was known
-    came: Ints
-    size: Ints
-    held: Ints  # as the capture's times tell without any fetch
-    records: Ints
-    max_bytes: Ints
-    api_key: Ints
-    closes: Ints  # 1: a fetch that closes its session
-    undrained: Ints  # partitions with records that were neither fetched again nor taken over
-    drained: Ints  # when the last of the others was fetched again, or UNKNOWN
-    lost: Ints  # when the last of those was lost that another member took over, or UNKNOWN
-    taken_over: Ints  # when that one fetched it
-    released: Ints  # when a request was handled, or UNKNOWN
-    released_by: Ints
-    returned: Ints  # record bytes
-    served: Ints  # partitions with records
-
-
-class Partitions(NamedTuple):
-    """int64[room] a column."""
-
-    holder: Ints  # exchange whose records are not drained, or NONE
-    end: Ints  # offset behind its last whole batch, or UNKNOWN
-    cut_end: Ints  # offset behind the batch that was cut off, or UNKNOWN
-    lost: Ints  # when it was lost to another member of the group, or UNKNOWN
-    taken_over: Ints  # when that one first fetched it since
-
-
-class Rows(NamedTuple):
-    """Rows of kinds PARTITION, BATCH and TAKEN_OVER, int64[rows] a column."""
-
-    kind: Ints
-    time: Ints
-    lost: Ints  # of a takeover
-    exchange: Ints
-    partition: Ints
-    fetch_offset: Ints  # UNKNOWN where the fetch did not want the partition
-    returned: Ints
-    end: Ints
-    cut_end: Ints
-    records: Ints
+    exchanges: Records
+    partitions: Records
+    partition_numbers: IntMap
+    broker_numbers: IntMap
+    fetched: Records
+    verdicts: Ints
 
 
 @kernel
-def judge(fetch_offset: int, end: int, cut_end: int, is_same_connection: bool) -> int:
+def is_new(numbers: IntMap, unit: int, key: int) -> bool:
+    """Give the unit's key the next number, if it has none."""
+    mixed = key ^ unit * UNIT_MIX
+    if numbers.values[place_of(numbers, mixed)] != ABSENT:
+        return False
+    put(numbers, mixed, numbers.used[0])
+    return True
+
+
+@kernel
+def number_of(numbers: IntMap, unit: int, key: int) -> int:
+    """The number of a unit's key, which has one."""
+    return numbers.values[place_of(numbers, key ^ unit * UNIT_MIX)]
+
+
+@kernel
+def verdict_on(partition: Record, fetch_offset: int, is_same_connection: bool) -> int:
     """Whether the next fetch of a partition begins where the response ended: behind its last whole batch, or within the
     one that was cut off. Kafka's clients leave such a batch alone; kafka-go takes the records of it that came whole.
     """
-    if end == UNKNOWN:
-        return _OFFSETS_UNKNOWN
-    if fetch_offset == end or end < fetch_offset < cut_end:
+    if partition.end_offset == UNKNOWN:
+        return OFFSETS_UNKNOWN
+    if fetch_offset == partition.end_offset or partition.end_offset < fetch_offset < partition.cut_end_offset:
         return AGREED
     if not is_same_connection:
-        return _ANOTHER
-    return _BEFORE if fetch_offset < end else _BEYOND
+        return ANOTHER_CONNECTION
+    return FETCHED_BEFORE_END if fetch_offset < partition.end_offset else FETCHED_BEYOND_END
 
 
 @kernel
-def drain(exchanges: Exchanges, partitions: Partitions, partition: int, fetch: int, fetch_offset: int) -> int:
-    """A partition is fetched again; returns the verdict on it."""
-    holder, taken_over = partitions.holder[partition], partitions.taken_over[partition]
-    is_same = exchanges.connection[holder] == exchanges.connection[fetch]
-    verdict = judge(fetch_offset, partitions.end[partition], partitions.cut_end[partition], is_same)
-    if verdict != AGREED and taken_over != UNKNOWN:
-        verdict = _TAKEN_OVER
-        exchanges.lost[holder] = max(exchanges.lost[holder], partitions.lost[partition])
-        exchanges.taken_over[holder] = max(exchanges.taken_over[holder], taken_over)
+def drain(partition: Record, exchanges: Records, fetch: int, fetch_offset: int) -> int:
+    """A partition is fetched again; returns the verdict on what the client had of it."""
+    holder = exchanges[partition.holder]
+    verdict = verdict_on(partition, fetch_offset, holder.connection == exchanges[fetch].connection)
+    if verdict != AGREED and partition.taken_over_at != NEVER:
+        verdict = TAKEN_OVER
+        holder.lost_at = max(holder.lost_at, partition.lost_at)
+        holder.taken_over_at = max(holder.taken_over_at, partition.taken_over_at)
     else:
-        exchanges.drained[holder] = max(exchanges.drained[holder], exchanges.asked[fetch])
-    exchanges.undrained[holder] -= 1
-    partitions.holder[partition] = NONE
+        holder.drained_at = max(holder.drained_at, exchanges[fetch].requested_at)
+    holder.undrained -= 1
+    partition.holder = NONE
     return verdict
 
 
 @kernel
-def follow_partitions(rows: Rows, exchanges: Exchanges, partitions: Partitions, verdicts: Ints) -> None:
-    """Have fetches drain what came before, and hold what they got. verdicts: int64[codes], counted up."""
-    for row in range(len(rows.kind)):
-        i, partition = rows.exchange[row], rows.partition[row]
-        if rows.kind[row] == BATCH:
-            exchanges.records[i] += rows.records[row]
-            if partitions.holder[partition] == i:
-                partitions.end[partition] = max(partitions.end[partition], rows.end[row])
-                partitions.cut_end[partition] = max(partitions.cut_end[partition], rows.cut_end[row])
-        elif rows.kind[row] == TAKEN_OVER:
-            if partitions.taken_over[partition] == UNKNOWN:
-                partitions.taken_over[partition], partitions.lost[partition] = rows.time[row], rows.lost[row]
+def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record) -> None:
+    """A response has a batch of the partition."""
+    exchange.records += event.records
+    if partition.holder == event.exchange:
+        partition.end_offset = max(partition.end_offset, event.end_offset)
+        partition.cut_end_offset = max(partition.cut_end_offset, event.cut_end_offset)
+    if event.is_compressed == 1:
+        fetched.compressed_batches += 1
+        if event.uncompressed_bytes == UNKNOWN:
+            fetched.unmeasured_batches += 1
         else:
-            if rows.fetch_offset[row] != UNKNOWN and partitions.holder[partition] != NONE:
-                verdicts[drain(exchanges, partitions, partition, i, rows.fetch_offset[row])] += 1
-            if rows.returned[row] > 0:
-                exchanges.undrained[i] += 1
-                partitions.holder[partition], partitions.taken_over[partition] = i, UNKNOWN
-                partitions.end[partition], partitions.cut_end[partition] = UNKNOWN, UNKNOWN
+            fetched.bytes_saved += event.uncompressed_bytes - event.size
+
+
+@kernel
+def on_fetch(fetches: Fetches, partition: Record, event: Record) -> None:
+    """A fetch names the partition: it drains what came before, and may bring more."""
+    exchange, fetched = fetches.exchanges[event.exchange], fetches.fetched[event.unit]
+    if event.fetch_offset != UNKNOWN and partition.holder != NONE:
+        fetches.verdicts[event.unit, drain(partition, fetches.exchanges, event.exchange, event.fetch_offset)] += 1
+    if event.returned_bytes > 0:
+        exchange.undrained += 1
+        exchange.partitions += 1
+        exchange.record_bytes += event.returned_bytes
+        partition.holder, partition.taken_over_at = event.exchange, NEVER
+        partition.end_offset, partition.cut_end_offset = UNKNOWN, UNKNOWN
+    if is_new(fetches.broker_numbers, event.unit, event.broker_key):
+        fetched.brokers += 1
+    fetched.record_bytes += event.returned_bytes
+    fetched.partition_max_bytes = max(fetched.partition_max_bytes, event.partition_max_bytes)
+
+
+@kernel
+def follow_partitions(events: Records, fetches: Fetches) -> None:
+    """Have fetches drain what came before, and hold what they got. events: PARTITION_EVENT[n], in the order of each
+    unit's time.
+    """
+    for row in range(len(events)):
+        event = events[row]
+        is_first = is_new(fetches.partition_numbers, event.unit, event.partition_key)
+        partition = fetches.partitions[number_of(fetches.partition_numbers, event.unit, event.partition_key)]
+        if is_first:
+            fetches.fetched[event.unit].partitions += 1
+            partition.holder, partition.taken_over_at = NONE, NEVER
+        if event.kind == MemoryEvent.BATCH:
+            on_batch(partition, fetches.exchanges[event.exchange], event, fetches.fetched[event.unit])
+        elif event.kind == MemoryEvent.PARTITION:
+            on_fetch(fetches, partition, event)
+        elif partition.taken_over_at == NEVER:
+            partition.taken_over_at, partition.lost_at = event.time, event.lost_at

@@ -1,29 +1,25 @@
-"""Does the closed loop at the captured settings hold as much memory as the capture shows, and when?"""
+"""How well the replay of the captured settings agrees with the capture: when responses are drained, what is held."""
 
 from __future__ import annotations
 
-from collections import Counter
-from enum import StrEnum
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints
-from udfs.replay.consumer_memory.state import NOT_GIVEN_BACK, Trace
+from schemas.tables.fidelity_reasons import DRAINED, HELD
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.time_units import NEVER
+from udfs.replay.consumer_memory.consumers import Consumers
+from udfs.replay.consumer_memory.draining import ANOTHER_CONNECTION
+from udfs.replay.consumer_memory.state import Traces
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
+from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
+from udfs.replay.shared.lanes import CAPTURED
 
+DRAINED_PARTITIONS, CLOSED_LOOP_HELD = "drained_partitions", "closed_loop_held"
 TOLERANCE, SMALL = 0.1, 0.01
-
-
-class Drift(StrEnum):
-    """How the closed loop departed from the capture: schemas.tables.fidelity_reasons."""
-
-    MORE_HELD = "more_held"
-    LESS_HELD = "less_held"
-    AFTER_GIVING_UP = "after_giving_up"
-
-
-AGREED = ""
+"""What is held is equal within this share of it, and this share of the most that is ever held."""
 
 
 class Levels(NamedTuple):
@@ -33,40 +29,90 @@ class Levels(NamedTuple):
     level: Ints
 
     def most(self, begin: Ints, end: Ints) -> Ints:
-        """The most bytes in use at any time from begin to end, of several spans of time."""
+        """The most bytes in use at any time from begin to end, of several stretches of time."""
         first, last = (np.searchsorted(self.time, ends, side="right") for ends in (begin, end))
         level = np.concatenate([np.zeros(1, np.int64), self.level])
         return np.array([level[a : b + 1].max() for a, b in zip(first.tolist(), last.tolist(), strict=True)])
 
 
-def levels_of(trace: Trace) -> Levels:
-    """What would be in use without a bound: what is given back as soon as it is there is in use at that time."""
-    back = trace.held != NOT_GIVEN_BACK
-    time = np.concatenate([(trace.came + trace.held)[back], trace.started])
-    change = np.concatenate([-trace.size[back], trace.size])
+def levels_of(messages: Records) -> Levels:
+    """What would be in use without a bound: what is given back as soon as it is there is in use at that time.
+
+    messages: MESSAGE[n].
+    """
+    complete_at, held_us, size = (messages[name] for name in ("complete_at", "held_us", "size"))
+    is_released = held_us != NEVER
+    time = np.concatenate([(complete_at + held_us)[is_released], messages["size_known_at"]])
+    change = np.concatenate([-size[is_released], size])
     order = np.lexsort((-change, time))
     return Levels(time[order], np.cumsum(change[order]))
 
 
-def held_alike(captured: Trace, replayed: Trace, given_up: int | None = None) -> Counter[str]:
-    """Of each piece of the captured time, whether both hold as much at most, a little earlier or later: drifts.
+def held_alike(captured: Records, replayed: Records, given_up_at: int | None = None) -> dict[str, int]:
+    """In how many pieces of the captured time the closed loop holds as much at most as the capture, a little earlier or
+    later (NO_REASON), and in how many it does not, by reason of HELD.
 
-    given_up: when the client first gave up what it had not taken (us), from when on the drift is AFTER_GIVING_UP.
+    captured, replayed: MESSAGE[n]. given_up_at: when the client first gave up what it had not taken (us); from then on
+    the reason is that.
     """
-    begin, end = int(captured.asked.min()), int(captured.came.max())
-    ends = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
-    near = max(round(SPAN_TOLERANCE * (end - begin)), LEAST_TIME_US)
-    ours, theirs = levels_of(replayed), levels_of(captured)
-    some = SMALL * theirs.level.max(initial=0)
+    begin, end = int(captured["requested_at"].min()), int(captured["complete_at"].max())
+    edges = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
+    near_us = max(round(SPAN_TOLERANCE * (end - begin)), LEAST_TIME_US)
+    in_loop, in_capture = levels_of(replayed), levels_of(captured)
+    little = SMALL * in_capture.level.max(initial=0)
 
     def exceeds(one: Levels, other: Levels) -> Bools:
-        most = one.most(ends[:-1], ends[1:])
-        return most > (1 + TOLERANCE) * other.most(ends[:-1] - near, ends[1:] + near) + some
+        most = one.most(edges[:-1], edges[1:])
+        return most > (1 + TOLERANCE) * other.most(edges[:-1] - near_us, edges[1:] + near_us) + little
 
-    more, less = exceeds(ours, theirs), exceeds(theirs, ours)
-    after = ends[1:] > (ends[-1] if given_up is None else given_up)
-    drifts = (
-        (Drift.MORE_HELD, more & ~after), (Drift.LESS_HELD, less & ~more & ~after),
-        (Drift.AFTER_GIVING_UP, (more | less) & after), (AGREED, ~more & ~less),
-    )  # fmt: skip
-    return Counter({str(drift): int(pieces.sum()) for drift, pieces in drifts})
+    more, less = exceeds(in_loop, in_capture), exceeds(in_capture, in_loop)
+    after = edges[1:] > (edges[-1] if given_up_at is None else given_up_at)
+    pieces = {
+        HELD.more_held: more & ~after,
+        HELD.less_held: less & ~more & ~after,
+        HELD.after_giving_up: (more | less) & after,
+        NO_REASON: ~more & ~less,
+    }
+    return {reason: int(which.sum()) for reason, which in pieces.items()}
+
+
+def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]]:
+    """The cases of each consumer by its number: on when its responses are drained, and what its closed loop holds."""
+    given_up = consumers.closed.given_up_under(CAPTURED)
+    for unit in consumers.captured.consumers.tolist():
+        yield unit, drained_partitions(consumers.captured.verdicts[unit])
+        if consumers.closed.counts[unit]:
+            since = given_up["since"][given_up["unit"] == unit]
+            yield unit, closed_loop_held(consumers, unit, int(since.min()) if len(since) else None)
+
+
+def given(verdicts: dict[str, int]) -> dict[str, int]:
+    """Those that were given at all."""
+    return {reason: count for reason, count in verdicts.items() if count}
+
+
+def drained_partitions(verdicts: Ints) -> Compared:
+    """The rule by which responses are given back. verdicts: int64[VERDICTS]."""
+    words = (NO_REASON, *DRAINED.words)
+    return compared(DRAINED_PARTITIONS, given(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
+
+
+def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> Compared:
+    """The memory of the closed loop at the captured settings.
+
+    What several processes of one name held is not known: each one's fetches seem to drain what the others got.
+    """
+    obstacles = sorted(consumers.closed.unchecked[unit])
+    if consumers.captured.verdicts[unit, ANOTHER_CONNECTION]:
+        obstacles.append(HELD.another_connection)
+    if obstacles:
+        return compared(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)
+    captured, replayed = consumers.captured_traces, consumers.closed_traces(CAPTURED)
+    verdicts = held_alike(messages_of(captured, unit), messages_of(replayed, unit), given_up_at)
+    return compared(CLOSED_LOOP_HELD, given(verdicts), HELD)
+
+
+def messages_of(traces: Traces, unit: int) -> Records:
+    """A unit's messages: MESSAGE[n]."""
+    trace = traces.traces[unit]
+    return traces.messages[trace["first_message"] : trace["end_message"]]

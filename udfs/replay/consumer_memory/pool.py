@@ -4,29 +4,22 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from udfs.columns.arrays import Record
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 
 GRANTED, REFUSED, ILLEGAL = 0, 1, 2
-UNBOUNDED = 1 << 62  # MemoryPool.NONE: the size of a pool that never refuses
 NO_SPELL = -1
 
-POOL = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "total",
-            "max_single",  # larger allocations are an error, not a refusal
-            "strict",  # 1: granted only where the whole of it is free; 0: as long as a byte is
-            "available",  # below 0 where a non-strict pool granted more than there was
-            "dry_since",  # us: first refusal since the last grant or release, or NO_SPELL
-            "dry_us",  # time in dry spells
-        )
-    ]
+POOL = int_fields(
+    "size",  # bytes
+    "max_allocation",  # larger allocations are an error, not a refusal
+    "is_strict",  # 1: granted only if the whole of it is free; 0: as long as a byte is
+    "available",  # below 0 where a pool that is not strict granted more than there was
+    "dry_since",  # us: the first refusal since the last grant or release, or NO_SPELL
+    "dry_us",  # time in dry spells
 )
-"""A pool, a row a lane."""
+"""A pool."""
 
 
 @kernel
@@ -40,9 +33,9 @@ def end_dry_spell(pool: Record, time: int) -> None:
 @kernel
 def try_allocate(pool: Record, size: int, time: int) -> int:
     """GRANTED, REFUSED (Kafka's null) or ILLEGAL (Kafka's IllegalArgumentException). size: bytes; time: us."""
-    if size < 1 or size > pool.max_single:
+    if size < 1 or size > pool.max_allocation:
         return ILLEGAL
-    if pool.available < (size if pool.strict else 1):
+    if pool.available < (size if pool.is_strict else 1):
         if pool.dry_since == NO_SPELL:
             pool.dry_since = time
         return REFUSED
@@ -59,7 +52,7 @@ def release(pool: Record, size: int, time: int) -> None:
 
 
 @kernel
-def fill_pool(pool: Record, size: int, max_single: int, strict: int) -> None:
+def fill_pool(pool: Record, size: int, max_allocation: int, is_strict: int) -> None:
     """Make it a pool of which all is free."""
-    pool.total, pool.max_single, pool.strict, pool.available = size, max_single, strict, size
+    pool.size, pool.max_allocation, pool.is_strict, pool.available = size, max_allocation, is_strict, size
     pool.dry_since, pool.dry_us = NO_SPELL, 0

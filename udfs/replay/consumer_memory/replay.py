@@ -1,39 +1,32 @@
-"""The pass over units: what held memory of each consumer, broker and producer, replayed in every lane."""
+"""The pass over consumers, brokers and producers: what held memory of each, replayed in every lane."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.steps import MEMORY_EVENTS
-from schemas.tables.table import Table
-from udfs.columns.arrays import Ints
+from schemas.tables.values import BROKER, CONSUMER, PRODUCER
+from udfs.columns.arrays import Records
 from udfs.facts.arrow_tables import packed_together
-from udfs.replay.consumer_memory.channels import replay_unit
-from udfs.replay.consumer_memory.consumers import Consumed, replays_of
-from udfs.replay.consumer_memory.producer.batches import Produced
-from udfs.replay.consumer_memory.producer.replay import followed
-from udfs.replay.consumer_memory.rows import (
-    MemoryLanes,
-    Unit,
-    broker_rows,
-    consumer_fidelity,
-    consumer_rows,
-    producer_rows,
-    without_buffer,
-)
-from udfs.replay.consumer_memory.state import Bounds
-from udfs.replay.consumer_memory.traces import BROKER, CONSUMER, PRODUCER, Gathered, request_trace
-from udfs.replay.shared.rows_by_key import by_key
+from udfs.replay.consumer_memory.channels import replay_units
+from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replays_of
+from udfs.replay.consumer_memory.events import Exchanges
+from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
+from udfs.replay.consumer_memory.producer.batches import produced
+from udfs.replay.consumer_memory.producer.events import ProducerEvents
+from udfs.replay.consumer_memory.producer.replay import replay_producers
+from udfs.replay.consumer_memory.producer.rows import producer_rows, verdicts_on_producers
+from udfs.replay.consumer_memory.rows import broker_rows, consumer_rows, fidelity_of
+from udfs.replay.consumer_memory.settings import MemoryLanes
+from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests
+from udfs.replay.consumer_memory.units import Units, together
 
-UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
-
-
-Sources = Consumed | Gathered | Produced
-"""What a consumer, a broker or a producer is replayed from."""
+if TYPE_CHECKING:
+    from udfs.replay.consumer_memory.rows import Rows
 
 
 def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Iterator[pa.RecordBatch]:
@@ -41,42 +34,56 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
     yield from packed_together(rows_of_units(batches, lanes, run_id))
 
 
-def rows_of_units(
-    batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of one unit after the other."""
-    for (side, name, address), parts in by_key(batches, UNIT):
-        gathered: Sources = {CONSUMER: Consumed, BROKER: Gathered, PRODUCER: Produced}[side]()
-        for part in parts:
-            gathered.add(part)
-        yield from rows_of_unit(Unit(side, name, address, run_id), gathered, lanes)
+def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:
+    """The rows of units that are taken together, one after the other."""
+    replays = {CONSUMER: replay_consumers, BROKER: replay_brokers, PRODUCER: replay_sends}
+    for side, parts in together(batches, len(lanes.names)):
+        yield from replays[side](Units(side, run_id), parts, lanes)
 
 
-def seeds(unit: Unit, names: Sequence[str]) -> Ints:
-    """A seed a lane, of the lane's and the unit's names alone."""
-    digests = (blake2b("\0".join((*unit.names, name)).encode(), digest_size=8).digest() for name in names)
-    return np.array([int.from_bytes(digest, "big", signed=True) for digest in digests], np.int64)
+def replay_consumers(units: Units, parts: Iterable[pa.RecordBatch], lanes: MemoryLanes) -> Rows:
+    """The rows of consumers."""
+    events = ConsumerEvents()
+    for part in parts:
+        events.add(part, units.numbers(part))
+    consumers = Consumers(events.captured(), events.closed, lanes.fetch_limits)
+    for done in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
+        yield from consumer_rows(units, consumers, lanes, done)
+    yield from fidelity_of(units, verdicts_on_consumers(consumers))
 
 
-def seeded(bounds: Bounds, unit: Unit, names: Sequence[str]) -> Bounds:
-    """The lanes' settings with the seeds of a unit."""
-    return bounds._replace(seed=seeds(unit, names))
+def replay_brokers(units: Units, parts: Iterable[pa.RecordBatch], lanes: MemoryLanes) -> Rows:
+    """The rows of brokers."""
+    events = Exchanges()
+    for part in parts:
+        events.add(part, units.numbers(part))
+    exchanges, count = events.gathered.records, len(units)
+    traces = traces_of_requests(exchanges, count)
+    replayed = replay_units(traces, seeded(lanes.broker, units, lanes))
+    yield from broker_rows(units, traces, replayed, lanes, handled_by(exchanges, count), events.left_out(count))
 
 
-def rows_of_unit(unit: Unit, gathered: Sources, lanes: MemoryLanes) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a unit that is complete. A client that fetched nothing, or as a follower, is no consumer."""
-    if isinstance(gathered, Produced):
-        sent = gathered.sent()
-        if gathered.is_java:
-            yield from producer_rows(unit, followed(sent, lanes.producer), lanes, sent, gathered.left_out)
-        else:
-            yield from without_buffer(unit, sent)
-        return
-    if isinstance(gathered, Gathered):
-        replayed = replay_unit(request_trace(gathered), seeded(lanes.broker, unit, lanes.names))
-        yield from broker_rows(unit, replayed, gathered, lanes)
-    elif gathered.captured.brokers and len(gathered.answered.came):
-        bounds = seeded(lanes.consumer, unit, lanes.names)
-        for done in replays_of(gathered, lanes.names, bounds, lanes.fetch_number, lanes.fetch_limits):
-            yield from consumer_rows(unit, done, gathered.captured)
-        yield from consumer_fidelity(unit, gathered, lanes)
+def replay_sends(units: Units, parts: Iterable[pa.RecordBatch], lanes: MemoryLanes) -> Rows:
+    """The rows of producers. Those that are no Java clients have none but of `fidelity`."""
+    events = ProducerEvents()
+    for part in parts:
+        events.add(part, units.numbers(part))
+    sent, of_java = produced(events.gathered.records, len(units)), np.flatnonzero(events.is_java)
+    replayed = replay_producers(sent, lanes.producer, of_java)
+    yield from producer_rows(units, sent, replayed, lanes, events.left_out(), of_java)
+    yield from fidelity_of(units, verdicts_on_producers(sent, replayed, events.is_java))
+
+
+def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
+    """The lanes' settings for each unit with a seed of its own, of the lane's and the unit's names alone:
+    POOL_SETTINGS[units, lanes].
+    """
+    found = np.tile(settings, (len(units), 1))
+    for unit, (name, address) in enumerate(zip(units.names, units.addresses, strict=True)):
+        found["seed"][unit] = [seed_of(units.side, name, address, lane) for lane in lanes.names]
+    return found
+
+
+def seed_of(*names: str) -> int:
+    """A number that depends on the names alone."""
+    return int.from_bytes(blake2b("\0".join(names).encode(), digest_size=8).digest(), "big", signed=True)

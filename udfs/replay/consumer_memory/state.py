@@ -1,130 +1,168 @@
-"""What the replay of a memory pool works on: exchanges, settings, working memory and results, all of them arrays."""
+"""What the replay of a memory pool works on: messages on connections, the lane's state, and what a lane came to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.records import int_fields
 from udfs.replay.consumer_memory.pool import POOL
-from udfs.replay.consumer_memory.usage import USAGE, Spent, nothing_spent
+from udfs.replay.consumer_memory.usage import MEASURED, Curves, Meter, new_meter, room_for_curves
 from udfs.replay.shared.event_heap import Heap
-from udfs.replay.shared.histogram import BUCKETS
 
 NONE = -1
-NOT_GIVEN_BACK = -1
-MEMORY_POOL, IN_FLIGHT_ESTIMATE, REQUESTS_IN_FLIGHT, COMPLETED_AS_MAX = range(4)
 
-
-class Trace(NamedTuple):
-    """The exchanges of a unit in the order of their requests, int64[n]; the last two int64[connections]."""
-
-    connection: Ints
-    behind: Ints  # the next one on the connection, or NONE
-    asked: Ints  # us
-    started: Ints  # us: its size is known; not before asked
-    came: Ints  # us: its last byte; not before started
-    size: Ints  # bytes to be allocated
-    held: Ints  # us from came on, or NOT_GIVEN_BACK
-    records: Ints
-    max_bytes: Ints  # of a fetch, else 0
-    first: Ints  # exchange of a connection
-    privileged: Ints  # 1: gets unpooled memory where the pool refuses (a consumer's coordinator)
-
-
-class Bounds(NamedTuple):
-    """Settings by lane, int64[lanes]."""
-
-    size: Ints
-    max_single: Ints
-    strict: Ints
-    variant: Ints
-    record_us: Ints  # of the application's time for a record; AS_CAPTURED: held as long as the capture shows
-    most_records: Ints  # max.poll.records
-    seed: Ints
-
-
-class Work(NamedTuple):
-    """Working memory: int64[n] the first five, int64[connections] the others."""
-
-    here: Ints  # 1: has come
-    pooled: Ints  # bytes allocated
-    left: Ints  # records not yet taken by the application
-    queued_behind: Ints
-    waited: Ints  # us
-    head: Ints  # to be read next
-    waiting_since: Ints  # us, or NONE
-    overtaken: Ints
-    starved: Ints
-    parked: Ints  # request that is held back, or NONE
-    reading: Ints  # 1: a message has its memory and is not there yet
-    racing: Ints
-
-
-RUN = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "read",  # messages read
-            "bytes",
-            "records",  # in the messages read
-            "waits",  # messages or requests that had to wait
-            "wait_us",
-            "longest_us",
-            "starved",  # connections
-            "pinned",  # messages never given back
-            "unpooled",  # messages of privileged connections that the pool refused
-            "larger",  # messages larger than one allocation may be: the connection is closed
-            "stuck",  # connections that wait at the end
-            "smallest",  # pool that lets nobody wait
-            "reckoned",  # most bytes that the variant counted
-            "end",  # us
-            "in_flight",  # sum of max_bytes
-            "completed",  # bytes read and not yet given back
-            "completed_max",  # ... counted as max_bytes each
-            "busy",  # 1: the application works
-            "queue_first",
-            "queue_last",
-            "random",
-        )
-    ]
+MESSAGE = int_fields(
+    "connection",  # its number
+    "next_request",  # the message on its connection whose request comes next, or NONE
+    "requested_at",  # us
+    "size_known_at",  # us: its first bytes are there, and it takes its memory; not before requested_at
+    "complete_at",  # us: its last byte is there; not before size_known_at
+    "size",  # bytes to be allocated
+    "held_us",  # its memory is held for so long from complete_at on; NEVER: it is not given back
+    "records",
+    "max_bytes",  # fetch.max.bytes of a fetch, else 0
 )
-"""What a lane's replay comes to, and its state on the way."""
+"""A response that a client receives, or a request that a broker does. Of a request, requested_at is size_known_at."""
+CONNECTION = int_fields(
+    "first_message",
+    "is_privileged",  # 1: of a consumer's coordinator, which gets other memory where the pool refuses
+)
+"""A connection."""
+TRACE = int_fields(
+    "first_message", "end_message", "first_connection", "end_connection",
+    "records",  # of all messages
+    "largest_fetch",  # the greatest max_bytes
+)  # fmt: skip
+"""A unit's messages and connections."""
+
+
+class Traces(NamedTuple):
+    """What several units receive. traces: TRACE[units].
+
+    messages: MESSAGE[n], a unit's in the order of their requests. connections: CONNECTION[n], a unit's in the order of
+    their ids. Numbers of messages and connections in both count from the unit's first one.
+    """
+
+    messages: Records
+    connections: Records
+    traces: Records
+
+
+MESSAGE_STATE = int_fields(
+    "is_there",  # 1: its size is known
+    "pooled",  # bytes allocated
+    "records_left",  # that the application has not taken yet
+    "next_in_queue",
+    "waited_us",
+)
+"""A message in the lane that is replayed."""
+CONNECTION_STATE = int_fields(
+    "head",  # the message to be read next, or NONE
+    "waiting_since",  # us, or NONE
+    "overtaken",  # how often others were served while it waits
+    "is_starved",
+    "held_back",  # the request that may not be sent yet, or NONE
+    "is_reading",  # 1: a message has its memory and is not complete
+)
+"""A connection in the lane that is replayed."""
+LANE_STATE = int_fields(
+    "in_flight",  # bytes: the max_bytes of all fetches that are in flight
+    "completed",  # bytes of fetches that are complete and hold their memory
+    "completed_as_max",  # the max_bytes of the same
+    "is_busy",  # 1: the application works, or is about to poll
+    "queue_first",  # of the messages whose records the application has not taken, or NONE
+    "queue_last",
+    "random",
+)
+"""The rest of the lane's state."""
+OUTCOME = int_fields(
+    *MEASURED,
+    "messages",  # that got memory
+    "bytes",
+    "records",
+    "starved",  # connections that were passed over as often as there are connections
+    "pinned",  # messages that were never given back
+    "unpooled",  # messages of privileged connections that the pool refused
+    "too_large",  # messages larger than one allocation may be: their connections are closed
+    "stuck",  # connections that wait at the end
+    "smallest_pool",  # bytes of the smallest pool that lets nobody wait
+    "reckoned_max",  # the most bytes that the variant takes for used
+    "dry_us",  # the pool had refused somebody for so long
+)
+"""What a lane came to."""
 
 
 class Sim(NamedTuple):
-    """All of a unit's replay; waits: int64[lanes, BUCKETS], messages by how long they waited (us)."""
+    """The replay of one unit's messages in every lane.
 
-    trace: Trace
-    bounds: Bounds
-    work: Work
+    messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
+    and CONNECTION_STATE of each. race: int64[connections], working memory. state: LANE_STATE[1]. pool: POOL[1].
+    outcomes: OUTCOME[lanes].
+    """
+
+    messages: Records
+    connections: Records
+    settings: Records
+    message_states: Records
+    connection_states: Records
+    race: Ints
     heap: Heap
-    spent: Spent
-    waits: Ints
-    pools: Records
-    usages: Records
-    runs: Records
+    state: Records
+    pool: Records
+    meter: Meter
+    curves: Curves
+    outcomes: Records
 
 
-def no_work(n: int, connections: int) -> Work:
-    """Working memory for so many exchanges and connections."""
-    of_connections = ("head", "waiting_since", "overtaken", "starved", "parked", "reading", "racing")
-    return Work(*(np.zeros(connections if name in of_connections else n, np.int64) for name in Work._fields))
+class Replayed(NamedTuple):
+    """What units came to in every lane. outcomes: OUTCOME[units, lanes]; a unit without messages has none, only 0."""
+
+    outcomes: Records
+    curves: Curves
 
 
-def new_sim(trace: Trace, bounds: Bounds) -> Sim:
-    """The replay of a unit, before anything has happened."""
-    n, lanes = len(trace.connection), len(bounds.size)
-    room = 2 * n + 2  # an exchange is asked for, on its way, or to be given back; and the application polls
-    return Sim(
-        Trace(*map(read_only, trace)),
-        Bounds(*map(read_only, bounds)),
-        no_work(n, len(trace.first)),
-        Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
-        nothing_spent(lanes),
-        np.zeros((lanes, BUCKETS), np.int64),
-        np.zeros(lanes, POOL),
-        np.zeros(lanes, USAGE),
-        np.zeros(lanes, RUN),
+def simulations(traces: Traces, settings: Records) -> tuple[Replayed, Iterator[tuple[int, Sim]]]:
+    """(what the replays will have come to; the units' numbers and simulations, to be run one after the other).
+
+    They share their working memory. settings: POOL_SETTINGS[units, lanes].
+    """
+    units = traces.traces
+    counts = units["end_message"] - units["first_message"]
+    n = int(counts.max(initial=0))
+    connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
+    room = 2 * n + 2  # a message is asked for, on its way, or to be given back; and the application polls
+    replayed = Replayed(np.zeros(settings.shape, OUTCOME), room_for_curves(settings.shape[1], counts))
+    whole = Sim(
+        messages=read_only(traces.messages),
+        connections=read_only(traces.connections),
+        settings=read_only(settings),
+        message_states=np.zeros(n, MESSAGE_STATE),
+        connection_states=np.zeros(connections, CONNECTION_STATE),
+        race=np.zeros(connections, np.int64),
+        heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
+        state=np.zeros(1, LANE_STATE),
+        pool=np.zeros(1, POOL),
+        meter=new_meter(),
+        curves=replayed.curves,
+        outcomes=replayed.outcomes,
+    )
+    return replayed, ((int(unit), of_unit(whole, units[unit], unit)) for unit in np.flatnonzero(counts))
+
+
+def of_unit(whole: Sim, trace: np.void, unit: int) -> Sim:
+    """One unit's part of what all units are replayed from."""
+    messages = slice(int(trace["first_message"]), int(trace["end_message"]))
+    connections = slice(int(trace["first_connection"]), int(trace["end_connection"]))
+    return whole._replace(
+        messages=whole.messages[messages],
+        connections=whole.connections[connections],
+        settings=whole.settings[unit],
+        message_states=whole.message_states[: messages.stop - messages.start],
+        connection_states=whole.connection_states[: connections.stop - connections.start],
+        race=whole.race[: connections.stop - connections.start],
+        outcomes=whole.outcomes[unit],
     )

@@ -1,1 +1,1 @@
-"""A producer's buffer.memory."""
+"""Producers' buffer.memory, as Kafka has it: BufferPool, by captured times or, where a lane has batches wait, in a loop."""

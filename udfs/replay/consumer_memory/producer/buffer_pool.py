@@ -10,34 +10,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Record
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 
 GRANTED, WAITING, ILLEGAL, EXHAUSTED = 0, 1, 2, 3
 
-BUFFERS = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "total",  # buffer.memory
-            "poolable",  # max(1, batch.size)
-            "non_pooled",  # free bytes that are no buffer
-            "free",  # free buffers of the poolable size
-            "first",  # waiters.order[first:end] wait, in this order
-            "end",
-        )
-    ]
+BUFFERS = int_fields(
+    "total",  # buffer.memory
+    "poolable",  # max(1, batch.size)
+    "non_pooled",  # free bytes that are no buffer
+    "free",  # free buffers of the poolable size
+    "first",  # waiters.order[first:end] wait, in this order
+    "end",
 )
-"""A pool, a row a lane."""
+"""A pool."""
+ALLOCATION = int_fields("size", "accumulated", "state")
+"""A thread's allocation: its bytes, the part of them that it has, and GRANTED, WAITING, ILLEGAL or EXHAUSTED."""
 
 
 class Waiters(NamedTuple):
-    """Room for n allocations, int64[n] each: who waits, and by allocation its size, memory so far and state."""
+    """Room for n allocations. allocations: ALLOCATION[n]. order: int64[n], those that had to wait, as they came."""
 
+    allocations: Records
     order: Ints
-    size: Ints
-    accumulated: Ints
-    state: Ints
+
+
+def new_waiters(room: int) -> Waiters:
+    """Room for so many allocations."""
+    return Waiters(np.zeros(room, ALLOCATION), np.zeros(room, np.int64))
 
 
 @kernel
@@ -54,6 +55,12 @@ def available(pool: Record) -> int:
 
 
 @kernel
+def is_awaited(pool: Record) -> bool:
+    """Whether a thread waits for memory."""
+    return bool(pool.first < pool.end)
+
+
+@kernel
 def free_up(pool: Record, size: int) -> None:
     """Turn free buffers into free bytes until there are so many."""
     while pool.free > 0 and pool.non_pooled < size:
@@ -62,28 +69,28 @@ def free_up(pool: Record, size: int) -> None:
 
 
 @kernel
-def take_part(pool: Record, waiters: Waiters, waiter: int) -> bool:
-    """What an awoken waiter does; whether it has all it needs."""
-    size, so_far = waiters.size[waiter], waiters.accumulated[waiter]
-    if so_far == 0 and size == pool.poolable and pool.free > 0:
+def take_part(pool: Record, allocation: Record) -> bool:
+    """What a waiter does that is woken; returns whether it has all it needs."""
+    if allocation.accumulated == 0 and allocation.size == pool.poolable and pool.free > 0:
         pool.free -= 1
-        waiters.accumulated[waiter] = size
+        allocation.accumulated = allocation.size
         return True
-    free_up(pool, size - so_far)
-    got = min(size - so_far, pool.non_pooled)
-    pool.non_pooled -= got
-    waiters.accumulated[waiter] += got
-    return bool(waiters.accumulated[waiter] == size)
+    needed = allocation.size - allocation.accumulated
+    free_up(pool, needed)
+    part = min(needed, pool.non_pooled)
+    pool.non_pooled -= part
+    allocation.accumulated += part
+    return bool(allocation.accumulated == allocation.size)
 
 
 @kernel
 def signal_first(pool: Record, waiters: Waiters) -> None:
     """Wake the first waiter, and as long as each goes away with memory left, the next."""
-    while pool.first < pool.end:
-        waiter = waiters.order[pool.first]
-        if not take_part(pool, waiters, waiter):
+    while is_awaited(pool):
+        allocation = waiters.allocations[waiters.order[pool.first]]
+        if not take_part(pool, allocation):
             return
-        waiters.state[waiter] = GRANTED
+        allocation.state = GRANTED
         pool.first += 1
         if pool.non_pooled == 0 and pool.free == 0:
             return
@@ -97,25 +104,26 @@ def signal_if_any_left(pool: Record, waiters: Waiters) -> None:
 
 
 @kernel
-def allocate(pool: Record, waiters: Waiters, allocation: int, size: int) -> int:
-    """GRANTED, WAITING behind the other waiters, or ILLEGAL (more than buffer.memory). The state is noted as well."""
-    waiters.size[allocation], waiters.accumulated[allocation] = size, 0
-    state = GRANTED
+def allocate(pool: Record, waiters: Waiters, number: int, size: int) -> int:
+    """Make the allocation of this number. Returns its state: GRANTED, WAITING behind the other waiters, or ILLEGAL
+    (more than buffer.memory).
+    """
+    allocation = waiters.allocations[number]
+    allocation.size, allocation.accumulated, allocation.state = size, 0, GRANTED
     if size > pool.total:
-        state = ILLEGAL
+        allocation.state = ILLEGAL
     elif size == pool.poolable and pool.free > 0:
         pool.free -= 1
     elif available(pool) >= size:
         free_up(pool, size)
         pool.non_pooled -= size
     else:
-        state = WAITING
-        waiters.order[pool.end] = allocation
+        allocation.state = WAITING
+        waiters.order[pool.end] = number
         pool.end += 1
-    waiters.state[allocation] = state
-    if state == GRANTED:
+    if allocation.state == GRANTED:
         signal_if_any_left(pool, waiters)
-    return state
+    return int(allocation.state)
 
 
 @kernel
@@ -129,15 +137,15 @@ def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
 
 
 @kernel
-def expire(pool: Record, waiters: Waiters, allocation: int) -> None:
+def expire(pool: Record, waiters: Waiters, number: int) -> None:
     """max.block.ms is over for a waiter: BufferExhaustedException, and its part goes back."""
-    at = pool.first
-    while waiters.order[at] != allocation:
-        at += 1
-    for behind in range(at, pool.end - 1):
-        waiters.order[behind] = waiters.order[behind + 1]
+    place = pool.first
+    while waiters.order[place] != number:
+        place += 1
+    for later in range(place, pool.end - 1):
+        waiters.order[later] = waiters.order[later + 1]
     pool.end -= 1
-    pool.non_pooled += waiters.accumulated[allocation]
-    waiters.accumulated[allocation] = 0
-    waiters.state[allocation] = EXHAUSTED
+    allocation = waiters.allocations[number]
+    pool.non_pooled += allocation.accumulated
+    allocation.accumulated, allocation.state = 0, EXHAUSTED
     signal_if_any_left(pool, waiters)

@@ -9,103 +9,119 @@ requests one after the other.
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.producer.buffer_pool import deallocate
-from udfs.replay.consumer_memory.producer.state import ANSWER, NONE, RETURN, Loop
+from udfs.replay.consumer_memory.producer.buffer_pool import deallocate, is_awaited
+from udfs.replay.consumer_memory.producer.state import NONE, Loop
 from udfs.replay.consumer_memory.usage import use
-from udfs.replay.shared.event_heap import push
+from udfs.replay.shared.event_heap import kinds, push
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 
-ABOUT = 16
-"""Captured requests that take turns in telling how long one is served."""
-MOST_OF_REQUEST = 1 << 20
+ANSWER, RETURN, EXPIRE, LINGER, DUE = kinds(5)
+"""What happens to a batch, or for EXPIRE a piece and for LINGER a connection, whose number stands beside it; of one
+time in this order."""
+REQUESTS_IN_TURN = 16
+"""So many captured requests of about the same time take turns in telling how long one is served."""
+MAX_REQUEST_SIZE = 1 << 20
 """max.request.size by default."""
+
+
+@kernel
+def is_due(sim: Loop, lane: int, batch: int, time: int) -> bool:
+    """Whether a stream's first batch is to be sent, although nobody waits: it is full, or has lingered."""
+    built = sim.built[batch]
+    is_full = built.is_sealed == 1 or built.next != NONE or built.size >= sim.settings[lane].batch_size
+    return bool(is_full or built.begun_at + sim.linger_us[0] <= time)
 
 
 @kernel
 def is_ready(sim: Loop, lane: int, connection: int, time: int) -> bool:
     """Whether the sender would send something to the connection (RecordAccumulator.ready)."""
-    if sim.lines.queued[connection] == 0:
+    line = sim.connections[connection]
+    if line.queued == 0:
         return False
-    if sim.pools[lane].first < sim.pools[lane].end:
+    if is_awaited(sim.pool[0]):
         return True
-    linger = sim.routes.linger[0]
-    for stream in range(sim.routes.streams[connection], sim.routes.streams[connection + 1]):
-        head = sim.lines.head[stream]
-        if head == NONE:
-            continue
-        is_full = sim.built.sealed[head] == 1 or sim.built.behind[head] != NONE
-        is_full = is_full or sim.built.size[head] >= sim.bounds.poolable[lane]
-        if is_full or sim.built.begun[head] + linger <= time:
+    for stream in range(line.first_stream, line.end_stream):
+        head = sim.streams[stream].head
+        if head != NONE and is_due(sim, lane, head, time):
             return True
     return False
 
 
 @kernel
-def serving_time(sim: Loop, connection: int, time: int) -> int:
+def service_us(sim: Loop, connection: int, time: int) -> int:
     """How long the next request is served: those captured on the connection about that time take turns."""
-    requests, lines = sim.requests, sim.lines
-    first, end = requests.bounds[connection], requests.bounds[connection + 1]
-    while lines.at[connection] < end and requests.sent[lines.at[connection]] <= time:
-        lines.at[connection] += 1
-    start = max(min(lines.at[connection] - ABOUT // 2, end - ABOUT), first)
-    among = min(ABOUT, end - first)
-    which = start + lines.sent[connection] % among
-    lines.sent[connection] += 1
-    return requests.service[which]
+    line = sim.connections[connection]
+    while line.next_request < line.end_request and sim.requests[line.next_request].sent_at <= time:
+        line.next_request += 1
+    first = max(min(line.next_request - REQUESTS_IN_TURN // 2, line.end_request - REQUESTS_IN_TURN), line.first_request)
+    turns = min(REQUESTS_IN_TURN, line.end_request - line.first_request)
+    request = first + line.sent % turns
+    line.sent += 1
+    return int(sim.requests[request].service_us)
+
+
+@kernel
+def take_head(sim: Loop, stream: int) -> int:
+    """Take a stream's first batch from its queue, to be sent; returns the batch."""
+    of, batch = sim.streams[stream], sim.streams[stream].head
+    of.head = sim.built[batch].next
+    sim.built[batch].next, sim.built[batch].is_sealed = NONE, 1
+    sim.connections[of.connection].queued -= 1
+    return int(batch)
 
 
 @kernel
 def drain(sim: Loop, connection: int, time: int) -> None:
     """Send one request: the first batch of each partition (RecordAccumulator.drainBatchesForOneNode)."""
-    lines, built = sim.lines, sim.built
-    first, end = sim.routes.streams[connection], sim.routes.streams[connection + 1]
-    chain, last, size = NONE, NONE, 0
-    start = lines.turn[connection]
-    for step in range(end - first):
-        stream = first + (start + step) % (end - first)
-        head = lines.head[stream]
-        lines.turn[connection] = (start + step) % (end - first)
+    line = sim.connections[connection]
+    first, last, size, start = NONE, NONE, 0, line.turn
+    streams = line.end_stream - line.first_stream
+    for step in range(streams):
+        line.turn = (start + step) % streams
+        stream = line.first_stream + line.turn
+        head = sim.streams[stream].head
         if head == NONE:
             continue
-        if chain != NONE and size + built.size[head] > MOST_OF_REQUEST:
+        if first != NONE and size + sim.built[head].size > MAX_REQUEST_SIZE:
             break
-        lines.head[stream] = built.behind[head]
-        built.behind[head], built.sealed[head] = NONE, 1
-        lines.queued[connection] -= 1
-        size += built.size[head]
-        if chain == NONE:
-            chain = head
+        batch = take_head(sim, stream)
+        size += sim.built[batch].size
+        if first == NONE:
+            first = batch
         else:
-            built.behind[last] = head
-        last = head
-    lines.busy[connection] = max(lines.busy[connection], time) + serving_time(sim, connection, time)
-    lines.in_flight[connection] += 1
-    push(sim.heap, lines.busy[connection], ANSWER | chain)
+            sim.built[last].next = batch
+        last = batch
+    line.busy_until = max(line.busy_until, time) + service_us(sim, connection, time)
+    line.in_flight += 1
+    push(sim.heap, line.busy_until, ANSWER | first)
 
 
 @kernel
 def look(sim: Loop, lane: int, time: int) -> None:
     """The sender looks what there is to be sent."""
-    for connection in range(len(sim.lines.queued)):
-        while sim.lines.in_flight[connection] < MAX_IN_FLIGHT and is_ready(sim, lane, connection, time):
+    for connection in range(len(sim.connections)):
+        while sim.connections[connection].in_flight < MAX_IN_FLIGHT and is_ready(sim, lane, connection, time):
             drain(sim, connection, time)
 
 
 @kernel
-def give_back(sim: Loop, lane: int, size: int) -> None:
+def give_back(sim: Loop, size: int) -> None:
     """Memory comes back to the pool."""
-    use(sim.usages[lane], sim.spent, lane, -size)
-    deallocate(sim.pools[lane], sim.waiters, size)
+    use(sim.meter, -size)
+    deallocate(sim.pool[0], sim.waiters, size)
 
 
 @kernel
-def on_answer(sim: Loop, lane: int, number: int, time: int) -> None:
-    """A request is answered."""
-    sim.lines.in_flight[sim.routes.connection[sim.served.stream[sim.built.of[number]]]] -= 1
-    while number != NONE:
-        after = sim.served.after[sim.built.of[number]]
-        if after > 0:
-            push(sim.heap, time + after, RETURN | number)
+def on_answer(sim: Loop, first: int, time: int) -> None:
+    """A request is answered, whose first batch this is."""
+    stream = sim.batches[sim.built[first].captured_batch].stream
+    sim.connections[sim.streams[stream].connection].in_flight -= 1
+    batch = first
+    while batch != NONE:
+        built = sim.built[batch]
+        held_after_us = sim.batches[built.captured_batch].held_after_us
+        if held_after_us > 0:
+            push(sim.heap, time + held_after_us, RETURN | batch)
         else:
-            give_back(sim, lane, sim.built.held[number])
-        number = sim.built.behind[number]
+            give_back(sim, built.held)
+        batch = built.next
