@@ -23,7 +23,7 @@ from udfs.replay.consumer_memory.producer.rows import producer_rows, verdicts_on
 from udfs.replay.consumer_memory.rows import broker_rows, consumer_rows, fidelity_of
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests
-from udfs.replay.consumer_memory.units import Units, together
+from udfs.replay.consumer_memory.units import Parts, Units, together
 
 if TYPE_CHECKING:
     from udfs.replay.consumer_memory.rows import Rows
@@ -37,37 +37,37 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
 def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:
     """The rows of units that are taken together, one after the other."""
     replays = {CONSUMER: replay_consumers, BROKER: replay_brokers, PRODUCER: replay_sends}
-    for side, parts in together(batches, len(lanes.names)):
-        yield from replays[side](Units(side, run_id), parts, lanes)
+    for units, parts in together(batches, run_id, len(lanes.names)):
+        yield from replays[units.side](units, parts, lanes)
 
 
-def replay_consumers(units: Units, parts: Iterable[pa.RecordBatch], lanes: MemoryLanes) -> Rows:
+def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     """The rows of consumers."""
     events = ConsumerEvents()
-    for part in parts:
-        events.add(part, units.numbers(part))
+    for rows, unit in parts:
+        events.add(rows, unit)
     consumers = Consumers(events.captured(), events.closed, lanes.fetch_limits)
     for done in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
         yield from consumer_rows(units, consumers, lanes, done)
     yield from fidelity_of(units, verdicts_on_consumers(consumers))
 
 
-def replay_brokers(units: Units, parts: Iterable[pa.RecordBatch], lanes: MemoryLanes) -> Rows:
+def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     """The rows of brokers."""
     events = Exchanges()
-    for part in parts:
-        events.add(part, units.numbers(part))
+    for rows, unit in parts:
+        events.add(rows, unit)
     exchanges, count = events.gathered.records, len(units)
     traces = traces_of_requests(exchanges, count)
     replayed = replay_units(traces, seeded(lanes.broker, units, lanes))
     yield from broker_rows(units, traces, replayed, lanes, handled_by(exchanges, count), events.left_out(count))
 
 
-def replay_sends(units: Units, parts: Iterable[pa.RecordBatch], lanes: MemoryLanes) -> Rows:
+def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     """The rows of producers. Those that are no Java clients have none but of `fidelity`."""
     events = ProducerEvents()
-    for part in parts:
-        events.add(part, units.numbers(part))
+    for rows, unit in parts:
+        events.add(rows, unit)
     sent, of_java = produced(events.gathered.records, len(units)), np.flatnonzero(events.is_java)
     replayed = replay_producers(sent, lanes.producer, of_java)
     yield from producer_rows(units, sent, replayed, lanes, events.left_out(), of_java)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -26,70 +26,60 @@ OUTCOMES_TOGETHER = 1 << 12
 """Units that are taken together, times lanes; each has up to 256 slots and 8,192 steps, of some 40 bytes."""
 
 
-def together(batches: Iterable[pa.RecordBatch], lanes: int) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-    """The rows of whole units of one side, in parts: (the side, the parts). batches: sorted by UNIT, cut anywhere."""
-    for _, parts in groupby(_numbered_parts(batches, max(OUTCOMES_TOGETHER // lanes, 1)), key=itemgetter(0)):
-        _, first = next(parts)
-        yield str(first[MEMORY_EVENTS.side][0]), _with_first(first, parts)
-
-
-def _with_first(first: pa.RecordBatch, rest: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from (part for _, part in rest)
-
-
-def _numbered_parts(batches: Iterable[pa.RecordBatch], most_units: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows, each part with a number that parts have in common whose units are taken together."""
-    number, rows, units, last = 0, 0, 0, None
-    for batch in batches:
-        begin = 0
-        for start in boundaries(batch, UNIT)[:-1].tolist() if batch.num_rows else ():
-            unit = unit_at(batch, start)
-            if unit == last:
-                continue
-            is_enough = rows + start - begin >= ROWS_TOGETHER or units >= most_units
-            if last is not None and (is_enough or unit[0] != last[0]):
-                if start > begin:
-                    yield number, batch.slice(begin, start - begin)
-                number, rows, units, begin = number + 1, 0, 0, start
-            last, units = unit, units + 1
-        if batch.num_rows > begin:
-            yield number, batch.slice(begin)
-            rows += batch.num_rows - begin
-
-
-def unit_at(batch: pa.RecordBatch, row: int) -> tuple[str, str, str]:
-    """(side, name, address) of a row's unit."""
-    side, name, address = (str(batch[column][row]) for column in UNIT)
-    return side, name, address
-
-
-@dataclass
+@dataclass(eq=False)
 class Units:
     """Units of one side, numbered from 0 in the order of their rows.
 
-    names: the client.id, empty for none, or the broker. addresses: of clients.
+    names: the client.id, empty for none, or the broker. addresses: of clients. rows: how many rows they have so far.
     """
 
     side: str
     run_id: str
     names: list[str] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)
+    rows: int = 0
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def numbers(self, batch: pa.RecordBatch) -> Ints:
-        """The unit of each row, int64[rows]; the rows follow those of the batches before."""
-        edges = boundaries(batch, UNIT)
-        numbers = []
-        for start in edges[:-1].tolist():
-            _, name, address = unit_at(batch, start)
-            if not self.names or (name, address) != (self.names[-1], self.addresses[-1]):
-                self.names.append(name)
-                self.addresses.append(address)
-            numbers.append(len(self.names) - 1)
-        return np.repeat(np.array(numbers, np.int64), np.diff(edges))
+    def ends_with(self, unit: tuple[str, str, str]) -> bool:
+        """Whether the last of them is this one."""
+        return bool(self.names) and unit == (self.side, self.names[-1], self.addresses[-1])
+
+
+Parts = Iterator[tuple[pa.RecordBatch, Ints]]
+"""Rows of MEMORY_EVENTS, and the number of the unit that each is of."""
+
+
+def together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
+    """The rows of whole units of one side. batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
+    parts = _parts(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
+    for units, of_units in groupby(parts, key=itemgetter(0)):
+        yield units, ((rows, unit) for _, rows, unit in of_units)
+
+
+def _parts(
+    batches: Iterable[pa.RecordBatch], run_id: str, most_units: int
+) -> Iterator[tuple[Units, pa.RecordBatch, Ints]]:
+    """(those that a part's rows are of, the rows, the number of each row's unit)."""
+    units = Units("", run_id)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        edges, numbers, begin = boundaries(batch, UNIT).tolist(), np.zeros(batch.num_rows, np.int64), 0
+        columns = [batch[name] for name in UNIT]
+        for start, end in pairwise(edges):
+            side, name, address = (str(column[start]) for column in columns)
+            if not units.ends_with((side, name, address)):
+                if side != units.side or units.rows >= ROWS_TOGETHER or len(units) >= most_units:
+                    if start > begin:
+                        yield units, batch.slice(begin, start - begin), numbers[begin:start]
+                    units, begin = Units(side, run_id), start
+                units.names.append(name)
+                units.addresses.append(address)
+            units.rows += end - start
+            numbers[start:end] = len(units) - 1
+        yield units, batch.slice(begin), numbers[begin:]
 
 
 @dataclass

@@ -137,15 +137,16 @@ def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
 
 
 @kernel
-def expire(pool: Record, waiters: Waiters, number: int) -> None:
-    """max.block.ms is over for a waiter: BufferExhaustedException, and its part goes back."""
+def give_up(pool: Record, waiters: Waiters, number: int) -> None:
+    """max.block.ms is over for a waiter: BufferExhaustedException. It leaves the queue, and its part goes back; what
+    every allocation does on its way out is still to be done.
+    """
     place = pool.first
     while waiters.order[place] != number:
         place += 1
-    for later in range(place, pool.end - 1):
-        waiters.order[later] = waiters.order[later + 1]
-    pool.end -= 1
+    for later in range(place, pool.first, -1):
+        waiters.order[later] = waiters.order[later - 1]
+    pool.first += 1
     allocation = waiters.allocations[number]
     pool.non_pooled += allocation.accumulated
     allocation.accumulated, allocation.state = 0, EXHAUSTED
-    signal_if_any_left(pool, waiters)

@@ -15,9 +15,10 @@ from udfs.replay.consumer_memory.producer.buffer_pool import (
     ILLEGAL,
     allocate,
     deallocate,
-    expire,
     fill_buffers,
+    give_up,
     is_awaited,
+    signal_if_any_left,
 )
 from udfs.replay.consumer_memory.producer.state import Sim
 from udfs.replay.consumer_memory.usage import advance, begin, count_wait, note_waited, sum_up, use, wait_more
@@ -103,10 +104,11 @@ def on_allocation(sim: Sim, lane: int, i: int, time: int) -> None:
 @kernel
 def on_expiry(sim: Sim, lane: int, i: int, time: int) -> None:
     """A batch has waited for max.block.ms."""
-    first = sim.pool[0].first
     wait_more(sim.meter, -1)
     sim.outcomes[lane].exhausted += 1
-    expire(sim.pool[0], sim.waiters, i)
+    give_up(sim.pool[0], sim.waiters, i)
+    first = sim.pool[0].first
+    signal_if_any_left(sim.pool[0], sim.waiters)
     grant_woken(sim, lane, first, time)
 
 
@@ -132,6 +134,13 @@ def is_past(sim: Sim, kind: int, i: int, time: int) -> bool:
 
 
 @kernel
+def expect(sim: Sim, i: int) -> None:
+    """Have a batch be allocated when its first record is appended: the next one, so that few events are to be sorted."""
+    if i < len(sim.batches):
+        push(sim.heap, sim.batches[i].appended_at, ALLOCATE | i)
+
+
+@kernel
 def replay_lane(sim: Sim, lane: int) -> None:
     """All batches of a lane."""
     settings = sim.settings[lane]
@@ -140,10 +149,12 @@ def replay_lane(sim: Sim, lane: int) -> None:
     sim.lingers[0] = 0
     for i in range(len(sim.batches)):
         sim.states[i].is_granted = 0
-        push(sim.heap, sim.batches[i].appended_at, ALLOCATE | i)
+    expect(sim, 0)
     while sim.heap.events[0] > 0:
         time, code = pop(sim.heap)
         kind, i = code & ~INDEX, code & INDEX
+        if kind == ALLOCATE:
+            expect(sim, i + 1)
         if is_past(sim, kind, i, time):
             continue
         advance(sim.meter, time)

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Ints
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.producer.buffer_pool import GRANTED, ILLEGAL, WAITING, allocate, expire, fill_buffers
+from udfs.replay.consumer_memory.producer.buffer_pool import (
+    GRANTED,
+    ILLEGAL,
+    WAITING,
+    allocate,
+    fill_buffers,
+    give_up,
+    signal_if_any_left,
+)
 from udfs.replay.consumer_memory.producer.sender import (
     ANSWER,
     DUE,
@@ -129,8 +137,10 @@ def go_on(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def on_expiry(sim: Loop, lane: int, piece: int) -> None:
-    """A thread has waited for max.block.ms."""
-    expire(sim.pool[0], sim.waiters, piece)
+    """A thread has waited for max.block.ms; those that were woken before have gone on."""
+    give_up(sim.pool[0], sim.waiters, piece)
+    sim.threads[0].gone_on = sim.pool[0].first
+    signal_if_any_left(sim.pool[0], sim.waiters)
     wait_more(sim.meter, -1)
     sim.outcomes[lane].exhausted += 1
     sim.threads[0].free += 1
