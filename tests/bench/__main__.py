@@ -1,6 +1,6 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
 
-    python -m tests.bench [decode] [capture] [sessions] [closed_loop] [ingest]
+    python -m tests.bench [decode] [capture] [sessions] [closed_loop] [consumer_memory] [ingest]
 
 ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import capture, closed_loop, decode, ingest, sessions
+from tests.bench import capture, closed_loop, consumer_memory, decode, ingest, sessions
 from tests.bench.capture_frames import fetches, frames_of, full_fetches
 
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
@@ -57,6 +57,12 @@ def replaying_closed_loop() -> Iterator[str]:
         yield closed_loop.compare_lanes(partitions, batches, 32)
 
 
+def replaying_memory() -> Iterator[str]:
+    """Few large units, and many small ones."""
+    for units, events in ((2, 50_000), (500, 200)):
+        yield consumer_memory.compare_lanes(units, events, 32)
+
+
 def ingesting() -> Iterator[str]:
     """Many small frames, and few large ones."""
     os.sched_setaffinity(0, CORES)
@@ -66,7 +72,7 @@ def ingesting() -> Iterator[str]:
 
 BENCHMARKS = {
     "decode": decoding, "capture": reading, "sessions": replaying_sessions, "closed_loop": replaying_closed_loop,
-    "ingest": ingesting,
+    "consumer_memory": replaying_memory, "ingest": ingesting,
 }  # fmt: skip
 
 if __name__ == "__main__":

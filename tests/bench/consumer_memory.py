@@ -5,7 +5,9 @@ An event is a consumer's response, a broker's request or a producer's batch. All
 
 from __future__ import annotations
 
+from collections import deque
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -98,14 +100,10 @@ def joined(parts: list[Columns]) -> Columns:
 def rows_of_unit(side: str, unit: int, columns: Columns) -> pa.RecordBatch:
     """The unit's rows in the order in which the replay takes them; -1 is null."""
     order = np.lexsort(tuple(columns[name] for name in (T.kind, T.exchange_no, T.connection_id, T.time)))
-    n = len(order)
     keys = {T.side: side, T.unit: f"unit {unit:05}", T.unit_address: "10.0.0.1"}
-    given = {str(name): pa.repeat(text, n) for name, text in keys.items()}
+    given: dict[str, Any] = {str(name): pa.repeat(text, len(order)) for name, text in keys.items()}
     given |= {str(name): pa.array(values[order], mask=values[order] == -1) for name, values in columns.items()}
-    for flag in (T.compressed,):
-        if flag in given:
-            given[flag] = given[flag].cast(pa.bool_())
-    return rows_of(T, {**given, **nulls_besides(T, given, n)})
+    return rows_of(T, {**given, **nulls_besides(T, given, len(order))})
 
 
 def traffic(units: int, events: int) -> list[pa.RecordBatch]:
@@ -139,22 +137,20 @@ def lanes(count: int) -> MemoryLanes:
 
 
 def compare_lanes(units: int, events: int, count: int) -> str:
-    """One lane beside many: lane-events a second, and how many times longer the many take."""
-    batches, total = traffic(units, events), 3 * units * events
+    """One lane beside many: lane-events a second, and how many times as long the many take."""
+    batches = traffic(units, events)
 
-    def replay(of: MemoryLanes) -> None:
-        for _ in replay_memory(batches, of, "bench"):
-            pass
+    def seconds(lane_count: int) -> float:
+        of = lanes(lane_count)
+        return min(timed("", lambda: deque(replay_memory(batches, of, "bench"), 0), clock=process_time).seconds)
 
-    one, many = (timed(f"{n} lanes", lambda n=n: replay(lanes(n)), clock=process_time) for n in (1, count))
-    best = [min(timing.seconds) for timing in (one, many)]
-    return "\n".join(
-        [
-            f"Memory of {units:,} consumers, brokers and producers each, {events:,} events each, CPU time of the best round",
-            *(
-                f"  {n:>3} lanes{seconds:>9.2f} s{total * n / seconds:>14,.0f} lane-events/s"
-                for n, seconds in zip((1, count), best, strict=True)
-            ),
-            f"  {count} lanes take {best[1] / best[0]:.1f} times as long as one",
-        ]
-    )
+    best = {lane_count: seconds(lane_count) for lane_count in (1, count)}
+    lines = [
+        f"Memory of {units:,} consumers, brokers and producers each, {events:,} events each; CPU time, best round",
+        *(
+            f"  {n:>3} lanes {took:>8.2f} s {3 * units * events * n / took:>12,.0f} lane-events/s"
+            for n, took in best.items()
+        ),
+        f"  {count} lanes take {best[count] / best[1]:.1f} times as long as one",
+    ]
+    return "\n".join(lines)

@@ -27,9 +27,6 @@ from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import reasons as quarantine
 from udfs.replay.batch_split import split_fidelity
-from udfs.replay.consumer_memory import draining as drained
-from udfs.replay.consumer_memory import fidelity as memory_fidelity
-from udfs.replay.consumer_memory.rows import NOT_JAVA, SENT_LATER, WAITED
 from udfs.replay.fetch_max_bytes import closed_fidelity, fidelity
 from udfs.replay.partition_limits import captured_errors, limit_fidelity
 from udfs.replay.session_cache import session_verdicts
@@ -43,12 +40,6 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
     "open loop": (fidelity_reasons.OPEN_FETCHES, fidelity.Reason),
     "closed loop": (fidelity_reasons.CLOSED_FETCHES, closed_fidelity.Drift),
     "sessions": (SESSIONS, session_verdicts.Reason),
-    "drained": (fidelity_reasons.DRAINED, drained.Reason),
-    "held": (
-        fidelity_reasons.HELD,
-        [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
-    ),
-    "buffers": (fidelity_reasons.BUFFERS, [NOT_JAVA, WAITED, SENT_LATER]),
     "splits": (fidelity_reasons.SPLITS, split_fidelity.Reason),
     "changes": (fidelity_reasons.CHANGES, [*captured_errors.Reason, *limit_fidelity.Verdict]),
     "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
@@ -58,21 +49,21 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 }
 """What is declared, and the words that the code gives."""
 
+DERIVED = (fidelity_reasons.DRAINED, fidelity_reasons.HELD, fidelity_reasons.BUFFERS)
+"""Declarations from which the code derives the words that it gives."""
+
 UNKNOWN: Mapping[str, Iterable[str]] = {
     "open loop": fidelity.UNKNOWN,
     "closed loop": closed_fidelity.UNCHECKED,
     "sessions": session_verdicts.UNKNOWN,
-    "drained": drained.UNCHECKED,
-    "held": [*closed_fidelity.UNCHECKED, drained.Reason.ANOTHER_CONNECTION],
-    "buffers": [NOT_JAVA],
     "splits": split_fidelity.UNKNOWN,
     "changes": [*captured_errors.Reason, limit_fidelity.Verdict.NOT_SHOWN, limit_fidelity.Verdict.RACKS],
 }
 """Of the words of fidelity, those that the code counts as unknown."""
 
 WORDS = [
-    pytest.param(word, reason, id=f"{name}-{word}")
-    for name, (group, _) in GIVEN.items()
+    pytest.param(word, reason, id=f"{group.title}-{word}")
+    for group in (*FIDELITY_REASONS, *FAULT_REASONS)
     for word, reason in group.words.items()
 ]
 
@@ -93,7 +84,8 @@ def test_every_kind_of_word_of_the_code_is_one_of_these() -> None:
     }
     declared = {type(word) for _, given in GIVEN.values() for word in given} - {str} | {DecodeFault}
     assert kinds == declared | NO_REASONS
-    assert {id(group) for group, _ in GIVEN.values()} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
+    known = [*(group for group, _ in GIVEN.values()), *DERIVED]
+    assert {id(group) for group in known} == {id(group) for group in (*FIDELITY_REASONS, *FAULT_REASONS)}
 
 
 @pytest.mark.parametrize("name", UNKNOWN)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import MEMORY_EVENTS
+from schemas.tables.values import CONSUMER
 from tests.packed import unpack
 from tests.unit.replay.captured_reader import SIZE, batch_rows, catch_up, lanes_of, reads_of
 from udfs.facts.arrow_tables import unpack_rows
-from udfs.replay.consumer_memory.traces import CONSUMER
 from udfs.replay.fetch_max_bytes import response_rows as response_events_module
 from udfs.replay.fetch_max_bytes.client_order import SHUFFLE
 from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes

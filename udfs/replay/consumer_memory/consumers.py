@@ -42,7 +42,6 @@ from udfs.replay.shared.int_map import IntMap, new_map, roomy
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 
 
-
 @dataclass
 class ConsumerEvents:
     """The rows of several client processes so far. takeovers: TAKEOVER, MOST_EXCHANGES of each process.

@@ -24,7 +24,7 @@ from udfs.columns.records import fields, int_fields
 from udfs.columns.searches import first_at, first_from
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.state import NONE
-from udfs.replay.consumer_memory.takeovers import FETCH, drained_whole, first_request
+from udfs.replay.consumer_memory.takeovers import FETCH, first_drained, first_request
 
 LEAVE_GROUP, SYNC_GROUP = API_KEYS["LEAVE_GROUP"], API_KEYS["SYNC_GROUP"]
 FINAL_EPOCH = -1
@@ -58,8 +58,7 @@ def when_dropped(exchanges: Records, holder: Ints) -> Ints:
     unit, connection, requested_at, complete_at = fields(exchanges, holder, *names)
     gone = gone_with_client(unit, connection, requested_at, exchanges)
     lost = np.maximum(assigned_anew(unit, requested_at, exchanges), complete_at)
-    drained = fields(exchanges, drained_whole(exchanges), "unit", "requested_at", "drained_at")
-    dropped_at = np.minimum(gone, first_from(*drained, unit, lost))
+    dropped_at = np.minimum(gone, first_drained(exchanges, unit, lost))
     return np.where(dropped_at == NEVER, NEVER, np.maximum(dropped_at, complete_at))
 
 

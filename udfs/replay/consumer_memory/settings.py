@@ -1,4 +1,4 @@
-"""What each lane sets: the pools of consumers and brokers, the buffers of producers, and what consumers fetch at most."""
+"""What each lane sets: pools of consumers and brokers, buffers of producers, and how much consumers fetch at most."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from udfs.columns.time_units import US_PER_MS
 from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
 
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
-"""What counts as used memory, as `memory.variant` spells it: KIP-81's prototype, its earlier text, two rejected ones."""
+"""What counts as used memory, as `memory.variant` has it: KIP-81's prototype, its earlier text, two rejected ones."""
 MEMORY_POOL, IN_FLIGHT_ESTIMATE, REQUESTS_IN_FLIGHT, COMPLETED_AS_MAX = range(len(VARIANTS))
 UNBOUNDED = 1 << 62
 """The size of a pool that never refuses, and of what it gives at once (MemoryPool.NONE)."""

@@ -150,7 +150,7 @@ def simulations(traces: Traces, settings: Records) -> tuple[Replayed, Iterator[t
         curves=replayed.curves,
         outcomes=replayed.outcomes,
     )
-    return replayed, ((int(unit), of_unit(whole, units[unit], unit)) for unit in np.flatnonzero(counts))
+    return replayed, ((unit, of_unit(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
 
 
 def of_unit(whole: Sim, trace: np.void, unit: int) -> Sim:

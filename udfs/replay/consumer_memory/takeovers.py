@@ -24,7 +24,7 @@ import numpy as np
 from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUEST
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
-from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.arrays import Ints, Records
 from udfs.columns.picking import pick
 from udfs.columns.records import fields
 from udfs.columns.searches import first_from, last_before
@@ -64,10 +64,14 @@ def taken_over(partitions: Records) -> Records:
     return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] != NEVER)]
 
 
-def drained_whole(exchanges: Records) -> Bools:
-    """The fetches of which all that they brought was drained, none of it by being lost to others: bool[n]."""
+def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
+    """When each unit has drained a response that it asked for at or after a time (us), NEVER where it has not:
+    int64[n]. Responses that it lost a part of to others do not count. Arguments as of `first_request`.
+    """
     is_drained = (exchanges["api_key"] == FETCH) & (exchanges["drained_at"] != ALWAYS)
-    return is_drained & (exchanges["undrained"] == 0) & (exchanges["taken_over_at"] == ALWAYS)
+    is_drained &= (exchanges["undrained"] == 0) & (exchanges["taken_over_at"] == ALWAYS)
+    of_unit, requested_at, drained_at = fields(exchanges, is_drained, "unit", "requested_at", "drained_at")
+    return first_from(of_unit, requested_at, drained_at, unit, since)
 
 
 def drop_lost(exchanges: Records, partitions: Records) -> None:
@@ -85,9 +89,8 @@ def drop_lost(exchanges: Records, partitions: Records) -> None:
         return
     of = exchanges[which]
     lost_at, taken_over_at = (np.maximum(of[name], of["complete_at"]) for name in ("lost_at", "taken_over_at"))
-    drained = fields(exchanges, drained_whole(exchanges), "unit", "requested_at", "drained_at")
     fetched_at = first_request(exchanges, FETCH, of["unit"], taken_over_at)
-    dropped_at = np.minimum(first_from(*drained, of["unit"], lost_at), fetched_at)
+    dropped_at = np.minimum(first_drained(exchanges, of["unit"], lost_at), fetched_at)
     exchanges["undrained"][which] += dropped_at == NEVER
     exchanges["drained_at"][which] = np.where(
         dropped_at == NEVER, of["drained_at"], np.maximum(of["drained_at"], dropped_at)

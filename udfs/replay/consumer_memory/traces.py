@@ -17,7 +17,7 @@ import numpy as np
 
 from schemas.tables.event_kinds import HandledBy
 from schemas.wire.apis import API_KEYS
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.groups import greatest_before, group_numbers
 from udfs.columns.records import records_of
 from udfs.columns.searches import first_from
@@ -164,7 +164,7 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
     return traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units)
 
 
-def is_delayed(exchanges: Records) -> Ints:
+def is_delayed(exchanges: Records) -> Bools:
     """Whether the memory of each request is held while it is handled: bool[n]."""
     return np.isin(exchanges["api_key"], DELAYED_APIS)
 

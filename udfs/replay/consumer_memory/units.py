@@ -1,4 +1,4 @@
-"""Consumers, brokers and producers whose rows are taken together, so that what is done once a batch is done for many."""
+"""Consumers, brokers and producers whose rows are taken together, so that each costs little where there are many."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ class Counted:
         unit: int64[rows], rising, not below those of the calls before.
         """
         self.counts = resized(self.counts, int(unit[-1]) + 1, 0)
-        counted = np.cumsum(is_counted)
-        before = (counted - is_counted)[np.arange(len(unit)) - position_among(unit)]
+        counted, begins = np.cumsum(is_counted), np.arange(len(unit)) - position_among(unit)
+        before: Ints = counted[begins] - is_counted[begins]
         places = counted - before + self.counts[unit] - 1
         self.counts += np.bincount(unit[is_counted], minlength=len(self.counts))
         return places

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from schemas.tables.fidelity_reasons import DRAINED
 from schemas.tables.steps import MEMORY_EVENTS
+from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.consumer_memory.traces import Gathered
+from udfs.replay.consumer_memory.consumers import Captured, ConsumerEvents
+from udfs.replay.consumer_memory.state import Traces
+from udfs.replay.consumer_memory.traces import traces_of_responses
+from udfs.replay.shared.fidelity_rows import NO_REASON
 
 Row = dict[str, Any]
 FETCH, PRODUCE, METADATA, HEARTBEAT = 1, 0, 3, 12
@@ -47,12 +53,29 @@ def batches(rows: Sequence[Row], cut: int = 10_000) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pylist(list(rows[i : i + cut]), schema=schema) for i in range(0, len(rows), cut)]
 
 
-def gathered(rows: Sequence[Row], cut: int = 3) -> Gathered:
-    """The rows as one process's, in their order and so many at a time."""
-    found = Gathered()
+def captured(rows: Sequence[Row], cut: int = 3) -> Captured:
+    """What one process exchanged. rows: in any order, given to the replay so many at a time."""
+    events = ConsumerEvents()
     for batch in batches(sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"])), cut):
-        found.add(batch)
-    return found
+        events.add(batch, np.zeros(batch.num_rows, np.int64))
+    return events.captured()
+
+
+def received(rows: Sequence[Row], cut: int = 3) -> Traces:
+    """The responses of one process as the replay takes them."""
+    exchanges = captured(rows, cut).exchanges
+    return traces_of_responses(exchanges[exchanges["complete_at"] != NEVER], 1)
+
+
+def held(rows: Sequence[Row], cut: int = 3) -> list[int]:
+    """How long each response is held (us), NEVER for one that is not given back."""
+    return received(rows, cut).messages["held_us"].tolist()
+
+
+def verdicts_of(found: Captured) -> dict[str, int]:
+    """The verdicts on one process's partitions by their words, as often as they were given."""
+    words = (NO_REASON, *DRAINED.words)
+    return {word: count for word, count in zip(words, found.verdicts[0].tolist(), strict=True) if count}
 
 
 def of_group(time: int, came: int | None, api_key: int) -> Row:

@@ -20,28 +20,31 @@ from schemas.tables.gold_memory import (
 from schemas.tables.table import Table
 from tests.packed import unpack
 from tests.unit.replay.consumer_memory.events import PRODUCE, Row, batches, fetch, row
-from tests.unit.replay.consumer_memory.traces import bounds_of
-from udfs.replay.consumer_memory.pool import UNBOUNDED
-from udfs.replay.consumer_memory.producer.captured_times import BufferBounds
+from tests.unit.replay.consumer_memory.traces import pools_of
+from udfs.columns.arrays import Records
+from udfs.columns.records import records_of
+from udfs.replay.consumer_memory import units
+from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
 from udfs.replay.consumer_memory.replay import replay_memory
-from udfs.replay.consumer_memory.rows import MemoryLanes
-from udfs.replay.consumer_memory.state import IN_FLIGHT_ESTIMATE, Bounds
-from udfs.replay.fetch_max_bytes.client_pace import as_captured_clients
-from udfs.replay.fetch_max_bytes.fetch_lanes import FetchLanes
-from udfs.replay.fetch_max_bytes.fetch_read import Lanes
+from udfs.replay.consumer_memory.settings import (
+    BUFFER_SETTINGS,
+    FETCH_LIMITS,
+    IN_FLIGHT_ESTIMATE,
+    UNBOUNDED,
+    MemoryLanes,
+)
+from udfs.replay.consumer_memory.takeovers import JOIN_GROUP
 from udfs.replay.shared.lanes import AS_CAPTURED
 
-UNCHANGED = Lanes(*(np.full(1, value, np.int64) for value in (AS_CAPTURED, AS_CAPTURED, 1 << 30, 0)))
-AS_CAPTURED_FETCHES = FetchLanes(
-    ("captured",), UNCHANGED, UNCHANGED, as_captured_clients(1), as_captured_clients(1)
-)  # fmt: skip
 LANES = MemoryLanes(
-    ("captured", "small"),
-    bounds_of(UNBOUNDED, 150),
-    bounds_of(UNBOUNDED, 15),
-    BufferBounds(np.array([1 << 20, 30]), np.array([10, 10]), np.array([1000, 1000]), np.array([1, 1])),
-    np.zeros(2, np.int64),
-    AS_CAPTURED_FETCHES,
+    names=("captured", "small"),
+    consumer=pools_of(UNBOUNDED, 150),
+    broker=pools_of(UNBOUNDED, 15),
+    producer=records_of(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 30], batch_size=10, max_block_us=1000, threads=1),
+    fetch_limits=records_of(
+        FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED, broker_max_bytes=1 << 30
+    ),
+    fetch_number=np.zeros(2, np.int64),
 )
 # Two brokers answer with 100 and 90 bytes at the same time; both responses are drained 100 ms later.
 TWO_BROKERS = [
@@ -92,10 +95,65 @@ def test_who_gets_memory_first_does_not_depend_on_the_cuts(cut: int) -> None:
     held = [fetch(t, 10 + t, 100 + 10 * t, [(c, 0, 1)], connection=c) for t, c in enumerate((7, 9, 5, 2))]
     again = [fetch(900 + c, 950 + c, 10, [(c, 1, 0)], connection=c) for c in (2, 5, 7, 9)]
     rows = [row for part in (*held, *again) for row in part]
-    lanes = replace(LANES, consumer=bounds_of(UNBOUNDED, 140, strict=True))
+    lanes = replace(LANES, consumer=pools_of(UNBOUNDED, 140, is_strict=True))
     found = tables(rows, 10_000, lanes)
     assert found[CONSUMER_MEMORY.name][1][CONSUMER_MEMORY.waits] >= 3
     assert tables(rows, cut, lanes) == found
+
+
+def consumer_of_group(unit: str, later: int) -> list[Row]:
+    """One that loses a partition to another member, gives one up and leaves; its partitions and connections have the
+    numbers that those of the others have.
+    """
+    joins = row("consumer", unit, time=2, came=4, connection_id=8, api_key=JOIN_GROUP, size=10)
+    lost = row("consumer", unit, time=60, connection_id=9, kind=4, partition_key=1, started=3, came=5)
+    syncs, leaves = (
+        row("consumer", unit, time=time, came=time + 5, connection_id=8, api_key=api_key, size=10)
+        for time, api_key in ((65, SYNC_GROUP), (900_000, LEAVE_GROUP))
+    )
+    fetches = [
+        fetch(6, 10, 100 + later, [(1, 0, 3), (2, 0, 2)], unit=unit),
+        fetch(50, 55, 80, [(2, 2, 1), (3, 0, 4)], unit=unit),
+        fetch(70 + later, 90 + later, 30, [(3, 4, 1)], unit=unit),
+        fetch(400_000, 400_010 + later, 20, [(3, 5, 0), (4, 0, 1)], connection=1, unit=unit),
+    ]
+    rows = [joins, lost, syncs, leaves, *(each for part in fetches for each in part)]
+    return sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"]))
+
+
+def producer_row(unit: str, time: int, **columns: Any) -> Row:
+    at = {"exchange_no": time, "time": time, "started": time, "came": time + 100}
+    return row("producer", unit, **at, size=15, kind=2, **columns)
+
+
+MANY = [
+    *(
+        broker_row(time, connection) | {"unit": unit}
+        for unit in "12"
+        for time, connection in ((0, 1), (10, 2), (20, 1))
+    ),
+    *(each for unit, later in (("a", 0), ("b", 11), ("c", 3)) for each in consumer_of_group(unit, later)),
+    *(producer_row(unit, time, is_java=unit != "q") for unit in "pqr" for time in (0, 10, 20 + ord(unit))),
+]
+
+
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("most_rows", "most_outcomes"), [(1, 1 << 12), (12, 1 << 12), (1 << 14, 2), (1 << 14, 1 << 12)]
+)
+def test_units_that_are_taken_together_come_to_what_each_comes_to_alone(
+    most_rows: int, most_outcomes: int, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = [
+        tables([event for event in MANY if (event["side"], event["unit"]) == unit], 10_000)
+        for unit in dict.fromkeys((event["side"], event["unit"]) for event in MANY)
+    ]
+    monkeypatch.setattr(units, "ROWS_TOGETHER", most_rows)
+    monkeypatch.setattr(units, "OUTCOMES_TOGETHER", most_outcomes)
+    found = tables(MANY, cut)
+    assert set(found) == {name for of_unit in alone for name in of_unit}
+    for name, rows in found.items():
+        assert rows == [each for of_unit in alone for each in of_unit.get(name, [])]
 
 
 def test_a_consumer_process_is_one_over_its_connections() -> None:
@@ -130,7 +188,7 @@ def test_decompressed_bytes_are_told_where_every_compressed_batch_was_measured(
 
 def test_a_pool_below_the_smallest_that_suffices_makes_somebody_wait() -> None:
     c = CONSUMER_MEMORY
-    _, small = tables(EVENTS, 10_000, replace(LANES, consumer=bounds_of(UNBOUNDED, 100)))[c.name]
+    _, small = tables(EVENTS, 10_000, replace(LANES, consumer=pools_of(UNBOUNDED, 100)))[c.name]
     # The second response waits from 20 ms until the first is given back at 110 ms; all behind it is as late.
     assert (small[c.waits], small[c.wait_ms_max]) == (1, 90.0)
     assert small[c.span_ms] == 220.0
@@ -188,15 +246,15 @@ def test_fidelity_tells_for_each_what_was_checked() -> None:
     assert (produced[f.checked], produced[f.agreed], produced[f.reader]) == (3, 3, "producer")
 
 
-def consumer_in(bounds: Bounds, events: list[Row] | None = None) -> dict[str, Any]:
+def consumer_in(settings: Records, events: list[Row] | None = None) -> dict[str, Any]:
     """The consumer's row of the first lane under these settings."""
-    lanes = replace(LANES, consumer=bounds)
+    lanes = replace(LANES, consumer=settings)
     return tables(events or EVENTS, 10_000, lanes)[CONSUMER_MEMORY.name][0]
 
 
 def test_a_response_larger_than_the_pool_is_named_as_what_stops_its_connection() -> None:
     """SimpleMemoryPool throws, and the Selector closes the connection: 100 bytes do not go into 95, 90 do."""
-    c, found = CONSUMER_MEMORY, consumer_in(bounds_of(95, 95))
+    c, found = CONSUMER_MEMORY, consumer_in(pools_of(95, 95))
     assert (found[c.deadlock], found[c.larger_than_pool], found[c.stuck_connections]) == (
         "response_larger_than_pool", 1, 0,
     )  # fmt: skip
@@ -205,16 +263,16 @@ def test_a_response_larger_than_the_pool_is_named_as_what_stops_its_connection()
 
 
 def test_a_buffer_below_fetch_max_bytes_is_named_where_it_lets_no_fetch_go_out() -> None:
-    c, found = CONSUMER_MEMORY, consumer_in(bounds_of(999, 999, variant=IN_FLIGHT_ESTIMATE))
+    c, found = CONSUMER_MEMORY, consumer_in(pools_of(999, 999, variant=IN_FLIGHT_ESTIMATE))
     assert (found[c.deadlock], found[c.stuck_connections], found[c.responses]) == ("buffer_below_fetch_max_bytes", 2, 0)
 
 
 def test_paused_partitions_are_named_where_their_responses_use_up_the_pool() -> None:
     """Partition 1 is fetched once and never again: its 100 bytes stay, and the other broker's response never comes."""
     c, paused = CONSUMER_MEMORY, [row for row in TWO_BROKERS if row["time"] != 110_000]
-    found = consumer_in(bounds_of(100, 100), paused)
+    found = consumer_in(pools_of(100, 100), paused)
     assert (found[c.deadlock], found[c.pinned_responses], found[c.stuck_connections]) == ("pinned_responses", 1, 1)
-    assert consumer_in(bounds_of(101, 101), paused)[c.deadlock] is None
+    assert consumer_in(pools_of(101, 101), paused)[c.deadlock] is None
 
 
 def test_a_connection_passed_over_again_and_again_is_starved() -> None:
@@ -224,7 +282,7 @@ def test_a_connection_passed_over_again_and_again_is_starved() -> None:
     last = [fetch(5, 15, 100, [(7, 0, 1)], connection=2), fetch(2000, 2010, 100, [(7, 1, 0)], connection=2)]
     ends = [fetch(2000 + c, 2010 + c, 10, [(c, 10, 0)], connection=c) for c in (0, 1)]
     rows = sorted((row for part in (*turns, *last, *ends) for row in part), key=lambda row: (row["time"], row["kind"]))
-    found = {size: consumer_in(bounds_of(size, size), rows) for size in (100, 10_000)}
+    found = {size: consumer_in(pools_of(size, size), rows) for size in (100, 10_000)}
     assert found[10_000][c.starved_connections] == 0
     assert (found[100][c.starved_connections], found[100][c.stuck_connections]) == (1, 0)
 

@@ -1,1 +1,1 @@
-"""Producers' buffer.memory, as Kafka has it: BufferPool, by captured times or, where a lane has batches wait, in a loop."""
+"""buffer.memory of producers, which Kafka has: BufferPool by captured times or, where batches wait, in closed loop."""

@@ -30,7 +30,6 @@ RELEASE, EXPIRE, ALLOCATE, SEND = kinds(4)
 RELEASED = -1
 
 
-
 @kernel
 def grant(sim: Sim, lane: int, i: int, time: int) -> None:
     """A batch got its memory."""
@@ -135,7 +134,7 @@ def is_past(sim: Sim, kind: int, i: int, time: int) -> bool:
 
 @kernel
 def expect(sim: Sim, i: int) -> None:
-    """Have a batch be allocated when its first record is appended: the next one, so that few events are to be sorted."""
+    """Have a batch be allocated when its first record is appended; one at a time, so that the heap stays small."""
     if i < len(sim.batches):
         push(sim.heap, sim.batches[i].appended_at, ALLOCATE | i)
 

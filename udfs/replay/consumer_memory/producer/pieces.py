@@ -72,7 +72,7 @@ def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outc
         built=np.zeros(n, BUILT),
         streams=streams,
         connections=connections,
-        heap=heap_of(4 * n + 2),  # a piece may wait, and begin a batch that lingers, is answered, given back; one is due
+        heap=heap_of(4 * n + 2),  # a piece may wait, and begin a batch, which lingers, is answered and given back
         threads=np.zeros(1, THREADS),
         pool=np.zeros(1, BUFFERS),
         meter=meter,

@@ -46,13 +46,10 @@ def replay_producers(produced: Produced, settings: Records, which: Ints) -> Prod
     replayed = ProducersReplayed(
         np.zeros((units, lanes), OUTCOME), np.zeros((units, lanes), np.bool_), np.full(units, NONE)
     )
-    batches, settings = read_only(produced.batches), read_only(settings)
     for unit in which.tolist():
-        producer = produced.producers[unit]
-        outcomes = replayed.outcomes[unit]
-        replay_lanes(
-            new_sim(batches[producer["first_batch"] : producer["end_batch"]], settings, meter, outcomes)
-        )  # fmt: skip
+        producer, outcomes = produced.producers[unit], replayed.outcomes[unit]
+        batches = produced.batches[producer["first_batch"] : producer["end_batch"]]
+        replay_lanes(new_sim(batches, settings, meter, outcomes))
         in_loop = (outcomes["waits"] > 0) & (producer["share_behind"] >= BUSY)
         in_loop[CAPTURED] = False
         if in_loop.any():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.records import int_fields
 from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, Waiters, new_waiters
 from udfs.replay.consumer_memory.usage import MEASURED, Meter
@@ -57,8 +57,8 @@ def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records
     """A replay by captured times in which nothing has happened. Arguments as in Sim."""
     n = len(batches)
     return Sim(
-        batches=batches,
-        settings=settings,
+        batches=read_only(batches),
+        settings=read_only(settings),
         waiters=new_waiters(n),
         states=np.zeros(n, BATCH_STATE),
         lingering=np.zeros(n, np.int64),
