@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ ROWS = st.lists(st.tuples(SMALL, SMALL, SMALL), max_size=20).map(sorted)
 WANTED = st.lists(st.tuples(SMALL, SMALL), max_size=8)
 
 
-def columns(rows: list[tuple[int, ...]], count: int) -> list[Ints]:
+def columns(rows: Sequence[tuple[int, ...]], count: int) -> list[Ints]:
     return [np.array([row[place] for row in rows], np.int64) for place in range(count)]
 
 

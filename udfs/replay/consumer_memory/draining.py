@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.fidelity_reasons import DRAINED
-from udfs.columns.arrays import Ints, Record, Records
-from udfs.columns.records import int_fields
+from udfs.columns.arrays import Ints, Record, Records, read_only
+from udfs.columns.records import int_fields, with_room
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.state import NONE
+from udfs.replay.consumer_memory.units import resized
 from udfs.replay.shared.fidelity_rows import AGREED
-from udfs.replay.shared.int_map import ABSENT, IntMap, place_of, put
+from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 
 UNKNOWN = -1
 OFFSETS_UNKNOWN, ANOTHER_CONNECTION = DRAINED.codes[DRAINED.offsets_unknown], DRAINED.codes[DRAINED.another_connection]
@@ -46,18 +49,53 @@ FETCHED = int_fields(
 
 
 class Fetches(NamedTuple):
-    """What several clients exchanged and fetched so far.
+    """What the fetches of several clients have shown by a time.
 
-    exchanges: EXCHANGE[n]. partitions: PARTITION[room]. partition_numbers, broker_numbers: their numbers by unit and
-    key. fetched: FETCHED[units]. verdicts: int64[units, VERDICTS], how often which verdict was given.
+    partitions: PARTITION[room]. partition_numbers, broker_numbers: their numbers by unit and key. fetched:
+    FETCHED[units]. verdicts: int64[units, VERDICTS], how often which verdict was given.
     """
 
-    exchanges: Records
     partitions: Records
     partition_numbers: IntMap
     broker_numbers: IntMap
     fetched: Records
     verdicts: Ints
+
+    @property
+    def known_partitions(self) -> Records:
+        """Those of the partitions that there are."""
+        return self.partitions[: int(self.partition_numbers.used[0])]
+
+
+def no_fetches() -> Fetches:
+    """Before any client has fetched."""
+    return Fetches(
+        partitions=np.zeros(0, PARTITION),
+        partition_numbers=new_map(),
+        broker_numbers=new_map(),
+        fetched=np.zeros(0, FETCHED),
+        verdicts=np.zeros((0, VERDICTS), np.int64),
+    )
+
+
+def with_units(fetches: Fetches, units: int) -> Fetches:
+    """The same with so many units."""
+    return fetches._replace(fetched=resized(fetches.fetched, units, 0), verdicts=resized(fetches.verdicts, units, 0))
+
+
+def follow(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
+    """What the fetches have shown after these events, PARTITION_EVENT[n], in the order of each unit's time.
+
+    exchanges: EXCHANGE, all of the units' until then; what the events tell of them is written.
+    """
+    used, more = len(fetches.known_partitions), len(events)
+    after = fetches._replace(
+        partitions=with_room(fetches.partitions, used, more),
+        partition_numbers=roomy(fetches.partition_numbers, more),
+        broker_numbers=roomy(fetches.broker_numbers, more),
+    )
+    follow_partitions(read_only(events), exchanges, after)
+    return after
 
 
 @kernel
@@ -91,16 +129,16 @@ def verdict_on(partition: Record, fetch_offset: int, is_same_connection: bool) -
 
 
 @kernel
-def drain(partition: Record, exchanges: Records, fetch: int, fetch_offset: int) -> int:
+def drain(partition: Record, exchanges: Records, event: Record) -> int:
     """A partition is fetched again; returns the verdict on what the client had of it."""
-    holder = exchanges[partition.holder]
-    verdict = verdict_on(partition, fetch_offset, holder.connection == exchanges[fetch].connection)
+    holder, fetch = exchanges[partition.holder], exchanges[event.exchange]
+    verdict = verdict_on(partition, event.fetch_offset, holder.connection == fetch.connection)
     if verdict != AGREED and partition.taken_over_at != NEVER:
         verdict = TAKEN_OVER
         holder.lost_at = max(holder.lost_at, partition.lost_at)
         holder.taken_over_at = max(holder.taken_over_at, partition.taken_over_at)
     else:
-        holder.drained_at = max(holder.drained_at, exchanges[fetch].requested_at)
+        holder.drained_at = max(holder.drained_at, fetch.requested_at)
     holder.undrained -= 1
     partition.holder = NONE
     return verdict
@@ -122,11 +160,11 @@ def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record
 
 
 @kernel
-def on_fetch(fetches: Fetches, partition: Record, event: Record) -> None:
+def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Record) -> None:
     """A fetch names the partition: it drains what came before, and may bring more."""
-    exchange, fetched = fetches.exchanges[event.exchange], fetches.fetched[event.unit]
+    exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
     if event.fetch_offset != UNKNOWN and partition.holder != NONE:
-        fetches.verdicts[event.unit, drain(partition, fetches.exchanges, event.exchange, event.fetch_offset)] += 1
+        fetches.verdicts[event.unit, drain(partition, exchanges, event)] += 1
     if event.returned_bytes > 0:
         exchange.undrained += 1
         exchange.partitions += 1
@@ -140,10 +178,8 @@ def on_fetch(fetches: Fetches, partition: Record, event: Record) -> None:
 
 
 @kernel
-def follow_partitions(events: Records, fetches: Fetches) -> None:
-    """Have fetches drain what came before, and hold what they got. events: PARTITION_EVENT[n], in the order of each
-    unit's time.
-    """
+def follow_partitions(events: Records, exchanges: Records, fetches: Fetches) -> None:
+    """Have fetches drain what came before, and hold what they got. Arguments as of `follow`, with room for all."""
     for row in range(len(events)):
         event = events[row]
         is_first = is_new(fetches.partition_numbers, event.unit, event.partition_key)
@@ -152,8 +188,8 @@ def follow_partitions(events: Records, fetches: Fetches) -> None:
             fetches.fetched[event.unit].partitions += 1
             partition.holder, partition.taken_over_at = NONE, NEVER
         if event.kind == MemoryEvent.BATCH:
-            on_batch(partition, fetches.exchanges[event.exchange], event, fetches.fetched[event.unit])
+            on_batch(partition, exchanges[event.exchange], event, fetches.fetched[event.unit])
         elif event.kind == MemoryEvent.PARTITION:
-            on_fetch(fetches, partition, event)
+            on_fetch(fetches, partition, exchanges, event)
         elif partition.taken_over_at == NEVER:
             partition.taken_over_at, partition.lost_at = event.time, event.lost_at

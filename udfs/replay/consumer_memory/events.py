@@ -69,17 +69,18 @@ TAKEOVER = int_fields(
 )
 """A partition that passes from one member of a group to another."""
 
+
 _T = MEMORY_EVENTS
-OF_EXCHANGE = (
+EXCHANGE_COLUMNS = (
     _T.connection_id, _T.time, _T.started, _T.came, _T.size, _T.held, _T.max_bytes, _T.api_key, _T.released,
     _T.released_by, _T.closes_session,
 )  # fmt: skip
-OF_PARTITION = (
-    _T.kind, _T.partition_key, _T.broker_key, _T.time, _T.fetch_offset, _T.partition_max_bytes, _T.returned_bytes,
-    _T.end_offset, _T.cut_end_offset, _T.records, _T.size, _T.compressed, _T.uncompressed,
+"""The columns that are read of exchanges."""
+PARTITION_COLUMNS = (
+    _T.kind, _T.partition_key, _T.broker_key, _T.time, _T.started, _T.came, _T.fetch_offset, _T.partition_max_bytes,
+    _T.returned_bytes, _T.end_offset, _T.cut_end_offset, _T.records, _T.size, _T.compressed, _T.uncompressed,
 )  # fmt: skip
-OF_TAKEOVER = (_T.partition_key, _T.time, _T.started, _T.came)
-"""The columns that are read of exchanges, of their partitions and batches, and of takeovers."""
+"""The columns that are read of their partitions and batches, and of takeovers."""
 
 
 def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
@@ -168,7 +169,7 @@ class Exchanges:
         is_kept = self.counted.places(unit, is_exchange) < MOST_EXCHANGES
         taken = is_exchange & is_kept
         place = len(self.gathered) + np.cumsum(taken) - 1
-        self.gathered.add(exchanges_of(rows.select([*OF_EXCHANGE]).filter(pa.array(taken)), unit[taken]))
+        self.gathered.add(exchanges_of(rows.select([*EXCHANGE_COLUMNS]).filter(pa.array(taken)), unit[taken]))
         return np.where(is_kept, place, LEFT_OUT)
 
     def left_out(self, units: int) -> Ints:

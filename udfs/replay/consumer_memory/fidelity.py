@@ -79,8 +79,8 @@ def held_alike(captured: Records, replayed: Records, given_up_at: int | None = N
 def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]]:
     """The cases of each consumer by its number: on when its responses are drained, and what its closed loop holds."""
     given_up = consumers.closed.given_up_under(CAPTURED)
-    for unit in consumers.captured.consumers.tolist():
-        yield unit, drained_partitions(consumers.captured.verdicts[unit])
+    for unit in consumers.numbers.tolist():
+        yield unit, drained_partitions(consumers.verdicts[unit])
         if consumers.closed.counts[unit]:
             since = given_up["since"][given_up["unit"] == unit]
             yield unit, closed_loop_held(consumers, unit, int(since.min()) if len(since) else None)
@@ -103,7 +103,7 @@ def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -
     What several processes of one name held is not known: each one's fetches seem to drain what the others got.
     """
     obstacles = sorted(consumers.closed.unchecked[unit])
-    if consumers.captured.verdicts[unit, ANOTHER_CONNECTION]:
+    if consumers.verdicts[unit, ANOTHER_CONNECTION]:
         obstacles.append(HELD.another_connection)
     if obstacles:
         return compared(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)

@@ -13,7 +13,7 @@ from schemas.tables.values import BROKER, CONSUMER, PRODUCER
 from udfs.columns.arrays import Records
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.consumer_memory.channels import replay_units
-from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replays_of
+from udfs.replay.consumer_memory.consumers import ConsumerEvents, replays_of
 from udfs.replay.consumer_memory.events import Exchanges
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
 from udfs.replay.consumer_memory.producer.batches import produced
@@ -46,7 +46,7 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     events = ConsumerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
-    consumers = Consumers(events.captured(), events.closed, lanes.fetch_limits)
+    consumers = events.consumers(lanes.fetch_limits)
     for done in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
         yield from consumer_rows(units, consumers, lanes, done)
     yield from fidelity_of(units, verdicts_on_consumers(consumers))

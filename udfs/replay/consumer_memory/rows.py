@@ -100,13 +100,13 @@ def deadlocks(outcomes: Records, settings: Records, largest_fetch: Ints) -> list
 def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: LanesReplayed) -> Rows:
     """Rows of the consumers in some lanes."""
     t, scenarios = CONSUMER_MEMORY, pa.array(lanes.names, pa.string())
-    number, captured, fetched = done.fetch_number, consumers.captured, consumers.captured.fetched
-    unit, lane = grid(captured.consumers, done.lanes)
-    outcomes, settings = done.replayed.outcomes[captured.consumers].ravel(), lanes.consumer[lane]
+    number, fetched = done.fetch_number, consumers.fetched
+    unit, lane = grid(consumers.numbers, done.lanes)
+    outcomes, settings = done.replayed.outcomes[consumers.numbers].ravel(), lanes.consumer[lane]
     is_captured = number == CAPTURED
     unmeasured = fetched["unmeasured_batches" if is_captured else "compressed_batches"][unit]
     record_bytes, largest_fetch = consumers.record_bytes(number)[unit], done.traces.traces["largest_fetch"][unit]
-    speed = done.speed[captured.consumers].ravel()
+    speed = done.speed[consumers.numbers].ravel()
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, scenarios, lane),
         **pool_columns(outcomes, settings["size"], connections_of(done.traces, unit), speed),
@@ -128,7 +128,7 @@ def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: 
         t.larger_than_pool: outcomes["too_large"],
         t.stuck_connections: outcomes["stuck"],
         t.deadlock: pa.array(deadlocks(outcomes, settings, largest_fetch), pa.string()),
-        t.left_out: consumers.left_out(number)[unit],
+        t.left_out: consumers.all_left_out(number)[unit],
     }
     yield t, rows_of(t, columns)
     yield CONSUMER_MEMORY_TIMELINE, timeline_rows(units, done.replayed, scenarios, done.lanes)

@@ -12,7 +12,8 @@ from schemas.tables.fidelity_reasons import DRAINED
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.consumer_memory.consumers import Captured, ConsumerEvents
+from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers
+from udfs.replay.consumer_memory.settings import FETCH_LIMITS
 from udfs.replay.consumer_memory.state import Traces
 from udfs.replay.consumer_memory.traces import traces_of_responses
 from udfs.replay.shared.fidelity_rows import NO_REASON
@@ -53,12 +54,12 @@ def batches(rows: Sequence[Row], cut: int = 10_000) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pylist(list(rows[i : i + cut]), schema=schema) for i in range(0, len(rows), cut)]
 
 
-def captured(rows: Sequence[Row], cut: int = 3) -> Captured:
+def captured(rows: Sequence[Row], cut: int = 3) -> Consumers:
     """What one process exchanged. rows: in any order, given to the replay so many at a time."""
     events = ConsumerEvents()
     for batch in batches(sorted(rows, key=lambda of: (of["time"], of["connection_id"], of["kind"])), cut):
         events.add(batch, np.zeros(batch.num_rows, np.int64))
-    return events.captured()
+    return events.consumers(np.zeros(0, FETCH_LIMITS))
 
 
 def received(rows: Sequence[Row], cut: int = 3) -> Traces:
@@ -72,7 +73,7 @@ def held(rows: Sequence[Row], cut: int = 3) -> list[int]:
     return received(rows, cut).messages["held_us"].tolist()
 
 
-def verdicts_of(found: Captured) -> dict[str, int]:
+def verdicts_of(found: Consumers) -> dict[str, int]:
     """The verdicts on one process's partitions by their words, as often as they were given."""
     words = (NO_REASON, *DRAINED.words)
     return {word: count for word, count in zip(words, found.verdicts[0].tolist(), strict=True) if count}

@@ -55,7 +55,7 @@ def consumers(rows: list[Row], *max_bytes: int, cut: int = 100) -> Consumers:
     events = ConsumerEvents()
     for batch in batches(sorted(rows, key=lambda row: (row["time"], row["connection_id"])), cut):
         events.add(batch, np.zeros(batch.num_rows, np.int64))
-    return Consumers(events.captured(), events.closed, limits)
+    return events.consumers(limits)
 
 
 def fetches(traces: Traces) -> dict[str, list[int]]:
@@ -115,7 +115,7 @@ def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(responses_module, "MOST_RESPONSES", 2)
     rows = [response(1, time, time + 1, 0, 10, left_out=5 * (time == 0)) for time in range(4)]
     found = consumers([*CAPTURED, *rows], 200)
-    assert (len(found.responses_under(1)), found.left_out(1).tolist()) == (2, [5 + 2])
+    assert (len(found.responses_under(1)), found.all_left_out(1).tolist()) == (2, [5 + 2])
 
 
 def test_what_several_processes_of_one_name_held_is_not_known() -> None:
