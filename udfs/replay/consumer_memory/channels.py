@@ -1,10 +1,10 @@
 """Connections that share a memory pool: who may read, who has to wait, and what that does to all that comes later.
 
-A message takes its memory once its first bytes have told its size (NetworkReceive, KafkaChannel.read and Selector of
-Kafka 4.4; KIP-72 for brokers and, in the prototype of KIP-81, a proposal, for consumers). It is complete with its last
-byte. A connection that the pool refuses is muted until memory is given back. Then all muted connections race: in the
-order of their ids, or shuffled while less than a tenth of the pool is free. Three variants of the proposal hold
-requests back instead. After a connection had to wait, all that comes later on it is late by as much.
+A message takes its memory once its size is known, which its first bytes hold (NetworkReceive, KafkaChannel.read and
+Selector of Kafka 4.4; KIP-72 for brokers and, in the prototype of KIP-81, a proposal, for consumers). It is complete
+with its last byte. A connection that the pool refuses is muted until memory is given back. Then all muted connections
+race: in the order of their ids, or shuffled while less than a tenth of the pool is free. Three variants of the proposal
+hold requests back instead. After a connection had to wait, all that comes later on it is late by as much.
 """
 
 from __future__ import annotations
@@ -265,8 +265,9 @@ def start_lane(sim: Sim, lane: int) -> None:
     else:
         fill_pool(sim.pool[0], UNBOUNDED, UNBOUNDED, 0)
     for connection in range(len(sim.connections)):
-        first, of = sim.connections[connection].first_message, sim.connection_states[connection]
-        of.head, of.is_starved, of.waiting_since, of.held_back, of.is_reading = first, 0, NONE, NONE, 0
+        first, channel = sim.connections[connection].first_message, sim.connection_states[connection]
+        channel.head, channel.waiting_since, channel.held_back = first, NONE, NONE
+        channel.is_starved, channel.is_reading = 0, 0
         push(sim.heap, sim.messages[first].requested_at, REQUEST | first)
     begin(sim.meter, sim.heap.time[0])
 

@@ -115,7 +115,6 @@ class Consumers:
     takeovers: Records
     closed: ClosedLoop
     limits: Records
-    _closed_traces: dict[int, Traces] = field(default_factory=dict)
 
     @cached_property
     def numbers(self) -> Ints:
@@ -128,7 +127,8 @@ class Consumers:
     def answered(self) -> Records:
         """EXCHANGE[n]: those of consumers that were answered."""
         is_consumer = np.isin(self.exchanges["unit"], self.numbers)
-        return self.exchanges[is_consumer & (self.exchanges["complete_at"] != NEVER)]
+        is_kept = is_consumer & (self.exchanges["complete_at"] != NEVER)
+        return self.exchanges if is_kept.all() else self.exchanges[is_kept]
 
     @property
     def units(self) -> int:
@@ -142,12 +142,15 @@ class Consumers:
 
     def closed_traces(self, fetch_number: int) -> Traces:
         """What the closed loop exchanges under the fetch limits of this number."""
-        if fetch_number not in self._closed_traces:
-            responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
-            hold_given_up(responses, given_up, self.takeovers, self.exchanges)
-            exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number))
-            self._closed_traces[fetch_number] = traces_of_responses(exchanges, self.units)
-        return self._closed_traces[fetch_number]
+        responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
+        hold_given_up(responses, given_up, self.takeovers, self.exchanges)
+        exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number))
+        return traces_of_responses(exchanges, self.units)
+
+    @cached_property
+    def unchanged_traces(self) -> Traces:
+        """What the closed loop exchanges under the fetch limits in force."""
+        return self.closed_traces(CAPTURED)
 
     def traces(self, fetch_number: int) -> Traces:
         """What lanes with the fetch limits of this number are replayed from: with those in force, the capture."""
@@ -245,5 +248,5 @@ def replays_of(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> I
 
 def closed_speed(consumers: Consumers, settings: Records) -> Floats:
     """Records per us of each unit's closed loop in the captured lane: float64[units]."""
-    replayed = replay_units(consumers.closed_traces(CAPTURED), settings[:, [CAPTURED]])
+    replayed = replay_units(consumers.unchanged_traces, settings[:, [CAPTURED]])
     return speed_of(replayed.outcomes, "records")[:, CAPTURED]

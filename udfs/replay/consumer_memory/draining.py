@@ -28,7 +28,7 @@ FETCHED_BEYOND_END = DRAINED.codes[DRAINED.fetched_beyond_end]
 TAKEN_OVER = DRAINED.codes[DRAINED.taken_over]
 VERDICTS = 1 + len(DRAINED.codes)
 UNIT_MIX = -3335678366873096957
-"""What makes keys of several units different: an odd number with about as many bits set as not."""
+"""An odd number. Its multiples make the same key differ between units."""
 
 PARTITION = int_fields(
     "holder",  # the exchange whose records of the partition are not drained, or NONE
@@ -37,22 +37,22 @@ PARTITION = int_fields(
     "lost_at",  # us: the client lost it to another member of its group
     "taken_over_at",  # us: that one fetched it for the first time since; NEVER: nobody did
 )
-"""A partition of a client, as its responses and fetches show it so far in the order of time."""
+"""A partition of a client, as its responses and fetches have shown it by a time."""
 FETCHED = int_fields(
     "brokers", "partitions", "record_bytes",
-    "partition_max_bytes",  # the greatest asked for
+    "partition_max_bytes",  # max.partition.fetch.bytes, the greatest
     "compressed_batches",
     "unmeasured_batches",  # of those, without a known size
     "bytes_saved",  # by compression of the others
 )  # fmt: skip
-"""What a client fetched in all."""
+"""What a client fetched in sum."""
 
 
 class Fetches(NamedTuple):
     """What the fetches of several clients have shown by a time.
 
-    partitions: PARTITION[room]. partition_numbers, broker_numbers: their numbers by unit and key. fetched:
-    FETCHED[units]. verdicts: int64[units, VERDICTS], how often which verdict was given.
+    partitions: PARTITION[room]. partition_numbers, broker_numbers: the number of each by unit and key. fetched:
+    FETCHED[units]. verdicts: int64[units, VERDICTS], how often each was given.
     """
 
     partitions: Records
@@ -63,7 +63,7 @@ class Fetches(NamedTuple):
 
     @property
     def known_partitions(self) -> Records:
-        """Those of the partitions that there are."""
+        """PARTITION[n]: those that have a number."""
         return self.partitions[: int(self.partition_numbers.used[0])]
 
 
@@ -79,14 +79,15 @@ def no_fetches() -> Fetches:
 
 
 def with_units(fetches: Fetches, units: int) -> Fetches:
-    """The same with so many units."""
+    """The fetches, with so many units."""
     return fetches._replace(fetched=resized(fetches.fetched, units, 0), verdicts=resized(fetches.verdicts, units, 0))
 
 
 def follow(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
-    """What the fetches have shown after these events, PARTITION_EVENT[n], in the order of each unit's time.
+    """What the fetches have shown after these events.
 
-    exchanges: EXCHANGE, all of the units' until then; what the events tell of them is written.
+    events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE, all that the events belong
+    to or drain; what they show is written into it.
     """
     used, more = len(fetches.known_partitions), len(events)
     after = fetches._replace(
@@ -100,7 +101,7 @@ def follow(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
 
 @kernel
 def is_new(numbers: IntMap, unit: int, key: int) -> bool:
-    """Give the unit's key the next number, if it has none."""
+    """Give a unit's key the next number if it has none; returns whether it had none."""
     mixed = key ^ unit * UNIT_MIX
     if numbers.values[place_of(numbers, mixed)] != ABSENT:
         return False

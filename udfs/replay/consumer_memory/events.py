@@ -1,4 +1,4 @@
-"""Rows of MEMORY_EVENTS as records: exchanges of clients and brokers, and what clients' rows tell of partitions."""
+"""Rows of MEMORY_EVENTS as records: exchanges of clients and brokers, and what happens to clients' partitions."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ EXCHANGE = int_fields(
     "unit",
     "connection",  # its id
     "requested_at",  # us
-    "size_known_at",  # us: the first bytes of the message whose memory counts are there
-    "complete_at",  # us: its last byte is there; NEVER without an answer
-    "size",  # its bytes
+    "size_known_at",  # us: the first bytes are there of the message that takes memory, a client's response or a request
+    "complete_at",  # us: its last byte is there; NEVER: there is no response
+    "size",  # bytes of that message
     "max_bytes",  # fetch.max.bytes of a fetch, else 0
     "api_key",
-    "held_us",  # of a broker's request: from requested_at until its response
-    "handled_at",  # of a broker's request: us, NEVER where only the response shows it
-    "handled_by",  # of a broker's request: a HandledBy
-    "closes_session",  # 1: a fetch that closes its session
+    "response_us",  # of a request that a broker receives: it has its response so long after requested_at
+    "handled_at",  # us: it is handled; NEVER where only the response shows that
+    "handled_by",  # a HandledBy
+    "closes_session",  # 1: a fetch of a client, which closes its session
     "records",  # in whole batches of the response
     "record_bytes",
     "partitions",  # with records
@@ -39,7 +39,7 @@ EXCHANGE = int_fields(
     "lost_at",  # us: the client lost the last of those that another member took over; ALWAYS: it lost none
     "taken_over_at",  # us: another member fetched the last of those
 )
-"""A client's or broker's exchange. The fields from closes_session on are of a client's."""
+"""An exchange of a client or broker. The fields from closes_session on are of clients, the three before of brokers."""
 PARTITION_EVENT = int_fields(
     "kind",  # PARTITION, BATCH or TAKEN_OVER of MemoryEvent
     "unit",
@@ -47,7 +47,7 @@ PARTITION_EVENT = int_fields(
     "partition_key",
     "broker_key",
     "time",
-    "lost_at",  # us, of a partition that is taken over
+    "lost_at",  # us: the client has lost a partition that is taken over
     "fetch_offset",  # UNKNOWN where the fetch does not want the partition
     "partition_max_bytes",
     "returned_bytes",
@@ -58,14 +58,14 @@ PARTITION_EVENT = int_fields(
     "is_compressed",
     "uncompressed_bytes",  # or UNKNOWN
 )
-"""What a row of MEMORY_EVENTS tells of a partition."""
+"""What happens to a partition of a client: a fetch names it, a response has a batch of it, another client takes it."""
 TAKEOVER = int_fields(
-    "unit",  # the client from which another member of its group takes the partition over
+    "unit",  # the client that loses the partition
     "partition_key",
-    "taken_over_at",  # us: the other fetches it
-    "joins_at",  # us: the other's last JoinGroup that was answered by then; ALWAYS for none
-    "joined_at",  # us: ... was answered; NEVER for none
-    "lost_at",  # us: the client had lost the partition by then
+    "taken_over_at",  # us: another member of its group fetches it
+    "joins_at",  # us: that one last sent a JoinGroup that had its response by then; ALWAYS: none
+    "joined_at",  # us: it had that response; NEVER: none
+    "lost_at",  # us: the client has lost the partition by then
 )
 """A partition that passes from one member of a group to another."""
 
@@ -75,16 +75,16 @@ EXCHANGE_COLUMNS = (
     _T.connection_id, _T.time, _T.started, _T.came, _T.size, _T.held, _T.max_bytes, _T.api_key, _T.released,
     _T.released_by, _T.closes_session,
 )  # fmt: skip
-"""The columns that are read of exchanges."""
+"""The columns that exchanges are read from."""
 PARTITION_COLUMNS = (
     _T.kind, _T.partition_key, _T.broker_key, _T.time, _T.started, _T.came, _T.fetch_offset, _T.partition_max_bytes,
     _T.returned_bytes, _T.end_offset, _T.cut_end_offset, _T.records, _T.size, _T.compressed, _T.uncompressed,
 )  # fmt: skip
-"""The columns that are read of their partitions and batches, and of takeovers."""
+"""The columns that partitions, batches and takeovers are read from."""
 
 
 def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
-    """EXCHANGE[rows] of rows of kind EXCHANGE. unit: int64[rows]."""
+    """EXCHANGE[n] from rows of kind EXCHANGE. unit: int64[n]."""
     t = MEMORY_EVENTS
     requested_at = int_column(rows, t.time, 0)
     complete_at = np.maximum(requested_at, int_column(rows, t.came, NEVER))
@@ -100,7 +100,7 @@ def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
         size=np.maximum(int_column(rows, t.size, 0), 0),
         max_bytes=np.maximum(int_column(rows, t.max_bytes, 0), 0),
         api_key=int_column(rows, t.api_key, UNKNOWN),
-        held_us=np.maximum(int_column(rows, t.held, 0), 0),
+        response_us=np.maximum(int_column(rows, t.held, 0), 0),
         handled_at=int_column(rows, t.released, NEVER),
         handled_by=int_column(rows, t.released_by, 0),
         closes_session=int_column(rows, t.closes_session, 0),
@@ -111,9 +111,9 @@ def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 
 def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints) -> Records:
-    """PARTITION_EVENT[rows] of rows of kinds PARTITION, BATCH and TAKEN_OVER, as yet without `lost_at`.
+    """PARTITION_EVENT[n] from rows of kinds PARTITION, BATCH and TAKEN_OVER; `lost_at` is for others to fill in.
 
-    unit: int64[rows]. exchange: int64[rows], the exchange that each row is of.
+    unit: int64[n]. exchange: int64[n], the exchange that a row belongs to.
     """
     t = MEMORY_EVENTS
     return records_of(
@@ -138,7 +138,7 @@ def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints) -> Rec
 
 
 def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
-    """TAKEOVER[rows] of rows of kind TAKEN_OVER, as yet without `lost_at`. unit: int64[rows]."""
+    """TAKEOVER[n] from rows of kind TAKEN_OVER; `lost_at` is for others to fill in. unit: int64[n]."""
     t = MEMORY_EVENTS
     return records_of(
         TAKEOVER,
@@ -153,17 +153,17 @@ def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 @dataclass
 class Exchanges:
-    """The exchanges of several clients or brokers in the order of their rows, MOST_EXCHANGES of each; the others are
-    counted only.
+    """The exchanges of several clients or brokers in the order of their rows, MOST_EXCHANGES of each. The others are
+    only counted.
     """
 
     gathered: GrowingRecords = field(default_factory=lambda: GrowingRecords(EXCHANGE))
     counted: Counted = field(default_factory=Counted)
 
     def add(self, rows: pa.RecordBatch, unit: Ints) -> Ints:
-        """Take rows of MEMORY_EVENTS, which follow those before.
+        """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows].
 
-        Returns the exchange that each row is of, by its place among all that are gathered, or LEFT_OUT: int64[rows].
+        Returns the exchange that each row belongs to, by its place among those gathered, or LEFT_OUT: int64[rows].
         """
         is_exchange = int_column(rows, MEMORY_EVENTS.kind, 0) == MemoryEvent.EXCHANGE
         is_kept = self.counted.places(unit, is_exchange) < MOST_EXCHANGES
@@ -173,5 +173,5 @@ class Exchanges:
         return np.where(is_kept, place, LEFT_OUT)
 
     def left_out(self, units: int) -> Ints:
-        """How many exchanges of each of so many units were only counted: int64[units]."""
+        """How many exchanges of each unit were only counted: int64[units]."""
         return self.counted.beyond(MOST_EXCHANGES, units)

@@ -29,7 +29,7 @@ class Levels(NamedTuple):
     level: Ints
 
     def most(self, begin: Ints, end: Ints) -> Ints:
-        """The most bytes in use at any time from begin to end, of several stretches of time."""
+        """The most bytes in use at any time from begin to end: int64[n]. begin, end: int64[n], us."""
         first, last = (np.searchsorted(self.time, ends, side="right") for ends in (begin, end))
         level = np.concatenate([np.zeros(1, np.int64), self.level])
         return np.array([level[a : b + 1].max() for a, b in zip(first.tolist(), last.tolist(), strict=True)])
@@ -49,11 +49,11 @@ def levels_of(messages: Records) -> Levels:
 
 
 def held_alike(captured: Records, replayed: Records, given_up_at: int | None = None) -> dict[str, int]:
-    """In how many pieces of the captured time the closed loop holds as much at most as the capture, a little earlier or
-    later (NO_REASON), and in how many it does not, by reason of HELD.
+    """In how many pieces of the captured time both hold as much at most, a little earlier or later (NO_REASON), and in
+    how many they do not, by the reasons of HELD.
 
-    captured, replayed: MESSAGE[n]. given_up_at: when the client first gave up what it had not taken (us); from then on
-    the reason is that.
+    captured, replayed: MESSAGE[n], those of the capture and of the closed loop. given_up_at: when the client first gave
+    up what it had not taken (us), which is the reason from then on.
     """
     begin, end = int(captured["requested_at"].min()), int(captured["complete_at"].max())
     edges = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
@@ -77,12 +77,12 @@ def held_alike(captured: Records, replayed: Records, given_up_at: int | None = N
 
 
 def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]]:
-    """The cases of each consumer by its number: on when its responses are drained, and what its closed loop holds."""
+    """The cases of each consumer, by its number: when its responses are drained, and what its closed loop holds."""
     given_up = consumers.closed.given_up_under(CAPTURED)
     for unit in consumers.numbers.tolist():
         yield unit, drained_partitions(consumers.verdicts[unit])
         if consumers.closed.counts[unit]:
-            since = given_up["since"][given_up["unit"] == unit]
+            since = given_up["last_requested_at"][given_up["unit"] == unit]
             yield unit, closed_loop_held(consumers, unit, int(since.min()) if len(since) else None)
 
 
@@ -92,22 +92,22 @@ def given(verdicts: dict[str, int]) -> dict[str, int]:
 
 
 def drained_partitions(verdicts: Ints) -> Compared:
-    """The rule by which responses are given back. verdicts: int64[VERDICTS]."""
+    """The rule by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
     words = (NO_REASON, *DRAINED.words)
     return compared(DRAINED_PARTITIONS, given(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
 
 
 def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> Compared:
-    """The memory of the closed loop at the captured settings.
+    """The memory that the closed loop at the captured settings holds.
 
-    What several processes of one name held is not known: each one's fetches seem to drain what the others got.
+    What each of several processes of one name held is not known: the fetches of one seem to drain what others got.
     """
     obstacles = sorted(consumers.closed.unchecked[unit])
     if consumers.verdicts[unit, ANOTHER_CONNECTION]:
         obstacles.append(HELD.another_connection)
     if obstacles:
         return compared(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)
-    captured, replayed = consumers.captured_traces, consumers.closed_traces(CAPTURED)
+    captured, replayed = consumers.captured_traces, consumers.unchanged_traces
     verdicts = held_alike(messages_of(captured, unit), messages_of(replayed, unit), given_up_at)
     return compared(CLOSED_LOOP_HELD, given(verdicts), HELD)
 

@@ -35,11 +35,12 @@ GIVEN_UP = int_fields(
     "fetch_number",  # which of the fetch limits
     "response",  # its number among those of the unit under these limits
     "partition_key",
-    "since",  # us: the capture last asked for the partition before it gave it up
-    "until",  # us: the capture asks for it again; NEVER: it does not
-    "turn_at",  # us: the application comes to what it got of it, to drop it if it has lost the partition
+    "last_requested_at",  # us: the capture last requests the partition before the client gives it up
+    "requested_again_at",  # us: the capture requests it again; NEVER: it does not
+    "turn_at",  # us: the application comes to it, and drops it if the partition is lost
 )
-"""What came of a partition in closed loop and is given up, or sought elsewhere, before it is taken."""
+"""Records of a partition in a response of the closed loop that the client gives up, or seeks away from, before it takes
+them."""
 
 
 def not_taken(partitions: Records) -> Records:
@@ -49,10 +50,10 @@ def not_taken(partitions: Records) -> Records:
 
 def when_dropped(exchanges: Records, holder: Ints) -> Ints:
     """When what is buffered of partitions that were `not_taken` was dropped, at the latest (us); NEVER where nothing
-    shows that it was: int64[n]. What was lost in a rebalance is dropped once a response is drained that was asked for
+    shows that it was: int64[n]. What was lost in a rebalance is dropped once a response is drained that was requested
     after it.
 
-    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], which of them brought it.
+    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], the one that brought it.
     """
     names = ("unit", "connection", "requested_at", "complete_at")
     unit, connection, requested_at, complete_at = fields(exchanges, holder, *names)
@@ -63,8 +64,9 @@ def when_dropped(exchanges: Records, holder: Ints) -> Ints:
 
 
 def drop_given_up(exchanges: Records, holder: Ints, dropped_at: Ints) -> None:
-    """Have what was given up be drained when it was dropped. Arguments as of `when_dropped`, whose result dropped_at
-    is; the exchanges are rewritten.
+    """Have what was given up count as drained when it was dropped.
+
+    exchanges: EXCHANGE, rewritten. holder, dropped_at: int64[n], argument and result of `when_dropped`.
     """
     is_known = dropped_at != NEVER
     np.subtract.at(exchanges["undrained"], holder[is_known], 1)
@@ -78,20 +80,18 @@ def gone_with_client(unit: Ints, connection: Ints, since: Ints, exchanges: Recor
     unit, connection, since: int64[n]. exchanges: EXCHANGE, all of the clients' in the order of their requests.
     """
     closes = exchanges[exchanges["closes_session"] == 1]
-    known = len(closes)
-    numbers, firsts = group_numbers(
-        np.append(closes["unit"], unit), np.append(closes["connection"], connection)
-    )  # of connections
-    closed_at = np.full(len(firsts), ALWAYS)
-    np.maximum.at(closed_at, numbers[:known], closes["requested_at"])
-    closed = np.where(closed_at[numbers[known:]] >= since, closed_at[numbers[known:]], NEVER)
-    left = first_request(exchanges, LEAVE_GROUP, unit, since)
-    fetched = first_request(exchanges, FETCH, unit, left)
-    return np.minimum(closed, np.where(fetched == NEVER, left, fetched))
+    numbers, firsts = group_numbers(np.append(closes["unit"], unit), np.append(closes["connection"], connection))
+    closed, wanted = np.split(numbers, [len(closes)])
+    last_closed_at = np.full(len(firsts), ALWAYS)
+    np.maximum.at(last_closed_at, closed, closes["requested_at"])
+    closed_at = np.where(last_closed_at[wanted] >= since, last_closed_at[wanted], NEVER)
+    left_at = first_request(exchanges, LEAVE_GROUP, unit, since)
+    fetched_at = first_request(exchanges, FETCH, unit, left_at)
+    return np.minimum(closed_at, np.where(fetched_at == NEVER, left_at, fetched_at))
 
 
 def assigned_anew(unit: Ints, since: Ints, exchanges: Records) -> Ints:
-    """When each client got its next assignment from its group that it asked for at or after a time (us), NEVER for
+    """When each client got its next assignment from its group that it requested at or after a time (us), NEVER for
     none: int64[n].
     """
     syncs = exchanges[(exchanges["api_key"] == SYNC_GROUP) & (exchanges["complete_at"] != NEVER)]
@@ -103,30 +103,28 @@ def next_takeover(given_up: Records, takeovers: Records) -> Ints:
 
     given_up: GIVEN_UP[n]. takeovers: TAKEOVER, each unit's in the order of time.
     """
-    known = len(takeovers)
     numbers, _ = group_numbers(*(np.append(takeovers[name], given_up[name]) for name in ("unit", "partition_key")))
-    order = np.argsort(numbers[:known], kind="stable")
-    place = first_at(
-        numbers[:known][order], takeovers["taken_over_at"][order], numbers[known:], given_up["since"]
-    )  # fmt: skip
+    known, wanted = np.split(numbers, [len(takeovers)])
+    order = np.argsort(known, kind="stable")
+    place = first_at(known[order], takeovers["taken_over_at"][order], wanted, given_up["last_requested_at"])
     return pick(order, place, NONE)
 
 
 def when_gone(given_up: Records, connection: Ints, takeovers: Records, exchanges: Records) -> Ints:
     """When what is given up in closed loop is gone (us): in its turn, once the capture shows that the client has lost
-    it and polls, or when it is asked for again; NEVER where nothing shows it. int64[n].
+    it and polls, or when it is requested again; NEVER where nothing shows it. int64[n].
 
     What a client lost, and when it left, it did in every lane when it did in the capture.
 
     given_up: GIVEN_UP[n]. connection: int64[n], on which it came. takeovers: TAKEOVER. exchanges: EXCHANGE, all of the
     clients' in the order of their requests.
     """
-    unit, since, until = given_up["unit"], given_up["since"], given_up["until"]
+    unit, since, again_at = (given_up[name] for name in ("unit", "last_requested_at", "requested_again_at"))
     takeover = next_takeover(given_up, takeovers)
     taken_over_at, lost_at = (pick(takeovers[name], takeover, NEVER) for name in ("taken_over_at", "lost_at"))
-    is_for_good = until == NEVER
-    lost = np.where(taken_over_at < until, lost_at, NEVER)
-    lost = np.where(is_for_good, np.minimum(lost, assigned_anew(unit, since, exchanges)), lost)
-    in_turn = np.maximum(first_request(exchanges, FETCH, unit, lost), given_up["turn_at"])
-    gone = np.where(is_for_good, gone_with_client(unit, connection, since, exchanges), NEVER)
-    return np.minimum(np.minimum(in_turn, gone), until)
+    is_for_good = again_at == NEVER
+    lost_at = np.where(taken_over_at < again_at, lost_at, NEVER)
+    lost_at = np.where(is_for_good, np.minimum(lost_at, assigned_anew(unit, since, exchanges)), lost_at)
+    in_turn = np.maximum(first_request(exchanges, FETCH, unit, lost_at), given_up["turn_at"])
+    gone_at = np.where(is_for_good, gone_with_client(unit, connection, since, exchanges), NEVER)
+    return np.minimum(np.minimum(in_turn, gone_at), again_at)

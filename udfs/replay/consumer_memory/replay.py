@@ -68,9 +68,9 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     events = ProducerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
-    sent, of_java = produced(events.gathered.records, len(units)), np.flatnonzero(events.is_java)
-    replayed = replay_producers(sent, lanes.producer, of_java)
-    yield from producer_rows(units, sent, replayed, lanes, events.left_out(), of_java)
+    sent, java = produced(events.gathered.records, len(units)), np.flatnonzero(events.is_java)
+    replayed = replay_producers(sent, lanes.producer, java)
+    yield from producer_rows(units, sent, replayed, lanes, events.left_out(), java)
     yield from fidelity_of(units, verdicts_on_producers(sent, replayed, events.is_java))
 
 
@@ -78,10 +78,10 @@ def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
     """The lanes' settings for each unit with a seed of its own, of the lane's and the unit's names alone:
     POOL_SETTINGS[units, lanes].
     """
-    found = np.tile(settings, (len(units), 1))
+    by_unit = np.tile(settings, (len(units), 1))
     for unit, (name, address) in enumerate(zip(units.names, units.addresses, strict=True)):
-        found["seed"][unit] = [seed_of(units.side, name, address, lane) for lane in lanes.names]
-    return found
+        by_unit["seed"][unit] = [seed_of(units.side, name, address, lane) for lane in lanes.names]
+    return by_unit
 
 
 def seed_of(*names: str) -> int:

@@ -13,7 +13,7 @@ from udfs.replay.consumer_memory.usage import note_waited, wait_more
 from udfs.replay.shared.event_heap import kinds, push
 
 COMPLETE, RELEASE, POLL, REQUEST, ARRIVE = kinds(5)
-"""What happens to a message, whose number stands beside it; of one time in this order."""
+"""What happens to a message, as codes with its number. At the same time the first of these comes first."""
 
 
 @kernel

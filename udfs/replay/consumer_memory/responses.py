@@ -1,8 +1,8 @@
 """What clients would exchange under other fetch limits: the closed loop's responses in place of captured fetches.
 
-Everything else stays as captured, and so does a connection that the closed loop does not have. The closed loop tells
-record bytes. What a response has beside them, and how long it takes to come, is measured on the captured responses of
-the same connection, so that those would add up to what they are.
+Everything else stays as captured, and so does a connection that the closed loop does not have. A response of the
+closed loop has only its record bytes. What it has beside them, and how long it takes to come, is measured on the
+captured responses of the same connection, so that those would add up to what they are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RESPONSE = int_fields(
     "connection",  # its id
     "requested_at",  # us
     "complete_at",  # us
-    "held_us",  # from complete_at on; NEVER: only what is given up of it tells how long
+    "held_us",  # from complete_at on; NEVER: only until all is gone that is given up of it
     "record_bytes",
     "records",
     "partitions",  # with records
@@ -50,10 +50,10 @@ byte takes to come."""
 
 @dataclass
 class ClosedLoop:
-    """The closed loop's responses of several clients, MOST_RESPONSES of each.
+    """The responses that several clients get in closed loop, MOST_RESPONSES of each.
 
-    left_out: by unit and number of the fetch limits, how many responses there was no room for. unchecked: by unit, why
-    its closed loop cannot be held against the capture.
+    counts: how many there are, by unit. left_out: how many there was no room for, by unit and number of the fetch
+    limits. unchecked: why the closed loop cannot be held against the capture, by unit.
     """
 
     responses: GrowingRecords = field(default_factory=lambda: GrowingRecords(RESPONSE))
@@ -85,17 +85,20 @@ class ClosedLoop:
 
     def responses_under(self, fetch_number: int) -> Records:
         """RESPONSE[n]: those under the fetch limits of this number, each unit's in the order of their requests."""
-        found = self.responses.records
-        return found[found["fetch_number"] == fetch_number]
+        return under(self.responses.records, fetch_number)
 
     def given_up_under(self, fetch_number: int) -> Records:
-        """GIVEN_UP[n]: what is given up of them."""
-        found = self.given_up.records
-        return found[found["fetch_number"] == fetch_number]
+        """GIVEN_UP[n]: what is given up under the fetch limits of this number."""
+        return under(self.given_up.records, fetch_number)
+
+
+def under(records: Records, fetch_number: int) -> Records:
+    """Those of the records that come under the fetch limits of this number."""
+    return records[records["fetch_number"] == fetch_number]
 
 
 def responses_of(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
-    """RESPONSE[rows] of rows of CLOSED_RESPONSES."""
+    """RESPONSE[n] from rows of CLOSED_RESPONSES."""
     t = CLOSED_RESPONSES
     return records_of(
         RESPONSE,
@@ -114,7 +117,7 @@ def responses_of(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
 
 
 def given_up_of(rows: pa.RecordBatch, unit: Ints) -> Records:
-    """GIVEN_UP[rows] of rows of MEMORY_EVENTS of that kind."""
+    """GIVEN_UP[n] from rows of MEMORY_EVENTS of that kind. unit: int64[n]."""
     t = MEMORY_EVENTS
     return records_of(
         GIVEN_UP,
@@ -123,27 +126,27 @@ def given_up_of(rows: pa.RecordBatch, unit: Ints) -> Records:
         fetch_number=int_column(rows, t.lane, 0),
         response=int_column(rows, t.exchange_no, NONE),
         partition_key=int_column(rows, t.partition_key, 0),
-        since=int_column(rows, t.started, NEVER),
-        until=int_column(rows, t.released, NEVER),
+        last_requested_at=int_column(rows, t.started, NEVER),
+        requested_again_at=int_column(rows, t.released, NEVER),
         turn_at=int_column(rows, t.came, NEVER),
     )
 
 
 def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exchanges: Records) -> None:
-    """Have the responses be held until all that is given up of them is gone, too.
+    """Have responses be held until all that is given up of them is gone, too.
 
     responses: RESPONSE[n], rewritten. given_up: GIVEN_UP, of the same fetch limits. takeovers: TAKEOVER. exchanges:
     EXCHANGE, all captured ones of the clients.
     """
     order = np.lexsort((responses["number"], responses["unit"]))
-    of_unit, number = responses["unit"][order], responses["number"][order]
-    place = first_at(of_unit, number, given_up["unit"], given_up["response"])
-    is_here = (place != NONE) & (pick(number, place, NONE) == given_up["response"])
-    given_up, which = given_up[is_here], order[place[is_here]]
-    complete_at = responses["complete_at"][which]
-    gone_at = when_gone(given_up, responses["connection"][which], takeovers, exchanges)
+    unit, number = responses["unit"][order], responses["number"][order]
+    place = first_at(unit, number, given_up["unit"], given_up["response"])
+    is_kept = (place != NONE) & (pick(number, place, NONE) == given_up["response"])
+    given_up, response = given_up[is_kept], order[place[is_kept]]
+    complete_at, connection = responses["complete_at"][response], responses["connection"][response]
+    gone_at = when_gone(given_up, connection, takeovers, exchanges)
     held_us = np.where(gone_at == NEVER, NEVER, np.maximum(gone_at, complete_at) - complete_at)
-    np.maximum.at(responses["held_us"], which, held_us)
+    np.maximum.at(responses["held_us"], response, held_us)
 
 
 def overhead_of(fetches: Records) -> tuple[float, float, float]:
@@ -155,19 +158,18 @@ def overhead_of(fetches: Records) -> tuple[float, float, float]:
     return base_bytes, partition_bytes, float(took_us) / max(int(fetches["size"].sum()), 1)
 
 
-def overheads_of(fetches: Records, number: Ints, numbers: Ints) -> Records:
-    """The OVERHEAD of connections: OVERHEAD[len(numbers)].
+def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
+    """The OVERHEAD of connections by their numbers: OVERHEAD[len(wanted)].
 
-    fetches: EXCHANGE[n], captured ones. number: int64[n], the connection of each. numbers: those that are wanted.
+    fetches: EXCHANGE[n], captured ones. connection: int64[n], of each. wanted: the numbers, rising.
     """
-    order = np.argsort(number, kind="stable")
-    first, end = (np.searchsorted(number[order], numbers, side=side) for side in ("left", "right"))
-    found = [overhead_of(fetches[order[begin:stop]]) for begin, stop in zip(first.tolist(), end.tolist(), strict=True)]
-    return np.array(found, OVERHEAD)
+    order = np.argsort(connection, kind="stable")
+    first, end = (np.searchsorted(connection[order], wanted, side=side).tolist() for side in ("left", "right"))
+    return np.array([overhead_of(fetches[order[a:b]]) for a, b in zip(first, end, strict=True)], OVERHEAD)
 
 
 def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Records:
-    """EXCHANGE[n] of RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n]."""
+    """EXCHANGE[n] from RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n], of each."""
     beside = overhead["base_bytes"] + overhead["partition_bytes"] * responses["partitions"]
     size = responses["record_bytes"] + np.round(beside).astype(np.int64)
     complete_at, is_pinned = responses["complete_at"], responses["held_us"] == NEVER
@@ -196,14 +198,13 @@ def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints) -> Re
     """The exchanges of clients with the closed loop's responses in place of the captured fetches of their connections:
     EXCHANGE, each unit's in the order of their requests.
 
-    captured: EXCHANGE, those that were answered. responses: RESPONSE. max_bytes: int64[units], what each unit asks for
-    at most.
+    captured: EXCHANGE, those that were answered. responses: RESPONSE. max_bytes: int64[units], fetch.max.bytes.
     """
-    known = len(captured)
-    number, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))
-    numbers, which = np.unique(number[known:], return_inverse=True)
-    is_replayed = (captured["api_key"] == FETCH) & np.isin(number[:known], numbers)
-    overheads = overheads_of(captured[is_replayed], number[:known][is_replayed], numbers)
-    found = as_exchanges(responses, overheads[which], max_bytes[responses["unit"]])
-    exchanges = np.concatenate([captured[~is_replayed], found])
+    numbers, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))
+    connection, replayed = np.split(numbers, [len(captured)])
+    in_loop, place = np.unique(replayed, return_inverse=True)
+    is_replaced = (captured["api_key"] == FETCH) & np.isin(connection, in_loop)
+    overheads = overheads_of(captured[is_replaced], connection[is_replaced], in_loop)
+    instead = as_exchanges(responses, overheads[place], max_bytes[responses["unit"]])
+    exchanges = np.concatenate([captured[~is_replaced], instead])
     return exchanges[np.lexsort((exchanges["requested_at"], exchanges["unit"]))]

@@ -193,9 +193,9 @@ def broker_rows(
 
 def fidelity_of(units: Units, verdicts: Iterable[tuple[int, Compared]]) -> Rows:
     """Rows of `fidelity` on clients. verdicts: the client's number and the cases of a metric."""
-    found = [
+    on_clients = [
         cases._replace(client_id=units.names[unit], client_address=units.addresses[unit], reader=units.side)
         for unit, cases in verdicts
     ]
-    if found:
-        yield FIDELITY, fidelity_rows(found, algorithms.CONSUMER_MEMORY, units.run_id)
+    if on_clients:
+        yield FIDELITY, fidelity_rows(on_clients, algorithms.CONSUMER_MEMORY, units.run_id)

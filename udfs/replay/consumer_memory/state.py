@@ -119,22 +119,23 @@ class Sim(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What units came to in every lane. outcomes: OUTCOME[units, lanes]; a unit without messages has none, only 0."""
+    """What units came to in every lane. outcomes: OUTCOME[units, lanes], 0 for a unit without messages."""
 
     outcomes: Records
     curves: Curves
 
 
 def simulations(traces: Traces, settings: Records) -> tuple[Replayed, Iterator[tuple[int, Sim]]]:
-    """(what the replays will have come to; the units' numbers and simulations, to be run one after the other).
+    """(what the units come to, once their simulations have run; the number and the simulation of each unit that has
+    messages). Simulations share their working memory, so one is to be run after the other.
 
-    They share their working memory. settings: POOL_SETTINGS[units, lanes].
+    settings: POOL_SETTINGS[units, lanes].
     """
     units = traces.traces
     counts = units["end_message"] - units["first_message"]
     n = int(counts.max(initial=0))
     connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
-    room = 2 * n + 2  # a message is asked for, on its way, or to be given back; and the application polls
+    room = 2 * n + 2  # a message is requested, on its way, or to be given back; and the application polls
     replayed = Replayed(np.zeros(settings.shape, OUTCOME), room_for_curves(settings.shape[1], counts))
     whole = Sim(
         messages=read_only(traces.messages),
@@ -150,11 +151,11 @@ def simulations(traces: Traces, settings: Records) -> tuple[Replayed, Iterator[t
         curves=replayed.curves,
         outcomes=replayed.outcomes,
     )
-    return replayed, ((unit, of_unit(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
+    return replayed, ((unit, simulation(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
 
 
-def of_unit(whole: Sim, trace: np.void, unit: int) -> Sim:
-    """One unit's part of what all units are replayed from."""
+def simulation(whole: Sim, trace: np.void, unit: int) -> Sim:
+    """One unit's part of what all units are replayed from. trace: the unit's TRACE."""
     messages = slice(int(trace["first_message"]), int(trace["end_message"]))
     connections = slice(int(trace["first_connection"]), int(trace["end_connection"]))
     return whole._replace(

@@ -3,7 +3,7 @@
 A partition that another member of its group fetches next was revoked: no two members have a partition at the same time.
 What is buffered of it is dropped when its turn comes in a poll (FetchCollector.collectFetch leaves out what is not
 assigned), and all is buffered in the order in which it came (FetchBuffer). So it is gone once the consumer has drained
-a response that it asked for after it had lost the partition, or, since it polls, fetches anything after the other did.
+a response that it requested after it had lost the partition, or, since it polls, fetches anything after the other did.
 It lost the partition
 
 - before it joined the other's generation: a coordinator answers all who join at the same time, so that their JoinGroup
@@ -53,10 +53,10 @@ def when_lost(takeovers: Records, exchanges: Records) -> Ints:
 def first_request(exchanges: Records, api_key: int, unit: Ints, since: Ints) -> Ints:
     """When each unit first sends a request of this API at or after a time (us), NEVER where it does not: int64[n].
 
-    exchanges: EXCHANGE, each unit's in the order of their requests. unit, since: int64[n].
+    exchanges: EXCHANGE, those of a unit in the order of their requests. unit, since: int64[n].
     """
-    of_unit, requested_at = fields(exchanges, exchanges["api_key"] == api_key, "unit", "requested_at")
-    return first_from(of_unit, requested_at, requested_at, unit, since)
+    units, requested_at = fields(exchanges, exchanges["api_key"] == api_key, "unit", "requested_at")
+    return first_from(units, requested_at, requested_at, unit, since)
 
 
 def taken_over(partitions: Records) -> Records:
@@ -65,33 +65,33 @@ def taken_over(partitions: Records) -> Records:
 
 
 def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
-    """When each unit has drained a response that it asked for at or after a time (us), NEVER where it has not:
-    int64[n]. Responses that it lost a part of to others do not count. Arguments as of `first_request`.
+    """When each unit has drained a response that it requested at or after a time (us), NEVER where it has not.
+
+    Responses of which it lost a part to others do not count. Arguments and result as of `first_request`.
     """
     is_drained = (exchanges["api_key"] == FETCH) & (exchanges["drained_at"] != ALWAYS)
     is_drained &= (exchanges["undrained"] == 0) & (exchanges["taken_over_at"] == ALWAYS)
-    of_unit, requested_at, drained_at = fields(exchanges, is_drained, "unit", "requested_at", "drained_at")
-    return first_from(of_unit, requested_at, drained_at, unit, since)
+    units, requested_at, drained_at = fields(exchanges, is_drained, "unit", "requested_at", "drained_at")
+    return first_from(units, requested_at, drained_at, unit, since)
 
 
 def drop_lost(exchanges: Records, partitions: Records) -> None:
-    """Have what was lost to other members of the group be drained when it was dropped, at the latest; what nothing
-    shows to be dropped stays `undrained`.
+    """Have what was lost to other members of the group count as drained when it was dropped, at the latest. What
+    nothing shows to be dropped stays `undrained`.
 
     exchanges: EXCHANGE[n], all of the clients' in the order of their requests, rewritten. partitions: PARTITION.
     """
-    left = taken_over(partitions)
-    np.subtract.at(exchanges["undrained"], left["holder"], 1)
-    np.maximum.at(exchanges["lost_at"], left["holder"], left["lost_at"])
-    np.maximum.at(exchanges["taken_over_at"], left["holder"], left["taken_over_at"])
-    which = np.flatnonzero(exchanges["taken_over_at"] != ALWAYS)
-    if not len(which):
+    lost = taken_over(partitions)
+    np.subtract.at(exchanges["undrained"], lost["holder"], 1)
+    np.maximum.at(exchanges["lost_at"], lost["holder"], lost["lost_at"])
+    np.maximum.at(exchanges["taken_over_at"], lost["holder"], lost["taken_over_at"])
+    place = np.flatnonzero(exchanges["taken_over_at"] != ALWAYS)
+    if not len(place):
         return
-    of = exchanges[which]
-    lost_at, taken_over_at = (np.maximum(of[name], of["complete_at"]) for name in ("lost_at", "taken_over_at"))
-    fetched_at = first_request(exchanges, FETCH, of["unit"], taken_over_at)
-    dropped_at = np.minimum(first_drained(exchanges, of["unit"], lost_at), fetched_at)
-    exchanges["undrained"][which] += dropped_at == NEVER
-    exchanges["drained_at"][which] = np.where(
-        dropped_at == NEVER, of["drained_at"], np.maximum(of["drained_at"], dropped_at)
-    )
+    holders = exchanges[place]
+    unit, complete_at, drained_at = holders["unit"], holders["complete_at"], holders["drained_at"]
+    in_turn = first_drained(exchanges, unit, np.maximum(holders["lost_at"], complete_at))
+    fetched_at = first_request(exchanges, FETCH, unit, np.maximum(holders["taken_over_at"], complete_at))
+    dropped_at = np.minimum(in_turn, fetched_at)
+    exchanges["undrained"][place] += dropped_at == NEVER
+    exchanges["drained_at"][place] = np.where(dropped_at == NEVER, drained_at, np.maximum(drained_at, dropped_at))

@@ -26,7 +26,7 @@ from udfs.replay.consumer_memory.state import CONNECTION, MESSAGE, NONE, TRACE, 
 from udfs.replay.consumer_memory.takeovers import FETCH
 
 GONE_US = US_PER_S
-"""Without a connection for longer a process is gone; one that lost it comes again within reconnect.backoff.max.ms."""
+"""A process without a connection for longer is gone: one that lost it comes again within reconnect.backoff.max.ms."""
 GROUP_APIS = tuple(
     API_KEYS[name]
     for name in (
@@ -46,40 +46,42 @@ DELAYED_APIS = tuple(
         "REMOVE_RAFT_VOTER", "UNREGISTER_CONTROLLER",
     )
 )  # fmt: skip
-"""APIs whose request memory is held until the request is handled (RequestChannel.Request and
+"""APIs for which a request's memory is held until the request is handled (RequestChannel.Request and
 ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and what a broker may forward to the
-controller. All others are released when parsed."""
+controller. For all others it is released when the request is parsed."""
 
 
 class Chains(NamedTuple):
-    """Exchanges by connection. number: int64[n], the connection of each; firsts: int64[connections], the first exchange
-    of each, connections being numbered by unit and id. following: int64[n], the connection's next exchange, or NONE.
+    """Exchanges by connection, connections being numbered by unit and id.
+
+    connection: int64[n], of each exchange. following: int64[n], the connection's next exchange, or NONE. firsts:
+    int64[connections], the first exchange of each.
     """
 
-    number: Ints
-    firsts: Ints
+    connection: Ints
     following: Ints
+    firsts: Ints
 
 
 def chains_of(exchanges: Records) -> Chains:
     """The chains of EXCHANGE[n], each unit's in the order of their requests."""
-    number, firsts = group_numbers(exchanges["unit"], exchanges["connection"])
-    order = np.argsort(number, kind="stable")
-    is_same = number[order][1:] == number[order][:-1]
+    connection, firsts = group_numbers(exchanges["unit"], exchanges["connection"])
+    order = np.argsort(connection, kind="stable")
+    is_same = connection[order][1:] == connection[order][:-1]
     following = np.full(len(order), NONE)
     following[order[:-1][is_same]] = order[1:][is_same]
-    return Chains(number, firsts, following)
+    return Chains(connection, following, firsts)
 
 
 def traces_from(
     chains: Chains, unit: Ints, messages: Records, is_privileged: Ints, units: int
 ) -> Traces:  # fmt: skip
-    """The traces of so many units. unit: int64[n], rising. messages: MESSAGE[n], as yet without connections.
-    is_privileged: int64[connections].
+    """The traces of so many units. unit: int64[n], of each message, rising. messages: MESSAGE[n]; which connection they
+    are on, and what follows, is filled in. is_privileged: int64[connections].
     """
-    edges, of_connection = np.arange(units + 1), unit[chains.firsts]
-    first_message, first_connection = np.searchsorted(unit, edges), np.searchsorted(of_connection, edges)
-    messages["connection"] = chains.number - first_connection[unit]
+    edges, owner = np.arange(units + 1), unit[chains.firsts]
+    first_message, first_connection = np.searchsorted(unit, edges), np.searchsorted(owner, edges)
+    messages["connection"] = chains.connection - first_connection[unit]
     messages["next_request"] = np.where(chains.following == NONE, NONE, chains.following - first_message[unit])
     traces = records_of(
         TRACE,
@@ -91,37 +93,37 @@ def traces_from(
     )
     np.add.at(traces["records"], unit, messages["records"])
     np.maximum.at(traces["largest_fetch"], unit, messages["max_bytes"])
-    first_of_each = chains.firsts - first_message[of_connection]
-    connections = records_of(CONNECTION, len(first_of_each), first_message=first_of_each, is_privileged=is_privileged)
+    firsts = chains.firsts - first_message[owner]
+    connections = records_of(CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)
     return Traces(messages, connections, traces)
 
 
-def until_gone(exchanges: Records, chains: Chains, which: Ints) -> Ints:
-    """How long some of the responses can be held at most (us): until no connection of the process is open, if another
-    one begins more than GONE_US later; else NEVER. int64[len(which)].
+def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:
+    """How long responses can be held at most (us): until no connection of the process is open, if another one begins
+    more than GONE_US later; else NEVER. int64[n]. A connection is open from its first request to its last response.
 
-    A connection is open from its first request to its last response.
+    exchanges: EXCHANGE. place: int64[n], which of them are wanted.
     """
     unit, begins_at = exchanges["unit"][chains.firsts], exchanges["requested_at"][chains.firsts]
     ends_at = np.zeros(len(chains.firsts), np.int64)
-    np.maximum.at(ends_at, chains.number, exchanges["complete_at"])
+    np.maximum.at(ends_at, chains.connection, exchanges["complete_at"])
     order = np.lexsort((begins_at, unit))
     unit, begins_at, ends_at = unit[order], begins_at[order], ends_at[order]
     over_at = greatest_before(unit, ends_at)
     is_later = np.append(False, unit[1:] == unit[:-1])[: len(unit)]
     is_gone = is_later & (begins_at > over_at + GONE_US) & (ends_at > 0)
-    gone_at, complete_at = over_at[is_gone], exchanges["complete_at"][which]
-    found = first_from(unit[is_gone], gone_at, gone_at, exchanges["unit"][which], complete_at)
-    return np.where(found == NEVER, NEVER, found - complete_at)
+    gone_at, complete_at = over_at[is_gone], exchanges["complete_at"][place]
+    until = first_from(unit[is_gone], gone_at, gone_at, exchanges["unit"][place], complete_at)
+    return np.where(until == NEVER, NEVER, until - complete_at)
 
 
 def traces_of_responses(exchanges: Records, units: int) -> Traces:
     """What clients receive. exchanges: EXCHANGE[n], those that were answered, each client's in the order of their
-    requests, with what was dropped already drained.
+    requests; what was dropped counts as drained.
     """
     chains, pinned = chains_of(exchanges), np.flatnonzero(exchanges["undrained"] > 0)
     requested_at, complete_at = exchanges["requested_at"], exchanges["complete_at"]
-    held_us = np.maximum(exchanges["drained_at"] - complete_at, 0)
+    held_us = np.maximum(exchanges["drained_at"] - complete_at, 0)  # 0 for ALWAYS, without records that were drained
     held_us[pinned] = until_gone(exchanges, chains, pinned)
     messages = records_of(
         MESSAGE,
@@ -135,9 +137,9 @@ def traces_of_responses(exchanges: Records, units: int) -> Traces:
         max_bytes=exchanges["max_bytes"],
     )
     api_key, connections = exchanges["api_key"], len(chains.firsts)
-    fetches = np.bincount(chains.number[api_key == FETCH], minlength=connections)
-    of_group = np.bincount(chains.number[np.isin(api_key, GROUP_APIS)], minlength=connections)
-    is_privileged = ((of_group > 0) & (fetches == 0)).astype(np.int64)
+    fetches = np.bincount(chains.connection[api_key == FETCH], minlength=connections)
+    group_requests = np.bincount(chains.connection[np.isin(api_key, GROUP_APIS)], minlength=connections)
+    is_privileged = ((group_requests > 0) & (fetches == 0)).astype(np.int64)
     return traces_from(chains, exchanges["unit"], messages, is_privileged, units)
 
 
@@ -146,7 +148,7 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
     of their requests.
     """
     chains, requested_at = chains_of(exchanges), exchanges["requested_at"]
-    answered_at, free_at = requested_at + exchanges["held_us"], np.zeros(len(exchanges), np.int64)
+    answered_at, free_at = requested_at + exchanges["response_us"], np.zeros(len(exchanges), np.int64)
     is_followed = chains.following != NONE
     free_at[chains.following[is_followed]] = answered_at[is_followed]
     started_at = np.maximum(np.minimum(exchanges["size_known_at"], requested_at), free_at)
@@ -170,8 +172,8 @@ def is_delayed(exchanges: Records) -> Bools:
 
 
 def handled_by(exchanges: Records, units: int) -> Ints:
-    """Of each broker's requests whose memory is held while they are handled, how many each source shows to be handled:
-    int64[units, sources], in the order of HandledBy.
+    """How many of the requests that are held while they are handled each source shows to be handled: int64[units,
+    sources], sources in the order of HandledBy.
     """
     held = exchanges[is_delayed(exchanges)]
     counts = np.zeros((units, len(HandledBy)), np.int64)

@@ -30,7 +30,7 @@ OUTCOMES_TOGETHER = 1 << 12
 class Units:
     """Units of one side, numbered from 0 in the order of their rows.
 
-    names: the client.id, empty for none, or the broker. addresses: of clients. rows: how many rows they have so far.
+    names: the client.id, empty for none, or the broker. addresses: of clients. rows: how many rows they have.
     """
 
     side: str
@@ -48,20 +48,20 @@ class Units:
 
 
 Parts = Iterator[tuple[pa.RecordBatch, Ints]]
-"""Rows of MEMORY_EVENTS, and the number of the unit that each is of."""
+"""Rows of MEMORY_EVENTS, and the unit that each belongs to by its number."""
 
 
 def together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
     """The rows of whole units of one side. batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
     parts = _parts(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
-    for units, of_units in groupby(parts, key=itemgetter(0)):
-        yield units, ((rows, unit) for _, rows, unit in of_units)
+    for units, group in groupby(parts, key=itemgetter(0)):
+        yield units, ((rows, unit) for _, rows, unit in group)
 
 
 def _parts(
     batches: Iterable[pa.RecordBatch], run_id: str, most_units: int
 ) -> Iterator[tuple[Units, pa.RecordBatch, Ints]]:
-    """(those that a part's rows are of, the rows, the number of each row's unit)."""
+    """(the units that are taken together, a part of their rows, the number of each row's unit)."""
     units = Units("", run_id)
     for batch in batches:
         if not batch.num_rows:

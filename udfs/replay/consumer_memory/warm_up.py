@@ -19,8 +19,8 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def warm_up() -> None:
-    """A fetch of one partition, and produced batches of which one waits, in two lanes; and the closed loop of fetches,
-    whose responses other fetch limits need.
+    """A fetch of one partition, and produced batches of which one waits, in two lanes. Also the closed loop of fetches,
+    from which come the responses under other fetch limits.
     """
     for _ in replay_memory([fetch(), two_batches()], two_lanes(), ""):
         pass

@@ -77,19 +77,20 @@ def produced(sendings: Records, units: int) -> Produced:
     requests, request = requests_of(connection, rows["request"], rows["sent_at"], answered_at)
     batches = batches_of(rows[is_first], end_at[is_first], answered_at[is_first], stream)
     stream_connections, unit = connection[is_first][first_of_stream], rows["unit"][firsts]
-    of_request, appended_at = unit[requests["connection"]], batches["appended_at"]
+    owner, appended_at = unit[requests["connection"]], batches["appended_at"]
     producers = records_of(
         PRODUCER,
         units,
-        linger_us=lingers_of(requests, of_request, units, request[is_first], appended_at),
+        linger_us=lingers_of(requests, owner, units, request[is_first], appended_at),
         resent=np.bincount(rows["unit"][is_whole], minlength=units),
         split_parts=np.bincount(rows["unit"][~is_first & ~is_whole], minlength=units),
-        share_behind=shares_behind(requests, of_request, units),
+        share_behind=shares_behind(requests, owner, units),
     )
-    for name, of_unit in {
-        "batch": batches["unit"], "stream": unit[stream_connections], "connection": unit, "request": of_request,
-    }.items():  # fmt: skip
-        edges = np.searchsorted(of_unit, np.arange(units + 1))
+    owners = {
+        "batch": batches["unit"], "stream": unit[stream_connections], "connection": unit, "request": owner,
+    }  # fmt: skip
+    for name, numbers in owners.items():
+        edges = np.searchsorted(numbers, np.arange(units + 1))
         producers[f"first_{name}"], producers[f"end_{name}"] = edges[:-1], edges[1:]
     return Produced(producers, batches, requests, stream_connections)
 

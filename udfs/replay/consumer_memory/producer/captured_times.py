@@ -26,7 +26,7 @@ from udfs.replay.shared.event_heap import INDEX, kinds, pop, push
 from udfs.replay.shared.lanes import CAPTURED
 
 RELEASE, EXPIRE, ALLOCATE, SEND = kinds(4)
-"""What happens to a batch, whose number stands beside it; of one time in this order."""
+"""What happens to a batch, as codes with its number. At the same time the first of these comes first."""
 RELEASED = -1
 
 

@@ -62,7 +62,7 @@ def sendings_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 class ProducerEvents:
     """The sendings of several producers in the order of their rows, MOST_EXCHANGES of each; the others are counted.
 
-    is_java: bool[units], whether each may be a Java client, whose BufferPool is replayed.
+    is_java: bool[units], whether each may be a Java client. Only Java clients have the BufferPool that is replayed.
     """
 
     gathered: GrowingRecords = field(default_factory=lambda: GrowingRecords(SENDING))

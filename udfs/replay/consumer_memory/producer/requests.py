@@ -36,16 +36,16 @@ def requests_of(connection: Ints, request: Ints, sent_at: Ints, answered_at: Int
     np.minimum.at(begun_at, number, sent_at)
     np.maximum.at(done_at, number, answered_at)
     order = np.lexsort((done_at, begun_at, connection[firsts]))
-    of_connection, begun_at, done_at = connection[firsts][order], begun_at[order], done_at[order]
-    before_at = greatest_before(of_connection, done_at)
+    line, begun_at, done_at = connection[firsts][order], begun_at[order], done_at[order]
+    before_at = greatest_before(line, done_at)
     requests = records_of(
         REQUEST,
         len(order),
-        connection=of_connection,
+        connection=line,
         sent_at=begun_at,
         service_us=np.maximum(done_at - np.maximum(begun_at, before_at), 0),
         behind_us=np.clip(before_at - begun_at, 0, np.maximum(done_at - begun_at, 0)),
-        free_at=greatest_before(of_connection, done_at, MAX_IN_FLIGHT),
+        free_at=greatest_before(line, done_at, MAX_IN_FLIGHT),
     )
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -73,8 +73,8 @@ def lingers_of(requests: Records, unit: Ints, units: int, request: Ints, appende
     np.minimum.at(first_at, request, appended_at)
     longest_us = requests["sent_at"] - first_at
     shows = (requests["free_at"] <= first_at) & (longest_us >= 0)
-    of_unit, longest_us = unit[shows], longest_us[shows]
-    order, edges = np.lexsort((longest_us, of_unit)), np.searchsorted(of_unit, np.arange(units + 1))
+    unit, longest_us = unit[shows], longest_us[shows]
+    order, edges = np.lexsort((longest_us, unit)), np.searchsorted(unit, np.arange(units + 1))
     lingers, is_known = np.zeros(units, np.int64), np.diff(edges) > 0
     middle = edges[:-1] + (np.diff(edges) - 1) // 2
     lingers[is_known] = longest_us[order][middle[is_known]]

@@ -35,11 +35,11 @@ def batches_in(produced: Produced) -> Ints:
 
 
 def producer_rows(
-    units: Units, produced: Produced, replayed: ProducersReplayed, lanes: MemoryLanes, left_out: Ints, which: Ints
+    units: Units, produced: Produced, replayed: ProducersReplayed, lanes: MemoryLanes, left_out: Ints, numbers: Ints
 ) -> Rows:  # fmt: skip
-    """All rows of some producers. left_out: int64[units]. which: their numbers."""
+    """All rows of some producers. left_out: int64[units]. numbers: int64[n], of the producers."""
     t = PRODUCER_MEMORY
-    unit, lane = grid(which, np.arange(len(lanes.names)))
+    unit, lane = grid(numbers, np.arange(len(lanes.names)))
     outcomes, in_loop = replayed.outcomes[unit, lane], replayed.in_loop[unit, lane]
     producers, settings, batch_bytes = produced.producers[unit], lanes.producer[lane], np.zeros(len(units), np.int64)
     np.add.at(batch_bytes, produced.batches["unit"], produced.batches["size"])
@@ -69,8 +69,8 @@ def verdicts_on_producers(
     produced: Produced, replayed: ProducersReplayed, is_java: Bools
 ) -> Iterator[tuple[int, Compared]]:  # fmt: skip
     """The cases of each producer by its number. One that is no Java client may bound its memory otherwise."""
-    batches, late = batches_in(produced), replayed.outcomes[:, CAPTURED]
-    waited = late["late"] + late["exhausted"] + late["too_large"]
+    batches, captured = batches_in(produced), replayed.outcomes[:, CAPTURED]
+    waited = captured["late"] + captured["exhausted"] + captured["too_large"]
     for unit, count in enumerate(batches.tolist()):
         if not is_java[unit]:
             yield unit, compared(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)

@@ -16,8 +16,8 @@ from udfs.replay.shared.event_heap import kinds, push
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 
 ANSWER, RETURN, EXPIRE, LINGER, DUE = kinds(5)
-"""What happens to a batch, or for EXPIRE a piece and for LINGER a connection, whose number stands beside it; of one
-time in this order."""
+"""What happens, as codes with the number of a batch, of a piece for EXPIRE or a connection for LINGER. At the same time
+the first of these comes first."""
 REQUESTS_IN_TURN = 16
 """So many captured requests of about the same time take turns in telling how long one is served."""
 MAX_REQUEST_SIZE = 1 << 20
@@ -63,10 +63,10 @@ def service_us(sim: Loop, connection: int, time: int) -> int:
 @kernel
 def take_head(sim: Loop, stream: int) -> int:
     """Take a stream's first batch from its queue, to be sent; returns the batch."""
-    of, batch = sim.streams[stream], sim.streams[stream].head
-    of.head = sim.built[batch].next
+    queue, batch = sim.streams[stream], sim.streams[stream].head
+    queue.head = sim.built[batch].next
     sim.built[batch].next, sim.built[batch].is_sealed = NONE, 1
-    sim.connections[of.connection].queued -= 1
+    sim.connections[queue.connection].queued -= 1
     return int(batch)
 
 
@@ -113,7 +113,7 @@ def give_back(sim: Loop, size: int) -> None:
 
 @kernel
 def on_answer(sim: Loop, first: int, time: int) -> None:
-    """A request is answered, whose first batch this is."""
+    """A request is answered. first: its first batch."""
     stream = sim.batches[sim.built[first].captured_batch].stream
     sim.connections[sim.streams[stream].connection].in_flight -= 1
     batch = first

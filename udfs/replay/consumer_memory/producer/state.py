@@ -110,7 +110,7 @@ BUILT = int_fields(
 """A batch as it is built in the lane that is replayed."""
 THREADS = int_fields(
     "next_piece",
-    "due_piece",  # the one whose time is among the events
+    "due_piece",  # the one that is among the events
     "free",  # threads that do not wait
     "gone_on",  # of waiters.order[:pool.first], which were woken, so many threads have gone on
     "is_awake",  # 1: the sender is to look

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from udfs.columns.arrays import read_only
 from udfs.columns.records import records_of
 from udfs.replay.consumer_memory.producer.batches import BATCH, PRODUCER, Produced
-from udfs.replay.consumer_memory.producer.pieces import loop_of
+from udfs.replay.consumer_memory.producer.replay import loop_of
 from udfs.replay.consumer_memory.producer.requests import REQUEST
 from udfs.replay.consumer_memory.producer.state import OUTCOME, Loop
 from udfs.replay.consumer_memory.producer.threads import loop_lanes

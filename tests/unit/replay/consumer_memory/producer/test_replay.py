@@ -6,7 +6,7 @@ import numpy as np
 
 from udfs.columns.records import records_of
 from udfs.replay.consumer_memory.producer.batches import BATCH
-from udfs.replay.consumer_memory.producer.pieces import pieces_of
+from udfs.replay.consumer_memory.producer.replay import pieces_of
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
