@@ -1,6 +1,7 @@
 """Benchmarks, each beside its peer in the same run: medians of five rounds, on one core where nothing else is said.
 
-    python -m tests.bench [decode] [capture] [session_cache] [fetch_max_bytes] [batch_split] [partition_limits] [ingest]
+    python -m tests.bench [decode] [capture] [ingest] [fetch_max_bytes] [consumer_memory] [session_cache] [batch_split]
+        [partition_limits]
 
 ingest is the job whole: one round, on all cores, of a capture of 1 GB, and of 4 GB; it takes half an hour and 10 GB.
 Needs a quiet machine, Java and Maven for kafka-clients, `pip install kio==0.6.5` for kio and tshark on PATH; a peer
@@ -14,7 +15,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import batch_split, capture, decode, fetch_max_bytes, ingest, partition_limits, session_cache
+from tests.bench import (
+    batch_split,
+    capture,
+    consumer_memory,
+    decode,
+    fetch_max_bytes,
+    ingest,
+    partition_limits,
+    session_cache,
+)  # fmt: skip
 from tests.bench.capture_frames import fetches, frames_of, full_fetches
 
 CAPTURES = Path(__file__).resolve().parents[3] / "shared" / "captures"
@@ -69,6 +79,12 @@ def replaying_producers() -> Iterator[str]:
     yield batch_split.compare_lanes(400, 8, 1, 3, 32)
 
 
+def replaying_memory() -> Iterator[str]:
+    """Few large units, and many small ones."""
+    for units, events in ((2, 50_000), (500, 200)):
+        yield consumer_memory.compare_lanes(units, events, 32)
+
+
 def ingesting() -> Iterator[str]:
     """Many small frames, and few large ones."""
     os.sched_setaffinity(0, CORES)
@@ -77,8 +93,8 @@ def ingesting() -> Iterator[str]:
 
 
 BENCHMARKS = {
-    "decode": decoding, "capture": reading, "session_cache": replaying_session_cache,
-    "fetch_max_bytes": replaying_fetches, "batch_split": replaying_producers,
+    "decode": decoding, "capture": reading, "fetch_max_bytes": replaying_fetches, "consumer_memory": replaying_memory,
+    "session_cache": replaying_session_cache, "batch_split": replaying_producers,
     "partition_limits": replaying_partition_limits, "ingest": ingesting,
 }  # fmt: skip
 

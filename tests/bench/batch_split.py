@@ -17,7 +17,7 @@ from tests.unit.replay.batch_split.producers import Producer, lanes_of
 from udfs.columns.arrays import Ints
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.asked_records import SAMPLE_EVERY
+from udfs.facts.record_sampling import SAMPLE_EVERY
 from udfs.replay.batch_split.replay import replay_splits
 from udfs.replay.batch_split.settings import SplitLanes
 from udfs.wire.compressed_sizes import COMPRESSING, part_ends

@@ -9,10 +9,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.conftest import RunJava
-from udfs.replay.consumer_memory import buffer_pool, memory_pool
-from udfs.replay.consumer_memory.buffer_pool import BUFFERS, Waiters
-from udfs.replay.consumer_memory.memory_pool import POOL
-from udfs.replay.consumer_memory.memory_trace import DELAYED_APIS
+from udfs.replay.consumer_memory import pool as memory_pool
+from udfs.replay.consumer_memory.pool import POOL
+from udfs.replay.consumer_memory.producer import buffer_pool
+from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, new_waiters
+from udfs.replay.consumer_memory.traces import DELAYED_APIS
 
 Step = tuple[str, int, int]  # "+" or "!" allocate, "-" release; allocation; size
 Example = tuple[tuple[int, ...], list[Step]]
@@ -81,14 +82,14 @@ def told_of_pool(pool: tuple[int, ...], steps: list[Step], kinds: tuple[str, ...
 
 def told_of_buffers(pool: tuple[int, ...], steps: list[Step]) -> tuple[list[str], list[str]]:
     """The same of a buffer pool."""
-    row, room = np.zeros(1, BUFFERS), len(steps) + 1
-    waiters = Waiters(*(np.full(room, -1, np.int64) for _ in Waiters._fields))
+    row, waiters = np.zeros(1, BUFFERS), new_waiters(len(steps) + 1)
+    waiters.allocations["state"] = -1
     buffer_pool.fill_buffers(row[0], *pool)
     lines, outcomes = [f"buffers {pool[0]} {pool[1]}"], ["new"]
     released: set[str] = set()
 
     def in_state(state: int) -> str:
-        found = {str(number) for number in np.flatnonzero(waiters.state == state)}
+        found = {str(number) for number in np.flatnonzero(waiters.allocations["state"] == state)}
         return ",".join(sorted(found - released))
 
     for action, number, size in steps:
@@ -97,12 +98,13 @@ def told_of_buffers(pool: tuple[int, ...], steps: list[Step]) -> tuple[list[str]
             if not free:
                 continue
             released.add(free[0])
-            buffer_pool.deallocate(row[0], waiters, int(waiters.size[int(free[0])]))
+            buffer_pool.deallocate(row[0], waiters, int(waiters.allocations["size"][int(free[0])]))
             lines.append(f"- {free[0]}")
         else:
             state = buffer_pool.allocate(row[0], waiters, number, size)
             if state == buffer_pool.WAITING and action == "!":
-                buffer_pool.expire(row[0], waiters, number)
+                buffer_pool.give_up(row[0], waiters, number)
+                buffer_pool.signal_if_any_left(row[0], waiters)
             lines.append(f"{action} {number} {size}")
         outcomes.append(
             f"granted {in_state(buffer_pool.GRANTED)} exhausted {in_state(buffer_pool.EXHAUSTED)} illegal "

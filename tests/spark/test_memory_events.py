@@ -8,20 +8,25 @@ from pyspark.sql import SparkSession
 from jobs.lake.delta_tables import no_rows
 from jobs.replays.consumer_memory.events import produced_batches
 from jobs.replays.consumer_memory.request_releases import with_releases
+from schemas.tables.event_kinds import HandledBy
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from tests.gate_rows import TIME, frame
-from udfs.replay.consumer_memory.memory_trace import BY_LOG, BY_RESPONSE
 
 NAMES = {1: "apache-kafka-java", 2: "librdkafka", 3: None, 4: None}
 
 
-@pytest.mark.parametrize(("local_ms", "by"), [(-1.5, BY_LOG), (1e300, BY_RESPONSE), (9.2233e15, BY_RESPONSE)])
+@pytest.mark.parametrize(
+    ("local_ms", "by"), [(-1.5, HandledBy.REQUEST_LOG), (1e300, HandledBy.RESPONSE), (9.2233e15, HandledBy.RESPONSE)]
+)
 def test_a_time_of_a_log_that_cannot_be_is_none(spark: SparkSession, local_ms: float, by: int) -> None:
     exchange = {"request_queue_time_ms": 1.0, "local_time_ms": local_ms, "status": "answered"}
     (row,) = with_releases(frame(spark, EXCHANGES, [exchange]), no_rows(spark, RECORD_BATCHES)).collect()
     start = int(TIME.timestamp() * 1_000_000)
-    assert (row[MEMORY_EVENTS.released_by], row[MEMORY_EVENTS.released] - start) == (by, -500 if by == BY_LOG else 0)
+    assert (row[MEMORY_EVENTS.released_by], row[MEMORY_EVENTS.released] - start) == (
+        by,
+        -500 if by == HandledBy.REQUEST_LOG else 0,
+    )
 
 
 def test_a_producer_is_a_java_client_by_its_name_or_unless_it_does_what_that_client_does_not(

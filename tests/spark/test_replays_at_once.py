@@ -66,7 +66,7 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
         yield from batches
 
     def replays(topic: str, rows: DataFrame) -> Algorithm:
-        work = Prepared(rows.withColumn(SHARD, F.lit(0)), (), lambda batches: batches)
+        work = Prepared(rows.withColumn(SHARD, F.lit(0)), (), lambda batches: iter(batches))
         return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), prepare=lambda _: work)
 
     def write() -> dict[str, str]:

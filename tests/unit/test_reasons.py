@@ -27,8 +27,6 @@ from udfs.capture.faults import FaultReason
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.facts import quarantine_reasons as quarantine
 from udfs.replay.batch_split.fidelity import Metric as SplitMetric
-from udfs.replay.consumer_memory import drained, memory_fidelity
-from udfs.replay.consumer_memory.memory_report import NOT_JAVA, SENT_LATER, WAITED
 from udfs.wire.faults import DecodeFault
 from udfs.wire.records import RecordsFault
 
@@ -36,12 +34,6 @@ NO_REASONS = {CaptureFormat, Compression, SplitMetric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
-    "drained": (fidelity_reasons.DRAINED, drained.Reason),
-    "held": (
-        fidelity_reasons.HELD,
-        [*CLOSED_OBSTACLES, drained.Reason.ANOTHER_CONNECTION, *memory_fidelity.Drift],
-    ),
-    "buffers": (fidelity_reasons.BUFFERS, [NOT_JAVA, WAITED, SENT_LATER]),
     "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
     "decoding": (fault_reasons.DECODE, [fault.name.lower() for fault in DecodeFault if fault != DecodeFault.OK]),
     "captures": (fault_reasons.CAPTURE, FaultReason),
@@ -50,16 +42,12 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 """What is declared, and the words that the code gives."""
 
 DERIVED = (
-    fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES, fidelity_reasons.CHANGES, fidelity_reasons.SPLITS,
-    SESSIONS,
+    fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES, fidelity_reasons.DRAINED, fidelity_reasons.HELD,
+    fidelity_reasons.BUFFERS, fidelity_reasons.CHANGES, fidelity_reasons.SPLITS, SESSIONS,
 )  # fmt: skip
 """What is declared, and the code takes its words from."""
 
-UNKNOWN: Mapping[str, Iterable[str]] = {
-    "drained": drained.UNCHECKED,
-    "held": [*CLOSED_OBSTACLES, drained.Reason.ANOTHER_CONNECTION],
-    "buffers": [NOT_JAVA],
-}
+UNKNOWN: Mapping[str, Iterable[str]] = {}
 """Of the words of fidelity, those that the code counts as unknown."""
 
 WORDS = [

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.columns.arrays import Ints
+from udfs.columns.arrays import Ints, read_only
+from udfs.columns.picking import pick
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+
+NONE = -1
 
 
 def behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
@@ -14,6 +19,59 @@ def behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     """
     ranks = np.unique(times)
     width = len(ranks) + 1
-    rows = keys * width + np.searchsorted(ranks, times, side="right")
-    wanted = key * width + np.searchsorted(ranks, time, side="right")
-    return np.searchsorted(rows, wanted, side="right")
+    known = keys * width + np.searchsorted(ranks, times, side="right")
+    asked = key * width + np.searchsorted(ranks, time, side="right")
+    return np.searchsorted(known, asked, side="right")
+
+
+def first_at(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
+    """The place of the first row of a key at or after a time, NONE where there is none: int64[n].
+
+    keys, times: int64[rows], in the order of both. key, time: int64[n], what is looked for.
+    """
+    place = _places(keys, times, key, time)
+    return np.where(np.append(keys, NONE)[place] == key, place, NONE)
+
+
+def last_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
+    """The place of the last row of a key before a time, NONE where there is none: int64[n]. Arguments as `first_at`."""
+    place = _places(keys, times, key, time) - 1
+    return np.where(np.append(keys, NONE)[place] == key, place, NONE)
+
+
+def first_from(keys: Ints, times: Ints, events: Ints, key: Ints, time: Ints) -> Ints:
+    """The earliest event of the rows of a key at or after a time, NEVER where there is none: int64[n].
+
+    events: int64[rows], when that happens which a row tells of. The other arguments are as those of `first_at`.
+    """
+    earliest = np.array(events)
+    _make_earliest(read_only(keys), earliest)
+    return pick(earliest, first_at(keys, times, key, time), NEVER)
+
+
+def _places(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
+    places = np.empty(len(key), np.int64)
+    _find_places(read_only(keys), read_only(times), read_only(key), read_only(time), places)
+    return places
+
+
+@kernel
+def _find_places(keys: Ints, times: Ints, key: Ints, time: Ints, places: Ints) -> None:
+    """Find the first row at or after each (key, time), the number of rows where there is none."""
+    for i in range(len(key)):
+        low, high = 0, len(keys)
+        while low < high:
+            middle = (low + high) // 2
+            if keys[middle] < key[i] or (keys[middle] == key[i] and times[middle] < time[i]):
+                low = middle + 1
+            else:
+                high = middle
+        places[i] = low
+
+
+@kernel
+def _make_earliest(keys: Ints, events: Ints) -> None:
+    """Put the earliest of a key's events from each row on in its place."""
+    for row in range(len(keys) - 2, -1, -1):
+        if keys[row] == keys[row + 1]:
+            events[row] = min(events[row], events[row + 1])

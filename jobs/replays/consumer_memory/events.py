@@ -10,13 +10,12 @@ from jobs.replays.consumer_memory.request_releases import with_releases
 from jobs.replays.consumer_memory.takeovers import BY, takeovers
 from jobs.replays.one_shuffle import shard
 from jobs.replays.sequence_numbers import sequence
+from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
-from schemas.tables.values import ANSWERED, FROM_FETCH, FROM_PRODUCE
+from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
 from udfs.capture.framing import SIZE_BYTES
-from udfs.replay.consumer_memory.drained import BATCH, EXCHANGE, GIVEN_UP, PARTITION, TAKEN_OVER
 from udfs.replay.consumer_memory.given_up import FINAL_EPOCH
-from udfs.replay.consumer_memory.memory_trace import BROKER, CONSUMER, PRODUCER
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
 
 DELIVERY_TIMEOUT_MS = 120_000  # delivery.timeout.ms: no batch waits longer between its first record and its request
@@ -49,7 +48,7 @@ def memory_events(
 def closed_loop_events(replayed: DataFrame) -> DataFrame:
     """Rows of the closed loop, with the number of each partition that is given up."""
     t = MEMORY_EVENTS
-    key = F.when(F.col(t.kind) == GIVEN_UP, partition_key(t.topic, t.partition))
+    key = F.when(F.col(t.kind) == MemoryEvent.GIVEN_UP, partition_key(t.topic, t.partition))
     return replayed.drop(t.shard).withColumn(t.partition_key, key)
 
 
@@ -65,9 +64,9 @@ def of_client(side: str) -> list[Column]:
     ]
 
 
-def kind(code: int) -> Column:
+def kind(of: MemoryEvent) -> Column:
     """The kind of rows."""
-    return F.lit(code).cast("tinyint").alias(MEMORY_EVENTS.kind)
+    return F.lit(of.value).cast("tinyint").alias(MEMORY_EVENTS.kind)
 
 
 def response_events(exchanges: DataFrame) -> DataFrame:
@@ -75,7 +74,7 @@ def response_events(exchanges: DataFrame) -> DataFrame:
     t, x = MEMORY_EVENTS, EXCHANGES
     return exchanges.where(F.col(x.request_time).isNotNull()).select(
         *of_client(CONSUMER),
-        kind(EXCHANGE),
+        kind(MemoryEvent.EXCHANGE),
         F.unix_micros(x.request_time).alias(t.time),
         F.unix_micros(x.response_first_time).alias(t.started),
         F.when(F.col(x.status) == ANSWERED, F.unix_micros(x.response_time)).alias(t.came),
@@ -97,7 +96,7 @@ def partition_events(fetches: DataFrame) -> DataFrame:
     is_wanted = F.col(f.read_position).isNotNull()
     return fetches.where((F.col(f.reader) == CONSUMER) & F.col(f.request_time).isNotNull()).select(
         *of_client(CONSUMER),
-        kind(PARTITION),
+        kind(MemoryEvent.PARTITION),
         F.unix_micros(f.request_time).alias(t.time),
         F.xxhash64(f.broker).alias(t.broker_key),
         partition_key(f.topic, f.partition),
@@ -116,7 +115,7 @@ def takeover_events(found: DataFrame) -> DataFrame:
         F.col(f.client_address).alias(t.unit_address),
         F.col(BY.connection_id).alias(t.connection_id),
         F.col(BY.exchange_no).alias(t.exchange_no),
-        kind(TAKEN_OVER),
+        kind(MemoryEvent.TAKEN_OVER),
         F.unix_micros(BY.time).alias(t.time),
         F.unix_micros(BY.joins).alias(t.started),
         F.unix_micros(BY.joined).alias(t.came),
@@ -135,7 +134,7 @@ def fetched_batches(batches: DataFrame) -> DataFrame:
     fetched = batches.where((F.col(b.source) == FROM_FETCH) & F.col(b.request_time).isNotNull())
     return fetched.select(
         *of_client(CONSUMER),
-        kind(BATCH),
+        kind(MemoryEvent.BATCH),
         F.unix_micros(b.request_time).alias(t.time),
         F.col(b.available_bytes).alias(t.size),
         partition_key(b.topic, b.partition),
@@ -157,7 +156,7 @@ def request_events(exchanges: DataFrame) -> DataFrame:
         F.lit("").alias(t.unit_address),
         F.col(x.connection_id).alias(t.connection_id),
         F.col(x.exchange_no).alias(t.exchange_no),
-        kind(EXCHANGE),
+        kind(MemoryEvent.EXCHANGE),
         asked.alias(t.time),
         F.unix_micros(x.request_first_time).alias(t.started),
         asked.alias(t.came),
@@ -182,7 +181,7 @@ def produced_batches(batches: DataFrame, exchanges: DataFrame) -> DataFrame:
     told = produced.join(F.broadcast(java_clients(exchanges)), [str(b.connection_id)], "left")
     return told.select(
         *of_client(PRODUCER),
-        kind(BATCH),
+        kind(MemoryEvent.BATCH),
         appended.alias(t.time),
         asked.alias(t.started),
         F.unix_micros(b.response_time).alias(t.came),

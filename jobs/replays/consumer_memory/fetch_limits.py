@@ -17,8 +17,10 @@ from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.scenarios.settings import Value
 from schemas.tables import algorithms
 from schemas.tables.steps import MEMORY_EVENTS, READS
-from udfs.columns.arrays import Ints
-from udfs.replay.consumer_memory.memory_trace import CONSUMER
+from schemas.tables.values import CONSUMER
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import records_of
+from udfs.replay.consumer_memory.settings import FETCH_LIMITS
 from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.settings import (
     BROKER_MAX_BYTES,
@@ -40,6 +42,18 @@ def fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[
     by_name = {CAPTURED_LANE: Lane(CAPTURED_LANE, {})} | {lane.name: lane for lane in changed}
     numbers = np.array([names.index(lane.name) for lane in changed], np.int64)
     return numbers, fetch_lanes(settings_of([by_name[name] for name in names], captured))
+
+
+def limits_of_consumers(limits: FetchLanes) -> Records:
+    """FETCH_LIMITS by number: what the limits are to consumers."""
+    of = limits.consumer
+    return records_of(
+        FETCH_LIMITS,
+        len(limits.names),
+        max_bytes=of["max_bytes"],
+        partition_max_bytes=of["partition_max_bytes"],
+        broker_max_bytes=of["broker_max_bytes"],
+    )
 
 
 def limits_of_memory(scenario: Scenario) -> FetchLanes | None:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from schemas.tables.event_kinds import HandledBy
 from schemas.tables.silver import EXCHANGES, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
-from udfs.replay.consumer_memory.memory_trace import BY_LOG, BY_REPLICATION, BY_RESPONSE
 
 ACKS_ALL = -1
 
@@ -26,7 +26,8 @@ def with_releases(exchanges: DataFrame, batches: DataFrame) -> DataFrame:
     by_log = F.try_add(F.unix_micros(x.request_time), handled_us)  # a log may say anything
     answered = F.unix_micros(x.response_time)
     released = F.least(F.coalesce(by_log, F.col("fetched"), answered), answered)
-    by = F.when(by_log.isNotNull(), BY_LOG).when(F.col("fetched") < answered, BY_REPLICATION).otherwise(BY_RESPONSE)
+    by_fetch = F.when(F.col("fetched") < answered, HandledBy.FETCH).otherwise(HandledBy.RESPONSE)
+    by = F.when(by_log.isNotNull(), HandledBy.REQUEST_LOG).otherwise(by_fetch)
     found = exchanges.join(fetched_by(batches), key, "left").where(F.col(x.request_time).isNotNull())
     return found.withColumns({str(t.released): released, str(t.released_by): by.cast("tinyint")}).drop("fetched")
 

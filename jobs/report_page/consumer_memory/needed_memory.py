@@ -22,9 +22,9 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid, size
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
+from schemas.tables.fidelity_reasons import DRAINED
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
-from udfs.replay.consumer_memory.drained import Reason
 from udfs.replay.shared.lanes import NONE
 
 CONSUMERS = "consumers"
@@ -39,7 +39,7 @@ def hungry_consumers(own_rows: OwnRows) -> DataFrame:
     """
     c, t = CONSUMER_MEMORY, FIDELITY
     rows = own_rows(c).where((F.col(c.scenario) == CAPTURED_LANE) & (F.col(c.partitions) > 0))
-    others = F.coalesce(F.element_at(t.reasons, str(Reason.ANOTHER_CONNECTION)), F.lit(0)).alias("others")
+    others = F.coalesce(F.element_at(t.reasons, DRAINED.another_connection), F.lit(0)).alias("others")
     drained = own_rows(t).where(
         (F.col(t.algorithm) == algorithms.CONSUMER_MEMORY) & (F.col(t.metric) == "drained_partitions")
     )

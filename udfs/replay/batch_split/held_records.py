@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from schemas.wire.produce import PRODUCE_REQUEST
-from udfs.capture.chunks import Frames, frames
+from udfs.capture.packet_chunks import Frames, frames
 from udfs.columns.arrays import Bytes, Ints, Records, read_only
-from udfs.facts.batches import produced_fields
 from udfs.facts.exchanges import exchanges_of
-from udfs.facts.names import Names
+from udfs.facts.hashed_names import HashedNames
+from udfs.facts.record_batch_rows import produced_fields
 from udfs.facts.record_sizes import read_records
 from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.batch_split.state import MODELLED, Capture
@@ -59,14 +59,14 @@ def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecor
 
     chunk_size: as that of `frames`; what is held does not depend on it.
     """
-    held, names = HeldRecords(), Names()
+    held, names = HeldRecords(), HashedNames()
     for chunk in frames(packets, **chunk_size):
         if held.budget.left > 0:
             hold(chunk, names, held)
     return held
 
 
-def hold(chunk: Frames, names: Names, held: HeldRecords) -> None:
+def hold(chunk: Frames, names: HashedNames, held: HeldRecords) -> None:
     """Hold what the chunk's produce requests have, batch by batch; what cannot be read is left out."""
     exchanges = exchanges_of(chunk, "", names)
     fields = produced_fields(exchanges, exchanges.of_api(PRODUCE_REQUEST.api_key))

@@ -10,7 +10,7 @@ import numpy as np
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import records_of
 from udfs.columns.time_units import US_PER_MS
-from udfs.facts.asked_records import SAMPLE_EVERY
+from udfs.facts.record_sampling import SAMPLE_EVERY
 from udfs.replay.shared.lanes import LaneSettings, Value
 from udfs.wire.compressed_sizes import CODEC_NAMES
 

@@ -7,135 +7,124 @@
 - Who has a new assignment (SyncGroup) and fetches a partition no more, has lost it, and drops what is buffered in its
   turn (FetchCollector.fetchRecords), all being buffered in the order in which it came.
 
-All of kafka-clients 4.3. A fetch without the partition tells nothing of itself: it may be paused, and then what is
-buffered stays (FetchCollector.collectFetch). One that is paused for good while its group rebalances is taken for lost,
-and a consumer that leaves its group and fetches no more for closed.
+All of kafka-clients 4.3. A fetch without the partition shows nothing: it may be paused, and then what is buffered stays
+(FetchCollector.collectFetch). One that is paused for good while its group rebalances is taken for lost, and a consumer
+that leaves its group and fetches no more for closed.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from schemas.wire.apis import API_KEYS
-from udfs.columns.arrays import Ints
-from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.drained import FETCH, UNKNOWN, Exchanges, Partitions
-from udfs.replay.consumer_memory.memory_state import NONE
-from udfs.replay.consumer_memory.takeovers import first_from
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.groups import group_numbers
+from udfs.columns.picking import pick
+from udfs.columns.records import fields, int_fields
+from udfs.columns.searches import first_at, first_from
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.consumer_memory.state import NONE
+from udfs.replay.consumer_memory.takeovers import FETCH, first_drained, first_request
 
 LEAVE_GROUP, SYNC_GROUP = API_KEYS["LEAVE_GROUP"], API_KEYS["SYNC_GROUP"]
 FINAL_EPOCH = -1
 """The epoch of a fetch that closes its session (FetchMetadata)."""
 
+GIVEN_UP = int_fields(
+    "unit",
+    "fetch_number",  # which of the fetch limits
+    "response",  # its number among those of the unit under these limits
+    "partition_key",
+    "last_requested_at",  # us: the capture last requests the partition before the client gives it up
+    "requested_again_at",  # us: the capture requests it again; NEVER: it does not
+    "turn_at",  # us: the application comes to it, and drops it if the partition is lost
+)
+"""Records of a partition in a response of the closed loop that the client gives up, or seeks away from, before it takes
+them."""
 
-class TakenOver(NamedTuple):
-    """Partitions by number, when another member of the group fetched each, and when it was lost: int64[n] each (us)."""
 
-    partition: Ints
-    time: Ints
-    lost: Ints
+def not_taken(partitions: Records) -> Records:
+    """Those of PARTITION[n] that were neither fetched again nor taken over."""
+    return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] == NEVER)]
 
 
-class GivenUp(NamedTuple):
-    """What came of partitions in closed loop and is given up before it is taken, int64[n] each.
+def when_dropped(exchanges: Records, holder: Ints) -> Ints:
+    """When what is buffered of partitions that were `not_taken` was dropped, at the latest (us); NEVER where nothing
+    shows that it was: int64[n]. What was lost in a rebalance is dropped once a response is drained that was requested
+    after it.
 
-    response: its number. partition: its number, NONE for one that the capture never had. connection: of the response,
-    and when that came. since, until, turn: as of GIVEN_UP in udfs.replay.fetch_max_bytes.closed_loop.state.
+    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], the one that brought it.
     """
-
-    response: Ints
-    partition: Ints
-    connection: Ints
-    came: Ints
-    since: Ints
-    until: Ints
-    turn: Ints
+    names = ("unit", "connection", "requested_at", "complete_at")
+    unit, connection, requested_at, complete_at = fields(exchanges, holder, *names)
+    gone = gone_with_client(unit, connection, requested_at, exchanges)
+    lost = np.maximum(assigned_anew(unit, requested_at, exchanges), complete_at)
+    dropped_at = np.minimum(gone, first_drained(exchanges, unit, lost))
+    return np.where(dropped_at == NEVER, NEVER, np.maximum(dropped_at, complete_at))
 
 
-def first_after(times: Ints, since: Ints) -> Ints:
-    """The first of the times, which rise, at or after each of `since`; NEVER for none."""
-    return first_from(times, times, since)
+def drop_given_up(exchanges: Records, holder: Ints, dropped_at: Ints) -> None:
+    """Have what was given up count as drained when it was dropped.
 
-
-def gone_with_client(connection: Ints, asked: Ints, rows: Exchanges) -> Ints:
-    """When what came on these connections is gone with the client, after each was asked for; NEVER where it stays.
-
-    rows: all of the client's exchanges, in the order of their requests.
+    exchanges: EXCHANGE, rewritten. holder, dropped_at: int64[n], argument and result of `when_dropped`.
     """
-    closes = np.flatnonzero(rows.closes == 1)[::-1]
-    closed, last = np.unique(rows.connection[closes], return_index=True)
-    place = np.minimum(np.searchsorted(closed, connection), max(len(closed) - 1, 0))
-    at = np.append(rows.asked[closes][last], NEVER)[np.where(np.isin(connection, closed), place, -1)]
-    close = np.where(at >= asked, at, NEVER)
-    leave = first_after(rows.asked[rows.api_key == LEAVE_GROUP], asked)
-    fetched = first_after(rows.asked[rows.api_key == FETCH], leave)
-    return np.minimum(close, np.where(fetched == NEVER, leave, fetched))
+    is_known = dropped_at != NEVER
+    np.subtract.at(exchanges["undrained"], holder[is_known], 1)
+    np.maximum.at(exchanges["drained_at"], holder[is_known], dropped_at[is_known])
 
 
-def assigned_anew(asked: Ints, rows: Exchanges) -> Ints:
-    """When the client got its next assignment from its group after each of these fetches; NEVER for none."""
-    syncs = (rows.api_key == SYNC_GROUP) & (rows.came != UNKNOWN)
-    return first_from(rows.asked[syncs], rows.came[syncs], asked)
+def gone_with_client(unit: Ints, connection: Ints, since: Ints, exchanges: Records) -> Ints:
+    """When what came on these connections is gone with its client, at or after a time (us); NEVER where it stays:
+    int64[n].
 
-
-def not_taken(partitions: Partitions) -> Ints:
-    """The partitions that were neither fetched again nor taken over."""
-    return np.flatnonzero((partitions.holder != NONE) & (partitions.taken_over == UNKNOWN))
-
-
-def when_dropped(rows: Exchanges, partitions: Partitions) -> Ints:
-    """When what is buffered of each of these (`not_taken`) was dropped at the latest; NEVER where nothing tells that.
-
-    rows: all of the client's exchanges, in the order of their requests. What was lost in a rebalance is dropped once a
-    response is drained that was asked for after it.
+    unit, connection, since: int64[n]. exchanges: EXCHANGE, all of the clients' in the order of their requests.
     """
-    holder = partitions.holder[not_taken(partitions)]
-    asked, came = rows.asked[holder], rows.came[holder]
-    gone = gone_with_client(rows.connection[holder], asked, rows)
-    is_drained = (rows.api_key == FETCH) & (rows.drained != UNKNOWN) & (rows.undrained == 0)
-    is_drained &= rows.taken_over == UNKNOWN
-    lost = np.maximum(assigned_anew(asked, rows), came)
-    by_order = first_from(rows.asked[is_drained], rows.drained[is_drained], lost)
-    return np.where(np.minimum(gone, by_order) == NEVER, NEVER, np.maximum(np.minimum(gone, by_order), came))
+    closes = exchanges[exchanges["closes_session"] == 1]
+    numbers, firsts = group_numbers(np.append(closes["unit"], unit), np.append(closes["connection"], connection))
+    closed, wanted = np.split(numbers, [len(closes)])
+    last_closed_at = np.full(len(firsts), ALWAYS)
+    np.maximum.at(last_closed_at, closed, closes["requested_at"])
+    closed_at = np.where(last_closed_at[wanted] >= since, last_closed_at[wanted], NEVER)
+    left_at = first_request(exchanges, LEAVE_GROUP, unit, since)
+    fetched_at = first_request(exchanges, FETCH, unit, left_at)
+    return np.minimum(closed_at, np.where(fetched_at == NEVER, left_at, fetched_at))
 
 
-def after_giving_up(rows: Exchanges, partitions: Partitions, dropped: Ints) -> Exchanges:
-    """The exchanges, with what was given up drained when it was dropped. dropped: as `when_dropped` has it."""
-    is_known = dropped != NEVER
-    holder, undrained, drained = partitions.holder[not_taken(partitions)], rows.undrained.copy(), rows.drained.copy()
-    np.subtract.at(undrained, holder[is_known], 1)
-    np.maximum.at(drained, holder[is_known], dropped[is_known])
-    return rows._replace(undrained=undrained, drained=drained)
-
-
-def next_takeover(partition: Ints, since: Ints, takeovers: TakenOver) -> Ints:
-    """The first takeover of each partition after a time: its place among `takeovers`, NONE for none."""
-    parts, times = np.append(partition, takeovers.partition), np.append(since, takeovers.time)
-    is_query = np.arange(len(parts)) < len(partition)
-    order = np.lexsort((~is_query, times, parts))
-    behind = np.where(is_query[order], len(order), np.arange(len(order)))
-    following = np.minimum.accumulate(behind[::-1])[::-1]
-    found = np.full(len(order), NONE)
-    found[order] = np.append(order, NONE)[following] - len(partition)
-    at = np.maximum(found[: len(partition)], NONE)
-    same = (at != NONE) & (np.append(takeovers.partition, NONE)[at] == partition)
-    return np.where(same, at, NONE)
-
-
-def when_gone(given: GivenUp, takeovers: TakenOver, rows: Exchanges) -> Ints:
-    """When what is given up in closed loop is gone: in its turn, once the capture shows that the client has lost it and
-    polls, or when it is asked for again; NEVER where nothing tells.
-
-    rows: all of the client's exchanges, in the order of their requests: what it lost, and when it left, it did in every
-    lane when it did in the capture.
+def assigned_anew(unit: Ints, since: Ints, exchanges: Records) -> Ints:
+    """When each client got its next assignment from its group that it requested at or after a time (us), NEVER for
+    none: int64[n].
     """
-    by = next_takeover(given.partition, given.since, takeovers)
-    taken_over = np.append(takeovers.time, NEVER)[by]
-    lost = np.where(taken_over < given.until, np.append(takeovers.lost, NEVER)[by], NEVER)
-    for_good = given.until == NEVER
-    lost = np.where(for_good, np.minimum(lost, assigned_anew(given.since, rows)), lost)
-    in_turn = np.maximum(first_after(rows.asked[rows.api_key == FETCH], lost), given.turn)
-    gone = np.where(for_good, gone_with_client(given.connection, given.since, rows), NEVER)
-    return np.maximum(np.minimum(np.minimum(in_turn, gone), given.until), given.came)
+    syncs = exchanges[(exchanges["api_key"] == SYNC_GROUP) & (exchanges["complete_at"] != NEVER)]
+    return first_from(syncs["unit"], syncs["requested_at"], syncs["complete_at"], unit, since)
+
+
+def next_takeover(given_up: Records, takeovers: Records) -> Ints:
+    """The first takeover of each partition at or after it was given up: its place among the takeovers, NONE for none.
+
+    given_up: GIVEN_UP[n]. takeovers: TAKEOVER, each unit's in the order of time.
+    """
+    numbers, _ = group_numbers(*(np.append(takeovers[name], given_up[name]) for name in ("unit", "partition_key")))
+    known, wanted = np.split(numbers, [len(takeovers)])
+    order = np.argsort(known, kind="stable")
+    place = first_at(known[order], takeovers["taken_over_at"][order], wanted, given_up["last_requested_at"])
+    return pick(order, place, NONE)
+
+
+def when_gone(given_up: Records, connection: Ints, takeovers: Records, exchanges: Records) -> Ints:
+    """When what is given up in closed loop is gone (us): in its turn, once the capture shows that the client has lost
+    it and polls, or when it is requested again; NEVER where nothing shows it. int64[n].
+
+    What a client lost, and when it left, it did in every lane when it did in the capture.
+
+    given_up: GIVEN_UP[n]. connection: int64[n], on which it came. takeovers: TAKEOVER. exchanges: EXCHANGE, all of the
+    clients' in the order of their requests.
+    """
+    unit, since, again_at = (given_up[name] for name in ("unit", "last_requested_at", "requested_again_at"))
+    takeover = next_takeover(given_up, takeovers)
+    taken_over_at, lost_at = (pick(takeovers[name], takeover, NEVER) for name in ("taken_over_at", "lost_at"))
+    is_for_good = again_at == NEVER
+    lost_at = np.where(taken_over_at < again_at, lost_at, NEVER)
+    lost_at = np.where(is_for_good, np.minimum(lost_at, assigned_anew(unit, since, exchanges)), lost_at)
+    in_turn = np.maximum(first_request(exchanges, FETCH, unit, lost_at), given_up["turn_at"])
+    gone_at = np.where(is_for_good, gone_with_client(unit, connection, since, exchanges), NEVER)
+    return np.minimum(np.minimum(in_turn, gone_at), again_at)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.steps import LOG_BATCHES, MEMORY_EVENTS
 from schemas.tables.values import BROKER, FROM_FETCH, FROM_PRODUCE
@@ -20,7 +20,6 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of, valid
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.memory_trace import BY_REPLICATION, BY_RESPONSE
 from udfs.replay.consumer_memory.silver_events import kind
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.dealing import FIRST_OF_ALL, Step
@@ -105,11 +104,11 @@ def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
     when_fetched = np.where(is_fetched, int_column(batch, t.released, NEVER), FIRST_OF_ALL)
     of_row = np.repeat(np.maximum.reduceat(when_fetched, begins[:-1]), np.diff(begins))
     released = int_column(batch, t.released, NEVER)
-    may_be_earlier = int_column(batch, t.released_by, BY_RESPONSE) == BY_RESPONSE
+    may_be_earlier = int_column(batch, t.released_by, HandledBy.RESPONSE) == HandledBy.RESPONSE
     is_shown = (of_row != FIRST_OF_ALL) & (of_row != NEVER) & may_be_earlier & (kinds == MemoryEvent.EXCHANGE)
     is_earlier = is_shown & (of_row < released) & (released != NEVER)
     released = np.where(is_shown, np.minimum(of_row, released), released)
-    by = np.where(is_earlier, BY_REPLICATION, int_column(batch, t.released_by, BY_RESPONSE))
+    by = np.where(is_earlier, HandledBy.FETCH, int_column(batch, t.released_by, HandledBy.RESPONSE))
     names = batch.schema.names
     changed = {
         str(t.released): array_of(released, released != NEVER),

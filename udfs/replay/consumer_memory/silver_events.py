@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.event_kinds import HandledBy, MemoryEvent
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
@@ -15,7 +15,6 @@ from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.consumer_memory.memory_trace import BY_LOG, BY_RESPONSE
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
@@ -133,7 +132,7 @@ def request_events(rows: pa.RecordBatch) -> pa.RecordBatch:
             t.size: pc.subtract(rows[x.request_bytes], SIZE_BYTES),
             t.held: pc.if_else(is_text(rows[x.status], ANSWERED), pc.subtract(answered, requested), 0),
             t.released: pc.min_element_wise(pc.coalesce(by_log, answered), answered),
-            t.released_by: pc.if_else(is_known(by_log), BY_LOG, BY_RESPONSE).cast(pa.int8()),
+            t.released_by: pc.if_else(is_known(by_log), HandledBy.REQUEST_LOG, HandledBy.RESPONSE).cast(pa.int8()),
         }
     )
 

@@ -5,35 +5,48 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import CONSUMER, PRODUCER
+from udfs.columns.records import records_of
 from udfs.kernels.blank_rows import blank_rows
-from udfs.replay.consumer_memory.memory_replay import replay_memory
-from udfs.replay.consumer_memory.memory_report import MemoryLanes
-from udfs.replay.consumer_memory.memory_state import Bounds
-from udfs.replay.consumer_memory.produced import Produced
-from udfs.replay.consumer_memory.producer_loop import replay_sends
-from udfs.replay.consumer_memory.producer_memory import BufferBounds
+from udfs.replay.consumer_memory.replay import replay_memory
+from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, POOL_SETTINGS, MemoryLanes
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.warm_up import log_and_read, two_fetch_lanes
+from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def warm_up() -> None:
-    """A fetch of one partition, and a produced batch, in one lane."""
-    one, none = np.full(1, 1 << 20), np.zeros(1, np.int64)
-    bounds = Bounds(one, one, none, none, -np.ones(1, np.int64), one, none)
-    lanes = MemoryLanes(("captured",), bounds, bounds, BufferBounds(one, one, one, one), none, two_fetch_lanes())
-    hundred = np.full(3, 100)
-    sides = {side: pa.array([side] * 3) for side in (CONSUMER, PRODUCER)}
-    fetched = blank_rows(
-        MEMORY_EVENTS, 3, kind=np.arange(3), size=hundred, returned_bytes=hundred, side=sides[CONSUMER]
-    )
-    produced = blank_rows(MEMORY_EVENTS, 3, size=hundred, side=sides[PRODUCER])
-    for _ in replay_memory([fetched, produced], lanes, ""):
+    """A fetch of one partition, and produced batches of which one waits, in two lanes. Also the closed loop of fetches,
+    from which come the responses under other fetch limits.
+    """
+    for _ in replay_memory([fetch(), two_batches()], two_lanes(), ""):
         pass
-    sent = Produced()
-    sent.add(produced)
-    replay_sends(sent.sent().sends, lanes.producer)
     for _ in replay_responses(read_rows([log_and_read()], 1 << 20), two_fetch_lanes()):
         pass
+
+
+def fetch() -> pa.RecordBatch:
+    """An exchange with a partition and a batch."""
+    kinds = np.array([MemoryEvent.EXCHANGE, MemoryEvent.PARTITION, MemoryEvent.BATCH])
+    size, side = np.full(3, 100), pa.array([CONSUMER] * 3)
+    return blank_rows(MEMORY_EVENTS, 3, side=side, kind=kinds, size=size, returned_bytes=size)
+
+
+def two_batches() -> pa.RecordBatch:
+    """Two batches in requests on one connection, the second of which is sent while the first is served."""
+    side, number, size = pa.array([PRODUCER] * 2), np.arange(2), np.full(2, 100)
+    came = np.full(2, 10)
+    return blank_rows(
+        MEMORY_EVENTS, 2, side=side, exchange_no=number, partition_key=number, size=size, came=came
+    )  # fmt: skip
+
+
+def two_lanes() -> MemoryLanes:
+    """The captured lane, and one in which a producer has memory for one batch."""
+    pools = records_of(POOL_SETTINGS, 2, size=1 << 20, max_allocation=1 << 20, us_per_record=AS_CAPTURED)
+    buffers = records_of(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 100], batch_size=1, max_block_us=1, threads=1)
+    limits = records_of(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED)
+    return MemoryLanes(("captured", "other"), pools, pools, buffers, limits, np.zeros(2, np.int64))

@@ -12,7 +12,7 @@ from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
 from udfs.columns.arrow_columns import compute as pc
-from udfs.replay.fetch_max_bytes.client_order import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 from udfs.replay.shared.client_software import JAVA, Software, numbers_by_connection
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (

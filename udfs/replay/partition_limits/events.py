@@ -12,9 +12,9 @@ from schemas.tables import values
 from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.columns.arrays import Ints, Records, edges
-from udfs.columns.records import int_fields
 from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.records import int_fields
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema, no_rows
 from udfs.replay.partition_limits.placement.brokers import Brokers, brokers_of

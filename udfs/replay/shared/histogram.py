@@ -20,10 +20,24 @@ def bucket_of(value: int) -> int:
     return exponent * STEPS + (value >> exponent)
 
 
+@kernel
 def bucket_floor(bucket: int) -> int:
     """The lowest value of a bucket."""
     exponent = max(bucket // STEPS - 1, 0)
     return (bucket - exponent * STEPS) << exponent
+
+
+@kernel
+def quantile_of(counts: Ints, total: int, share: float, largest: int) -> int:
+    """As `quantile_within`, in kernels; 0 where nothing was counted. total: the sum of the counts."""
+    if total == 0:
+        return 0
+    bucket, counted, wanted = 0, counts[0], max(share * total, 1.0)
+    while counted < wanted:
+        bucket += 1
+        counted += counts[bucket]
+    low = bucket_floor(bucket)
+    return min(low + (bucket_floor(bucket + 1) - low) // 2, largest)
 
 
 def quantile(counts: Ints, share: float) -> int | None:

@@ -27,7 +27,7 @@ def test_a_lane_has_the_limits_of_both_schedules_at_every_time() -> None:
 
 
 def test_what_a_lane_does_not_set_is_in_force() -> None:
-    in_force = {"kafka": "4.4", MUTATION_RATE: 5}
+    in_force: dict[str, int | str | float] = {"kafka": "4.4", MUTATION_RATE: 5}
     settings = settings_of({"quota": {MUTATION_RATE: "none"}, "proposal": PROPOSAL}, in_force)
     assert settings.names == ("captured", "quota", "proposal")
     assert settings.lanes["mutation_rate"].tolist() == [5, 0, 5]

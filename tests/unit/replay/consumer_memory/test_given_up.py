@@ -1,0 +1,72 @@
+"""What a consumer holds of a partition that it gives up for good, whoever has it next."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemas.tables.fidelity_reasons import DRAINED
+from tests.unit.replay.consumer_memory.events import Row, captured, fetch, of_group, received, verdicts_of
+from udfs.columns.records import records_of
+from udfs.columns.time_units import NEVER
+from udfs.replay.consumer_memory.events import TAKEOVER
+from udfs.replay.consumer_memory.given_up import GIVEN_UP, LEAVE_GROUP, SYNC_GROUP, next_takeover
+from udfs.replay.consumer_memory.state import NONE
+
+
+def held(rows: list[Row]) -> int:
+    """How long the response is held that is requested at 0."""
+    messages = received(rows).messages
+    return int(messages["held_us"][messages["requested_at"] == 0][0])
+
+
+def closing(time: int, connection: int = 0) -> Row:
+    """A fetch that closes its session, and is not answered any more."""
+    return {**fetch(time, None, 0, [], connection)[0], "closes_session": True}
+
+
+GOT = fetch(0, 10, 100, [(1, 0, 3)])
+ROUND = [*fetch(30, 35, 50, [(2, 2, 4)]), *fetch(40, 45, 50, [(2, 6, 4)]), *fetch(60, 65, 8, [(2, 10, 0)])]
+"""Responses of another partition: one asked for at 30 and drained at 40, one asked for at 40 and drained at 60."""
+
+
+def test_a_partition_that_is_left_out_may_be_paused() -> None:
+    assert held([*GOT, *ROUND]) == NEVER
+
+
+@pytest.mark.parametrize(("synced", "until"), [(20, 40), (32, 60)])
+def test_what_is_not_in_the_next_assignment_is_dropped_in_its_turn(synced: int, until: int) -> None:
+    assert held([*GOT, of_group(synced - 5, synced, SYNC_GROUP), *ROUND]) == until - 10
+
+
+def test_an_assignment_from_before_or_after_which_nothing_is_drained_shows_nothing() -> None:
+    assert held([of_group(-9, -4, SYNC_GROUP), *GOT, *ROUND]) == NEVER
+    assert held([*GOT, *ROUND, of_group(70, 75, SYNC_GROUP)]) == NEVER
+
+
+def test_who_leaves_its_group_has_lost_all_when_it_fetches_again() -> None:
+    assert held([*GOT, of_group(20, 25, LEAVE_GROUP), *ROUND]) == 30 - 10
+    assert held([*GOT, *ROUND, of_group(70, 75, LEAVE_GROUP)]) == 70 - 10, "it is closed"
+
+
+def test_who_closes_its_session_drops_all_that_came_on_that_connection() -> None:
+    assert held([*GOT, *ROUND, closing(80)]) == 80 - 10
+    assert held([*GOT, *ROUND, closing(80, connection=4)]) == NEVER
+
+
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+def test_what_is_given_up_is_counted_however_rows_are_cut(cut: int) -> None:
+    rows = [*GOT, *ROUND, *fetch(70, 75, 50, [(3, 0, 1)]), closing(80), *fetch(90, 95, 50, [(4, 0, 1)])]
+    found = verdicts_of(captured(rows, cut))
+    assert (found[DRAINED.given_up], found[DRAINED.not_fetched_again]) == (2, 1)
+
+
+def test_the_next_takeover_of_a_partition_is_the_first_of_it_after_the_time() -> None:
+    takeovers = records_of(TAKEOVER, 4, partition_key=[1, 2, 1, 1], taken_over_at=[10, 15, 20, 30])
+    given_up = records_of(GIVEN_UP, 6, partition_key=[1, 1, 1, 2, 2, 3], last_requested_at=[5, 12, 30, 14, 16, 0])
+    assert next_takeover(given_up, takeovers).tolist() == [0, 2, 3, 1, NONE, NONE]
+
+
+def test_a_takeover_of_another_units_partition_of_the_same_key_is_not_the_next() -> None:
+    takeovers = records_of(TAKEOVER, 2, unit=[0, 1], partition_key=1, taken_over_at=[10, 20])
+    given_up = records_of(GIVEN_UP, 3, unit=[0, 1, 1], partition_key=1, last_requested_at=[5, 5, 25])
+    assert next_takeover(given_up, takeovers).tolist() == [0, 1, NONE]

@@ -1,0 +1,178 @@
+"""Responses of the closed loop in place of captured fetches: their sizes, their times, and what stays as captured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.fidelity_reasons import HELD
+from schemas.tables.steps import CLOSED_RESPONSES
+from tests.unit.replay.consumer_memory.events import HEARTBEAT, Row, batches, fetch, of_group, row
+from tests.unit.replay.consumer_memory.traces import pools_of
+from udfs.columns.records import records_of
+from udfs.columns.time_units import NEVER
+from udfs.facts.arrow_tables import arrow_schema, stream_of
+from udfs.replay.consumer_memory import responses as responses_module
+from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replays_of
+from udfs.replay.consumer_memory.fidelity import CLOSED_LOOP_HELD, verdicts_on_consumers
+from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
+from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, UNBOUNDED, MemoryLanes
+from udfs.replay.consumer_memory.state import Traces
+from udfs.replay.shared.captured_pieces import PIECES
+from udfs.replay.shared.lanes import AS_CAPTURED
+
+
+def response(lane: int, time: int, came: int, held: int | None, size: int, **columns: int | str | None) -> Row:
+    """A response of the closed loop with one partition's records, 10 bytes each."""
+    of = {"number": time, "connection_id": 0, "time": time, "came": came, "held": held, "returned_bytes": size}
+    rows = pa.RecordBatch.from_pylist(
+        [{**of, "records": size // 10, "partitions": min(size, 1)}], schema=arrow_schema(CLOSED_RESPONSES)
+    )
+    at = {"kind": MemoryEvent.RESPONSES, "lane": lane, "time": time}
+    return row("consumer", "app", **at, responses=stream_of(rows), **columns)
+
+
+# Two fetches with 60 record bytes in 100 and 30 in 70 (20 bytes each take 1 us), and a coordinator's connection.
+CAPTURED = [
+    *fetch(0, 10, 100, [(1, 0, 6)]),
+    *fetch(50, 60, 70, [(1, 6, 3)]),
+    *fetch(90, 95, 40, [(1, 9, 0)]),
+    row("consumer", "app", time=20, came=21, connection_id=9, exchange_no=1, api_key=HEARTBEAT, size=5),
+]
+
+
+def consumers(rows: list[Row], *max_bytes: int, cut: int = 100) -> Consumers:
+    """One process. max_bytes: fetch.max.bytes of the fetch limits beside those in force."""
+    limits = records_of(
+        FETCH_LIMITS,
+        1 + len(max_bytes),
+        max_bytes=[AS_CAPTURED, *max_bytes],
+        partition_max_bytes=AS_CAPTURED,
+        broker_max_bytes=1 << 30,
+    )
+    events = ConsumerEvents()
+    for batch in batches(sorted(rows, key=lambda row: (row["time"], row["connection_id"])), cut):
+        events.add(batch, np.zeros(batch.num_rows, np.int64))
+    return events.consumers(limits)
+
+
+def fetches(traces: Traces) -> dict[str, list[int]]:
+    """What fetches come to."""
+    of = traces.messages[traces.messages["max_bytes"] > 0]
+    return {name: of[name].tolist() for name in ("requested_at", "size_known_at", "complete_at", "size", "held_us")}
+
+
+def test_a_response_takes_beside_its_records_what_the_captured_ones_took() -> None:
+    """40 bytes without records; 40 with one partition's."""
+    rows = [*CAPTURED, response(1, 0, 8, 30, 20), response(1, 40, 48, 0, 0), response(1, 60, 70, None, 70)]
+    traces = consumers(rows, 200).traces(1)
+    found = fetches(traces)
+    assert (found["requested_at"], found["complete_at"]) == ([0, 40, 60], [8, 48, 70])
+    assert (found["size"], found["held_us"]) == ([60, 40, 110], [30, 0, NEVER])
+    assert traces.messages["max_bytes"].tolist() == [200, 0, 200, 200]
+    assert traces.connections["is_privileged"].tolist() == [0, 1]
+
+
+def test_a_byte_takes_as_long_to_come_as_captured_bytes_took() -> None:
+    slow = [{**row, "started": row["time"] + 5} if row["kind"] == 0 else row for row in CAPTURED]
+    traces = consumers([*slow, response(1, 0, 48, 30, 380)], 200).traces(1)
+    took = (10 - 5) + (60 - 55) + (95 - 95)  # us, for 210 bytes
+    assert fetches(traces)["size_known_at"] == [48 - round(420 * took / 210)]
+
+
+def test_connections_and_lanes_that_the_closed_loop_does_not_have_stay_as_captured() -> None:
+    other = fetch(30, 40, 55, [(7, 0, 1)], connection=4)
+    replaced = consumers([*CAPTURED, *other, response(1, 0, 8, 30, 20)], 200)
+    assert fetches(replaced.traces(1))["size"] == [60, 55]
+    assert fetches(consumers([*CAPTURED, *other], 200).traces(0))["size"] == [100, 55, 70, 40]
+
+
+@pytest.mark.parametrize("cut", [1, 7])
+def test_traces_are_the_same_whatever_the_cuts(cut: int) -> None:
+    rows = [*CAPTURED, response(1, 0, 8, 30, 20), response(2, 0, 9, 31, 30), response(1, 40, 48, None, 10)]
+    for number in (0, 1, 2):
+        once, again = (consumers(rows, 200, 300, cut=size).traces(number) for size in (100, cut))
+        assert all(np.array_equal(a, b) for a, b in zip(once, again, strict=True))
+
+
+def test_lanes_with_the_same_fetch_limits_are_one_replay() -> None:
+    rows = [*CAPTURED, *(response(lane, 0, 8, 30 * lane, 20) for lane in (0, 1)), response(1, 40, 48, 0, 40)]
+    of, pools, numbers = consumers(rows, 50), pools_of(UNBOUNDED, 1000, 60, UNBOUNDED), np.array([0, 1, 1, 0])
+    buffers = records_of(BUFFER_SETTINGS, 4)
+    lanes = MemoryLanes(("a", "b", "c", "d"), pools, pools, buffers, fetch_limits=of.limits, fetch_number=numbers)
+    done = list(replays_of(of, lanes, pools[np.newaxis]))
+    assert [(part.fetch_number, part.lanes.tolist()) for part in done] == [(0, [0, 3]), (1, [1, 2])]
+    assert [of.record_bytes(number).tolist() for number in (0, 1)] == [[90], [60]]
+    assert [of.memory_bound(number).tolist() for number in (0, 1)] == [[500], [50]]  # of a partition; of one broker
+    assert done[0].speed.tolist() == [[1.0, 1.0]]
+    # The closed loop as captured: 2 records until 95 us, when the coordinator and all else is done: here until 8 us.
+    assert done[1].speed[0, 0] == pytest.approx((6 / 48) / (2 / 21))
+
+
+def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses_module, "MOST_RESPONSES", 2)
+    rows = [response(1, time, time + 1, 0, 10, left_out=5 * (time == 0)) for time in range(4)]
+    found = consumers([*CAPTURED, *rows], 200)
+    assert (len(found.responses_under(1)), found.all_left_out(1).tolist()) == (2, [5 + 2])
+
+
+def test_what_several_processes_of_one_name_held_is_not_known() -> None:
+    """The other one reads the partition from its beginning while this one holds what is in front of 6."""
+    rows, verdicts = [*CAPTURED, response(0, 0, 10, 40, 60)], []
+    for both in (rows, [*rows, *fetch(20, 30, 100, [(1, 0, 6)], connection=1)]):
+        (held,) = (of for _, of in verdicts_on_consumers(consumers(both)) if of.metric == CLOSED_LOOP_HELD)
+        verdicts.append((held.checked, held.unknown, held.reasons.get(HELD.another_connection, 0)))
+    assert verdicts == [(PIECES, 0, 0), (0, PIECES, PIECES)]
+
+
+def given_up(number: int, since: int | None, turn: int, until: int | None = None, partition: int = 1) -> Row:
+    """What the closed loop's response of this number has of a partition that is given up."""
+    key = {"lane": 1, "time": number, "connection_id": 0, "exchange_no": number, "partition_key": partition}
+    return row("consumer", "app", kind=MemoryEvent.GIVEN_UP, **key, started=since, came=turn, released=until)
+
+
+def held_with(*rows: Row) -> int:
+    """How long the response of the closed loop that came at 8 us is held: for 30 us, and for what is given up.
+
+    The capture fetches at 0, 50, 90, 220 and 500 us.
+    """
+    later = [*fetch(220, 230, 40, [(2, 0, 0)]), *fetch(500, 510, 40, [(2, 0, 0)])]
+    exchanged = [*CAPTURED, *later, response(1, 0, 8, 30, 20), *rows]
+    return fetches(consumers(exchanged, 200).traces(1))["held_us"][0]
+
+
+def taken_over(time: int, partition: int = 1) -> Row:
+    at = {"time": time, "connection_id": 7, "exchange_no": time}
+    return row("consumer", "app", **at, kind=MemoryEvent.TAKEN_OVER, partition_key=partition)
+
+
+def test_what_is_given_up_for_good_pins_its_response_where_nothing_shows_that_it_was_lost() -> None:
+    assert held_with(given_up(0, 90, 100)) == NEVER
+    assert held_with(given_up(0, 90, 100), of_group(80, 85, SYNC_GROUP), taken_over(200, partition=2)) == NEVER
+
+
+@pytest.mark.parametrize(("turn", "gone"), [(100, 220), (300, 300)])
+def test_what_another_member_takes_over_is_dropped_in_its_turn_once_it_is_lost_and_the_client_polls(
+    turn: int, gone: int
+) -> None:
+    assert held_with(given_up(0, 90, turn), taken_over(200)) == gone - 8
+    assert held_with(given_up(0, 90, turn, until=400), taken_over(50), taken_over(200), taken_over(450)) == gone - 8
+    assert held_with(given_up(0, 90, turn, until=150), taken_over(200)) == 150 - 8
+
+
+def test_what_is_not_in_the_next_assignment_is_dropped_in_its_turn() -> None:
+    assert held_with(given_up(0, 90, 100), of_group(120, 130, SYNC_GROUP)) == 220 - 8
+    assert held_with(given_up(0, 90, 100, until=400), of_group(120, 130, SYNC_GROUP)) == 400 - 8
+
+
+def test_what_a_consumer_has_is_gone_when_it_leaves_or_closes_its_session() -> None:
+    close = {**fetch(300, 310, 40, [])[0], "closes_session": True}
+    assert held_with(given_up(0, 90, 100), close) == 300 - 8
+    assert held_with(given_up(0, 90, 100), {**close, "connection_id": 3}) == NEVER
+    assert held_with(given_up(0, 90, 100), of_group(120, 130, LEAVE_GROUP)) == 220 - 8
+
+
+def test_a_response_is_held_for_what_is_not_given_up_all_the_same() -> None:
+    assert held_with(given_up(0, -9, 10), taken_over(0)) == 30

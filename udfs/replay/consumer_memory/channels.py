@@ -1,0 +1,313 @@
+"""Connections that share a memory pool: who may read, who has to wait, and what that does to all that comes later.
+
+A message takes its memory once its size is known, which its first bytes hold (NetworkReceive, KafkaChannel.read and
+Selector of Kafka 4.4; KIP-72 for brokers and, in the prototype of KIP-81, a proposal, for consumers). It is complete
+with its last byte. A connection that the pool refuses is muted until memory is given back. Then all muted connections
+race: in the order of their ids, or shuffled while less than a tenth of the pool is free. Three variants of the proposal
+hold requests back instead. After a connection had to wait, all that comes later on it is late by as much.
+"""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Records
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.consumer_memory.pool import GRANTED, ILLEGAL, end_dry_spell, fill_pool, release, try_allocate
+from udfs.replay.consumer_memory.requests import (
+    COMPLETE,
+    POLL,
+    RELEASE,
+    REQUEST,
+    complete,
+    end_waiting,
+    note_reckoned,
+    on_request,
+    resume,
+    start_waiting,
+)
+from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED
+from udfs.replay.consumer_memory.state import NONE, Replayed, Sim, Traces, simulations
+from udfs.replay.consumer_memory.usage import advance, begin, count_wait, draw_curves, sum_up, use
+from udfs.replay.shared.event_heap import INDEX, pop, push
+from udfs.replay.shared.lanes import AS_CAPTURED
+
+
+@kernel
+def note_overtaken(sim: Sim, lane: int, reader: int) -> None:
+    """Connections that wait are passed over by one that reads; after as many times as there are connections they count
+    as starved.
+    """
+    if sim.meter.usage[0].waiting == 0:
+        return
+    for connection in range(len(sim.connections)):
+        state = sim.connection_states[connection]
+        if connection != reader and state.waiting_since != NONE:
+            state.overtaken += 1
+            if state.overtaken >= len(sim.connections) and state.is_starved == 0:
+                state.is_starved = 1
+                sim.outcomes[lane].starved += 1
+
+
+@kernel
+def take_memory(sim: Sim, lane: int, i: int, is_pooled: bool) -> None:
+    """Account for a message that is read, into the pool's memory or beside it."""
+    outcome, used, size = sim.outcomes[lane], sim.meter.usage[0].used, sim.messages[i].size
+    outcome.messages += 1
+    outcome.bytes += size
+    outcome.records += sim.messages[i].records
+    if is_pooled and size > 0:
+        needed = used + size if sim.settings[lane].is_strict else max(used + 1, size)
+        outcome.smallest_pool = max(outcome.smallest_pool, needed)
+        sim.message_states[i].pooled = size
+        use(sim.meter, size)
+    note_reckoned(sim, lane)
+
+
+@kernel
+def enqueue(sim: Sim, i: int, time: int) -> None:
+    """Put a message into the application's queue (the completed fetches)."""
+    state, message = sim.state[0], sim.message_states[i]
+    message.records_left, message.next_in_queue = sim.messages[i].records, NONE
+    if state.queue_first == NONE:
+        state.queue_first = i
+    else:
+        sim.message_states[state.queue_last].next_in_queue = i
+    state.queue_last = i
+    if state.is_busy == 0:
+        state.is_busy = 1
+        push(sim.heap, time, POLL)
+
+
+@kernel
+def is_paced(sim: Sim, lane: int, i: int) -> bool:
+    """Whether the application's pace decides when the message is given back, not the capture."""
+    return bool(sim.settings[lane].us_per_record != AS_CAPTURED and sim.messages[i].records > 0)
+
+
+@kernel
+def request_after(sim: Sim, i: int) -> int:
+    """The connection's next message, if its request was sent once this message was complete; else NONE."""
+    message = sim.messages[i]
+    following = message.next_request
+    if following != NONE and sim.messages[following].requested_at >= message.complete_at:
+        return int(following)
+    return NONE
+
+
+@kernel
+def finish(sim: Sim, lane: int, i: int, time: int) -> None:
+    """A message is complete: say when its memory comes back, and when the connection's next request goes out."""
+    message = sim.messages[i]
+    state = sim.connection_states[message.connection]
+    state.head, state.is_reading = message.next_request, 0
+    complete(sim, lane, i)
+    if sim.connections[message.connection].is_privileged == 0:
+        count_wait(sim.meter, sim.message_states[i].waited_us)
+    if is_paced(sim, lane, i):
+        enqueue(sim, i, time)
+        return
+    if message.held_us != NEVER:
+        push(sim.heap, time + message.held_us, RELEASE | i)
+    else:
+        sim.outcomes[lane].pinned += 1
+    following = request_after(sim, i)
+    if following != NONE:
+        push(sim.heap, sim.messages[following].requested_at + time - message.complete_at, REQUEST | following)
+
+
+@kernel
+def read(sim: Sim, lane: int, i: int, time: int) -> bool:
+    """Try to take a message's memory; returns whether it could, or the connection is closed.
+
+    The rest of the message takes as long to come as captured.
+    """
+    message, outcome = sim.messages[i], sim.outcomes[lane]
+    result = try_allocate(sim.pool[0], message.size, time) if message.size > 0 else GRANTED
+    if result == ILLEGAL:
+        outcome.too_large += 1
+        outcome.smallest_pool = max(outcome.smallest_pool, message.size)
+        sim.connection_states[message.connection].head = NONE
+        return True
+    if result != GRANTED:
+        if sim.connections[message.connection].is_privileged == 0:
+            return False
+        outcome.unpooled += 1
+    take_memory(sim, lane, i, result == GRANTED)
+    note_overtaken(sim, lane, message.connection)
+    rest_us = message.complete_at - message.size_known_at
+    if rest_us > 0:
+        sim.connection_states[message.connection].is_reading = 1
+        push(sim.heap, time + rest_us, COMPLETE | i)
+    else:
+        finish(sim, lane, i, time)
+    return True
+
+
+@kernel
+def may_read(sim: Sim, connection: int) -> bool:
+    """Whether the connection's next message is there to be read."""
+    state = sim.connection_states[connection]
+    return bool(state.head != NONE and state.is_reading == 0 and sim.message_states[state.head].is_there == 1)
+
+
+@kernel
+def read_on(sim: Sim, lane: int, connection: int, time: int) -> None:
+    """Read what is there on the connection, as far as there is memory."""
+    state = sim.connection_states[connection]
+    while state.waiting_since == NONE and may_read(sim, connection):
+        if not read(sim, lane, state.head, time):
+            start_waiting(sim, lane, connection, time)
+    resume(sim, lane, time)
+
+
+@kernel
+def on_arrival(sim: Sim, lane: int, i: int, time: int) -> None:
+    """The size of a message is known."""
+    sim.message_states[i].is_there = 1
+    read_on(sim, lane, sim.messages[i].connection, time)
+
+
+@kernel
+def on_completion(sim: Sim, lane: int, i: int, time: int) -> None:
+    """A message is complete: what came behind it on the connection is read next."""
+    finish(sim, lane, i, time)
+    read_on(sim, lane, sim.messages[i].connection, time)
+
+
+@kernel
+def draw(sim: Sim, below: int) -> int:
+    """A number from 0 to below - 1, the next of the lane's own (a linear congruential generator, Knuth's MMIX)."""
+    state = sim.state[0]
+    state.random = state.random * 6364136223846793005 + 1442695040888963407
+    return int((state.random >> 33) & 0x7FFFFFFF) % below
+
+
+@kernel
+def line_up(sim: Sim) -> int:
+    """Put the muted connections into the order in which they are tried; returns how many there are."""
+    race, count = sim.race, 0
+    for connection in range(len(race)):
+        state = sim.connection_states[connection]
+        if state.waiting_since != NONE and state.held_back == NONE:
+            race[count] = connection
+            count += 1
+    if sim.pool[0].available < sim.pool[0].size // 10:
+        for place in range(count - 1, 0, -1):
+            other = draw(sim, place + 1)
+            race[place], race[other] = race[other], race[place]
+    return count
+
+
+@kernel
+def poll_muted(sim: Sim, lane: int, time: int) -> bool:
+    """One poll after memory came back: each muted connection reads at most one message. Returns whether any did."""
+    any_read = False
+    for place in range(line_up(sim)):
+        connection = sim.race[place]
+        i = sim.connection_states[connection].head
+        sim.message_states[i].waited_us = time - sim.connection_states[connection].waiting_since
+        if read(sim, lane, i, time):
+            any_read = True
+            end_waiting(sim, lane, i, time)
+            if may_read(sim, connection):
+                start_waiting(sim, lane, connection, time)
+    return any_read
+
+
+@kernel
+def on_release(sim: Sim, lane: int, i: int, time: int) -> None:
+    """A message's memory comes back: muted connections race for it, and requests held back may go out."""
+    message, state, pooled = sim.messages[i], sim.state[0], sim.message_states[i].pooled
+    if message.max_bytes > 0:
+        state.completed -= message.size
+        state.completed_as_max -= message.max_bytes
+    if pooled > 0:
+        release(sim.pool[0], pooled, time)
+        use(sim.meter, -pooled)
+    following = request_after(sim, i)
+    if is_paced(sim, lane, i) and following != NONE:
+        push(sim.heap, time, REQUEST | following)
+    while sim.meter.usage[0].waiting > 0 and sim.pool[0].available > 0:
+        if not poll_muted(sim, lane, time):
+            break
+    resume(sim, lane, time)
+
+
+@kernel
+def on_poll(sim: Sim, lane: int, time: int) -> None:
+    """The application takes max.poll.records. What it emptied is given back at the end of that poll; then it works."""
+    state, settings, taken = sim.state[0], sim.settings[lane], 0
+    while state.queue_first != NONE and taken < settings.max_poll_records:
+        i = state.queue_first
+        message = sim.message_states[i]
+        records = min(message.records_left, settings.max_poll_records - taken)
+        message.records_left -= records
+        taken += records
+        if message.records_left == 0:
+            state.queue_first = message.next_in_queue
+            push(sim.heap, time, RELEASE | i)
+    state.is_busy = 1 if taken > 0 else 0
+    if taken > 0:
+        push(sim.heap, time + taken * settings.us_per_record, POLL)
+
+
+@kernel
+def start_lane(sim: Sim, lane: int) -> None:
+    """Forget the lane before; every connection's first request is due."""
+    settings, state = sim.settings[lane], sim.state[0]
+    for i in range(len(sim.messages)):
+        message = sim.message_states[i]
+        message.is_there, message.pooled, message.waited_us = 0, 0, 0
+    state.in_flight, state.completed, state.completed_as_max, state.is_busy = 0, 0, 0, 0
+    state.queue_first, state.random = NONE, settings.seed
+    if settings.variant == MEMORY_POOL:
+        fill_pool(sim.pool[0], settings.size, settings.max_allocation, settings.is_strict)
+    else:
+        fill_pool(sim.pool[0], UNBOUNDED, UNBOUNDED, 0)
+    for connection in range(len(sim.connections)):
+        first, channel = sim.connections[connection].first_message, sim.connection_states[connection]
+        channel.head, channel.waiting_since, channel.held_back = first, NONE, NONE
+        channel.is_starved, channel.is_reading = 0, 0
+        push(sim.heap, sim.messages[first].requested_at, REQUEST | first)
+    begin(sim.meter, sim.heap.time[0])
+
+
+@kernel
+def replay_lane(sim: Sim, lane: int) -> None:
+    """All that happens in a lane."""
+    start_lane(sim, lane)
+    while sim.heap.events[0] > 0:
+        due, code = pop(sim.heap)
+        time = max(due, sim.meter.usage[0].time)  # whatever the capture's clocks did
+        advance(sim.meter, time)
+        kind, i = code & ~INDEX, code & INDEX
+        if kind == COMPLETE:
+            on_completion(sim, lane, i, time)
+        elif kind == RELEASE:
+            on_release(sim, lane, i, time)
+        elif kind == POLL:
+            on_poll(sim, lane, time)
+        elif kind == REQUEST:
+            on_request(sim, lane, i, time)
+        else:
+            on_arrival(sim, lane, i, time)
+
+
+@kernel
+def replay_lanes(sim: Sim, unit: int) -> None:
+    """A unit's messages in every lane. unit: its number in the curves."""
+    for lane in range(len(sim.settings)):
+        replay_lane(sim, lane)
+        outcome, usage = sim.outcomes[lane], sim.meter.usage[0]
+        end_dry_spell(sim.pool[0], usage.time)
+        outcome.stuck, outcome.dry_us = usage.waiting, sim.pool[0].dry_us
+        sum_up(sim.meter, outcome)
+        draw_curves(sim.meter, sim.curves, unit, lane)
+
+
+def replay_units(traces: Traces, settings: Records) -> Replayed:
+    """Replay each unit's messages in every lane. settings: POOL_SETTINGS[units, lanes]."""
+    replayed, units = simulations(traces, settings)
+    for unit, sim in units:
+        replay_lanes(sim, unit)
+    return replayed

@@ -1,0 +1,252 @@
+"""Consumers: what they exchanged as captured and, under other fetch limits, in closed loop; replayed in every lane.
+
+Lanes that share their fetch limits share what is exchanged, and are one replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.fidelity_reasons import DRAINED
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.columns.arrays import Floats, Ints, Records
+from udfs.columns.records import GrowingRecords
+from udfs.columns.time_units import NEVER
+from udfs.replay.consumer_memory.channels import replay_units
+from udfs.replay.consumer_memory.draining import Fetches, follow, no_fetches, with_units
+from udfs.replay.consumer_memory.events import (
+    LEFT_OUT,
+    PARTITION_COLUMNS,
+    TAKEOVER,
+    Exchanges,
+    partition_events_of,
+    takeovers_of,
+)
+from udfs.replay.consumer_memory.given_up import drop_given_up, not_taken, when_dropped
+from udfs.replay.consumer_memory.responses import ClosedLoop, hold_given_up, in_closed_loop
+from udfs.replay.consumer_memory.settings import MemoryLanes
+from udfs.replay.consumer_memory.state import Replayed, Traces
+from udfs.replay.consumer_memory.takeovers import drop_lost, taken_over, when_lost
+from udfs.replay.consumer_memory.traces import traces_of_responses
+from udfs.replay.consumer_memory.units import Counted
+from udfs.replay.shared.caps import MOST_EXCHANGES
+from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
+
+
+@dataclass
+class ConsumerEvents:
+    """The rows of several client processes by a time. takeovers: TAKEOVER, MOST_EXCHANGES of each process."""
+
+    exchanges: Exchanges = field(default_factory=Exchanges)
+    fetches: Fetches = field(default_factory=no_fetches)
+    takeovers: GrowingRecords = field(default_factory=lambda: GrowingRecords(TAKEOVER))
+    closed: ClosedLoop = field(default_factory=ClosedLoop)
+    _takeovers_counted: Counted = field(default_factory=Counted)
+
+    def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
+        """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows]."""
+        exchange, kind = self.exchanges.add(rows, unit), int_column(rows, MEMORY_EVENTS.kind, 0)
+        self.fetches = with_units(self.fetches, int(unit[-1]) + 1)
+        is_partition = np.isin(kind, (MemoryEvent.PARTITION, MemoryEvent.BATCH, MemoryEvent.TAKEN_OVER))
+        is_partition &= exchange != LEFT_OUT
+        if is_partition.any():
+            kept = rows.select([*PARTITION_COLUMNS]).filter(pa.array(is_partition))
+            self._follow(kept, unit[is_partition], exchange[is_partition])
+        is_closed = (kind == MemoryEvent.RESPONSES) | (kind == MemoryEvent.GIVEN_UP)
+        if is_closed.any():
+            self.closed.add(rows.filter(pa.array(is_closed)), unit[is_closed])
+
+    def _follow(self, rows: pa.RecordBatch, unit: Ints, exchange: Ints) -> None:
+        """Take rows of kinds PARTITION, BATCH and TAKEN_OVER."""
+        events, exchanges = partition_events_of(rows, unit, exchange), self.exchanges.gathered.records
+        is_takeover = events["kind"] == MemoryEvent.TAKEN_OVER
+        if is_takeover.any():
+            takeovers = takeovers_of(rows.filter(pa.array(is_takeover)), unit[is_takeover])
+            takeovers["lost_at"] = events["lost_at"][is_takeover] = when_lost(takeovers, exchanges)
+            place = self._takeovers_counted.places(takeovers["unit"], np.ones(len(takeovers), np.bool_))
+            self.takeovers.add(takeovers[place < MOST_EXCHANGES])
+        self.fetches = follow(events, exchanges, self.fetches)
+
+    def consumers(self, limits: Records) -> Consumers:
+        """What the processes exchanged, once all of their rows have come. limits: FETCH_LIMITS."""
+        exchanges, partitions = self.exchanges.gathered.records, self.fetches.known_partitions
+        fetched, verdicts, unit = self.fetches.fetched, self.fetches.verdicts, exchanges["unit"]
+        holder, lost = not_taken(partitions)["holder"], taken_over(partitions)["holder"]
+        dropped_at = when_dropped(exchanges, holder)
+        for word, holders in {
+            DRAINED.given_up: holder[dropped_at != NEVER],
+            DRAINED.not_fetched_again: holder[dropped_at == NEVER],
+            DRAINED.taken_over: lost,
+        }.items():
+            np.add.at(verdicts[:, DRAINED.codes[word]], unit[holders], 1)
+        drop_lost(exchanges, partitions)
+        drop_given_up(exchanges, holder, dropped_at)
+        return Consumers(
+            exchanges=exchanges,
+            fetched=fetched,
+            verdicts=verdicts,
+            left_out=self.exchanges.left_out(len(fetched)),
+            takeovers=self.takeovers.records,
+            closed=self.closed,
+            limits=limits,
+        )
+
+
+@dataclass(frozen=True)
+class Consumers:
+    """What several client processes exchanged as captured, and would exchange under every fetch limit of a scenario.
+
+    exchanges: EXCHANGE, each unit's in the order of their requests, with what they hold and until when. fetched:
+    FETCHED[units]. verdicts: int64[units, VERDICTS], on partitions. left_out: int64[units], exchanges that there was no
+    room for. takeovers: TAKEOVER. limits: FETCH_LIMITS, those in force first.
+    """
+
+    exchanges: Records
+    fetched: Records
+    verdicts: Ints
+    left_out: Ints
+    takeovers: Records
+    closed: ClosedLoop
+    limits: Records
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """The units that are consumers: int64[n]. One that fetched nothing, or as a follower, is none."""
+        is_answered = self.exchanges["complete_at"] != NEVER
+        answered = np.bincount(self.exchanges["unit"][is_answered], minlength=self.units)
+        return np.flatnonzero((self.fetched["brokers"] > 0) & (answered > 0))
+
+    @cached_property
+    def answered(self) -> Records:
+        """EXCHANGE[n]: those of consumers that were answered."""
+        is_consumer = np.isin(self.exchanges["unit"], self.numbers)
+        is_kept = is_consumer & (self.exchanges["complete_at"] != NEVER)
+        return self.exchanges if is_kept.all() else self.exchanges[is_kept]
+
+    @property
+    def units(self) -> int:
+        """How many processes there are, those that are no consumers included."""
+        return len(self.fetched)
+
+    @cached_property
+    def captured_traces(self) -> Traces:
+        """What they exchanged as captured."""
+        return traces_of_responses(self.answered, self.units)
+
+    def closed_traces(self, fetch_number: int) -> Traces:
+        """What the closed loop exchanges under the fetch limits of this number."""
+        responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
+        hold_given_up(responses, given_up, self.takeovers, self.exchanges)
+        exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number))
+        return traces_of_responses(exchanges, self.units)
+
+    @cached_property
+    def unchanged_traces(self) -> Traces:
+        """What the closed loop exchanges under the fetch limits in force."""
+        return self.closed_traces(CAPTURED)
+
+    def traces(self, fetch_number: int) -> Traces:
+        """What lanes with the fetch limits of this number are replayed from: with those in force, the capture."""
+        return self.captured_traces if fetch_number == CAPTURED else self.closed_traces(fetch_number)
+
+    def responses_under(self, fetch_number: int) -> Records:
+        """RESPONSE[n]: the closed loop's responses of consumers under the fetch limits of this number."""
+        responses = self.closed.responses_under(fetch_number)
+        return responses[np.isin(responses["unit"], self.numbers)]
+
+    def max_bytes(self, fetch_number: int) -> Ints:
+        """The largest fetch.max.bytes that each unit asks for: int64[units]."""
+        captured = np.zeros(self.units, np.int64)
+        np.maximum.at(captured, self.exchanges["unit"], self.exchanges["max_bytes"])
+        return chosen(self.limits["max_bytes"][fetch_number], captured)
+
+    def memory_bound(self, fetch_number: int) -> Ints:
+        """KIP-74's bound, min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes): int64[units]."""
+        fetched, limits = self.fetched, self.limits[fetch_number]
+        max_bytes = self.max_bytes(fetch_number)
+        if fetch_number != CAPTURED:
+            max_bytes = np.minimum(max_bytes, limits["broker_max_bytes"])
+        partition_max_bytes = chosen(limits["partition_max_bytes"], fetched["partition_max_bytes"])
+        return np.minimum(fetched["brokers"] * max_bytes, fetched["partitions"] * partition_max_bytes)
+
+    def record_bytes(self, fetch_number: int) -> Ints:
+        """The bytes of records in the responses of each unit: int64[units]."""
+        if fetch_number == CAPTURED:
+            return self.fetched["record_bytes"]
+        responses, record_bytes = self.responses_under(fetch_number), np.zeros(self.units, np.int64)
+        np.add.at(record_bytes, responses["unit"], responses["record_bytes"])
+        return record_bytes
+
+    def all_left_out(self, fetch_number: int) -> Ints:
+        """Exchanges and responses of each unit that there was no room for: int64[units]."""
+        if fetch_number == CAPTURED:
+            return self.left_out
+        closed = [self.closed.left_out[unit, fetch_number] for unit in range(self.units)]
+        return self.left_out + np.array(closed, np.int64)
+
+
+def chosen(limit: int, captured: Ints) -> Ints:
+    """What a limit is for each unit, the captured value where a lane leaves that: int64[units]."""
+    return captured if limit == AS_CAPTURED else np.full(len(captured), limit)
+
+
+@dataclass(frozen=True)
+class LanesReplayed:
+    """Lanes with the same fetch limits, replayed for several units.
+
+    lanes: int64[n], their numbers. traces: what they were replayed from. speed: float64[units, n], throughput as a
+    share of the captured lane's, nan where that is 0.
+    """
+
+    fetch_number: int
+    lanes: Ints
+    traces: Traces
+    replayed: Replayed
+    speed: Floats
+
+
+def span_us(outcomes: Records) -> Ints:
+    """How long each lane took (us), in the shape of OUTCOME."""
+    return outcomes["ended_at"] - outcomes["began_at"]
+
+
+def speed_of(outcomes: Records, what: str) -> Floats:
+    """Bytes or records per us, in the shape of OUTCOME."""
+    return outcomes[what] / np.maximum(span_us(outcomes), 1)
+
+
+def relative(speed: Floats, base: Floats) -> Floats:
+    """The speeds as shares of a base of each unit, nan where that is 0: float64[units, lanes]. base: float64[units]."""
+    return np.divide(speed, base[:, None], out=np.full(speed.shape, np.nan), where=base[:, None] > 0)
+
+
+def replays_of(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> Iterator[LanesReplayed]:
+    """Replay consumers in every lane. settings: POOL_SETTINGS[units, lanes].
+
+    Throughput under other fetch limits is in records, since cut batches come twice, and relative to the closed loop
+    under the limits in force and without a bound, since that has a pace of its own.
+    """
+    numbers = lanes.fetch_number
+    base = closed_speed(consumers, settings) if (numbers != CAPTURED).any() else np.zeros(consumers.units)
+    for fetch_number in np.unique(numbers).tolist():
+        which, traces = np.flatnonzero(numbers == fetch_number), consumers.traces(fetch_number)
+        replayed = replay_units(traces, settings[:, which])
+        if fetch_number == CAPTURED:
+            speed = speed_of(replayed.outcomes, "bytes")
+            speed = relative(speed, speed[:, 0])
+        else:
+            speed = relative(speed_of(replayed.outcomes, "records"), base)
+        yield LanesReplayed(fetch_number, which, traces, replayed, speed)
+
+
+def closed_speed(consumers: Consumers, settings: Records) -> Floats:
+    """Records per us of each unit's closed loop in the captured lane: float64[units]."""
+    replayed = replay_units(consumers.unchanged_traces, settings[:, [CAPTURED]])
+    return speed_of(replayed.outcomes, "records")[:, CAPTURED]

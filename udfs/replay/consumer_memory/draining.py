@@ -1,0 +1,196 @@
+"""When a client has taken what a response brought of its partitions, as its next fetches show.
+
+A consumer asks for more of a partition once it has taken what it got (AbstractFetch.fetchablePartitions, Kafka 4.4).
+Or it has lost the partition to another member of its group (see takeovers), or given it up (see given_up).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.fidelity_reasons import DRAINED
+from udfs.columns.arrays import Ints, Record, Records, read_only
+from udfs.columns.records import int_fields, with_room
+from udfs.columns.time_units import NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.consumer_memory.state import NONE
+from udfs.replay.consumer_memory.units import resized
+from udfs.replay.shared.fidelity_rows import AGREED
+from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
+
+UNKNOWN = -1
+OFFSETS_UNKNOWN, ANOTHER_CONNECTION = DRAINED.codes[DRAINED.offsets_unknown], DRAINED.codes[DRAINED.another_connection]
+FETCHED_BEFORE_END = DRAINED.codes[DRAINED.fetched_before_end]
+FETCHED_BEYOND_END = DRAINED.codes[DRAINED.fetched_beyond_end]
+TAKEN_OVER = DRAINED.codes[DRAINED.taken_over]
+VERDICTS = 1 + len(DRAINED.codes)
+UNIT_MIX = -3335678366873096957
+"""An odd number. Its multiples make the same key differ between units."""
+
+PARTITION = int_fields(
+    "holder",  # the exchange whose records of the partition are not drained, or NONE
+    "end_offset",  # behind the last whole batch of those, or UNKNOWN
+    "cut_end_offset",  # behind a batch of which not all came, or UNKNOWN
+    "lost_at",  # us: the client lost it to another member of its group
+    "taken_over_at",  # us: that one fetched it for the first time since; NEVER: nobody did
+)
+"""A partition of a client, as its responses and fetches have shown it by a time."""
+FETCHED = int_fields(
+    "brokers", "partitions", "record_bytes",
+    "partition_max_bytes",  # max.partition.fetch.bytes, the greatest
+    "compressed_batches",
+    "unmeasured_batches",  # of those, without a known size
+    "bytes_saved",  # by compression of the others
+)  # fmt: skip
+"""What a client fetched in sum."""
+
+
+class Fetches(NamedTuple):
+    """What the fetches of several clients have shown by a time.
+
+    partitions: PARTITION[room]. partition_numbers, broker_numbers: the number of each by unit and key. fetched:
+    FETCHED[units]. verdicts: int64[units, VERDICTS], how often each was given.
+    """
+
+    partitions: Records
+    partition_numbers: IntMap
+    broker_numbers: IntMap
+    fetched: Records
+    verdicts: Ints
+
+    @property
+    def known_partitions(self) -> Records:
+        """PARTITION[n]: those that have a number."""
+        return self.partitions[: int(self.partition_numbers.used[0])]
+
+
+def no_fetches() -> Fetches:
+    """Before any client has fetched."""
+    return Fetches(
+        partitions=np.zeros(0, PARTITION),
+        partition_numbers=new_map(),
+        broker_numbers=new_map(),
+        fetched=np.zeros(0, FETCHED),
+        verdicts=np.zeros((0, VERDICTS), np.int64),
+    )
+
+
+def with_units(fetches: Fetches, units: int) -> Fetches:
+    """The fetches, with so many units."""
+    return fetches._replace(fetched=resized(fetches.fetched, units, 0), verdicts=resized(fetches.verdicts, units, 0))
+
+
+def follow(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
+    """What the fetches have shown after these events.
+
+    events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE, all that the events belong
+    to or drain; what they show is written into it.
+    """
+    used, more = len(fetches.known_partitions), len(events)
+    after = fetches._replace(
+        partitions=with_room(fetches.partitions, used, more),
+        partition_numbers=roomy(fetches.partition_numbers, more),
+        broker_numbers=roomy(fetches.broker_numbers, more),
+    )
+    follow_partitions(read_only(events), exchanges, after)
+    return after
+
+
+@kernel
+def is_new(numbers: IntMap, unit: int, key: int) -> bool:
+    """Give a unit's key the next number if it has none; returns whether it had none."""
+    mixed = key ^ unit * UNIT_MIX
+    if numbers.values[place_of(numbers, mixed)] != ABSENT:
+        return False
+    put(numbers, mixed, numbers.used[0])
+    return True
+
+
+@kernel
+def number_of(numbers: IntMap, unit: int, key: int) -> int:
+    """The number of a unit's key, which has one."""
+    return numbers.values[place_of(numbers, key ^ unit * UNIT_MIX)]
+
+
+@kernel
+def verdict_on(partition: Record, fetch_offset: int, is_same_connection: bool) -> int:
+    """Whether the next fetch of a partition begins where the response ended: behind its last whole batch, or within the
+    one that was cut off. Kafka's clients leave such a batch alone; kafka-go takes the records of it that came whole.
+    """
+    if partition.end_offset == UNKNOWN:
+        return OFFSETS_UNKNOWN
+    if fetch_offset == partition.end_offset or partition.end_offset < fetch_offset < partition.cut_end_offset:
+        return AGREED
+    if not is_same_connection:
+        return ANOTHER_CONNECTION
+    return FETCHED_BEFORE_END if fetch_offset < partition.end_offset else FETCHED_BEYOND_END
+
+
+@kernel
+def drain(partition: Record, exchanges: Records, event: Record) -> int:
+    """A partition is fetched again; returns the verdict on what the client had of it."""
+    holder, fetch = exchanges[partition.holder], exchanges[event.exchange]
+    verdict = verdict_on(partition, event.fetch_offset, holder.connection == fetch.connection)
+    if verdict != AGREED and partition.taken_over_at != NEVER:
+        verdict = TAKEN_OVER
+        holder.lost_at = max(holder.lost_at, partition.lost_at)
+        holder.taken_over_at = max(holder.taken_over_at, partition.taken_over_at)
+    else:
+        holder.drained_at = max(holder.drained_at, fetch.requested_at)
+    holder.undrained -= 1
+    partition.holder = NONE
+    return verdict
+
+
+@kernel
+def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record) -> None:
+    """A response has a batch of the partition."""
+    exchange.records += event.records
+    if partition.holder == event.exchange:
+        partition.end_offset = max(partition.end_offset, event.end_offset)
+        partition.cut_end_offset = max(partition.cut_end_offset, event.cut_end_offset)
+    if event.is_compressed == 1:
+        fetched.compressed_batches += 1
+        if event.uncompressed_bytes == UNKNOWN:
+            fetched.unmeasured_batches += 1
+        else:
+            fetched.bytes_saved += event.uncompressed_bytes - event.size
+
+
+@kernel
+def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Record) -> None:
+    """A fetch names the partition: it drains what came before, and may bring more."""
+    exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
+    if event.fetch_offset != UNKNOWN and partition.holder != NONE:
+        fetches.verdicts[event.unit, drain(partition, exchanges, event)] += 1
+    if event.returned_bytes > 0:
+        exchange.undrained += 1
+        exchange.partitions += 1
+        exchange.record_bytes += event.returned_bytes
+        partition.holder, partition.taken_over_at = event.exchange, NEVER
+        partition.end_offset, partition.cut_end_offset = UNKNOWN, UNKNOWN
+    if is_new(fetches.broker_numbers, event.unit, event.broker_key):
+        fetched.brokers += 1
+    fetched.record_bytes += event.returned_bytes
+    fetched.partition_max_bytes = max(fetched.partition_max_bytes, event.partition_max_bytes)
+
+
+@kernel
+def follow_partitions(events: Records, exchanges: Records, fetches: Fetches) -> None:
+    """Have fetches drain what came before, and hold what they got. Arguments as of `follow`, with room for all."""
+    for row in range(len(events)):
+        event = events[row]
+        is_first = is_new(fetches.partition_numbers, event.unit, event.partition_key)
+        partition = fetches.partitions[number_of(fetches.partition_numbers, event.unit, event.partition_key)]
+        if is_first:
+            fetches.fetched[event.unit].partitions += 1
+            partition.holder, partition.taken_over_at = NONE, NEVER
+        if event.kind == MemoryEvent.BATCH:
+            on_batch(partition, exchanges[event.exchange], event, fetches.fetched[event.unit])
+        elif event.kind == MemoryEvent.PARTITION:
+            on_fetch(fetches, partition, exchanges, event)
+        elif partition.taken_over_at == NEVER:
+            partition.taken_over_at, partition.lost_at = event.time, event.lost_at

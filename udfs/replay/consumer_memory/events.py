@@ -1,0 +1,177 @@
+"""Rows of MEMORY_EVENTS as records: exchanges of clients and brokers, and what happens to clients' partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import GrowingRecords, int_fields, records_of
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.consumer_memory.units import Counted
+from udfs.replay.shared.caps import MOST_EXCHANGES
+from udfs.replay.shared.columns import int_column
+
+UNKNOWN, LEFT_OUT = -1, -2
+
+EXCHANGE = int_fields(
+    "unit",
+    "connection",  # its id
+    "requested_at",  # us
+    "size_known_at",  # us: the first bytes are there of the message that takes memory, a client's response or a request
+    "complete_at",  # us: its last byte is there; NEVER: there is no response
+    "size",  # bytes of that message
+    "max_bytes",  # fetch.max.bytes of a fetch, else 0
+    "api_key",
+    "response_us",  # of a request that a broker receives: it has its response so long after requested_at
+    "handled_at",  # us: it is handled; NEVER where only the response shows that
+    "handled_by",  # a HandledBy
+    "closes_session",  # 1: a fetch of a client, which closes its session
+    "records",  # in whole batches of the response
+    "record_bytes",
+    "partitions",  # with records
+    "undrained",  # partitions with records that are still to be fetched again or taken over
+    "drained_at",  # us: the last of the others was fetched again; ALWAYS: none was
+    "lost_at",  # us: the client lost the last of those that another member took over; ALWAYS: it lost none
+    "taken_over_at",  # us: another member fetched the last of those
+)
+"""An exchange of a client or broker. The fields from closes_session on are of clients, the three before of brokers."""
+PARTITION_EVENT = int_fields(
+    "kind",  # PARTITION, BATCH or TAKEN_OVER of MemoryEvent
+    "unit",
+    "exchange",
+    "partition_key",
+    "broker_key",
+    "time",
+    "lost_at",  # us: the client has lost a partition that is taken over
+    "fetch_offset",  # UNKNOWN where the fetch does not want the partition
+    "partition_max_bytes",
+    "returned_bytes",
+    "end_offset",
+    "cut_end_offset",
+    "records",
+    "size",  # of a batch
+    "is_compressed",
+    "uncompressed_bytes",  # or UNKNOWN
+)
+"""What happens to a partition of a client: a fetch names it, a response has a batch of it, another client takes it."""
+TAKEOVER = int_fields(
+    "unit",  # the client that loses the partition
+    "partition_key",
+    "taken_over_at",  # us: another member of its group fetches it
+    "joins_at",  # us: that one last sent a JoinGroup that had its response by then; ALWAYS: none
+    "joined_at",  # us: it had that response; NEVER: none
+    "lost_at",  # us: the client has lost the partition by then
+)
+"""A partition that passes from one member of a group to another."""
+
+
+_T = MEMORY_EVENTS
+EXCHANGE_COLUMNS = (
+    _T.connection_id, _T.time, _T.started, _T.came, _T.size, _T.held, _T.max_bytes, _T.api_key, _T.released,
+    _T.released_by, _T.closes_session,
+)  # fmt: skip
+"""The columns that exchanges are read from."""
+PARTITION_COLUMNS = (
+    _T.kind, _T.partition_key, _T.broker_key, _T.time, _T.started, _T.came, _T.fetch_offset, _T.partition_max_bytes,
+    _T.returned_bytes, _T.end_offset, _T.cut_end_offset, _T.records, _T.size, _T.compressed, _T.uncompressed,
+)  # fmt: skip
+"""The columns that partitions, batches and takeovers are read from."""
+
+
+def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
+    """EXCHANGE[n] from rows of kind EXCHANGE. unit: int64[n]."""
+    t = MEMORY_EVENTS
+    requested_at = int_column(rows, t.time, 0)
+    complete_at = np.maximum(requested_at, int_column(rows, t.came, NEVER))
+    size_known_at = int_column(rows, t.started, NEVER)
+    return records_of(
+        EXCHANGE,
+        rows.num_rows,
+        unit=unit,
+        connection=int_column(rows, t.connection_id, 0),
+        requested_at=requested_at,
+        size_known_at=np.where(size_known_at == NEVER, complete_at, size_known_at),
+        complete_at=complete_at,
+        size=np.maximum(int_column(rows, t.size, 0), 0),
+        max_bytes=np.maximum(int_column(rows, t.max_bytes, 0), 0),
+        api_key=int_column(rows, t.api_key, UNKNOWN),
+        response_us=np.maximum(int_column(rows, t.held, 0), 0),
+        handled_at=int_column(rows, t.released, NEVER),
+        handled_by=int_column(rows, t.released_by, 0),
+        closes_session=int_column(rows, t.closes_session, 0),
+        drained_at=ALWAYS,
+        lost_at=ALWAYS,
+        taken_over_at=ALWAYS,
+    )
+
+
+def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints) -> Records:
+    """PARTITION_EVENT[n] from rows of kinds PARTITION, BATCH and TAKEN_OVER; `lost_at` is for others to fill in.
+
+    unit: int64[n]. exchange: int64[n], the exchange that a row belongs to.
+    """
+    t = MEMORY_EVENTS
+    return records_of(
+        PARTITION_EVENT,
+        rows.num_rows,
+        kind=int_column(rows, t.kind, 0),
+        unit=unit,
+        exchange=exchange,
+        partition_key=int_column(rows, t.partition_key, 0),
+        broker_key=int_column(rows, t.broker_key, 0),
+        time=int_column(rows, t.time, 0),
+        fetch_offset=int_column(rows, t.fetch_offset, UNKNOWN),
+        partition_max_bytes=int_column(rows, t.partition_max_bytes, 0),
+        returned_bytes=int_column(rows, t.returned_bytes, 0),
+        end_offset=int_column(rows, t.end_offset, UNKNOWN),
+        cut_end_offset=int_column(rows, t.cut_end_offset, UNKNOWN),
+        records=int_column(rows, t.records, 0),
+        size=int_column(rows, t.size, 0),
+        is_compressed=int_column(rows, t.compressed, 0),
+        uncompressed_bytes=int_column(rows, t.uncompressed, UNKNOWN),
+    )
+
+
+def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
+    """TAKEOVER[n] from rows of kind TAKEN_OVER; `lost_at` is for others to fill in. unit: int64[n]."""
+    t = MEMORY_EVENTS
+    return records_of(
+        TAKEOVER,
+        rows.num_rows,
+        unit=unit,
+        partition_key=int_column(rows, t.partition_key, 0),
+        taken_over_at=int_column(rows, t.time, 0),
+        joins_at=int_column(rows, t.started, ALWAYS),
+        joined_at=int_column(rows, t.came, NEVER),
+    )
+
+
+@dataclass
+class Exchanges:
+    """The exchanges of several clients or brokers in the order of their rows, MOST_EXCHANGES of each. The others are
+    only counted.
+    """
+
+    gathered: GrowingRecords = field(default_factory=lambda: GrowingRecords(EXCHANGE))
+    counted: Counted = field(default_factory=Counted)
+
+    def add(self, rows: pa.RecordBatch, unit: Ints) -> Ints:
+        """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows].
+
+        Returns the exchange that each row belongs to, by its place among those gathered, or LEFT_OUT: int64[rows].
+        """
+        is_exchange = int_column(rows, MEMORY_EVENTS.kind, 0) == MemoryEvent.EXCHANGE
+        is_kept = self.counted.places(unit, is_exchange) < MOST_EXCHANGES
+        taken = is_exchange & is_kept
+        place = len(self.gathered) + np.cumsum(taken) - 1
+        self.gathered.add(exchanges_of(rows.select([*EXCHANGE_COLUMNS]).filter(pa.array(taken)), unit[taken]))
+        return np.where(is_kept, place, LEFT_OUT)
+
+    def left_out(self, units: int) -> Ints:
+        """How many exchanges of each unit were only counted: int64[units]."""
+        return self.counted.beyond(MOST_EXCHANGES, units)

@@ -1,0 +1,118 @@
+"""How well the replay of the captured settings agrees with the capture: when responses are drained, what is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.tables.fidelity_reasons import DRAINED, HELD
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.time_units import NEVER
+from udfs.replay.consumer_memory.consumers import Consumers
+from udfs.replay.consumer_memory.draining import ANOTHER_CONNECTION
+from udfs.replay.consumer_memory.state import Traces
+from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
+from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
+from udfs.replay.shared.lanes import CAPTURED
+
+DRAINED_PARTITIONS, CLOSED_LOOP_HELD = "drained_partitions", "closed_loop_held"
+TOLERANCE, SMALL = 0.1, 0.01
+"""What is held is equal within this share of it, and this share of the most that is ever held."""
+
+
+class Levels(NamedTuple):
+    """Bytes in use from each time (us) on, int64[n] each, in the order of time."""
+
+    time: Ints
+    level: Ints
+
+    def most(self, begin: Ints, end: Ints) -> Ints:
+        """The most bytes in use at any time from begin to end: int64[n]. begin, end: int64[n], us."""
+        first, last = (np.searchsorted(self.time, ends, side="right") for ends in (begin, end))
+        level = np.concatenate([np.zeros(1, np.int64), self.level])
+        return np.array([level[a : b + 1].max() for a, b in zip(first.tolist(), last.tolist(), strict=True)])
+
+
+def levels_of(messages: Records) -> Levels:
+    """What would be in use without a bound: what is given back as soon as it is there is in use at that time.
+
+    messages: MESSAGE[n].
+    """
+    complete_at, held_us, size = (messages[name] for name in ("complete_at", "held_us", "size"))
+    is_released = held_us != NEVER
+    time = np.concatenate([(complete_at + held_us)[is_released], messages["size_known_at"]])
+    change = np.concatenate([-size[is_released], size])
+    order = np.lexsort((-change, time))
+    return Levels(time[order], np.cumsum(change[order]))
+
+
+def held_alike(captured: Records, replayed: Records, given_up_at: int | None = None) -> dict[str, int]:
+    """In how many pieces of the captured time both hold as much at most, a little earlier or later (NO_REASON), and in
+    how many they do not, by the reasons of HELD.
+
+    captured, replayed: MESSAGE[n], those of the capture and of the closed loop. given_up_at: when the client first gave
+    up what it had not taken (us), which is the reason from then on.
+    """
+    begin, end = int(captured["requested_at"].min()), int(captured["complete_at"].max())
+    edges = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
+    near_us = max(round(SPAN_TOLERANCE * (end - begin)), LEAST_TIME_US)
+    in_loop, in_capture = levels_of(replayed), levels_of(captured)
+    little = SMALL * in_capture.level.max(initial=0)
+
+    def exceeds(one: Levels, other: Levels) -> Bools:
+        most = one.most(edges[:-1], edges[1:])
+        return most > (1 + TOLERANCE) * other.most(edges[:-1] - near_us, edges[1:] + near_us) + little
+
+    more, less = exceeds(in_loop, in_capture), exceeds(in_capture, in_loop)
+    after = edges[1:] > (edges[-1] if given_up_at is None else given_up_at)
+    pieces = {
+        HELD.more_held: more & ~after,
+        HELD.less_held: less & ~more & ~after,
+        HELD.after_giving_up: (more | less) & after,
+        NO_REASON: ~more & ~less,
+    }
+    return {reason: int(which.sum()) for reason, which in pieces.items()}
+
+
+def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]]:
+    """The cases of each consumer, by its number: when its responses are drained, and what its closed loop holds."""
+    given_up = consumers.closed.given_up_under(CAPTURED)
+    for unit in consumers.numbers.tolist():
+        yield unit, drained_partitions(consumers.verdicts[unit])
+        if consumers.closed.counts[unit]:
+            since = given_up["last_requested_at"][given_up["unit"] == unit]
+            yield unit, closed_loop_held(consumers, unit, int(since.min()) if len(since) else None)
+
+
+def given(verdicts: dict[str, int]) -> dict[str, int]:
+    """Those that were given at all."""
+    return {reason: count for reason, count in verdicts.items() if count}
+
+
+def drained_partitions(verdicts: Ints) -> Compared:
+    """The rule by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
+    words = (NO_REASON, *DRAINED.words)
+    return compared(DRAINED_PARTITIONS, given(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
+
+
+def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> Compared:
+    """The memory that the closed loop at the captured settings holds.
+
+    What each of several processes of one name held is not known: the fetches of one seem to drain what others got.
+    """
+    obstacles = sorted(consumers.closed.unchecked[unit])
+    if consumers.verdicts[unit, ANOTHER_CONNECTION]:
+        obstacles.append(HELD.another_connection)
+    if obstacles:
+        return compared(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)
+    captured, replayed = consumers.captured_traces, consumers.unchanged_traces
+    verdicts = held_alike(messages_of(captured, unit), messages_of(replayed, unit), given_up_at)
+    return compared(CLOSED_LOOP_HELD, given(verdicts), HELD)
+
+
+def messages_of(traces: Traces, unit: int) -> Records:
+    """A unit's messages: MESSAGE[n]."""
+    trace = traces.traces[unit]
+    return traces.messages[trace["first_message"] : trace["end_message"]]

@@ -1,0 +1,1 @@
+"""buffer.memory of producers, which Kafka has: BufferPool by captured times or, where batches wait, in closed loop."""

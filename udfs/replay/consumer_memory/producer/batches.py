@@ -1,0 +1,164 @@
+"""What producers sent: their batches, from the first record on until the last answer.
+
+A batch that is sent again keeps its memory. One that was too large gives its memory back to the pool when it is split,
+and its parts take none of the pool (RecordAccumulator.splitAndReenqueue and deallocate, Kafka 4.4). Nor does its single
+part, where all of it is within batch.size.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.columns.arrays import Bools, Ints, Records, read_only
+from udfs.columns.groups import group_numbers
+from udfs.columns.records import int_fields, records_of
+from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.replay.consumer_memory.producer.events import NONE
+from udfs.replay.consumer_memory.producer.requests import lingers_of, requests_of, shares_behind
+from udfs.replay.shared.resent_batches import Rows, mark_resent
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+BATCH = int_fields(
+    "unit",
+    "stream",  # the number of its partition on its connection
+    "appended_at",  # us: its first record is there
+    "filled_at",  # us: by then the capture has its last record
+    "size",  # bytes on the wire
+    "records",
+    "first_record_size",  # bytes of a batch that has its first record alone
+    "may_grow",  # 1: compressed and of several records, so that it may have come to be larger than what it took
+    "held_us",  # from appended_at on
+    "sending_us",  # for how long of that it was in a request
+    "held_after_us",  # for how long of that it had its first answer, as where it was sent again
+)
+"""A batch that took memory."""
+PRODUCER = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "first_batch", "end_batch", "first_stream", "end_stream", "first_connection", "end_connection",
+            "first_request", "end_request",
+            "linger_us",
+            "resent",  # how often a batch was sent again
+            "split_parts",
+        )
+    ]
+    + [("share_behind", np.float64)]
+)  # fmt: skip
+"""A producer: where what it has begins and ends, and, of the time that its requests were on their way, the share in
+which they were behind others."""
+
+
+class Produced(NamedTuple):
+    """What several producers sent. producers: PRODUCER[units].
+
+    batches: BATCH[n], a producer's in the order of time. requests: REQUEST[n]. stream_connections: int64[streams], the
+    connection of each stream. Streams and connections are numbered by producer, streams by connection, too.
+    """
+
+    producers: Records
+    batches: Records
+    requests: Records
+    stream_connections: Ints
+
+
+def produced(sendings: Records, units: int) -> Produced:
+    """What so many producers sent. sendings: SENDING[n]."""
+    rows = sendings[np.lexsort((sendings["sent_at"], sendings["appended_at"], sendings["unit"]))]
+    parent, offset = parents(rows)
+    is_whole, end_at = held_until(rows, parent, offset)
+    is_first = parent == NONE
+    connection, firsts = group_numbers(rows["unit"], rows["connection"])
+    stream, first_of_stream = group_numbers(connection[is_first], rows["stream"][is_first])
+    answered_at = np.where(rows["answered_at"] == NEVER, rows["sent_at"], rows["answered_at"])
+    requests, request = requests_of(connection, rows["request"], rows["sent_at"], answered_at)
+    batches = batches_of(rows[is_first], end_at[is_first], answered_at[is_first], stream)
+    stream_connections, unit = connection[is_first][first_of_stream], rows["unit"][firsts]
+    owner, appended_at = unit[requests["connection"]], batches["appended_at"]
+    producers = records_of(
+        PRODUCER,
+        units,
+        linger_us=lingers_of(requests, owner, units, request[is_first], appended_at),
+        resent=np.bincount(rows["unit"][is_whole], minlength=units),
+        split_parts=np.bincount(rows["unit"][~is_first & ~is_whole], minlength=units),
+        share_behind=shares_behind(requests, owner, units),
+    )
+    owners = {
+        "batch": batches["unit"], "stream": unit[stream_connections], "connection": unit, "request": owner,
+    }  # fmt: skip
+    for name, numbers in owners.items():
+        edges = np.searchsorted(numbers, np.arange(units + 1))
+        producers[f"first_{name}"], producers[f"end_{name}"] = edges[:-1], edges[1:]
+    return Produced(producers, batches, requests, stream_connections)
+
+
+def batches_of(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:
+    """BATCH[n] of the first sendings of batches, SENDING[n].
+
+    end_at: int64[n], us, until when each holds its memory. answered_at: int64[n], us, its first answer. stream:
+    int64[n], its number.
+    """
+    appended_at, sent_at, size, records = (rows[name] for name in ("appended_at", "sent_at", "size", "records"))
+    several = records > 1
+    last_ms = np.clip(rows["last_timestamp_ms"], 0, sent_at // US_PER_MS)
+    record_size = np.maximum(size - RECORD_BATCH_OVERHEAD, 1) // np.maximum(records, 1)
+    return records_of(
+        BATCH,
+        len(rows),
+        unit=rows["unit"],
+        stream=stream,
+        appended_at=appended_at,
+        filled_at=np.where(several, np.minimum((last_ms + 1) * US_PER_MS, sent_at), sent_at),
+        size=size,
+        records=records,
+        first_record_size=np.where(several, np.minimum(record_size + RECORD_BATCH_OVERHEAD, size), size),
+        may_grow=several & (rows["is_compressed"] == 1),
+        held_us=np.maximum(end_at - appended_at, 0),
+        sending_us=np.maximum(end_at - np.maximum(sent_at, appended_at), 0),
+        held_after_us=np.maximum(end_at - answered_at, 0),
+    )
+
+
+def held_until(rows: Records, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:
+    """(whether each sending is that of a whole batch again, until when a batch holds its memory, us).
+
+    rows: SENDING[n]. parent, offset: int64[n], as `parents` has them.
+    """
+    sent_at, answered_at, records = rows["sent_at"], rows["answered_at"], rows["records"]
+    is_again = parent != NONE
+    original = np.where(is_again, parent, np.arange(len(parent)))
+    is_whole = is_again & (offset == 0) & (records == records[original])
+    is_split = (rows["error"] == MESSAGE_TOO_LARGE) & (records > 1) & (is_whole | ~is_again)
+    split_at = np.full(len(parent), NEVER)
+    np.minimum.at(split_at, original[is_split], answered_at[is_split])
+    is_whole &= sent_at < split_at[original]
+    end_at = np.where(answered_at == NEVER, sent_at, answered_at)
+    np.maximum.at(end_at, original[is_whole], end_at[is_whole])
+    return is_whole, np.minimum(end_at, split_at)
+
+
+def parents(rows: Records) -> tuple[Ints, Ints]:
+    """(the sending of the same records before, NONE for the first; the place of the first record in that).
+
+    rows: SENDING[n], each producer's in the order of their appending, then their sending.
+    """
+    n, (stream, streams) = len(rows), group_numbers(rows["unit"], rows["stream"])
+    none = read_only(np.zeros(n, np.int64))
+    columns = Rows(
+        request_time=read_only(rows["sent_at"]),
+        response_time=read_only(rows["answered_at"]),
+        size=read_only(rows["size"]),
+        codec=none,
+        records=read_only(rows["records"]),
+        sequence=read_only(rows["sequence"]),
+        error=read_only(rows["error"]),
+        uncompressed=none,
+        first_timestamp=read_only(rows["first_timestamp_ms"]),
+        last_timestamp=read_only(rows["last_timestamp_ms"]),
+    )
+    parent, offset, before = np.zeros((3, n), np.int64)
+    mark_resent(read_only(stream), columns, before, np.full(len(streams), NONE), parent, offset)
+    return parent, offset

@@ -1,0 +1,152 @@
+"""The producer's BufferPool as Kafka 4.4 has it in its `full` mode (org.apache.kafka.clients.producer.internals).
+
+Threads are waiters in a queue here, and what a signal wakes happens at once: nobody takes the lock between a signal and
+the thread that it wakes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.records import int_fields
+from udfs.kernels.kernel import kernel
+
+GRANTED, WAITING, ILLEGAL, EXHAUSTED = 0, 1, 2, 3
+
+BUFFERS = int_fields(
+    "total",  # buffer.memory
+    "poolable",  # max(1, batch.size)
+    "non_pooled",  # free bytes that are no buffer
+    "free",  # free buffers of the poolable size
+    "first",  # waiters.order[first:end] wait, in this order
+    "end",
+)
+"""A pool."""
+ALLOCATION = int_fields("size", "accumulated", "state")
+"""A thread's allocation: its bytes, the part of them that it has, and GRANTED, WAITING, ILLEGAL or EXHAUSTED."""
+
+
+class Waiters(NamedTuple):
+    """Room for n allocations. allocations: ALLOCATION[n]. order: int64[n], those that had to wait, as they came."""
+
+    allocations: Records
+    order: Ints
+
+
+def new_waiters(room: int) -> Waiters:
+    """Room for so many allocations."""
+    return Waiters(np.zeros(room, ALLOCATION), np.zeros(room, np.int64))
+
+
+@kernel
+def fill_buffers(pool: Record, total: int, poolable: int) -> None:
+    """Make it a pool of which all is free and for which nobody waits."""
+    pool.total, pool.poolable, pool.non_pooled = total, poolable, total
+    pool.free, pool.first, pool.end = 0, 0, 0
+
+
+@kernel
+def available(pool: Record) -> int:
+    """BufferPool.availableMemory: what nobody holds, parts that waiters have taken not counted."""
+    return int(pool.non_pooled + pool.free * pool.poolable)
+
+
+@kernel
+def is_awaited(pool: Record) -> bool:
+    """Whether a thread waits for memory."""
+    return bool(pool.first < pool.end)
+
+
+@kernel
+def free_up(pool: Record, size: int) -> None:
+    """Turn free buffers into free bytes until there are so many."""
+    while pool.free > 0 and pool.non_pooled < size:
+        pool.free -= 1
+        pool.non_pooled += pool.poolable
+
+
+@kernel
+def take_part(pool: Record, allocation: Record) -> bool:
+    """What a waiter does that is woken; returns whether it has all it needs."""
+    if allocation.accumulated == 0 and allocation.size == pool.poolable and pool.free > 0:
+        pool.free -= 1
+        allocation.accumulated = allocation.size
+        return True
+    needed = allocation.size - allocation.accumulated
+    free_up(pool, needed)
+    part = min(needed, pool.non_pooled)
+    pool.non_pooled -= part
+    allocation.accumulated += part
+    return bool(allocation.accumulated == allocation.size)
+
+
+@kernel
+def signal_first(pool: Record, waiters: Waiters) -> None:
+    """Wake the first waiter, and as long as each goes away with memory left, the next."""
+    while is_awaited(pool):
+        allocation = waiters.allocations[waiters.order[pool.first]]
+        if not take_part(pool, allocation):
+            return
+        allocation.state = GRANTED
+        pool.first += 1
+        if pool.non_pooled == 0 and pool.free == 0:
+            return
+
+
+@kernel
+def signal_if_any_left(pool: Record, waiters: Waiters) -> None:
+    """What every allocation does on its way out."""
+    if pool.non_pooled > 0 or pool.free > 0:
+        signal_first(pool, waiters)
+
+
+@kernel
+def allocate(pool: Record, waiters: Waiters, number: int, size: int) -> int:
+    """Make the allocation of this number. Returns its state: GRANTED, WAITING behind the other waiters, or ILLEGAL
+    (more than buffer.memory).
+    """
+    allocation = waiters.allocations[number]
+    allocation.size, allocation.accumulated, allocation.state = size, 0, GRANTED
+    if size > pool.total:
+        allocation.state = ILLEGAL
+    elif size == pool.poolable and pool.free > 0:
+        pool.free -= 1
+    elif available(pool) >= size:
+        free_up(pool, size)
+        pool.non_pooled -= size
+    else:
+        allocation.state = WAITING
+        waiters.order[pool.end] = number
+        pool.end += 1
+    if allocation.state == GRANTED:
+        signal_if_any_left(pool, waiters)
+    return int(allocation.state)
+
+
+@kernel
+def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
+    """Give back a buffer of this size."""
+    if size == pool.poolable:
+        pool.free += 1
+    else:
+        pool.non_pooled += size
+    signal_first(pool, waiters)
+
+
+@kernel
+def give_up(pool: Record, waiters: Waiters, number: int) -> None:
+    """max.block.ms is over for a waiter: BufferExhaustedException. It leaves the queue, and its part goes back; what
+    every allocation does on its way out is still to be done.
+    """
+    place = pool.first
+    while waiters.order[place] != number:
+        place += 1
+    for later in range(place, pool.first, -1):
+        waiters.order[later] = waiters.order[later - 1]
+    pool.first += 1
+    allocation = waiters.allocations[number]
+    pool.non_pooled += allocation.accumulated
+    allocation.accumulated, allocation.state = 0, EXHAUSTED

@@ -1,0 +1,176 @@
+"""Batches through a BufferPool by captured times: what was in use, who would have blocked, who would have given up.
+
+A batch takes max(batch.size, the bytes of its first record) when that is appended, and gives it back with the response
+(RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is that much later. While one waits none
+lingers, once the sender looks: all that are not sent yet are sent (RecordAccumulator.batchReady). It looks when a batch
+is begun, sent or answered; who begins to wait does not wake it. The captured times of a batch contain what it had to
+wait under the captured settings, which are lane 0.
+"""
+
+from __future__ import annotations
+
+from udfs.kernels.kernel import kernel
+from udfs.replay.consumer_memory.producer.buffer_pool import (
+    GRANTED,
+    ILLEGAL,
+    allocate,
+    deallocate,
+    fill_buffers,
+    give_up,
+    is_awaited,
+    signal_if_any_left,
+)
+from udfs.replay.consumer_memory.producer.state import Sim
+from udfs.replay.consumer_memory.usage import advance, begin, count_wait, note_waited, sum_up, use, wait_more
+from udfs.replay.shared.event_heap import INDEX, kinds, pop, push
+from udfs.replay.shared.lanes import CAPTURED
+
+RELEASE, EXPIRE, ALLOCATE, SEND = kinds(4)
+"""What happens to a batch, as codes with its number. At the same time the first of these comes first."""
+RELEASED = -1
+
+
+@kernel
+def grant(sim: Sim, lane: int, i: int, time: int) -> None:
+    """A batch got its memory."""
+    batch, state = sim.batches[i], sim.states[i]
+    waited_us = time - batch.appended_at
+    state.is_granted = 1
+    count_wait(sim.meter, waited_us)
+    note_waited(sim.outcomes[lane], waited_us)
+    if lane == CAPTURED:
+        state.waited_us = min(waited_us, batch.held_us)
+        sim.outcomes[lane].late += 1 if time > max(batch.filled_at, batch.appended_at) else 0
+    use(sim.meter, sim.waiters.allocations[i].size)
+    state.release_at = time + batch.held_us - state.waited_us
+    push(sim.heap, state.release_at, RELEASE | i)
+    push(sim.heap, max(time, state.release_at - batch.sending_us), SEND | i)
+    sim.lingering[sim.lingers[0]] = i
+    sim.lingers[0] += 1
+    send_if_exhausted(sim, time)
+
+
+@kernel
+def send_if_exhausted(sim: Sim, time: int) -> None:
+    """The sender looks: where somebody waits it sends what lingers."""
+    if not is_awaited(sim.pool[0]):
+        return
+    for place in range(sim.lingers[0]):
+        i = sim.lingering[place]
+        release_at = time + sim.batches[i].sending_us
+        if release_at < sim.states[i].release_at:
+            sim.states[i].release_at = release_at
+            push(sim.heap, release_at, RELEASE | i)
+    sim.lingers[0] = 0
+
+
+@kernel
+def grant_woken(sim: Sim, lane: int, first: int, time: int) -> None:
+    """Grant those that were woken: they stood at `first` in the queue and behind."""
+    for place in range(first, sim.pool[0].first):
+        wait_more(sim.meter, -1)
+        grant(sim, lane, sim.waiters.order[place], time)
+
+
+@kernel
+def memory_of(sim: Sim, lane: int, i: int) -> int:
+    """Bytes of the pool that a batch takes.
+
+    What it grows beyond that is not the pool's (ByteBufferOutputStream.expandBuffer), as where compression is worse
+    than was estimated. A lane with a smaller batch.size would have several batches in its place.
+    """
+    batch = sim.batches[i]
+    size = min(batch.size, sim.settings[CAPTURED].batch_size) if batch.may_grow == 1 else batch.size
+    return max(size, sim.settings[lane].batch_size)
+
+
+@kernel
+def on_allocation(sim: Sim, lane: int, i: int, time: int) -> None:
+    """A batch's first record is appended."""
+    outcome, first = sim.outcomes[lane], sim.pool[0].first
+    state = allocate(sim.pool[0], sim.waiters, i, memory_of(sim, lane, i))
+    if state == ILLEGAL:
+        outcome.too_large += 1
+    elif state == GRANTED:
+        grant(sim, lane, i, time)
+        grant_woken(sim, lane, first, time)
+    else:
+        outcome.waits += 1
+        wait_more(sim.meter, 1)
+        push(sim.heap, time + sim.settings[lane].max_block_us, EXPIRE | i)
+
+
+@kernel
+def on_expiry(sim: Sim, lane: int, i: int, time: int) -> None:
+    """A batch has waited for max.block.ms."""
+    wait_more(sim.meter, -1)
+    sim.outcomes[lane].exhausted += 1
+    give_up(sim.pool[0], sim.waiters, i)
+    first = sim.pool[0].first
+    signal_if_any_left(sim.pool[0], sim.waiters)
+    grant_woken(sim, lane, first, time)
+
+
+@kernel
+def on_release(sim: Sim, lane: int, i: int, time: int) -> None:
+    """A batch is done with."""
+    first, size = sim.pool[0].first, sim.waiters.allocations[i].size
+    sim.states[i].release_at = RELEASED
+    use(sim.meter, -size)
+    deallocate(sim.pool[0], sim.waiters, size)
+    grant_woken(sim, lane, first, time)
+    send_if_exhausted(sim, time)
+
+
+@kernel
+def is_past(sim: Sim, kind: int, i: int, time: int) -> bool:
+    """Whether what was to happen to a batch at this time has happened before."""
+    state = sim.states[i]
+    if kind == EXPIRE:
+        return bool(state.is_granted == 1)
+    sending_us = sim.batches[i].sending_us if kind == SEND else 0
+    return bool(kind != ALLOCATE and state.release_at - sending_us != time)
+
+
+@kernel
+def expect(sim: Sim, i: int) -> None:
+    """Have a batch be allocated when its first record is appended; one at a time, so that the heap stays small."""
+    if i < len(sim.batches):
+        push(sim.heap, sim.batches[i].appended_at, ALLOCATE | i)
+
+
+@kernel
+def replay_lane(sim: Sim, lane: int) -> None:
+    """All batches of a lane."""
+    settings = sim.settings[lane]
+    fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
+    begin(sim.meter, sim.batches[0].appended_at)
+    sim.lingers[0] = 0
+    for i in range(len(sim.batches)):
+        sim.states[i].is_granted = 0
+    expect(sim, 0)
+    while sim.heap.events[0] > 0:
+        time, code = pop(sim.heap)
+        kind, i = code & ~INDEX, code & INDEX
+        if kind == ALLOCATE:
+            expect(sim, i + 1)
+        if is_past(sim, kind, i, time):
+            continue
+        advance(sim.meter, time)
+        if kind == RELEASE:
+            on_release(sim, lane, i, time)
+        elif kind == EXPIRE:
+            on_expiry(sim, lane, i, time)
+        elif kind == SEND:
+            send_if_exhausted(sim, time)
+        else:
+            on_allocation(sim, lane, i, time)
+    sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
+    sum_up(sim.meter, sim.outcomes[lane])
+
+
+@kernel
+def replay_lanes(sim: Sim) -> None:
+    """The batches in every lane."""
+    for lane in range(len(sim.settings)):
+        replay_lane(sim, lane)

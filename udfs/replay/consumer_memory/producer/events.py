@@ -1,0 +1,81 @@
+"""Rows of MEMORY_EVENTS of producers as records: batches in produce requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.records import GrowingRecords, int_fields, records_of
+from udfs.columns.time_units import NEVER
+from udfs.replay.consumer_memory.units import Counted, resized
+from udfs.replay.shared.caps import MOST_EXCHANGES
+from udfs.replay.shared.columns import int_column
+
+NONE = -1
+SENDING = int_fields(
+    "unit",
+    "connection",  # its id
+    "request",  # a number that tells the requests of a connection apart
+    "stream",  # a number for the partition, the producer id and its epoch
+    "appended_at",  # us: the first record is there
+    "sent_at",  # us
+    "answered_at",  # us; NEVER without an answer
+    "size",  # bytes on the wire
+    "sequence",  # of the first record, or NONE
+    "records",
+    "error",  # code
+    "first_timestamp_ms",
+    "last_timestamp_ms",
+    "is_compressed",
+)
+"""A batch in a produce request: the same batch may be sent again, or be split and its parts sent."""
+
+
+def sendings_of(rows: pa.RecordBatch, unit: Ints) -> Records:
+    """SENDING[rows] of rows of a producer. unit: int64[rows]."""
+    t = MEMORY_EVENTS
+    return records_of(
+        SENDING,
+        rows.num_rows,
+        unit=unit,
+        connection=int_column(rows, t.connection_id, 0),
+        request=int_column(rows, t.exchange_no, 0),
+        stream=int_column(rows, t.partition_key, 0),
+        appended_at=int_column(rows, t.time, 0),
+        sent_at=int_column(rows, t.started, 0),
+        answered_at=int_column(rows, t.came, NEVER),
+        size=int_column(rows, t.size, 0),
+        sequence=int_column(rows, t.sequence, NONE),
+        records=int_column(rows, t.records, 0),
+        error=int_column(rows, t.error_code, 0),
+        first_timestamp_ms=int_column(rows, t.first_timestamp, 0),
+        last_timestamp_ms=int_column(rows, t.last_timestamp, 0),
+        is_compressed=int_column(rows, t.compressed, 0),
+    )
+
+
+@dataclass
+class ProducerEvents:
+    """The sendings of several producers in the order of their rows, MOST_EXCHANGES of each; the others are counted.
+
+    is_java: bool[units], whether each may be a Java client. Only Java clients have the BufferPool that is replayed.
+    """
+
+    gathered: GrowingRecords = field(default_factory=lambda: GrowingRecords(SENDING))
+    counted: Counted = field(default_factory=Counted)
+    is_java: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
+        """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows]."""
+        is_kept = self.counted.places(unit, np.ones(len(unit), np.bool_)) < MOST_EXCHANGES
+        self.gathered.add(sendings_of(rows, unit)[is_kept])
+        self.is_java = resized(self.is_java, int(unit[-1]) + 1, True)
+        np.logical_and.at(self.is_java, unit, int_column(rows, MEMORY_EVENTS.is_java, 1) == 1)
+
+    def left_out(self) -> Ints:
+        """How many sendings of each producer were only counted: int64[units]."""
+        return self.counted.beyond(MOST_EXCHANGES, len(self.is_java))

@@ -1,0 +1,86 @@
+"""What the memory of producers comes to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.fidelity_reasons import BUFFERS
+from schemas.tables.gold_memory import PRODUCER_MEMORY
+from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import coded
+from udfs.facts.arrow_tables import rows_of
+from udfs.replay.consumer_memory.producer.batches import Produced
+from udfs.replay.consumer_memory.producer.replay import ProducersReplayed
+from udfs.replay.consumer_memory.producer.state import NONE
+from udfs.replay.consumer_memory.rows import grid, key_columns, used_and_waits
+from udfs.replay.consumer_memory.settings import MemoryLanes
+from udfs.replay.consumer_memory.units import Units
+from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
+from udfs.replay.shared.lanes import CAPTURED
+
+if TYPE_CHECKING:
+    from udfs.replay.consumer_memory.rows import Cell, Rows
+
+BATCHES_WITHOUT_WAIT, CLOSED_LOOP_SENDS = "batches_without_wait", "closed_loop_sends"
+
+
+def batches_in(produced: Produced) -> Ints:
+    """How many batches each producer sent: int64[units]."""
+    return produced.producers["end_batch"] - produced.producers["first_batch"]
+
+
+def producer_rows(
+    units: Units, produced: Produced, replayed: ProducersReplayed, lanes: MemoryLanes, left_out: Ints, numbers: Ints
+) -> Rows:  # fmt: skip
+    """All rows of some producers. left_out: int64[units]. numbers: int64[n], of the producers."""
+    t = PRODUCER_MEMORY
+    unit, lane = grid(numbers, np.arange(len(lanes.names)))
+    outcomes, in_loop = replayed.outcomes[unit, lane], replayed.in_loop[unit, lane]
+    producers, settings, batch_bytes = produced.producers[unit], lanes.producer[lane], np.zeros(len(units), np.int64)
+    np.add.at(batch_bytes, produced.batches["unit"], produced.batches["size"])
+    columns: Mapping[str, Cell] = {
+        **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
+        **used_and_waits(outcomes),
+        t.times_of: coded(pa.array([BY_CAPTURE, BY_CLOSED_LOOP], pa.string()), in_loop.astype(np.int64)),
+        t.sending_threads: settings["threads"],
+        t.share_behind: producers["share_behind"],
+        t.buffer_bytes: settings["buffer_memory"],
+        t.batch_size: settings["batch_size"],
+        t.batches: batches_in(produced)[unit],
+        t.batch_bytes: batch_bytes[unit],
+        t.batches_begun: outcomes["granted"],
+        t.wait_ms_total: outcomes["wait_us"] / 1000,
+        t.late_ms_max: pa.array(outcomes["late_us"] / 1000, mask=~in_loop),
+        t.resent: producers["resent"],
+        t.split_parts: producers["split_parts"],
+        t.exhausted: outcomes["exhausted"],
+        t.larger_than_buffer: outcomes["too_large"],
+        t.left_out: left_out[unit],
+    }
+    yield t, rows_of(t, columns)
+
+
+def verdicts_on_producers(
+    produced: Produced, replayed: ProducersReplayed, is_java: Bools
+) -> Iterator[tuple[int, Compared]]:  # fmt: skip
+    """The cases of each producer by its number. One that is no Java client may bound its memory otherwise."""
+    batches, captured = batches_in(produced), replayed.outcomes[:, CAPTURED]
+    waited = captured["late"] + captured["exhausted"] + captured["too_large"]
+    for unit, count in enumerate(batches.tolist()):
+        if not is_java[unit]:
+            yield unit, compared(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)
+            continue
+        yield unit, cases(BATCHES_WITHOUT_WAIT, count, BUFFERS.waited_for_memory, int(waited[unit]))
+        if replayed.late[unit] != NONE:
+            yield unit, cases(CLOSED_LOOP_SENDS, count, BUFFERS.sent_later, int(replayed.late[unit]))
+
+
+def cases(metric: str, batches: int, reason: str, differing: int) -> Compared:
+    """The cases of a metric of which so many batches do not agree, for a reason."""
+    verdicts = {NO_REASON: batches - differing, reason: differing}
+    return compared(metric, {word: count for word, count in verdicts.items() if count}, BUFFERS)

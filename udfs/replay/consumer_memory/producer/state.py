@@ -1,0 +1,144 @@
+"""What the replays of a producer work on: its batches by captured times, and in closed loop its threads, batches,
+streams and connections.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.records import int_fields
+from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, Waiters, new_waiters
+from udfs.replay.consumer_memory.usage import MEASURED, Meter
+from udfs.replay.shared.event_heap import Heap
+
+NONE = -1
+
+OUTCOME = int_fields(
+    *MEASURED,
+    "granted",  # batches that got memory
+    "exhausted",  # BufferExhaustedException: max.block.ms was over
+    "too_large",  # larger than buffer.memory
+    "late",  # batches that got their memory only when the capture had their last record
+    "late_us",  # in closed loop: how late a record was appended at most
+)
+"""What a lane came to."""
+BATCH_STATE = int_fields(
+    "is_granted",  # 1 once it has its memory
+    "release_at",  # us, or RELEASED once it was
+    "waited_us",  # in lane 0, no longer than it was held
+)
+"""A batch in the lane that is replayed by captured times."""
+
+
+class Sim(NamedTuple):
+    """The replay of a producer's batches in every lane by captured times.
+
+    batches: BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a batch. states: BATCH_STATE[n].
+    lingering: int64[n], of which the first lingers[0] are batches that began since the sender saw somebody wait. pool:
+    BUFFERS[1]. outcomes: OUTCOME[lanes].
+    """
+
+    batches: Records
+    settings: Records
+    waiters: Waiters
+    states: Records
+    lingering: Ints
+    lingers: Ints
+    heap: Heap
+    pool: Records
+    meter: Meter
+    outcomes: Records
+
+
+def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records) -> Sim:
+    """A replay by captured times in which nothing has happened. Arguments as in Sim."""
+    n = len(batches)
+    return Sim(
+        batches=read_only(batches),
+        settings=read_only(settings),
+        waiters=new_waiters(n),
+        states=np.zeros(n, BATCH_STATE),
+        lingering=np.zeros(n, np.int64),
+        lingers=np.zeros(1, np.int64),
+        heap=heap_of(4 * n + 1),  # a batch is to be allocated, sent and given back, now or later; and its wait may end
+        pool=np.zeros(1, BUFFERS),
+        meter=meter,
+        outcomes=outcomes,
+    )
+
+
+def heap_of(room: int) -> Heap:
+    """An empty heap with room for so many events."""
+    return Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64))
+
+
+PIECE = int_fields(
+    "due_at",  # us: a thread has it
+    "size",  # bytes on the wire, without the batch's header
+    "batch",  # the captured batch that has it
+    "is_first",  # 1: the batch's first
+)
+"""Records of a captured batch that a thread appends at once."""
+STREAM = int_fields(
+    "connection",
+    "head",  # the batch to be sent first, or NONE
+    "tail",
+)
+"""A partition on its connection, with the batches of the lane that are not sent yet."""
+CONNECTION = int_fields(
+    "first_stream", "end_stream",
+    "first_request", "end_request",  # captured ones
+    "queued",  # batches that are not sent yet
+    "in_flight",  # requests
+    "busy_until",  # us: until then it serves what it was sent
+    "turn",  # the stream that is drained first, of its own
+    "next_request",  # the first captured one that is not sent by the time
+    "sent",  # requests
+)  # fmt: skip
+"""A connection in the lane that is replayed."""
+BUILT = int_fields(
+    "begun_at",  # us
+    "size",  # bytes, with the header
+    "held",  # bytes of the pool
+    "is_sealed",  # 1: takes no more records
+    "captured_batch",  # which has its first record
+    "next",  # batch of its stream, or in its request; NONE for none
+)
+"""A batch as it is built in the lane that is replayed."""
+THREADS = int_fields(
+    "next_piece",
+    "due_piece",  # the one that is among the events
+    "free",  # threads that do not wait
+    "gone_on",  # of waiters.order[:pool.first], which were woken, so many threads have gone on
+    "is_awake",  # 1: the sender is to look
+    "built",  # batches
+)
+"""The threads that send, and the sender."""
+
+
+class Loop(NamedTuple):
+    """A producer's closed loop in every lane.
+
+    pieces: PIECE[n]. batches: BATCH[n], the captured ones. requests: REQUEST[n]. linger_us: int64[1]. settings:
+    BUFFER_SETTINGS[lanes]. waiters: an allocation a piece. waiting_since: int64[pieces], us. built: BUILT[pieces].
+    streams: STREAM[n]. connections: CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1]. outcomes: OUTCOME[lanes].
+    """
+
+    pieces: Records
+    batches: Records
+    requests: Records
+    linger_us: Ints
+    settings: Records
+    waiters: Waiters
+    waiting_since: Ints
+    built: Records
+    streams: Records
+    connections: Records
+    heap: Heap
+    threads: Records
+    pool: Records
+    meter: Meter
+    outcomes: Records

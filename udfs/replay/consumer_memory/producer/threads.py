@@ -1,0 +1,229 @@
+"""A producer as a closed loop: threads that send, its BufferPool, its sender, and connections that serve in turn.
+
+A thread that waits for memory sends nothing meanwhile (BufferPool.allocate blocks); when it goes on it sends at once
+what has become due. A batch takes what is sent to its partition until the sender drains it, so that batches become
+smaller where the sender drains sooner, and larger where it does so later (RecordAccumulator.append, Kafka 4.4).
+"""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import kernel
+from udfs.replay.consumer_memory.producer.buffer_pool import (
+    GRANTED,
+    ILLEGAL,
+    WAITING,
+    allocate,
+    fill_buffers,
+    give_up,
+    signal_if_any_left,
+)
+from udfs.replay.consumer_memory.producer.sender import (
+    ANSWER,
+    DUE,
+    EXPIRE,
+    LINGER,
+    RETURN,
+    give_back,
+    look,
+    on_answer,
+)
+from udfs.replay.consumer_memory.producer.state import NONE, Loop
+from udfs.replay.consumer_memory.usage import advance, begin, count_wait, note_waited, sum_up, use, wait_more
+from udfs.replay.shared.event_heap import INDEX, pop, push
+from udfs.replay.shared.lanes import CAPTURED
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+TOLERANCE_US = 100_000
+"""How much later than the capture's last record a batch may have its memory."""
+
+
+@kernel
+def build(sim: Loop, piece: int, time: int) -> None:
+    """Append a piece to a new batch."""
+    threads, batch = sim.threads[0], sim.threads[0].built
+    threads.built += 1
+    captured_batch = sim.pieces[piece].batch
+    built, stream = sim.built[batch], sim.streams[sim.batches[captured_batch].stream]
+    built.begun_at, built.captured_batch, built.next, built.is_sealed = time, captured_batch, NONE, 0
+    built.held = sim.waiters.allocations[piece].size
+    built.size = RECORD_BATCH_OVERHEAD + sim.pieces[piece].size
+    if stream.head == NONE:
+        stream.head = batch
+    else:
+        sim.built[stream.tail].next = batch
+    stream.tail = batch
+    sim.connections[stream.connection].queued += 1
+    push(sim.heap, time + sim.linger_us[0], LINGER | stream.connection)
+    threads.is_awake = 1
+
+
+@kernel
+def fits(sim: Loop, lane: int, piece: int) -> bool:
+    """Append to the batch that the partition fills, if there is one and it takes the piece; returns whether it does."""
+    captured_batch = sim.pieces[piece].batch
+    stream = sim.streams[sim.batches[captured_batch].stream]
+    if stream.head == NONE:
+        return False
+    built, batch_size = sim.built[stream.tail], sim.settings[lane].batch_size
+    if built.is_sealed == 1:
+        return False
+    size = built.size + sim.pieces[piece].size
+    is_together = built.captured_batch == captured_batch and batch_size == sim.settings[CAPTURED].batch_size
+    if size > batch_size and not is_together:
+        built.is_sealed = 1
+        return False
+    built.size = size
+    return True
+
+
+@kernel
+def note_append(sim: Loop, lane: int, piece: int, time: int) -> None:
+    """A piece is in a batch."""
+    outcome, appended = sim.outcomes[lane], sim.pieces[piece]
+    outcome.late_us = max(outcome.late_us, time - appended.due_at)
+    if appended.is_first == 1:
+        filled_at = sim.batches[appended.batch].filled_at
+        outcome.late += 1 if time > max(filled_at, appended.due_at) + TOLERANCE_US else 0
+
+
+@kernel
+def note_grant(sim: Loop, lane: int, piece: int, waited_us: int) -> None:
+    """A thread got memory."""
+    count_wait(sim.meter, waited_us)
+    note_waited(sim.outcomes[lane], waited_us)
+    use(sim.meter, sim.waiters.allocations[piece].size)
+
+
+@kernel
+def send(sim: Loop, lane: int, time: int) -> None:
+    """A thread has the next piece."""
+    threads, piece = sim.threads[0], sim.threads[0].next_piece
+    threads.next_piece += 1
+    if fits(sim, lane, piece):
+        note_append(sim, lane, piece, time)
+        return
+    settings, alone = sim.settings[lane], sim.batches[sim.pieces[piece].batch].first_record_size
+    state = allocate(sim.pool[0], sim.waiters, piece, max(alone, settings.batch_size))
+    if state == ILLEGAL:
+        sim.outcomes[lane].too_large += 1
+    elif state == GRANTED:
+        note_grant(sim, lane, piece, 0)
+        build(sim, piece, time)
+        note_append(sim, lane, piece, time)
+    else:
+        sim.outcomes[lane].waits += 1
+        threads.free -= 1
+        sim.waiting_since[piece] = time
+        wait_more(sim.meter, 1)
+        push(sim.heap, time + settings.max_block_us, EXPIRE | piece)
+
+
+@kernel
+def go_on(sim: Loop, lane: int, time: int) -> None:
+    """The thread that was woken first goes on; somebody else may have begun a batch for it meanwhile."""
+    threads = sim.threads[0]
+    piece = sim.waiters.order[threads.gone_on]
+    threads.gone_on += 1
+    threads.free += 1
+    wait_more(sim.meter, -1)
+    note_grant(sim, lane, piece, time - sim.waiting_since[piece])
+    if fits(sim, lane, piece):
+        give_back(sim, sim.waiters.allocations[piece].size)
+    else:
+        build(sim, piece, time)
+    note_append(sim, lane, piece, time)
+
+
+@kernel
+def on_expiry(sim: Loop, lane: int, piece: int) -> None:
+    """A thread has waited for max.block.ms; those that were woken before have gone on."""
+    give_up(sim.pool[0], sim.waiters, piece)
+    sim.threads[0].gone_on = sim.pool[0].first
+    signal_if_any_left(sim.pool[0], sim.waiters)
+    wait_more(sim.meter, -1)
+    sim.outcomes[lane].exhausted += 1
+    sim.threads[0].free += 1
+
+
+@kernel
+def is_piece_due(sim: Loop, time: int) -> bool:
+    """Whether a thread is free for the next piece, and it is due."""
+    threads = sim.threads[0]
+    if threads.free == 0 or threads.next_piece == len(sim.pieces):
+        return False
+    return bool(sim.pieces[threads.next_piece].due_at <= time)
+
+
+@kernel
+def settle(sim: Loop, lane: int, time: int) -> None:
+    """All that happens at this time: who was woken goes on, the sender looks, free threads take what is due."""
+    threads = sim.threads[0]
+    while True:
+        if threads.gone_on < sim.pool[0].first:
+            go_on(sim, lane, time)
+        elif threads.is_awake == 1:
+            threads.is_awake = 0
+            look(sim, lane, time)
+        elif is_piece_due(sim, time):
+            send(sim, lane, time)
+        else:
+            break
+    if threads.next_piece < len(sim.pieces) and threads.due_piece < threads.next_piece:
+        threads.due_piece = threads.next_piece
+        push(sim.heap, max(time, sim.pieces[threads.next_piece].due_at), DUE)
+
+
+@kernel
+def start_lane(sim: Loop, lane: int) -> None:
+    """Nothing was sent yet."""
+    threads, settings, first_at = sim.threads[0], sim.settings[lane], sim.pieces[0].due_at
+    fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
+    begin(sim.meter, first_at)
+    threads.next_piece, threads.due_piece, threads.gone_on, threads.is_awake, threads.built = 0, NONE, 0, 0, 0
+    threads.free = settings.threads
+    for stream in range(len(sim.streams)):
+        sim.streams[stream].head = NONE
+    for connection in range(len(sim.connections)):
+        line = sim.connections[connection]
+        line.queued, line.in_flight, line.busy_until, line.turn, line.sent = 0, 0, 0, 0, 0
+        line.next_request = line.first_request
+    push(sim.heap, first_at, DUE)
+
+
+@kernel
+def is_past(sim: Loop, kind: int, index: int) -> bool:
+    """Whether a thread waits no longer that was to give up, or nothing is there any more that lingers."""
+    if kind == EXPIRE:
+        return bool(sim.waiters.allocations[index].state != WAITING)
+    return bool(kind == LINGER and sim.connections[index].queued == 0)
+
+
+@kernel
+def loop_lane(sim: Loop, lane: int) -> None:
+    """All pieces in a lane."""
+    start_lane(sim, lane)
+    while sim.heap.events[0] > 0:
+        time, code = pop(sim.heap)
+        kind, index = code & ~INDEX, code & INDEX
+        if is_past(sim, kind, index):
+            continue
+        advance(sim.meter, time)
+        if kind == ANSWER:
+            on_answer(sim, index, time)
+        elif kind == RETURN:
+            give_back(sim, sim.built[index].held)
+        elif kind == EXPIRE:
+            on_expiry(sim, lane, index)
+        if kind != DUE:
+            sim.threads[0].is_awake = 1
+        settle(sim, lane, time)
+    sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
+    sum_up(sim.meter, sim.outcomes[lane])
+
+
+@kernel
+def loop_lanes(sim: Loop, lanes: Ints) -> None:
+    """These lanes."""
+    for place in range(len(lanes)):
+        loop_lane(sim, lanes[place])

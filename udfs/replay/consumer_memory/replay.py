@@ -1,0 +1,89 @@
+"""The pass over consumers, brokers and producers: what held memory of each, replayed in every lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.values import BROKER, CONSUMER, PRODUCER
+from udfs.columns.arrays import Records
+from udfs.facts.arrow_tables import packed_together
+from udfs.replay.consumer_memory.channels import replay_units
+from udfs.replay.consumer_memory.consumers import ConsumerEvents, replays_of
+from udfs.replay.consumer_memory.events import Exchanges
+from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
+from udfs.replay.consumer_memory.producer.batches import produced
+from udfs.replay.consumer_memory.producer.events import ProducerEvents
+from udfs.replay.consumer_memory.producer.replay import replay_producers
+from udfs.replay.consumer_memory.producer.rows import producer_rows, verdicts_on_producers
+from udfs.replay.consumer_memory.rows import broker_rows, consumer_rows, fidelity_of
+from udfs.replay.consumer_memory.settings import MemoryLanes
+from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests
+from udfs.replay.consumer_memory.units import Parts, Units, together
+
+if TYPE_CHECKING:
+    from udfs.replay.consumer_memory.rows import Rows
+
+
+def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Iterator[pa.RecordBatch]:
+    """Packed rows of gold tables from rows of MEMORY_EVENTS, sorted by its key."""
+    yield from packed_together(rows_of_units(batches, lanes, run_id))
+
+
+def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:
+    """The rows of units that are taken together, one after the other."""
+    replays = {CONSUMER: replay_consumers, BROKER: replay_brokers, PRODUCER: replay_sends}
+    for units, parts in together(batches, run_id, len(lanes.names)):
+        yield from replays[units.side](units, parts, lanes)
+
+
+def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
+    """The rows of consumers."""
+    events = ConsumerEvents()
+    for rows, unit in parts:
+        events.add(rows, unit)
+    consumers = events.consumers(lanes.fetch_limits)
+    for done in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
+        yield from consumer_rows(units, consumers, lanes, done)
+    yield from fidelity_of(units, verdicts_on_consumers(consumers))
+
+
+def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
+    """The rows of brokers."""
+    events = Exchanges()
+    for rows, unit in parts:
+        events.add(rows, unit)
+    exchanges, count = events.gathered.records, len(units)
+    traces = traces_of_requests(exchanges, count)
+    replayed = replay_units(traces, seeded(lanes.broker, units, lanes))
+    yield from broker_rows(units, traces, replayed, lanes, handled_by(exchanges, count), events.left_out(count))
+
+
+def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
+    """The rows of producers. Those that are no Java clients have none but of `fidelity`."""
+    events = ProducerEvents()
+    for rows, unit in parts:
+        events.add(rows, unit)
+    sent, java = produced(events.gathered.records, len(units)), np.flatnonzero(events.is_java)
+    replayed = replay_producers(sent, lanes.producer, java)
+    yield from producer_rows(units, sent, replayed, lanes, events.left_out(), java)
+    yield from fidelity_of(units, verdicts_on_producers(sent, replayed, events.is_java))
+
+
+def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
+    """The lanes' settings for each unit with a seed of its own, of the lane's and the unit's names alone:
+    POOL_SETTINGS[units, lanes].
+    """
+    by_unit = np.tile(settings, (len(units), 1))
+    for unit, (name, address) in enumerate(zip(units.names, units.addresses, strict=True)):
+        by_unit["seed"][unit] = [seed_of(units.side, name, address, lane) for lane in lanes.names]
+    return by_unit
+
+
+def seed_of(*names: str) -> int:
+    """A number that depends on the names alone."""
+    return int.from_bytes(blake2b("\0".join(names).encode(), digest_size=8).digest(), "big", signed=True)

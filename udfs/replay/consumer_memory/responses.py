@@ -1,0 +1,210 @@
+"""What clients would exchange under other fetch limits: the closed loop's responses in place of captured fetches.
+
+Everything else stays as captured, and so does a connection that the closed loop does not have. A response of the
+closed loop has only its record bytes. What it has beside them, and how long it takes to come, is measured on the
+captured responses of the same connection, so that those would add up to what they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.tables.event_kinds import MemoryEvent
+from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.groups import group_numbers
+from udfs.columns.picking import pick
+from udfs.columns.records import GrowingRecords, int_fields, records_of
+from udfs.columns.searches import first_at
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.facts.arrow_tables import unpack_rows
+from udfs.replay.consumer_memory.events import EXCHANGE
+from udfs.replay.consumer_memory.given_up import GIVEN_UP, when_gone
+from udfs.replay.consumer_memory.state import NONE
+from udfs.replay.consumer_memory.takeovers import FETCH
+from udfs.replay.shared.caps import MOST_RESPONSES
+from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.line_fit import fitted_line
+
+RESPONSE = int_fields(
+    "unit",
+    "fetch_number",  # which of the fetch limits
+    "number",  # its place among those of the unit under these limits
+    "connection",  # its id
+    "requested_at",  # us
+    "complete_at",  # us
+    "held_us",  # from complete_at on; NEVER: only until all is gone that is given up of it
+    "record_bytes",
+    "records",
+    "partitions",  # with records
+)
+"""A response of the closed loop."""
+OVERHEAD = np.dtype([("base_bytes", np.float64), ("partition_bytes", np.float64), ("byte_us", np.float64)])
+"""What a connection's responses have beside their records, in all and for each partition with records, and how long a
+byte takes to come."""
+
+
+@dataclass
+class ClosedLoop:
+    """The responses that several clients get in closed loop, MOST_RESPONSES of each.
+
+    counts: how many there are, by unit. left_out: how many there was no room for, by unit and number of the fetch
+    limits. unchecked: why the closed loop cannot be held against the capture, by unit.
+    """
+
+    responses: GrowingRecords = field(default_factory=lambda: GrowingRecords(RESPONSE))
+    given_up: GrowingRecords = field(default_factory=lambda: GrowingRecords(GIVEN_UP))
+    counts: Counter[int] = field(default_factory=Counter)
+    left_out: Counter[tuple[int, int]] = field(default_factory=Counter)
+    unchecked: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
+        """Take rows of MEMORY_EVENTS of kinds RESPONSES and GIVEN_UP. unit: int64[rows]."""
+        is_given_up = int_column(rows, MEMORY_EVENTS.kind, 0) == MemoryEvent.GIVEN_UP
+        self.given_up.add(given_up_of(rows.filter(pa.array(is_given_up)), unit[is_given_up]))
+        self._add_responses(rows.filter(pa.array(~is_given_up)), unit[~is_given_up].tolist())
+
+    def _add_responses(self, rows: pa.RecordBatch, units: list[int]) -> None:
+        t = MEMORY_EVENTS
+        lanes, left_out = (int_column(rows, name, 0).tolist() for name in (t.lane, t.left_out))
+        for unit, lane, left, stream in zip(units, lanes, left_out, rows[t.responses], strict=True):
+            self.left_out[unit, lane] += left
+            for responses in unpack_rows(stream):
+                room = max(MOST_RESPONSES - self.counts[unit], 0)
+                kept = responses.slice(0, room)
+                self.left_out[unit, lane] += responses.num_rows - kept.num_rows
+                self.counts[unit] += kept.num_rows
+                self.responses.add(responses_of(kept, unit, lane))
+        for unit, reason in zip(units, rows[t.unchecked].to_pylist(), strict=True):
+            if reason:
+                self.unchecked[unit].add(reason)
+
+    def responses_under(self, fetch_number: int) -> Records:
+        """RESPONSE[n]: those under the fetch limits of this number, each unit's in the order of their requests."""
+        return under(self.responses.records, fetch_number)
+
+    def given_up_under(self, fetch_number: int) -> Records:
+        """GIVEN_UP[n]: what is given up under the fetch limits of this number."""
+        return under(self.given_up.records, fetch_number)
+
+
+def under(records: Records, fetch_number: int) -> Records:
+    """Those of the records that come under the fetch limits of this number."""
+    return records[records["fetch_number"] == fetch_number]
+
+
+def responses_of(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
+    """RESPONSE[n] from rows of CLOSED_RESPONSES."""
+    t = CLOSED_RESPONSES
+    return records_of(
+        RESPONSE,
+        rows.num_rows,
+        unit=unit,
+        fetch_number=fetch_number,
+        number=int_column(rows, t.number, NONE),
+        connection=int_column(rows, t.connection_id, NONE),
+        requested_at=int_column(rows, t.time, NEVER),
+        complete_at=int_column(rows, t.came, NEVER),
+        held_us=int_column(rows, t.held, NEVER),
+        record_bytes=int_column(rows, t.returned_bytes, 0),
+        records=int_column(rows, t.records, 0),
+        partitions=int_column(rows, t.partitions, 0),
+    )
+
+
+def given_up_of(rows: pa.RecordBatch, unit: Ints) -> Records:
+    """GIVEN_UP[n] from rows of MEMORY_EVENTS of that kind. unit: int64[n]."""
+    t = MEMORY_EVENTS
+    return records_of(
+        GIVEN_UP,
+        rows.num_rows,
+        unit=unit,
+        fetch_number=int_column(rows, t.lane, 0),
+        response=int_column(rows, t.exchange_no, NONE),
+        partition_key=int_column(rows, t.partition_key, 0),
+        last_requested_at=int_column(rows, t.started, NEVER),
+        requested_again_at=int_column(rows, t.released, NEVER),
+        turn_at=int_column(rows, t.came, NEVER),
+    )
+
+
+def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exchanges: Records) -> None:
+    """Have responses be held until all that is given up of them is gone, too.
+
+    responses: RESPONSE[n], rewritten. given_up: GIVEN_UP, of the same fetch limits. takeovers: TAKEOVER. exchanges:
+    EXCHANGE, all captured ones of the clients.
+    """
+    order = np.lexsort((responses["number"], responses["unit"]))
+    unit, number = responses["unit"][order], responses["number"][order]
+    place = first_at(unit, number, given_up["unit"], given_up["response"])
+    is_kept = (place != NONE) & (pick(number, place, NONE) == given_up["response"])
+    given_up, response = given_up[is_kept], order[place[is_kept]]
+    complete_at, connection = responses["complete_at"][response], responses["connection"][response]
+    gone_at = when_gone(given_up, connection, takeovers, exchanges)
+    held_us = np.where(gone_at == NEVER, NEVER, np.maximum(gone_at, complete_at) - complete_at)
+    np.maximum.at(responses["held_us"], response, held_us)
+
+
+def overhead_of(fetches: Records) -> tuple[float, float, float]:
+    """The OVERHEAD of the captured fetches of one connection, EXCHANGE[n]."""
+    beside = np.maximum(fetches["size"] - fetches["record_bytes"], 0)
+    base_bytes, partition_bytes = fitted_line(fetches["partitions"], beside)
+    started_at = np.clip(fetches["size_known_at"], fetches["requested_at"], fetches["complete_at"])
+    took_us = int(np.maximum(fetches["complete_at"] - started_at, 0).sum())
+    return base_bytes, partition_bytes, float(took_us) / max(int(fetches["size"].sum()), 1)
+
+
+def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
+    """The OVERHEAD of connections by their numbers: OVERHEAD[len(wanted)].
+
+    fetches: EXCHANGE[n], captured ones. connection: int64[n], of each. wanted: the numbers, rising.
+    """
+    order = np.argsort(connection, kind="stable")
+    first, end = (np.searchsorted(connection[order], wanted, side=side).tolist() for side in ("left", "right"))
+    return np.array([overhead_of(fetches[order[a:b]]) for a, b in zip(first, end, strict=True)], OVERHEAD)
+
+
+def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Records:
+    """EXCHANGE[n] from RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n], of each."""
+    beside = overhead["base_bytes"] + overhead["partition_bytes"] * responses["partitions"]
+    size = responses["record_bytes"] + np.round(beside).astype(np.int64)
+    complete_at, is_pinned = responses["complete_at"], responses["held_us"] == NEVER
+    return records_of(
+        EXCHANGE,
+        len(responses),
+        unit=responses["unit"],
+        connection=responses["connection"],
+        requested_at=responses["requested_at"],
+        size_known_at=complete_at - np.round(overhead["byte_us"] * size).astype(np.int64),
+        complete_at=complete_at,
+        size=size,
+        max_bytes=max_bytes,
+        api_key=FETCH,
+        records=responses["records"],
+        record_bytes=responses["record_bytes"],
+        partitions=responses["partitions"],
+        undrained=is_pinned,
+        drained_at=np.where(is_pinned, ALWAYS, complete_at + responses["held_us"]),
+        lost_at=ALWAYS,
+        taken_over_at=ALWAYS,
+    )
+
+
+def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints) -> Records:
+    """The exchanges of clients with the closed loop's responses in place of the captured fetches of their connections:
+    EXCHANGE, each unit's in the order of their requests.
+
+    captured: EXCHANGE, those that were answered. responses: RESPONSE. max_bytes: int64[units], fetch.max.bytes.
+    """
+    numbers, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))
+    connection, replayed = np.split(numbers, [len(captured)])
+    in_loop, place = np.unique(replayed, return_inverse=True)
+    is_replaced = (captured["api_key"] == FETCH) & np.isin(connection, in_loop)
+    overheads = overheads_of(captured[is_replaced], connection[is_replaced], in_loop)
+    instead = as_exchanges(responses, overheads[place], max_bytes[responses["unit"]])
+    exchanges = np.concatenate([captured[~is_replaced], instead])
+    return exchanges[np.lexsort((exchanges["requested_at"], exchanges["unit"]))]

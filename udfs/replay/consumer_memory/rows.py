@@ -1,0 +1,201 @@
+"""What the memory of consumers and brokers comes to, as rows of the gold tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables import algorithms
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_memory import (
+    BROKER_MEMORY,
+    CONSUMER_MEMORY,
+    CONSUMER_MEMORY_EXCEEDANCE,
+    CONSUMER_MEMORY_TIMELINE,
+)
+from schemas.tables.table import Table
+from schemas.tables.values import BROKER, BY_CAPTURE, BY_CLOSED_LOOP
+from udfs.columns.arrays import Floats, Ints, Records
+from udfs.columns.arrow_columns import coded, repeated
+from udfs.facts.arrow_tables import rows_of
+from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative, span_us, speed_of
+from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
+from udfs.replay.consumer_memory.state import Replayed, Traces
+from udfs.replay.consumer_memory.units import Units
+from udfs.replay.shared.fidelity_rows import Compared, fidelity_rows
+from udfs.replay.shared.lanes import CAPTURED
+
+if TYPE_CHECKING:
+    Cell = npt.NDArray[np.generic] | pa.Array[Any]
+    Rows = Iterator[tuple[Table, pa.RecordBatch]]
+
+RESPONSE_LARGER_THAN_POOL, BUFFER_BELOW_FETCH_MAX_BYTES = "response_larger_than_pool", "buffer_below_fetch_max_bytes"
+PINNED_RESPONSES = "pinned_responses"
+"""Values of the column `deadlock`."""
+
+
+def key_columns(units: Units, table: Table, unit: Ints, scenarios: pa.Array[Any], lane: Ints) -> dict[str, Cell]:
+    """The columns that every row has: the run, the lane, and the client or broker. unit, lane: int64[rows]."""
+    names = pa.array(units.names, pa.string())
+    if units.side == BROKER:
+        who: dict[str, Cell] = {"broker": coded(names, unit)}
+    else:
+        addresses = pa.array(units.addresses, pa.string())
+        who = {"client_id": coded(names, unit), "client_address": coded(addresses, unit)}
+    return {table.run_id: repeated(units.run_id, len(unit)), table.scenario: coded(scenarios, lane), **who}
+
+
+def grid(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
+    """(the unit, the lane) of each row of outcomes of these units and lanes, a unit's lanes lying together."""
+    return np.repeat(units, len(lanes)), np.tile(lanes, len(units))
+
+
+def used_and_waits(outcomes: Records) -> dict[str, Cell]:
+    """The columns of use, waits and time that every side has. outcomes: OUTCOME[rows]."""
+    used: dict[str, Cell] = {f"used_bytes_{name}": outcomes[f"used_{name}"] for name in ("p50", "p95", "p99", "max")}
+    return {
+        **used,
+        "wait_ms_p50": outcomes["wait_p50"] / 1000,
+        "wait_ms_p99": outcomes["wait_p99"] / 1000,
+        "wait_ms_max": outcomes["longest_us"] / 1000,
+        "waits": outcomes["waits"],
+        "span_ms": span_us(outcomes) / 1000,
+    }
+
+
+def pool_columns(outcomes: Records, size: Ints, connections: Ints, speed: Floats) -> dict[str, Cell]:
+    """The columns of a pool that consumers and brokers have. outcomes: OUTCOME[rows]; the others are by row, too."""
+    return {
+        **used_and_waits(outcomes),
+        "pool_bytes": pa.array(size, mask=size == UNBOUNDED),
+        "connections": connections,
+        "smallest_pool_bytes": outcomes["smallest_pool"],
+        "depleted_share": outcomes["dry_us"] / np.maximum(span_us(outcomes), 1),
+        "starved_connections": outcomes["starved"],
+        "throughput_ratio": pa.array(speed, mask=np.isnan(speed)),
+    }
+
+
+def connections_of(traces: Traces, unit: Ints) -> Ints:
+    """How many connections these units have: int64[rows]."""
+    return (traces.traces["end_connection"] - traces.traces["first_connection"])[unit]
+
+
+def deadlocks(outcomes: Records, settings: Records, largest_fetch: Ints) -> list[str | None]:
+    """Why connections are stuck, or None. outcomes: OUTCOME[rows]; settings: POOL_SETTINGS[rows]."""
+    holds_back = settings["variant"] != MEMORY_POOL
+    is_below = holds_back & (settings["size"] < largest_fetch)
+    why = np.select(
+        [outcomes["too_large"] > 0, outcomes["stuck"] == 0, is_below],
+        [RESPONSE_LARGER_THAN_POOL, "", BUFFER_BELOW_FETCH_MAX_BYTES],
+        PINNED_RESPONSES,
+    )
+    return [word or None for word in why.tolist()]
+
+
+def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: LanesReplayed) -> Rows:
+    """Rows of the consumers in some lanes."""
+    t, scenarios = CONSUMER_MEMORY, pa.array(lanes.names, pa.string())
+    number, fetched = done.fetch_number, consumers.fetched
+    unit, lane = grid(consumers.numbers, done.lanes)
+    outcomes, settings = done.replayed.outcomes[consumers.numbers].ravel(), lanes.consumer[lane]
+    is_captured = number == CAPTURED
+    unmeasured = fetched["unmeasured_batches" if is_captured else "compressed_batches"][unit]
+    record_bytes, largest_fetch = consumers.record_bytes(number)[unit], done.traces.traces["largest_fetch"][unit]
+    speed = done.speed[consumers.numbers].ravel()
+    columns: Mapping[str, Cell] = {
+        **key_columns(units, t, unit, scenarios, lane),
+        **pool_columns(outcomes, settings["size"], connections_of(done.traces, unit), speed),
+        t.responses_of: repeated(BY_CAPTURE if is_captured else BY_CLOSED_LOOP, len(unit)),
+        t.variant: coded(pa.array(VARIANTS, pa.string()), settings["variant"]),
+        t.config_refused: settings["size"] <= largest_fetch,
+        t.responses: outcomes["messages"],
+        t.response_bytes: outcomes["bytes"],
+        t.brokers: fetched["brokers"][unit],
+        t.partitions: fetched["partitions"][unit],
+        t.records: done.traces.traces["records"][unit],
+        t.record_bytes: record_bytes,
+        t.decompressed_bytes: pa.array(record_bytes + fetched["bytes_saved"][unit], mask=unmeasured > 0),
+        t.unmeasured_batches: unmeasured,
+        t.memory_bound_bytes: consumers.memory_bound(number)[unit],
+        t.reckoned_bytes_max: outcomes["reckoned_max"],
+        t.pinned_responses: outcomes["pinned"],
+        t.unpooled_responses: outcomes["unpooled"],
+        t.larger_than_pool: outcomes["too_large"],
+        t.stuck_connections: outcomes["stuck"],
+        t.deadlock: pa.array(deadlocks(outcomes, settings, largest_fetch), pa.string()),
+        t.left_out: consumers.all_left_out(number)[unit],
+    }
+    yield t, rows_of(t, columns)
+    yield CONSUMER_MEMORY_TIMELINE, timeline_rows(units, done.replayed, scenarios, done.lanes)
+    yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(units, done.replayed, scenarios, done.lanes)
+
+
+def timeline_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
+    """Rows of `consumer_memory_timeline`: the slots up to the end of each lane. lanes: int64[n], their numbers."""
+    t, slots = CONSUMER_MEMORY_TIMELINE, replayed.curves.slots[: replayed.curves.written[1]]
+    unit, lane = slots["unit"], slots["lane"]
+    slot_us, began_at = (replayed.outcomes[name][unit, lane] for name in ("slot_us", "began_at"))
+    return rows_of(
+        t,
+        {
+            **key_columns(units, t, unit, scenarios, lanes[lane]),
+            t.slot_start: began_at + slots["slot"] * slot_us,
+            t.slot_ms: slot_us / 1000,
+            t.used_bytes_max: slots["most_used"],
+            t.waiting_connections_max: slots["most_waiting"],
+        },
+    )
+
+
+def exceedance_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
+    """Rows of `consumer_memory_exceedance`: a step wherever time was spent, at the most bytes in use there."""
+    t, steps = CONSUMER_MEMORY_EXCEEDANCE, replayed.curves.steps[: replayed.curves.written[0]]
+    unit, lane = steps["unit"], steps["lane"]
+    span = np.maximum(span_us(replayed.outcomes), 1)[unit, lane]
+    return rows_of(
+        t,
+        {
+            **key_columns(units, t, unit, scenarios, lanes[lane]),
+            t.bytes: steps["bytes"],
+            t.time_above_ms: steps["above_us"] / 1000,
+            t.share_above: steps["above_us"] / span,
+        },
+    )
+
+
+def broker_rows(
+    units: Units, traces: Traces, replayed: Replayed, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
+) -> Rows:  # fmt: skip
+    """All rows of brokers. handled_by, left_out: int64[units, sources] and int64[units]."""
+    t, every = BROKER_MEMORY, np.arange(len(lanes.names))
+    unit, lane = grid(np.arange(len(units)), every)
+    outcomes, speed = replayed.outcomes.ravel(), speed_of(replayed.outcomes, "bytes")
+    ratio = relative(speed, speed[:, CAPTURED]).ravel()
+    by_response, by_fetch, by_log = handled_by[unit].T
+    columns: Mapping[str, Cell] = {
+        **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
+        **pool_columns(outcomes, lanes.broker["size"][lane], connections_of(traces, unit), ratio),
+        t.requests: outcomes["messages"],
+        t.request_bytes: outcomes["bytes"],
+        t.held_until_response: by_response,
+        t.held_until_fetched: by_fetch,
+        t.held_as_logged: by_log,
+        t.larger_than_limit: outcomes["too_large"],
+        t.left_out: left_out[unit],
+    }
+    yield t, rows_of(t, columns)
+
+
+def fidelity_of(units: Units, verdicts: Iterable[tuple[int, Compared]]) -> Rows:
+    """Rows of `fidelity` on clients. verdicts: the client's number and the cases of a metric."""
+    on_clients = [
+        cases._replace(client_id=units.names[unit], client_address=units.addresses[unit], reader=units.side)
+        for unit, cases in verdicts
+    ]
+    if on_clients:
+        yield FIDELITY, fidelity_rows(on_clients, algorithms.CONSUMER_MEMORY, units.run_id)

@@ -1,0 +1,113 @@
+"""What each lane sets: pools of consumers and brokers, buffers of producers, and how much consumers fetch at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.records import int_fields, records_of
+from udfs.columns.time_units import US_PER_MS
+from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
+
+VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
+"""What counts as used memory, as `memory.variant` has it: KIP-81's prototype, its earlier text, two rejected ones."""
+MEMORY_POOL, IN_FLIGHT_ESTIMATE, REQUESTS_IN_FLIGHT, COMPLETED_AS_MAX = range(len(VARIANTS))
+UNBOUNDED = 1 << 62
+"""The size of a pool that never refuses, and of what it gives at once (MemoryPool.NONE)."""
+MOST_CONSUMER_ALLOCATION = (1 << 31) - 1
+"""The prototype's pool gives no more at once than min(buffer.memory, Integer.MAX_VALUE)."""
+MOST_BLOCK_MS = 1 << 40
+"""max.block.ms that is for ever: as us it can still be added to a time."""
+
+POOL_SETTINGS = int_fields(
+    "size",  # bytes, or UNBOUNDED
+    "max_allocation",  # bytes of one message, or UNBOUNDED
+    "is_strict",  # 1: grants only what is free, 0: grants as long as a byte is free
+    "variant",
+    "us_per_record",  # the application works for so long on each; AS_CAPTURED: memory is held as the capture shows it
+    "max_poll_records",
+    "seed",  # of the unit in the lane, which decides who is first where connections race at random
+)
+"""What a lane sets for a consumer or broker."""
+BUFFER_SETTINGS = int_fields(
+    "buffer_memory",
+    "batch_size",
+    "max_block_us",
+    "threads",  # that send, in closed loop
+)
+"""What a lane sets for a producer."""
+FETCH_LIMITS = int_fields(
+    "max_bytes",  # fetch.max.bytes, or AS_CAPTURED
+    "partition_max_bytes",  # max.partition.fetch.bytes, or AS_CAPTURED
+    "broker_max_bytes",  # the broker's fetch.max.bytes
+)
+"""What bounds a consumer's fetches."""
+
+
+@dataclass(frozen=True)
+class MemoryLanes:
+    """The lanes of a replay; lane 0 has the settings in force.
+
+    consumer, broker: POOL_SETTINGS[lanes]. producer: BUFFER_SETTINGS[lanes]. fetch_limits: FETCH_LIMITS[limits], those
+    in force first. fetch_number: int64[lanes], which of the limits each lane has.
+    """
+
+    names: tuple[str, ...]
+    consumer: Records
+    broker: Records
+    producer: Records
+    fetch_limits: Records
+    fetch_number: Ints
+
+
+def memory_lanes(lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints) -> MemoryLanes:
+    """The lanes as the replay takes them, with the fetch limits that they have, as MemoryLanes describes both."""
+    return MemoryLanes(
+        names=lanes.names,
+        consumer=consumer_pools(lanes),
+        broker=broker_pools(lanes),
+        producer=producer_buffers(lanes),
+        fetch_limits=fetch_limits,
+        fetch_number=fetch_number,
+    )
+
+
+def consumer_pools(lanes: LaneSettings) -> Records:
+    """POOL_SETTINGS[lanes] of consumers: buffer.memory of KIP-81, a proposal."""
+    size = lanes.ints("consumer.buffer.memory", UNBOUNDED)
+    return records_of(
+        POOL_SETTINGS,
+        len(lanes.names),
+        size=size,
+        max_allocation=np.where(size == UNBOUNDED, UNBOUNDED, np.minimum(size, MOST_CONSUMER_ALLOCATION)),
+        is_strict=lanes.choices("memory.pool", {"strict": 1}, unset=0),
+        variant=lanes.choices("memory.variant", VARIANTS),
+        us_per_record=lanes.ints("processing.us.per.record", AS_CAPTURED),
+        max_poll_records=lanes.ints("consumer.max.poll.records"),
+    )
+
+
+def broker_pools(lanes: LaneSettings) -> Records:
+    """POOL_SETTINGS[lanes] of brokers: queued.max.request.bytes (KIP-72)."""
+    return records_of(
+        POOL_SETTINGS,
+        len(lanes.names),
+        size=lanes.ints("broker.queued.max.request.bytes", UNBOUNDED),
+        max_allocation=lanes.ints("broker.socket.request.max.bytes"),
+        variant=MEMORY_POOL,
+        us_per_record=AS_CAPTURED,
+    )
+
+
+def producer_buffers(lanes: LaneSettings) -> Records:
+    """BUFFER_SETTINGS[lanes] of producers."""
+    return records_of(
+        BUFFER_SETTINGS,
+        len(lanes.names),
+        buffer_memory=lanes.ints("producer.buffer.memory"),
+        batch_size=np.maximum(lanes.ints("producer.batch.size"), 1),
+        max_block_us=np.minimum(lanes.ints("producer.max.block.ms"), MOST_BLOCK_MS) * US_PER_MS,
+        threads=lanes.ints("sending.threads"),
+    )

@@ -1,0 +1,169 @@
+"""What the replay of a memory pool works on: messages on connections, the lane's state, and what a lane came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.records import int_fields
+from udfs.replay.consumer_memory.pool import POOL
+from udfs.replay.consumer_memory.usage import MEASURED, Curves, Meter, new_meter, room_for_curves
+from udfs.replay.shared.event_heap import Heap
+
+NONE = -1
+
+MESSAGE = int_fields(
+    "connection",  # its number
+    "next_request",  # the message on its connection whose request comes next, or NONE
+    "requested_at",  # us
+    "size_known_at",  # us: its first bytes are there, and it takes its memory; not before requested_at
+    "complete_at",  # us: its last byte is there; not before size_known_at
+    "size",  # bytes to be allocated
+    "held_us",  # its memory is held for so long from complete_at on; NEVER: it is not given back
+    "records",
+    "max_bytes",  # fetch.max.bytes of a fetch, else 0
+)
+"""A response that a client receives, or a request that a broker does. Of a request, requested_at is size_known_at."""
+CONNECTION = int_fields(
+    "first_message",
+    "is_privileged",  # 1: of a consumer's coordinator, which gets other memory where the pool refuses
+)
+"""A connection."""
+TRACE = int_fields(
+    "first_message", "end_message", "first_connection", "end_connection",
+    "records",  # of all messages
+    "largest_fetch",  # the greatest max_bytes
+)  # fmt: skip
+"""A unit's messages and connections."""
+
+
+class Traces(NamedTuple):
+    """What several units receive. traces: TRACE[units].
+
+    messages: MESSAGE[n], a unit's in the order of their requests. connections: CONNECTION[n], a unit's in the order of
+    their ids. Numbers of messages and connections in both count from the unit's first one.
+    """
+
+    messages: Records
+    connections: Records
+    traces: Records
+
+
+MESSAGE_STATE = int_fields(
+    "is_there",  # 1: its size is known
+    "pooled",  # bytes allocated
+    "records_left",  # that the application has not taken yet
+    "next_in_queue",
+    "waited_us",
+)
+"""A message in the lane that is replayed."""
+CONNECTION_STATE = int_fields(
+    "head",  # the message to be read next, or NONE
+    "waiting_since",  # us, or NONE
+    "overtaken",  # how often others were served while it waits
+    "is_starved",
+    "held_back",  # the request that may not be sent yet, or NONE
+    "is_reading",  # 1: a message has its memory and is not complete
+)
+"""A connection in the lane that is replayed."""
+LANE_STATE = int_fields(
+    "in_flight",  # bytes: the max_bytes of all fetches that are in flight
+    "completed",  # bytes of fetches that are complete and hold their memory
+    "completed_as_max",  # the max_bytes of the same
+    "is_busy",  # 1: the application works, or is about to poll
+    "queue_first",  # of the messages whose records the application has not taken, or NONE
+    "queue_last",
+    "random",
+)
+"""The rest of the lane's state."""
+OUTCOME = int_fields(
+    *MEASURED,
+    "messages",  # that got memory
+    "bytes",
+    "records",
+    "starved",  # connections that were passed over as often as there are connections
+    "pinned",  # messages that were never given back
+    "unpooled",  # messages of privileged connections that the pool refused
+    "too_large",  # messages larger than one allocation may be: their connections are closed
+    "stuck",  # connections that wait at the end
+    "smallest_pool",  # bytes of the smallest pool that lets nobody wait
+    "reckoned_max",  # the most bytes that the variant takes for used
+    "dry_us",  # the pool had refused somebody for so long
+)
+"""What a lane came to."""
+
+
+class Sim(NamedTuple):
+    """The replay of one unit's messages in every lane.
+
+    messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
+    and CONNECTION_STATE of each. race: int64[connections], working memory. state: LANE_STATE[1]. pool: POOL[1].
+    outcomes: OUTCOME[lanes].
+    """
+
+    messages: Records
+    connections: Records
+    settings: Records
+    message_states: Records
+    connection_states: Records
+    race: Ints
+    heap: Heap
+    state: Records
+    pool: Records
+    meter: Meter
+    curves: Curves
+    outcomes: Records
+
+
+class Replayed(NamedTuple):
+    """What units came to in every lane. outcomes: OUTCOME[units, lanes], 0 for a unit without messages."""
+
+    outcomes: Records
+    curves: Curves
+
+
+def simulations(traces: Traces, settings: Records) -> tuple[Replayed, Iterator[tuple[int, Sim]]]:
+    """(what the units come to, once their simulations have run; the number and the simulation of each unit that has
+    messages). Simulations share their working memory, so one is to be run after the other.
+
+    settings: POOL_SETTINGS[units, lanes].
+    """
+    units = traces.traces
+    counts = units["end_message"] - units["first_message"]
+    n = int(counts.max(initial=0))
+    connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
+    room = 2 * n + 2  # a message is requested, on its way, or to be given back; and the application polls
+    replayed = Replayed(np.zeros(settings.shape, OUTCOME), room_for_curves(settings.shape[1], counts))
+    whole = Sim(
+        messages=read_only(traces.messages),
+        connections=read_only(traces.connections),
+        settings=read_only(settings),
+        message_states=np.zeros(n, MESSAGE_STATE),
+        connection_states=np.zeros(connections, CONNECTION_STATE),
+        race=np.zeros(connections, np.int64),
+        heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
+        state=np.zeros(1, LANE_STATE),
+        pool=np.zeros(1, POOL),
+        meter=new_meter(),
+        curves=replayed.curves,
+        outcomes=replayed.outcomes,
+    )
+    return replayed, ((unit, simulation(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
+
+
+def simulation(whole: Sim, trace: np.void, unit: int) -> Sim:
+    """One unit's part of what all units are replayed from. trace: the unit's TRACE."""
+    messages = slice(int(trace["first_message"]), int(trace["end_message"]))
+    connections = slice(int(trace["first_connection"]), int(trace["end_connection"]))
+    return whole._replace(
+        messages=whole.messages[messages],
+        connections=whole.connections[connections],
+        settings=whole.settings[unit],
+        message_states=whole.message_states[: messages.stop - messages.start],
+        connection_states=whole.connection_states[: connections.stop - connections.start],
+        race=whole.race[: connections.stop - connections.start],
+        outcomes=whole.outcomes[unit],
+    )

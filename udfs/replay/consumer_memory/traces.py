@@ -1,0 +1,181 @@
+"""Exchanges as the replay of a pool takes them: what each message takes, when, and for how long it is held.
+
+A response's memory is held until the client fetches again every partition of which the response had records, or drops
+what it got of it (see draining, takeovers, given_up). A partition of which the capture shows neither (it is paused, or
+the capture ends) pins its response, until the process has no connection any more: another one that begins later under
+its name holds nothing of it.
+
+A request's memory is held until it is parsed, or handled. A channel is muted from a request until its response: what
+comes meanwhile is read then (SocketServer.Processor).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schemas.tables.event_kinds import HandledBy
+from schemas.wire.apis import API_KEYS
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.groups import greatest_before, group_numbers
+from udfs.columns.records import records_of
+from udfs.columns.searches import first_from
+from udfs.columns.time_units import NEVER, US_PER_S
+from udfs.replay.consumer_memory.state import CONNECTION, MESSAGE, NONE, TRACE, Traces
+from udfs.replay.consumer_memory.takeovers import FETCH
+
+GONE_US = US_PER_S
+"""A process without a connection for longer is gone: one that lost it comes again within reconnect.backoff.max.ms."""
+GROUP_APIS = tuple(
+    API_KEYS[name]
+    for name in (
+        "OFFSET_COMMIT", "OFFSET_FETCH", "JOIN_GROUP", "HEARTBEAT", "LEAVE_GROUP", "SYNC_GROUP",
+        "CONSUMER_GROUP_HEARTBEAT",
+    )
+)  # fmt: skip
+"""APIs of a consumer's coordinator."""
+DELAYED_APIS = tuple(
+    API_KEYS[name]
+    for name in (
+        "PRODUCE", "JOIN_GROUP", "SYNC_GROUP", "CREATE_TOPICS", "DELETE_TOPICS", "CREATE_ACLS", "DELETE_ACLS",
+        "ALTER_CONFIGS", "SASL_AUTHENTICATE", "CREATE_PARTITIONS", "CREATE_DELEGATION_TOKEN", "RENEW_DELEGATION_TOKEN",
+        "EXPIRE_DELEGATION_TOKEN", "ELECT_LEADERS", "INCREMENTAL_ALTER_CONFIGS", "ALTER_PARTITION_REASSIGNMENTS",
+        "LIST_PARTITION_REASSIGNMENTS", "ALTER_CLIENT_QUOTAS", "ALTER_USER_SCRAM_CREDENTIALS", "DESCRIBE_QUORUM",
+        "UPDATE_FEATURES", "ENVELOPE", "UNREGISTER_BROKER", "ALLOCATE_PRODUCER_IDS", "PUSH_TELEMETRY", "ADD_RAFT_VOTER",
+        "REMOVE_RAFT_VOTER", "UNREGISTER_CONTROLLER",
+    )
+)  # fmt: skip
+"""APIs for which a request's memory is held until the request is handled (RequestChannel.Request and
+ApiKeys.requiresDelayedAllocation, Kafka 4.4): Produce, JoinGroup, SyncGroup, and what a broker may forward to the
+controller. For all others it is released when the request is parsed."""
+
+
+class Chains(NamedTuple):
+    """Exchanges by connection, connections being numbered by unit and id.
+
+    connection: int64[n], of each exchange. following: int64[n], the connection's next exchange, or NONE. firsts:
+    int64[connections], the first exchange of each.
+    """
+
+    connection: Ints
+    following: Ints
+    firsts: Ints
+
+
+def chains_of(exchanges: Records) -> Chains:
+    """The chains of EXCHANGE[n], each unit's in the order of their requests."""
+    connection, firsts = group_numbers(exchanges["unit"], exchanges["connection"])
+    order = np.argsort(connection, kind="stable")
+    is_same = connection[order][1:] == connection[order][:-1]
+    following = np.full(len(order), NONE)
+    following[order[:-1][is_same]] = order[1:][is_same]
+    return Chains(connection, following, firsts)
+
+
+def traces_from(
+    chains: Chains, unit: Ints, messages: Records, is_privileged: Ints, units: int
+) -> Traces:  # fmt: skip
+    """The traces of so many units. unit: int64[n], of each message, rising. messages: MESSAGE[n]; which connection they
+    are on, and what follows, is filled in. is_privileged: int64[connections].
+    """
+    edges, owner = np.arange(units + 1), unit[chains.firsts]
+    first_message, first_connection = np.searchsorted(unit, edges), np.searchsorted(owner, edges)
+    messages["connection"] = chains.connection - first_connection[unit]
+    messages["next_request"] = np.where(chains.following == NONE, NONE, chains.following - first_message[unit])
+    traces = records_of(
+        TRACE,
+        units,
+        first_message=first_message[:-1],
+        end_message=first_message[1:],
+        first_connection=first_connection[:-1],
+        end_connection=first_connection[1:],
+    )
+    np.add.at(traces["records"], unit, messages["records"])
+    np.maximum.at(traces["largest_fetch"], unit, messages["max_bytes"])
+    firsts = chains.firsts - first_message[owner]
+    connections = records_of(CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)
+    return Traces(messages, connections, traces)
+
+
+def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:
+    """How long responses can be held at most (us): until no connection of the process is open, if another one begins
+    more than GONE_US later; else NEVER. int64[n]. A connection is open from its first request to its last response.
+
+    exchanges: EXCHANGE. place: int64[n], which of them are wanted.
+    """
+    unit, begins_at = exchanges["unit"][chains.firsts], exchanges["requested_at"][chains.firsts]
+    ends_at = np.zeros(len(chains.firsts), np.int64)
+    np.maximum.at(ends_at, chains.connection, exchanges["complete_at"])
+    order = np.lexsort((begins_at, unit))
+    unit, begins_at, ends_at = unit[order], begins_at[order], ends_at[order]
+    over_at = greatest_before(unit, ends_at)
+    is_later = np.append(False, unit[1:] == unit[:-1])[: len(unit)]
+    is_gone = is_later & (begins_at > over_at + GONE_US) & (ends_at > 0)
+    gone_at, complete_at = over_at[is_gone], exchanges["complete_at"][place]
+    until = first_from(unit[is_gone], gone_at, gone_at, exchanges["unit"][place], complete_at)
+    return np.where(until == NEVER, NEVER, until - complete_at)
+
+
+def traces_of_responses(exchanges: Records, units: int) -> Traces:
+    """What clients receive. exchanges: EXCHANGE[n], those that were answered, each client's in the order of their
+    requests; what was dropped counts as drained.
+    """
+    chains, pinned = chains_of(exchanges), np.flatnonzero(exchanges["undrained"] > 0)
+    requested_at, complete_at = exchanges["requested_at"], exchanges["complete_at"]
+    held_us = np.maximum(exchanges["drained_at"] - complete_at, 0)  # 0 for ALWAYS, without records that were drained
+    held_us[pinned] = until_gone(exchanges, chains, pinned)
+    messages = records_of(
+        MESSAGE,
+        len(exchanges),
+        requested_at=requested_at,
+        size_known_at=np.clip(exchanges["size_known_at"], requested_at, complete_at),
+        complete_at=complete_at,
+        size=exchanges["size"],
+        held_us=held_us,
+        records=exchanges["records"],
+        max_bytes=exchanges["max_bytes"],
+    )
+    api_key, connections = exchanges["api_key"], len(chains.firsts)
+    fetches = np.bincount(chains.connection[api_key == FETCH], minlength=connections)
+    group_requests = np.bincount(chains.connection[np.isin(api_key, GROUP_APIS)], minlength=connections)
+    is_privileged = ((group_requests > 0) & (fetches == 0)).astype(np.int64)
+    return traces_from(chains, exchanges["unit"], messages, is_privileged, units)
+
+
+def traces_of_requests(exchanges: Records, units: int) -> Traces:
+    """What brokers receive: requests come when their size is known. exchanges: EXCHANGE[n], each broker's in the order
+    of their requests.
+    """
+    chains, requested_at = chains_of(exchanges), exchanges["requested_at"]
+    answered_at, free_at = requested_at + exchanges["response_us"], np.zeros(len(exchanges), np.int64)
+    is_followed = chains.following != NONE
+    free_at[chains.following[is_followed]] = answered_at[is_followed]
+    started_at = np.maximum(np.minimum(exchanges["size_known_at"], requested_at), free_at)
+    complete_at = np.maximum(requested_at, free_at)
+    handled_us = np.maximum(np.minimum(exchanges["handled_at"], answered_at) - complete_at, 0)
+    messages = records_of(
+        MESSAGE,
+        len(exchanges),
+        requested_at=started_at,
+        size_known_at=started_at,
+        complete_at=complete_at,
+        size=exchanges["size"],
+        held_us=np.where(is_delayed(exchanges), handled_us, 0),
+    )
+    return traces_from(chains, exchanges["unit"], messages, np.zeros(len(chains.firsts), np.int64), units)
+
+
+def is_delayed(exchanges: Records) -> Bools:
+    """Whether the memory of each request is held while it is handled: bool[n]."""
+    return np.isin(exchanges["api_key"], DELAYED_APIS)
+
+
+def handled_by(exchanges: Records, units: int) -> Ints:
+    """How many of the requests that are held while they are handled each source shows to be handled: int64[units,
+    sources], sources in the order of HandledBy.
+    """
+    held = exchanges[is_delayed(exchanges)]
+    counts = np.zeros((units, len(HandledBy)), np.int64)
+    np.add.at(counts, (held["unit"], held["handled_by"]), 1)
+    return counts

@@ -1,0 +1,111 @@
+"""Consumers, brokers and producers whose rows are taken together, so that each costs little where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.tables.steps import MEMORY_EVENTS
+from udfs.columns.arrays import Bools, Ints
+from udfs.columns.picking import position_among
+from udfs.replay.shared.rows_by_key import boundaries
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
+ROWS_TOGETHER = 1 << 14
+"""From so many rows on, the next unit's are not taken with them."""
+OUTCOMES_TOGETHER = 1 << 12
+"""Units that are taken together, times lanes; each has up to 256 slots and 8,192 steps, of some 40 bytes."""
+
+
+@dataclass(eq=False)
+class Units:
+    """Units of one side, numbered from 0 in the order of their rows.
+
+    names: the client.id, empty for none, or the broker. addresses: of clients. rows: how many rows they have.
+    """
+
+    side: str
+    run_id: str
+    names: list[str] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+    rows: int = 0
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def ends_with(self, unit: tuple[str, str, str]) -> bool:
+        """Whether the last of them is this one."""
+        return bool(self.names) and unit == (self.side, self.names[-1], self.addresses[-1])
+
+
+Parts = Iterator[tuple[pa.RecordBatch, Ints]]
+"""Rows of MEMORY_EVENTS, and the unit that each belongs to by its number."""
+
+
+def together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
+    """The rows of whole units of one side. batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
+    parts = _parts(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
+    for units, group in groupby(parts, key=itemgetter(0)):
+        yield units, ((rows, unit) for _, rows, unit in group)
+
+
+def _parts(
+    batches: Iterable[pa.RecordBatch], run_id: str, most_units: int
+) -> Iterator[tuple[Units, pa.RecordBatch, Ints]]:
+    """(the units that are taken together, a part of their rows, the number of each row's unit)."""
+    units = Units("", run_id)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        edges, numbers, begin = boundaries(batch, UNIT).tolist(), np.zeros(batch.num_rows, np.int64), 0
+        columns = [batch[name] for name in UNIT]
+        for start, end in pairwise(edges):
+            side, name, address = (str(column[start]) for column in columns)
+            if not units.ends_with((side, name, address)):
+                if side != units.side or units.rows >= ROWS_TOGETHER or len(units) >= most_units:
+                    if start > begin:
+                        yield units, batch.slice(begin, start - begin), numbers[begin:start]
+                    units, begin = Units(side, run_id), start
+                units.names.append(name)
+                units.addresses.append(address)
+            units.rows += end - start
+            numbers[start:end] = len(units) - 1
+        yield units, batch.slice(begin), numbers[begin:]
+
+
+@dataclass
+class Counted:
+    """How many of each unit have come: int64[units]."""
+
+    counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def places(self, unit: Ints, is_counted: Bools) -> Ints:
+        """The place, in its unit, of the last row up to each that counts, -1 before the first: int64[rows].
+
+        unit: int64[rows], rising, not below those of the calls before.
+        """
+        self.counts = resized(self.counts, int(unit[-1]) + 1, 0)
+        counted, begins = np.cumsum(is_counted), np.arange(len(unit)) - position_among(unit)
+        before: Ints = counted[begins] - is_counted[begins]
+        places = counted - before + self.counts[unit] - 1
+        self.counts += np.bincount(unit[is_counted], minlength=len(self.counts))
+        return places
+
+    def beyond(self, most: int, units: int) -> Ints:
+        """How many of each of so many units there are beyond the first `most`: int64[units]."""
+        return np.maximum(resized(self.counts, units, 0) - most, 0)
+
+
+def resized(values: npt.NDArray[_Scalar], units: int, fill: Any) -> npt.NDArray[_Scalar]:
+    """The values of so many units, `fill` for those that have none yet: [units, ...]."""
+    missing = np.full((units - len(values), *values.shape[1:]), fill, values.dtype)
+    return np.concatenate([values, missing])

@@ -1,0 +1,212 @@
+"""How much memory is in use for how long, and for how long others wait for it, in the lane that is replayed.
+
+What a lane came to is written into its outcome and into curves; the same memory then serves the next lane and unit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.records import int_fields
+from udfs.kernels.kernel import kernel
+from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile_of
+
+SLOTS = 256
+SLOT_US = 100_000
+"""The width of a slot at first; it doubles whenever SLOTS of them do not reach."""
+
+USAGE = int_fields(
+    "began_at",  # us
+    "time",  # us, up to which all is accounted for
+    "used",  # bytes
+    "most_used",
+    "waiting",  # how many wait for memory
+    "slot_us",
+    "top_level",  # the highest bucket in which time was spent
+    "top_wait",  # the highest bucket of a wait
+    "waits_counted",
+)
+"""What is in use at a time."""
+SLOT = int_fields("most_used", "most_waiting")
+"""The most bytes in use, and the most that waited, in a stretch of time."""
+
+MEASURED = (
+    "began_at",  # us
+    "ended_at",
+    "used_p50",  # bytes in use, over time
+    "used_p95",
+    "used_p99",
+    "used_max",
+    "slot_us",
+    "waits",  # how many had to wait
+    "wait_us",  # all waits that ended together
+    "longest_us",
+    "wait_p50",  # us, of all that got memory, most of which did not wait
+    "wait_p99",
+)
+"""The fields of every outcome."""
+CURVE_STEP = int_fields("unit", "lane", "bytes", "above_us")
+"""For how long more than so many bytes were in use."""
+CURVE_SLOT = int_fields("unit", "lane", "slot", "most_used", "most_waiting")
+"""A SLOT of a lane's timeline."""
+
+
+class Meter(NamedTuple):
+    """The usage of one lane at a time.
+
+    usage: USAGE[1]. slots: SLOT[SLOTS]. Arrays of their own, since they are scanned: level_us, int64[BUCKETS], the time
+    that was spent at so many bytes; level_bytes, int64[BUCKETS], the most of those bytes; waits, int64[BUCKETS], how
+    many got their memory after so many us.
+    """
+
+    usage: Records
+    slots: Records
+    level_us: Ints
+    level_bytes: Ints
+    waits: Ints
+
+
+class Curves(NamedTuple):
+    """CURVE_STEP and CURVE_SLOT of many units and lanes; the first written[0] and written[1] are there."""
+
+    steps: Records
+    slots: Records
+    written: Ints
+
+
+def new_meter() -> Meter:
+    """A meter that has counted nothing."""
+    usage, slots, buckets = np.zeros(1, USAGE), np.zeros(SLOTS, SLOT), np.zeros((3, BUCKETS), np.int64)
+    return Meter(usage, slots, buckets[0], buckets[1], buckets[2])
+
+
+def room_for_curves(lanes: int, messages: Ints) -> Curves:
+    """Room for what so many lanes come to. messages: int64[units], of each unit how many take memory."""
+    steps = int(np.minimum(2 * messages + 1, BUCKETS).sum())  # each changes the bytes in use twice
+    written = np.zeros(2, np.int64)
+    return Curves(np.empty(lanes * steps, CURVE_STEP), np.empty(lanes * len(messages) * SLOTS, CURVE_SLOT), written)
+
+
+@kernel
+def begin(meter: Meter, time: int) -> None:
+    """Forget the lane before, and start the clock."""
+    usage = meter.usage[0]
+    for bucket in range(usage.top_level + 1):
+        meter.level_us[bucket], meter.level_bytes[bucket] = 0, 0
+    for bucket in range(usage.top_wait + 1):
+        meter.waits[bucket] = 0
+    for place in range(SLOTS):
+        meter.slots[place].most_used, meter.slots[place].most_waiting = 0, 0
+    usage.began_at, usage.time, usage.used, usage.most_used = time, time, 0, 0
+    usage.waiting, usage.slot_us, usage.top_level, usage.top_wait, usage.waits_counted = 0, SLOT_US, 0, 0, 0
+
+
+@kernel
+def fold(meter: Meter) -> None:
+    """Make slots twice as wide."""
+    for place in range(SLOTS // 2):
+        slot, even, odd = meter.slots[place], meter.slots[2 * place], meter.slots[2 * place + 1]
+        slot.most_used = max(even.most_used, odd.most_used)
+        slot.most_waiting = max(even.most_waiting, odd.most_waiting)
+    for place in range(SLOTS // 2, SLOTS):
+        meter.slots[place].most_used, meter.slots[place].most_waiting = 0, 0
+    meter.usage[0].slot_us *= 2
+
+
+@kernel
+def note(meter: Meter, place: int) -> None:
+    """Have a slot know what is in use."""
+    slot, usage = meter.slots[place], meter.usage[0]
+    slot.most_used = max(slot.most_used, usage.used)
+    slot.most_waiting = max(slot.most_waiting, usage.waiting)
+
+
+@kernel
+def advance(meter: Meter, time: int) -> None:
+    """Go on to a time, up to which nothing changes."""
+    usage = meter.usage[0]
+    if time > usage.time:
+        bucket = bucket_of(usage.used)
+        meter.level_us[bucket] += time - usage.time
+        meter.level_bytes[bucket] = max(meter.level_bytes[bucket], usage.used)
+        usage.top_level = max(usage.top_level, bucket)
+    while (time - usage.began_at) // usage.slot_us >= SLOTS:
+        fold(meter)
+    first = (usage.time - usage.began_at) // usage.slot_us
+    for place in range(first, (time - usage.began_at) // usage.slot_us + 1):
+        note(meter, place)
+    usage.time = time
+
+
+@kernel
+def note_usage(meter: Meter) -> None:
+    """Have the slot of the time know what is in use, and how many wait."""
+    usage = meter.usage[0]
+    note(meter, (usage.time - usage.began_at) // usage.slot_us)
+
+
+@kernel
+def use(meter: Meter, more: int) -> None:
+    """So many bytes more, or less, are in use from the time on."""
+    usage = meter.usage[0]
+    usage.used += more
+    usage.most_used = max(usage.most_used, usage.used)
+    note_usage(meter)
+
+
+@kernel
+def wait_more(meter: Meter, more: int) -> None:
+    """So many more, or fewer, wait from the time on."""
+    meter.usage[0].waiting += more
+    note_usage(meter)
+
+
+@kernel
+def count_wait(meter: Meter, waited_us: int) -> None:
+    """Count that somebody got memory after so long."""
+    usage, bucket = meter.usage[0], bucket_of(waited_us)
+    meter.waits[bucket] += 1
+    usage.top_wait = max(usage.top_wait, bucket)
+    usage.waits_counted += 1
+
+
+@kernel
+def note_waited(outcome: Record, waited_us: int) -> None:
+    """Have the outcome know that somebody waited for so long."""
+    outcome.wait_us += waited_us
+    outcome.longest_us = max(outcome.longest_us, waited_us)
+
+
+@kernel
+def sum_up(meter: Meter, outcome: Record) -> None:
+    """Write what the lane used into its outcome, which has the fields MEASURED and has counted its waits itself."""
+    usage = meter.usage[0]
+    outcome.began_at, outcome.ended_at, outcome.slot_us = usage.began_at, usage.time, usage.slot_us
+    span, most = usage.time - usage.began_at, usage.most_used
+    outcome.used_p50 = quantile_of(meter.level_us, span, 0.5, most)
+    outcome.used_p95 = quantile_of(meter.level_us, span, 0.95, most)
+    outcome.used_p99 = quantile_of(meter.level_us, span, 0.99, most)
+    outcome.used_max = most
+    outcome.wait_p50 = quantile_of(meter.waits, usage.waits_counted, 0.5, outcome.longest_us)
+    outcome.wait_p99 = quantile_of(meter.waits, usage.waits_counted, 0.99, outcome.longest_us)
+
+
+@kernel
+def draw_curves(meter: Meter, curves: Curves, unit: int, lane: int) -> None:
+    """Add the lane's steps, wherever time was spent, and its slots up to the end."""
+    usage = meter.usage[0]
+    above = usage.time - usage.began_at
+    for bucket in range(usage.top_level + 1):
+        if meter.level_us[bucket] > 0:
+            above -= meter.level_us[bucket]
+            step = curves.steps[curves.written[0]]
+            step.unit, step.lane, step.bytes, step.above_us = unit, lane, meter.level_bytes[bucket], above
+            curves.written[0] += 1
+    for place in range((usage.time - usage.began_at) // usage.slot_us + 1):
+        slot = curves.slots[curves.written[1]]
+        slot.unit, slot.lane, slot.slot = unit, lane, place
+        slot.most_used, slot.most_waiting = meter.slots[place].most_used, meter.slots[place].most_waiting
+        curves.written[1] += 1
