@@ -22,7 +22,6 @@ from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
-from jobs.replays.one_shuffle import batches_by_rows, packed_in_order, shards_of
 from jobs.run import Run
 from jobs.session.kernels import ready_session
 from jobs.terminal.progress import stage
@@ -91,12 +90,8 @@ def write_replays(source: Source, to: Target) -> dict[str, str]:
     with ExitStack() as until_written:
         for algorithm in asked(source.run.scenario):
             try:
-                with stage(f"replay {algorithm.name}", spark), ExitStack() as settings:
-                    prepared = algorithm.prepare(replace(source, before=packed))
-                    if prepared.is_narrow:
-                        settings.enter_context(batches_by_rows(spark))
-                    shards = prepared.shards or shards_of(spark)
-                    rows = packed_in_order(prepared.events, shards, prepared.order, prepared.replay).persist()
+                with stage(f"replay {algorithm.name}", spark):
+                    rows = algorithm.packed(replace(source, before=packed)).persist()
                     until_written.callback(rows.unpersist)
                     write_packed(spark, rows, algorithm.tables, to)
                     packed[algorithm.name] = rows

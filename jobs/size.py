@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +16,9 @@ from jobs.lake.delta_tables import rows_here, rows_of, table_path
 from jobs.lake.finished_runs import RunRows, run_id, run_rows
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
-from jobs.replays.one_shuffle import packed_in_order
+from jobs.replays.one_shuffle import PACKED_COLUMNS
 from jobs.replays.partition_limits.answers import answer_lines
-from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_settings, prepared, seed_of
+from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_settings, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster import Cluster
 from jobs.scenarios.cluster_file import read_cluster
@@ -30,6 +31,7 @@ from schemas.tables.table import Table
 from udfs.columns.time_units import US_PER_S
 from udfs.errors import ArgumentError
 from udfs.replay.partition_limits.described_cluster import DescribedCluster, SizedTopics, described_events
+from udfs.replay.partition_limits.replay import replay_topics
 
 ALGORITHM = PARTITION_LIMITS.name
 
@@ -49,8 +51,8 @@ def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> st
     to = Target(run.lake, run_name, Watch())
     events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
     with stage("size", spark):
-        work = prepared(events, settings, seed_of(cluster_id), run_name)
-        rows = packed_in_order(work.events, 1, work.order, work.replay).persist()
+        replay = partial(replay_topics, settings=settings, seed=seed_of(cluster_id), run_id=run_name)
+        rows = events.coalesce(1).mapInArrow(replay, PACKED_COLUMNS).persist()
         write_packed(spark, rows, PARTITION_LIMITS.tables, to)
     rows.unpersist()
     to.write_here(spark, run_rows(run, RunRows(run_name, cluster_id, replayer(cluster_id)), [PARTITION_LIMITS]), RUNS)

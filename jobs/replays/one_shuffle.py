@@ -1,24 +1,20 @@
-"""How rows come to the workers: those that belong together in one task, in order, through one Arrow function."""
+"""How rows come to the tasks that replay them: a shard's rows in one task, in order, through one Arrow function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.session.spark_properties import MOST_BATCH_BYTES, SHUFFLE_PARTITIONS
+from jobs.session.spark_properties import SHUFFLE_PARTITIONS
+from udfs.replay.shared.dealing import DEALT, FIRST, SHARD, UNIT, Step, deal_on, replay_dealt
 
 PACKED_COLUMNS = "`table` string, rows binary"
 """PACKED of `udfs.facts.arrow_tables`, as Spark spells it."""
-SHARD = "shard"
-"""The column that tells the task."""
-
-UNLIMITED = str((1 << 31) - 1)
-"""Of MOST_BATCH_BYTES: what has Spark not ask for the size of a batch (BatchedPythonArrowInput, Spark 4.2)."""
-
 InOrder = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -29,19 +25,6 @@ def shards_of(spark: SparkSession) -> int:
     return max(int(partitions) if partitions.isdecimal() else 1, spark.sparkContext.defaultParallelism)
 
 
-@contextmanager
-def batches_by_rows(spark: SparkSession) -> Iterator[None]:
-    """While the block runs, Spark cuts batches for workers by their rows alone. Else it asks with each row how large
-    the batch is by now, column by column, which takes as long as the row.
-    """
-    before = spark.conf.get(MOST_BATCH_BYTES)
-    spark.conf.set(MOST_BATCH_BYTES, UNLIMITED)
-    try:
-        yield
-    finally:
-        spark.conf.set(MOST_BATCH_BYTES, str(before))
-
-
 def shard(shards: int, *keys: str | Column) -> Column:
     """The shard of rows with these keys."""
     return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
@@ -50,6 +33,24 @@ def shard(shards: int, *keys: str | Column) -> Column:
 def packed_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: InOrder) -> DataFrame:
     """Rows of PACKED that `replay` makes of rows with the column SHARD, which come to it in this order without it;
     in any where no order is given."""
-    dealt = rows.repartitionById(shards, SHARD)
-    in_order = dealt.sortWithinPartitions(*order) if order else dealt
+    of_shard = rows.repartitionById(shards, SHARD)
+    in_order = of_shard.sortWithinPartitions(*order) if order else of_shard
     return in_order.drop(SHARD).mapInArrow(replay, PACKED_COLUMNS)
+
+
+def replayed(dealt: DataFrame, step: Step, shards: int, replay: InOrder) -> DataFrame:
+    """Rows of PACKED that `replay` makes of the rows of each shard, which come to it in the order of the step.
+
+    dealt: rows of DEALT, of shards 0 to `shards` - 1.
+    """
+    return _parts_in_order(dealt, shards).mapInArrow(partial(replay_dealt, replay, step), PACKED_COLUMNS)
+
+
+def dealt_on(dealt: DataFrame, step: Step, to: Step, shards: int, events: InOrder) -> DataFrame:
+    """Rows of DEALT for a step that follows: what `events` makes of the rows of each shard, in the order of `step`."""
+    on = partial(deal_on, events, step, to, shards)
+    return _parts_in_order(dealt, shards).mapInArrow(on, from_arrow_schema(DEALT))
+
+
+def _parts_in_order(dealt: DataFrame, shards: int) -> DataFrame:
+    return dealt.repartitionById(shards, SHARD).sortWithinPartitions(UNIT, FIRST)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from itertools import chain, groupby
 from operator import itemgetter
@@ -17,10 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.capture_plan import pack_shards
 from jobs.lake.delta_tables import rows_here, rows_of, table_to_read
 from jobs.replays.algorithm import Source
-from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.shared.dealing import DEALT, Step, deal_events, with_texts_once
+from udfs.replay.shared.client_software import COLUMNS as SOFTWARE_COLUMNS
+from udfs.replay.shared.client_software import SOFTWARE, Software, software_by_connection, software_rows
+from udfs.replay.shared.dealing import DEALT, Step, deal_events, whole_rows, with_texts_once
 from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
 
 PART_BYTES = 4 << 20
@@ -71,6 +73,18 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
     work = [(number, part) for number, of_table in enumerate(parts) for part in of_table or ()]
     read_parts = partial(rows_of_work, [(read.table, read.columns) for read in reads], mapped)
     return dealt_work(source, work).mapInArrow(read_parts, from_arrow_schema(schema))
+
+
+def table_rows(source: Source, table: Table, reads: Sequence[Read]) -> DataFrame:
+    """Rows of a step table that tasks make of the rows of silver tables, as Spark has rows."""
+    plain = [read._replace(mapped=partial(rows_of_table, read.mapped, table)) for read in reads]
+    return mapped_silver(source, plain, arrow_schema(table))
+
+
+def rows_of_table(mapped: Mapped, table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows with all of the table's columns, in the types that Spark takes."""
+    for rows in mapped(batches):
+        yield whole_rows(rows, table).cast(arrow_schema(table))
 
 
 def dealt_silver(source: Source, step: Step, reads: Sequence[Read], shards: int) -> DataFrame:
@@ -132,3 +146,11 @@ def connections_of_cluster(source: Source) -> pa.Array[pa.Int64Scalar] | None:
         return None
     c = CONNECTIONS
     return source.rows(c).select(c.connection_id).toArrow()[c.connection_id].combine_chunks()
+
+
+def software(source: Source) -> Mapping[int, Software]:
+    """The software of each connection's client, looked up once for all replays."""
+    if source.lookups.software is None:
+        rows = mapped_silver(source, [Read(EXCHANGES, SOFTWARE_COLUMNS, software_rows)], SOFTWARE)
+        source.lookups.software = software_by_connection(rows.toArrow())
+    return source.lookups.software

@@ -45,7 +45,6 @@ LOG_EVENTS = table(
     "What a partition's log is pieced together from (kind 0: a batch; 1: where a read ended), and "
     "the reads of it (kind 2).",
     ("topic", "partition", "kind"), "topic",
-    shard=C("int", "Spark partition that works on the log"),
     topic=C("string", "Topic name"),
     topic_key=C("string", "Topic id where it is known, else the name"),
     partition=C("int", "Partition of the topic"),
@@ -149,7 +148,6 @@ SESSION_EVENTS = table(
     "What a broker's fetch sessions are replayed from: one row per fetch, with position -1, and one per partition of "
     "it.",
     ("connection_id", "exchange_no", "position"), "connection_id",
-    shard=C("int", "Spark partition that works on the broker"),
     broker=C("string", "As in exchanges"),
     life=C("int", "How often before all connections to the broker had ended when others were opened"),
     connection_id=C("bigint", "As in exchanges"),
@@ -227,7 +225,6 @@ MEMORY_EVENTS = table(
     "that another member of its group fetched next (kind 4, as of that fetch), and what of a response of kind 3 is "
     "given up before it is taken (kind 5); a producer has batches alone. A row of kind 3 has many responses of a lane.",
     ("side", "unit", "unit_address", "time", "connection_id", "exchange_no", "kind", "lane"), "unit",
-    shard=C("int", "Spark partition that works on the unit"),
     side=C("string", "consumer, broker or producer"),
     unit=C("string", "client.id, empty for none, or the broker"),
     unit_address=C("string", "The client's IP address; empty for a broker"),
@@ -254,8 +251,6 @@ MEMORY_EVENTS = table(
     api_key=C("smallint", "Kafka's API key", nullable=True),
     closes_session=C("boolean", "It is a fetch that closes its session", nullable=True),
     broker_key=C("bigint", "Hash of the broker", nullable=True),
-    topic=C("string", "Topic of a partition that is given up", nullable=True),
-    partition=C("int", "That partition", nullable=True),
     partition_key=C("bigint", "Hash of topic and partition; of a produced batch also of producer id and epoch",
                     nullable=True),
     sequence=C("bigint", "Sequence number of a produced batch's first record", nullable=True),
@@ -300,7 +295,6 @@ SENT = table(
     "sent", "silver",
     "One row per batch of a produce request, in the order in which a client began to fill them.",
     ("client_id", "client_address", "append_from"), "topic",
-    shard=C("int", "Spark partition that works on the client"),
     client_id=C("string", "As in record_batches; empty for none, and where all clients of an address are one process"),
     client_address=C("string", "As in record_batches"),
     topic=C("string", "As in record_batches"),

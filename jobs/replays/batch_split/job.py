@@ -12,23 +12,34 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.captures.packets_needed import check_packets
-from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.batch_split.events import check_topics, created_topics, sent_batches
 from jobs.replays.batch_split.producer_packets import with_packets
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import shards_of
+from jobs.replays.one_shuffle import packed_in_order, replayed, shard, shards_of
+from jobs.replays.silver import Read, dealt_silver, small_table, software, table_rows
 from jobs.scenarios.scenario import Scenario
 from schemas.tables import algorithms, gold_splits
-from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, RECORD_BATCHES
+from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import FROM_PRODUCE
 from udfs.errors import CaptureError
-from udfs.replay.batch_split.replay import CLIENT, IS_SENT, PACKET_ORDER, replay_splits, replay_with_records
-from udfs.replay.batch_split.settings import SplitLanes, split_lanes
+from udfs.replay.batch_split.replay import IS_SENT, PACKET_ORDER, replay_splits, replay_with_records
+from udfs.replay.batch_split.settings import SplitLanes, TopicLimits, split_lanes
+from udfs.replay.batch_split.silver_events import (
+    BATCH_COLUMNS,
+    CHANGE_COLUMNS,
+    CONNECTION_COLUMNS,
+    PRODUCERS,
+    created_limits,
+    producers_of,
+    sent_batches,
+)
+from udfs.replay.shared.dealing import SHARD
 
-SENT_ORDER = (SENT.append_from, SENT.request_time, SENT.connection_id, SENT.exchange_no, SENT.position)
+ORDER = (*PRODUCERS.unit, IS_SENT, *PACKET_ORDER, *PRODUCERS.order)
+"""How rows come to a task that measures sizes: of a producer first the packets, then what it sent."""
 
 
 def lanes_of(scenario: Scenario) -> SplitLanes:
@@ -36,22 +47,46 @@ def lanes_of(scenario: Scenario) -> SplitLanes:
     return split_lanes(lane_settings(scenario, algorithms.BATCH_SPLIT, scenario.captured), scenario.assumed)
 
 
-def prepare(source: Source) -> Prepared:
+def packed(source: Source) -> DataFrame:
     """Every producer of the capture set; if lanes measure sizes, the packets of a producer's connections come with what
     it sent. Raises CaptureError if the sizes of records are not known.
     """
-    batches, connections, exchanges = map(source.rows, (RECORD_BATCHES, CONNECTIONS, EXCHANGES))
+    lanes = lanes_of(source.run.scenario)
+    batches = source.rows(RECORD_BATCHES)
     check_record_sizes(source, batches)
-    scenario, lanes = source.run.scenario, lanes_of(source.run.scenario)
-    by_host = scenario.captured.get("producer.process") == "host"
     check_topics(batches, lanes.limits)
-    created = created_topics(source.rows(TOPIC_CHANGES))
-    sent = sent_batches(batches, connections, exchanges, created, by_host, shards_of(source.spark))
+    shards, sent = shards_of(source.spark), reads_of_sent(source)
     if not lanes.measures:
-        return Prepared(sent, (*CLIENT, *SENT_ORDER), partial(replay_splits, lanes=lanes, run_id=source.run_id))
-    rows = with_packets(source.spark, source.run.lake, source.capture_id, sent, connections)
-    order = (*CLIENT, IS_SENT, *PACKET_ORDER, *SENT_ORDER)
-    return Prepared(rows, order, partial(replay_with_records, lanes=lanes, run_id=source.run_id))
+        replay = partial(replay_splits, lanes=lanes, run_id=source.run_id)
+        return replayed(dealt_silver(source, PRODUCERS, sent, shards), PRODUCERS, shards, replay)
+    rows = table_rows(source, SENT, sent).withColumn(SHARD, shard(shards, *PRODUCERS.unit))
+    with_both = with_packets(source.spark, source.run.lake, source.capture_id, rows, source.rows(CONNECTIONS))
+    return packed_in_order(with_both, shards, ORDER, partial(replay_with_records, lanes=lanes, run_id=source.run_id))
+
+
+def reads_of_sent(source: Source) -> list[Read]:
+    """The batches that each client sent, with what is known of the client and of the topic."""
+    mapped = partial(
+        sent_batches,
+        producers=producers_of(small_table(source, CONNECTIONS, CONNECTION_COLUMNS), software(source)),
+        created=created_limits(small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)),
+        by_host=source.run.scenario.captured.get("producer.process") == "host",
+    )
+    return [Read(RECORD_BATCHES, BATCH_COLUMNS, mapped)]
+
+
+def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
+    """Raises CaptureError if max.message.bytes is stated of a topic that nobody produces to."""
+    b, stated = RECORD_BATCHES, sorted({topic for by_name in limits.by_name for topic in by_name})
+    if not stated:
+        return
+    produced = batches.where((F.col(b.source) == FROM_PRODUCE) & F.col(b.topic).isin(stated))
+    missing = sorted(set(stated) - {row[0] for row in produced.select(b.topic).distinct().collect()})
+    if missing:
+        raise CaptureError(
+            f"topic.NAME.max.message.bytes is given of {', '.join(missing)}, to which the capture shows no batch being "
+            "produced: name topics as the column `topic` of silver/record_batches does"
+        )
 
 
 def check_record_sizes(source: Source, batches: DataFrame) -> None:
@@ -78,4 +113,4 @@ def check_record_sizes(source: Source, batches: DataFrame) -> None:
 
 
 TABLES = (gold_splits.BATCH_SPLIT, gold_splits.BATCH_SPLIT_TIMELINE)
-BATCH_SPLIT = Algorithm(algorithms.BATCH_SPLIT, TITLE, TABLES, prepare, QUERIES, answer_lines)
+BATCH_SPLIT = Algorithm(algorithms.BATCH_SPLIT, TITLE, TABLES, packed, QUERIES, answer_lines)

@@ -18,7 +18,6 @@ from jobs.captures.capture_index import index_captures
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of, range_tasks, ranges_in
 from jobs.lake.delta_tables import rows_of
-from jobs.replays.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
 from udfs.capture.packets import PACKETS
@@ -26,6 +25,7 @@ from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
 from udfs.facts.exchanges import connection_ids_of
 from udfs.replay.batch_split.replay import IS_SENT
+from udfs.replay.shared.dealing import SHARD
 
 FIRST_ID = "first_id"
 """The id of the first connection between two endpoints, which the packets of all connections between them have."""

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import spark_schema
-from jobs.replays.fetch_max_bytes.events import READER_ORDER, known_reads, with_profiles
 from jobs.replays.lane_settings import settings_of
-from jobs.replays.one_shuffle import SHARD
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.scenarios.settings import Value
 from schemas.tables import algorithms
-from schemas.tables.steps import MEMORY_EVENTS, READS
 from schemas.tables.values import CONSUMER
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import records_of
 from udfs.replay.consumer_memory.settings import FETCH_LIMITS
-from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.settings import (
     BROKER_MAX_BYTES,
     MAX_POLL_RECORDS,
@@ -70,18 +62,3 @@ def limits_of(lane: Lane) -> Lane:
         return Lane(CAPTURED_LANE, {})
     changed = {key: lane.settings[key] for key in (*LIMITS, US_PER_RECORD) if key in lane.settings}
     return Lane(",".join(f"{key}={value}" for key, value in changed.items()), changed)
-
-
-def replayed_responses(
-    exchanges: DataFrame, fetches: DataFrame, batches: DataFrame, limits: FetchLanes, shards: int
-) -> DataFrame:
-    """Rows of MEMORY_EVENTS: consumers' responses under all limits. One shuffle by partition, and one by reader."""
-
-    def replay(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from replay_responses(rows, limits)
-
-    found = known_reads(with_profiles(fetches, exchanges), batches, shards)
-    in_order = (
-        found.where(F.col(READS.reader) == CONSUMER).repartitionById(shards, SHARD).sortWithinPartitions(*READER_ORDER)
-    )
-    return in_order.drop(SHARD).mapInArrow(replay, spark_schema(MEMORY_EVENTS))

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.packets_needed import check_packets
 from jobs.lake.packed_tables import unpacked
-from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.consumer_memory.events import memory_events
-from jobs.replays.consumer_memory.fetch_limits import (
-    fetch_limits,
-    limits_of_consumers,
-    limits_of_memory,
-    replayed_responses,
-)
+from jobs.replays.consumer_memory.fetch_limits import fetch_limits, limits_of_consumers
+from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import shards_of
+from jobs.replays.one_shuffle import dealt_on, replayed, shards_of
+from jobs.replays.silver import Read, dealt_silver, mapped_silver, software
 from jobs.scenarios.scenario import Scenario
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.consumer_memory.replay import replay_memory
+from udfs.replay.consumer_memory.request_releases import LOG_COLUMNS, PARTITIONS, fetched_batches, log_batches
 from udfs.replay.consumer_memory.settings import MemoryLanes, memory_lanes
+from udfs.replay.consumer_memory.silver_events import (
+    BATCH_COLUMNS,
+    EXCHANGE_COLUMNS,
+    PARTITION_COLUMNS,
+    UNITS,
+    batch_events,
+    exchange_events,
+    partition_events,
+)
+from udfs.replay.consumer_memory.takeovers_of_groups import (
+    FETCH_COLUMNS,
+    GROUPS,
+    MEMBER_COLUMNS,
+    MEMBERS,
+    group_fetches,
+    groups_of,
+    joins_of,
+    member_rows,
+    takeovers,
+)
+from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
-
-_T = MEMORY_EVENTS
-ORDER = (
-    _T.side, _T.unit, _T.unit_address, _T.time, _T.connection_id, _T.exchange_no, _T.kind, _T.lane, _T.partition_key,
-    _T.end_offset, _T.cut_end_offset, _T.size, _T.held,
-)  # fmt: skip
+from udfs.replay.fetch_max_bytes.silver_events import READERS
+from udfs.replay.shared.client_software import java_clients
+from udfs.replay.shared.dealing import DEALT, deal
 
 
 def lanes_of(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
@@ -42,25 +60,58 @@ def lanes_of(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
     return memory_lanes(settings, limits_of_consumers(limits), numbers), limits
 
 
-def reads_logs(source: Source) -> bool:
-    """Whether lanes have fetch limits of their own, and no replay before this one hands on what consumers receive."""
-    return algorithms.FETCH_MAX_BYTES not in source.before and limits_of_memory(source.run.scenario) is not None
-
-
-def prepare(source: Source) -> Prepared:
+def packed(source: Source) -> DataFrame:
     """The memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.CONSUMER_MEMORY)
     lanes, limits = lanes_of(source.run.scenario)
-    exchanges, fetches, batches = map(source.rows, (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES))
-    responses, shards = None, shards_of(source.spark)
-    if reads_logs(source):
-        responses = replayed_responses(exchanges, fetches, batches, limits, shards)
-    elif lanes.fetch_number.any():
-        responses = unpacked(source.before[algorithms.FETCH_MAX_BYTES], MEMORY_EVENTS)
-    events = memory_events(exchanges, fetches, batches, responses, shards)
-    replay = partial(replay_memory, lanes=lanes, run_id=source.run_id)
-    # Reads of logs have the sizes of all batches that could be read.
-    return Prepared(events, ORDER, replay, is_narrow=not reads_logs(source))
+    shards = shards_of(source.spark)
+    parts = [
+        dealt_silver(source, UNITS, messages(source), shards),
+        handled_by_fetches(source, shards),
+        taken_over(source, shards),
+        responses_under(source, limits, shards) if lanes.fetch_number.any() else None,
+    ]
+    dealt = reduce(DataFrame.unionByName, (part for part in parts if part is not None))
+    return replayed(dealt, UNITS, shards, partial(replay_memory, lanes=lanes, run_id=source.run_id))
 
 
-CONSUMER_MEMORY = Algorithm(algorithms.CONSUMER_MEMORY, TITLE, GOLD_MEMORY, prepare, QUERIES, answer_lines)
+def messages(source: Source) -> list[Read]:
+    """The exchanges of clients and brokers, the partitions that consumers fetch, and the batches of both."""
+    java = java_clients(software(source))
+    return [
+        Read(EXCHANGES, EXCHANGE_COLUMNS, exchange_events),
+        Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partition_events),
+        Read(RECORD_BATCHES, BATCH_COLUMNS, partial(batch_events, java=java)),
+    ]
+
+
+def handled_by_fetches(source: Source, shards: int) -> DataFrame:
+    """Rows of DEALT that say by when fetches returned what produce requests brought: one shuffle by partition."""
+    logs = dealt_silver(source, PARTITIONS, [Read(RECORD_BATCHES, LOG_COLUMNS, log_batches)], shards)
+    return dealt_on(logs, PARTITIONS, UNITS, shards, fetched_batches)
+
+
+def taken_over(source: Source, shards: int) -> DataFrame | None:
+    """Rows of DEALT for partitions that pass from one member of a group to another: one shuffle by partition. None
+    where no group has several processes.
+    """
+    members = mapped_silver(source, [Read(EXCHANGES, MEMBER_COLUMNS, member_rows)], MEMBERS).toArrow()
+    groups = groups_of(members)
+    if not groups:
+        return None
+    fetches = Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(group_fetches, groups=groups))
+    dealt = dealt_silver(source, GROUPS, [fetches], shards)
+    return dealt_on(dealt, GROUPS, UNITS, shards, partial(takeovers, joins=joins_of(members)))
+
+
+def responses_under(source: Source, limits: FetchLanes, shards: int) -> DataFrame:
+    """Rows of DEALT for the responses that consumers get under other fetch limits. The replay of fetches hands them on
+    if it ran before; else the reads of consumers are replayed for them.
+    """
+    if algorithms.FETCH_MAX_BYTES in source.before:
+        rows = unpacked(source.before[algorithms.FETCH_MAX_BYTES], MEMORY_EVENTS)
+        return rows.mapInArrow(partial(deal, step=UNITS, shards=shards), from_arrow_schema(DEALT))
+    return dealt_on(dealt_reads(source, shards), READERS, UNITS, shards, partial(replay_responses, limits=limits))
+
+
+CONSUMER_MEMORY = Algorithm(algorithms.CONSUMER_MEMORY, TITLE, GOLD_MEMORY, packed, QUERIES, answer_lines)

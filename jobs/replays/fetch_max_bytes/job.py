@@ -8,39 +8,39 @@ from __future__ import annotations
 
 from functools import partial
 
+from pyspark.sql import DataFrame
+
 from jobs.captures.packets_needed import check_packets
-from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.fetch_max_bytes.events import READER_ORDER, known_reads, with_profiles
+from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import shards_of
+from jobs.replays.one_shuffle import replayed, shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import fetch_lanes
+from udfs.replay.fetch_max_bytes.silver_events import READERS
 
 
-def prepare(source: Source) -> Prepared:
+def packed(source: Source) -> DataFrame:
     """Every fetch of the capture set; with the responses that the replay of memory goes on from, where the scenario has
     it. Raises CaptureError where batch sizes are not known.
     """
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.FETCH_MAX_BYTES)
-    scenario = source.run.scenario
-    fetches = with_profiles(source.rows(FETCH_PARTITIONS), source.rows(EXCHANGES))
+    scenario, shards = source.run.scenario, shards_of(source.spark)
     replay = partial(
         replay_fetches,
         lanes=fetch_lanes(lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured)),
         run_id=source.run_id,
         responses_under=limits_of_memory(scenario),
     )
-    reads = known_reads(fetches, source.rows(RECORD_BATCHES), shards_of(source.spark))
-    return Prepared(reads, READER_ORDER, replay)
+    return replayed(dealt_reads(source, shards), READERS, shards, replay)
 
 
 TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY)
 FETCH_MAX_BYTES = Algorithm(
-    algorithms.FETCH_MAX_BYTES, TITLE, TABLES, prepare, QUERIES, answer_lines, hands_on=(MEMORY_EVENTS,)
+    algorithms.FETCH_MAX_BYTES, TITLE, TABLES, packed, QUERIES, answer_lines, hands_on=(MEMORY_EVENTS,)
 )

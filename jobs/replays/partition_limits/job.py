@@ -10,21 +10,38 @@ from collections.abc import Mapping
 from functools import partial
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from jobs.captures.kafka_release import KAFKA_SETTING, releases
-from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import SHARD
+from jobs.replays.one_shuffle import dealt_on, replayed, shards_of
 from jobs.replays.partition_limits.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.partition_limits.events import topic_events
+from jobs.replays.silver import Read, dealt_silver, small_table
 from jobs.scenarios.scenario import Scenario
 from schemas.tables import algorithms
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
-from udfs.replay.partition_limits.replay import replay_topics
+from udfs.replay.partition_limits.replay import replay_captured
 from udfs.replay.partition_limits.settings import LimitSettings, limit_lanes
+from udfs.replay.partition_limits.silver_events import (
+    CHANGE_COLUMNS,
+    CHANGED_TOPICS,
+    CLUSTER,
+    FETCH_COLUMNS,
+    METADATA_COLUMNS,
+    NAMING_COLUMNS,
+    PRODUCE_COLUMNS,
+    REQUEST_COLUMNS,
+    change_events,
+    changed_topics,
+    fetch_uses,
+    metadata_events,
+    metadata_uses,
+    produce_uses,
+    request_events,
+    used_changes,
+)
 from udfs.replay.shared.lanes import Value
 
 
@@ -39,19 +56,36 @@ def seed_of(capture_id: str) -> int:
     return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
 
 
-def prepare(source: Source) -> Prepared:
-    """Replay all changes to topics of the capture set."""
-    tables = (CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS)
-    metadata, changes, exchanges, batches, fetches = map(source.rows, tables)
-    events = topic_events(metadata, changes, exchanges, batches, fetches)
-    settings = limit_settings(source.run.scenario, source.run.in_force)
-    return prepared(events, settings, seed_of(source.capture_id), source.run_id)
+def packed(source: Source) -> DataFrame:
+    """Replay all changes to topics of the capture set, in one task."""
+    replay = partial(
+        replay_captured,
+        settings=limit_settings(source.run.scenario, source.run.in_force),
+        seed=seed_of(source.capture_id),
+        run_id=source.run_id,
+    )
+    return replayed(dealt_changes(source), CLUSTER, 1, replay)
 
 
-def prepared(events: DataFrame, settings: LimitSettings, seed: int, run_id: str) -> Prepared:
-    """Replay rows of TOPIC_EVENTS, which one task takes in any order."""
-    replay = partial(replay_topics, settings=settings, seed=seed, run_id=run_id)
-    return Prepared(events.withColumn(SHARD, F.lit(0)), (), replay, shards=1)
+def dealt_changes(source: Source) -> DataFrame:
+    """Rows of DEALT: brokers, partitions and changes, with what is known of requests that ask for or use them."""
+    changed = changed_topics(small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS))
+    events = [
+        Read(CLUSTER_METADATA, METADATA_COLUMNS, metadata_events),
+        Read(TOPIC_CHANGES, CHANGE_COLUMNS, change_events),
+    ]
+    if not len(changed.begins):
+        return dealt_silver(source, CLUSTER, events, 1)
+    events.append(Read(EXCHANGES, REQUEST_COLUMNS, partial(request_events, changed=changed)))
+    uses = [
+        Read(RECORD_BATCHES, PRODUCE_COLUMNS, partial(produce_uses, changed=changed)),
+        Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(fetch_uses, changed=changed)),
+        Read(CLUSTER_METADATA, NAMING_COLUMNS, partial(metadata_uses, changed=changed)),
+    ]
+    shards = shards_of(source.spark)
+    dealt_uses = dealt_silver(source, CHANGED_TOPICS, uses, shards)
+    used = dealt_on(dealt_uses, CHANGED_TOPICS, CLUSTER, shards, partial(used_changes, changed=changed))
+    return dealt_silver(source, CLUSTER, events, 1).unionByName(used)
 
 
-PARTITION_LIMITS = Algorithm(algorithms.PARTITION_LIMITS, TITLE, LIMIT_TABLES, prepare, QUERIES, answer_lines)
+PARTITION_LIMITS = Algorithm(algorithms.PARTITION_LIMITS, TITLE, LIMIT_TABLES, packed, QUERIES, answer_lines)

@@ -20,6 +20,7 @@ from udfs.replay.consumer_memory.producer.batches import produced
 from udfs.replay.consumer_memory.producer.events import ProducerEvents
 from udfs.replay.consumer_memory.producer.replay import replay_producers
 from udfs.replay.consumer_memory.producer.rows import producer_rows, verdicts_on_producers
+from udfs.replay.consumer_memory.request_releases import with_releases
 from udfs.replay.consumer_memory.rows import broker_rows, consumer_rows, fidelity_of
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 
 def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Iterator[pa.RecordBatch]:
-    """Packed rows of gold tables from rows of MEMORY_EVENTS, sorted by its key."""
-    yield from packed_together(rows_of_units(batches, lanes, run_id))
+    """Packed rows of gold tables from rows of MEMORY_EVENTS in the order of UNITS."""
+    yield from packed_together(rows_of_units(with_releases(batches), lanes, run_id))
 
 
 def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:

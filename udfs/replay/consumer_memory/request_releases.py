@@ -28,7 +28,7 @@ from udfs.replay.shared.silver_columns import event_rows, is_known, is_text, mic
 
 _L, _B = LOG_BATCHES, RECORD_BATCHES
 PARTITIONS = Step(_L, (_L.broker, _L.topic, _L.partition), (_L.base_offset, _L.is_produced))
-COLUMNS = (
+LOG_COLUMNS = (
     _B.connection_id, _B.exchange_no, _B.source, _B.broker, _B.topic, _B.partition, _B.base_offset, _B.acks,
     _B.request_time, _B.response_time,
 )  # fmt: skip

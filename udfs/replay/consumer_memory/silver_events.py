@@ -26,6 +26,7 @@ from udfs.replay.shared.silver_columns import (
     is_text,
     micros,
     number_of_all,
+    partition_key,
     repeated,
     rows_where,
     same,
@@ -155,18 +156,12 @@ def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
                 t.kind: kind(MemoryEvent.PARTITION, rows),
                 t.time: micros(rows[f.request_time]),
                 t.broker_key: text_number(rows[f.broker]),
-                t.partition_key: partition_key(rows),
+                t.partition_key: partition_key(rows[_F.topic], rows[_F.partition]),
                 t.fetch_offset: where(is_known(rows[f.read_position]), rows[f.fetch_offset]),
                 t.partition_max_bytes: rows[f.partition_max_bytes].cast(pa.int64()),
                 t.returned_bytes: rows[f.returned_bytes],
             }
         )
-
-
-def partition_key(rows: pa.RecordBatch) -> Column:
-    """A number for a partition of a topic."""
-    f = FETCH_PARTITIONS
-    return number_of_all(text_number(rows[f.topic]), rows[f.partition])
 
 
 def batch_events(batches: Iterable[pa.RecordBatch], java: ByConnection) -> Iterator[pa.RecordBatch]:
@@ -196,7 +191,7 @@ def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
             t.kind: kind(MemoryEvent.BATCH, rows),
             t.time: micros(rows[b.request_time]),
             t.size: rows[b.available_bytes],
-            t.partition_key: partition_key(rows),
+            t.partition_key: partition_key(rows[_F.topic], rows[_F.partition]),
             t.end_offset: where(is_whole, behind),
             t.cut_end_offset: where(pc.invert(is_whole), behind),
             t.records: where(is_whole, rows[b.record_count]).cast(pa.int64()),

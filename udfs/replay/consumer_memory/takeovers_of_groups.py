@@ -25,7 +25,7 @@ from schemas.wire.sync_group import SYNC_GROUP_REQUEST
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, concatenated
 from udfs.columns.arrow_columns import compute as pc
-from udfs.replay.consumer_memory.silver_events import kind, partition_key
+from udfs.replay.consumer_memory.silver_events import kind
 from udfs.replay.shared.columns import codes_of, int_column
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
@@ -33,6 +33,7 @@ from udfs.replay.shared.silver_columns import (
     is_known,
     is_text,
     micros,
+    partition_key,
     rows_where,
     same,
     text_or_empty,
@@ -46,7 +47,8 @@ MEMBERSHIP_APIS = (JOIN_GROUP, SYNC_GROUP_REQUEST.api_key, CONSUMER_GROUP_HEARTB
 _G, _X, _F = GROUP_FETCHES, EXCHANGES, FETCH_PARTITIONS
 GROUPS = Step(_G, (_G.group_id, _G.topic, _G.partition), (_G.time, _G.connection_id, _G.exchange_no))
 MEMBER_COLUMNS = (
-    _X.client_id, _X.client_address, _X.api_key, _X.group_id, _X.status, _X.request_time, _X.response_time
+    _X.connection_id, _X.client_id, _X.client_address, _X.api_key, _X.group_id, _X.status, _X.request_time,
+    _X.response_time,
 )  # fmt: skip
 FETCH_COLUMNS = (
     _F.connection_id, _F.exchange_no, _F.client_id, _F.client_address, _F.reader, _F.request_time, _F.read_position,
@@ -192,7 +194,7 @@ def takeover_events(
             t.kind: kind(MemoryEvent.TAKEN_OVER, before),
             t.started: array_of(last_joins, has_joined),
             t.came: array_of(last_joined, has_joined),
-            t.partition_key: partition_key(before),
+            t.partition_key: partition_key(before[g.topic], before[g.partition]),
         }
     )
 

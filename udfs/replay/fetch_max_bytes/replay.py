@@ -13,6 +13,7 @@ from schemas.tables.fidelity_reasons import OPEN_FETCHES
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
 from schemas.tables.steps import MEMORY_EVENTS, READS
 from schemas.tables.table import Table
+from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of
 from udfs.facts.arrow_tables import packed_together
@@ -161,6 +162,8 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
     """
     for key, parts in by_key(whole_fetches(batches), READER):
         reader, captured = Reader(*key), CapturedFetches()
+        if reader.kind == FOLLOWER:
+            continue
         for logs, rows in map(logs_and_reads, parts):
             captured.note_logs(logs)
             if rows.num_rows:

@@ -139,7 +139,7 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
             t.response_time: micros(rows[f.response_time]),
             t.refused: pc.not_equal(pc.fill_null(rows[f.response_error_code], 0), 0),
             t.throttled: pc.greater(pc.fill_null(rows[f.throttle_time_ms], 0), 0),
-            t.told_bound: where(pc.invert(stopped), bound_of_log),
+            t.response_bound: where(pc.invert(stopped), bound_of_log),
             t.in_session: pc.greater(pc.coalesce(rows[f.response_session_id], rows[f.session_id]), 0),
             t.opens_session: is_text(rows[f.kind], FULL),
             t.profile: profiles.of(rows[f.connection_id], None),

@@ -112,7 +112,8 @@ class Assignments(NamedTuple):
 def read_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
     """The events of one cluster. batches: rows of TOPIC_EVENTS, in any order."""
     ordered = in_order(batches)
-    listed, sighted, requested = (ordered.filter(pc.equal(ordered[_E.entry], entry)) for entry in TopicEvent)
+    kinds = TopicEvent.BROKER, TopicEvent.SIGHTING, TopicEvent.CHANGE
+    listed, sighted, requested = (ordered.filter(pc.equal(ordered[_E.entry], entry)) for entry in kinds)
     names: pa.Array[Any] = pc.unique(pa.concat_arrays([sighted[_E.topic], requested[_E.topic]]))
     assignments, replicas = parse_assignments(requested[_E.assignments]), pc.list_flatten(sighted[_E.replica_nodes])
     shown_nodes = ints_of(replicas, -1)

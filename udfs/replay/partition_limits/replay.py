@@ -18,6 +18,7 @@ from udfs.replay.partition_limits.fidelity import limit_fidelity_rows
 from udfs.replay.partition_limits.history.changes import history_of
 from udfs.replay.partition_limits.rows import LaneResults, curve_rows, lane_rows, request_groups
 from udfs.replay.partition_limits.settings import LimitSettings
+from udfs.replay.partition_limits.silver_events import topic_events
 from udfs.replay.partition_limits.state import APPEAR, VANISH, History, new_simulation
 from udfs.replay.shared.lanes import CAPTURED
 
@@ -37,6 +38,13 @@ def replay_topics(
     history = history_of(read_events(batches), settings, seed)
     for table, rows in replay_history(history, settings, run_id):
         yield from pack(table, rows)
+
+
+def replay_captured(
+    batches: Iterable[pa.RecordBatch], settings: LimitSettings, seed: int, run_id: str
+) -> Iterator[pa.RecordBatch]:
+    """The same from what the tasks that read silver tables found, of which each may have seen a part of one topic."""
+    yield from replay_topics(topic_events(batches).to_batches(), settings, seed, run_id)
 
 
 def replay_history(history: History, settings: LimitSettings, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:

@@ -29,7 +29,7 @@ from udfs.replay.shared.silver_columns import (
 )
 
 _T, _X, _F = SESSION_EVENTS, EXCHANGES, FETCH_PARTITIONS
-STEP = Step(
+BROKERS = Step(
     _T,
     (_T.broker,),
     (_T.request_time, _T.connection_id, _T.exchange_no, _T.position, _T.topic_key, _T.partition),
@@ -50,6 +50,8 @@ PARTITION_COLUMNS = (
     _F.response_session_id, _F.fetch_offset, _F.partition_max_bytes, _F.current_leader_epoch, _F.returned_bytes,
     _F.high_watermark, _F.log_start_offset, _F.error_code, _F.preferred_read_replica,
 )  # fmt: skip
+
+LIFE_COLUMNS = (CONNECTIONS.broker, CONNECTIONS.connection_id, CONNECTIONS.first_time, CONNECTIONS.last_time)
 
 
 def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iterator[pa.RecordBatch]:

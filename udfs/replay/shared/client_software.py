@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +113,7 @@ def numbers_by_connection(numbers: dict[int, int]) -> ByConnection:
     return ByConnection(ids, np.array([numbers[connection] for connection in ids.tolist()], np.int64))
 
 
-def java_clients(software: dict[int, Software]) -> ByConnection:
+def java_clients(software: Mapping[int, Software]) -> ByConnection:
     """1 for connections of clients that may be Kafka's own, 0 for those of others; of those that produce, or ask for
     the versions of APIs.
     """

@@ -23,11 +23,12 @@ from udfs.columns.arrow_columns import concatenated
 from udfs.facts.arrow_tables import TYPES, stream_of
 from udfs.replay.shared.columns import codes_of, int_column
 
+SHARD, UNIT, FIRST, ROWS = "shard", "unit", "first", "rows"
 _DEALT: list[pa.Field[Any]] = [
-    pa.field("shard", pa.int32()),
-    pa.field("unit", pa.string()),
-    pa.field("first", pa.int64()),
-    pa.field("rows", pa.binary()),
+    pa.field(SHARD, pa.int32()),
+    pa.field(UNIT, pa.string()),
+    pa.field(FIRST, pa.int64()),
+    pa.field(ROWS, pa.binary()),
 ]
 DEALT = pa.schema(_DEALT)
 """A part of a shard's rows: the task that takes it, the unit of its first row, and what orders that row in its unit."""
@@ -41,6 +42,11 @@ FIRST_OF_ALL = np.iinfo(np.int64).min
 """In place of null where rows are ordered: nulls come first."""
 TEXT = pa.dictionary(pa.int32(), pa.string())
 """Texts that are dealt: each is kept once in a part."""
+
+
+Rows = Iterator[pa.RecordBatch]
+Events = Callable[[Iterable[pa.RecordBatch]], Rows]
+"""A function from rows to the rows that it makes of them."""
 
 
 class Step(NamedTuple):
@@ -70,21 +76,17 @@ def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator
         yield dealt(concatenated(rows), step, shards)
 
 
-def deal_events(
-    events: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    step: Step,
-    shards: int,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
+def deal_events(events: Events, step: Step, shards: int, batches: Iterable[pa.RecordBatch]) -> Rows:
     """Rows of DEALT from the events that are made of some rows."""
     yield from deal(events(batches), step, shards)
 
 
-def replay_dealt(
-    replay: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    step: Step,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
+def deal_on(events: Events, step: Step, to: Step, shards: int, batches: Iterable[pa.RecordBatch]) -> Rows:
+    """Rows of DEALT for a step that follows, from the events that are made of a shard's rows in order."""
+    yield from deal(events(in_order(batches, step)), to, shards)
+
+
+def replay_dealt(replay: Events, step: Step, batches: Iterable[pa.RecordBatch]) -> Rows:
     """What a replay makes of a shard's rows in order, from rows of DEALT that are sorted by `unit` and `first`."""
     yield from replay(in_order(batches, step))
 
@@ -199,9 +201,9 @@ def in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.Recor
     """A shard's rows of the step's table in order, from rows of DEALT that are sorted by `unit` and `first`."""
     held: list[Part] = []
     for batch in batches:
-        units: Any = batch["unit"].to_pylist()
-        firsts: Any = batch["first"].to_pylist()
-        for unit, first, stream in zip(units, firsts, batch["rows"], strict=True):
+        units: Any = batch[UNIT].to_pylist()
+        firsts: Any = batch[FIRST].to_pylist()
+        for unit, first, stream in zip(units, firsts, batch[ROWS], strict=True):
             rows = whole_rows(pa.ipc.open_stream(stream.as_buffer()).read_next_batch(), step.table)
             if not step.order:
                 yield rows

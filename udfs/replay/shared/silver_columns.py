@@ -111,6 +111,11 @@ def number_of_all(*columns: Column) -> Column:
     return pa.array(mixed.view(np.int64))
 
 
+def partition_key(topic: Column, partition: Column) -> Column:
+    """A number for each partition of a topic, the same wherever the partition comes."""
+    return number_of_all(text_number(topic), partition)
+
+
 def text_bytes(column: Column) -> Column:
     """How many bytes each text has in UTF-8."""
     return compute.take(compute.binary_length(column.dictionary), column.indices)

@@ -24,6 +24,7 @@ from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.key_numbers import partition_of
+from udfs.replay.shared.silver_columns import partition_key
 
 RESPONSES_A_ROW = 1 << 12
 """Most responses in a row: of one client's rows, which lie together, those of few lanes are in an Arrow batch."""
@@ -57,7 +58,6 @@ def client_columns(reader: Reader, lane: int, rows: int) -> dict[str, pa.Array[A
     """Which client's rows these are, and of which lane."""
     t = MEMORY_EVENTS
     return {
-        t.shard: np.zeros(rows, np.int64),
         t.side: pa.repeat(CONSUMER, rows),
         t.unit: pa.repeat(reader.client_id, rows),
         t.unit_address: pa.repeat(reader.client_address, rows),
@@ -116,6 +116,7 @@ def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -
     given_up = outcome.given_up[lane, :n]
     responses = picked(outcome.responses[lane], given_up["response"])
     parts = [partition_of(intent.keys[number]) for number in given_up["number"].tolist()]
+    topics = pa.array([topic for _, topic, _ in parts], pa.string()).dictionary_encode()
     columns: dict[str, pa.Array[Any] | Ints] = {
         **client_columns(reader, lane, n),
         t.connection_id: intent.nodes.nodes["id"][responses["node"]],
@@ -125,7 +126,6 @@ def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -
         t.started: array_of(given_up["since"], given_up["since"] != NEVER),
         t.came: given_up["turn_at"],
         t.released: array_of(given_up["until"], given_up["until"] != NEVER),
-        t.topic: pa.array([topic for _, topic, _ in parts], pa.string()),
-        t.partition: np.array([int(number) for *_, number in parts], np.int32),
+        t.partition_key: partition_key(topics, pa.array([int(number) for *_, number in parts], pa.int32())),
     }
     return rows_of(t, {**columns, **nulls_besides(t, columns, n)})

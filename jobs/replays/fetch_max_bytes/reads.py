@@ -1,0 +1,36 @@
+"""The reads of fetches, with what was there to be read: from silver tables by way of each partition's log."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from jobs.replays.algorithm import Source
+from jobs.replays.one_shuffle import dealt_on
+from jobs.replays.silver import Read, dealt_silver, software
+from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
+from udfs.replay.fetch_max_bytes.silver_events import (
+    BATCH_COLUMNS,
+    LOGS,
+    READ_COLUMNS,
+    READERS,
+    batch_events,
+    profiles_of,
+    read_events,
+)
+
+KNOWN_BYTES_CAP = 64 << 20
+"""Of a partition no more batch sizes than these bytes are handed on. What a lane reads beyond them is unknown."""
+
+
+def dealt_reads(source: Source, shards: int) -> DataFrame:
+    """Rows of DEALT for the step READERS: one shuffle by partition."""
+    profiles = profiles_of(software(source))
+    reads = [
+        Read(RECORD_BATCHES, BATCH_COLUMNS, batch_events),
+        Read(FETCH_PARTITIONS, READ_COLUMNS, partial(read_events, profiles=profiles)),
+    ]
+    logs = dealt_silver(source, LOGS, reads, shards)
+    return dealt_on(logs, LOGS, READERS, shards, partial(read_rows, byte_cap=KNOWN_BYTES_CAP))
