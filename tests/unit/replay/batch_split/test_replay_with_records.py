@@ -53,7 +53,7 @@ def sent(number: int, place: tuple[int, int, int]) -> dict[str, Any]:
     """A row of SENT: the same batch, as if it had been compressed by gzip."""
     records, at = RECORDS[number], 1_700_000_000_000 + 10 * number
     sizes = sizes_of(records, 8)
-    empty = {str(c): {"string": "", "boolean": True}.get(c.type, 0) for c in SENT.columns if c != SENT.shard}
+    empty = {str(c): {"string": "", "boolean": True}.get(c.type, 0) for c in SENT.columns}
     connection_id, exchange_no, position = place
     return empty | CLIENT | {
         SENT.topic: "t", SENT.codec: "gzip", SENT.base_sequence: 8 * number, SENT.append_from: at * 1000,

@@ -53,7 +53,7 @@ def example(profile: int) -> Traces:
         RESPONSE,
         len(kept),
         number=np.arange(len(kept)),
-        connection=kept["connection"],
+        connection=kept["node"],
         requested_at=kept["requested_at"],
         complete_at=kept["arrived_at"],
         held_us=kept["drained_at"] - kept["arrived_at"],
