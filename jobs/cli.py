@@ -121,7 +121,7 @@ def _job(run: Run, until_done: ExitStack) -> ModuleType:
     """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
     if run.job == SIZE:
         return import_module(f"jobs.{run.job}")
-    from jobs.session.kernels import begun_session
+    from jobs.ready_session import begun_session
     from jobs.terminal.interrupts import cancelled_at_interrupt
 
     with ThreadPoolExecutor(max_workers=1) as beside:

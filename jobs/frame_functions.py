@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jobs.session.kernels import compiling_for
+from jobs.ready_session import compiling_for
 from jobs.session.spark import set_sql_properties
 from udfs.frames.spark_functions import NAMES, frame_function
 

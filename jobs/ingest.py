@@ -30,11 +30,11 @@ from jobs.lake.capture_sets import check_names
 from jobs.lake.delta_tables import check_tables, has_table, rows_of, side_by_side
 from jobs.lake.packed_tables import unpacked, write_packed
 from jobs.lake.target import Target
+from jobs.ready_session import ready_session, start_workers
 from jobs.report_page.findings import look_up_captured
+from jobs.report_page.summary import captured_summary
 from jobs.run import Run
-from jobs.session.kernels import ready_session, start_workers
 from jobs.terminal.progress import stage
-from jobs.terminal.summary import captured_summary
 from jobs.version import decoder
 from schemas.tables import algorithms
 from schemas.tables.silver import (

@@ -19,8 +19,8 @@ from jobs.captures.capture_rows import capture_rows
 from jobs.captures.held_captures import HeldCaptures, hold_captures
 from jobs.captures.inputs import resolve_captures
 from jobs.captures.pseudonym_key import pseudonyms_by
-from jobs.report_page.wording import counted
-from jobs.session.kernels import compiling
+from jobs.ready_session import compiling
+from jobs.terminal.wording import counted
 from jobs.version import decoder
 from schemas.tables.silver import DECODED
 from udfs.errors import ArgumentError

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from jobs.ingest import ingest
+from jobs.ready_session import ready_session
 from jobs.replay import check_refused, pass_gold_gate, replay
 from jobs.report import reported
 from jobs.report_page.findings import known_run, look_up
+from jobs.report_page.summary import summary
 from jobs.run import Run
-from jobs.session.kernels import ready_session
-from jobs.terminal.summary import summary
 from udfs.errors import GateError
 
 

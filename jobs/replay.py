@@ -17,13 +17,13 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.lake.capture_sets import check_topics, chosen_capture
-from jobs.lake.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
+from jobs.ready_session import ready_session
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
+from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.run import Run
-from jobs.session.kernels import ready_session
 from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS

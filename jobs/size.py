@@ -13,17 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import rows_here, rows_of, table_path
-from jobs.lake.finished_runs import RunRows, run_id, run_rows
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
-from jobs.replays.one_shuffle import PACKED_COLUMNS
+from jobs.ready_session import ready_session
+from jobs.replays.finished_runs import RunRows, run_id, run_rows
 from jobs.replays.partition_limits.answers import answer_lines
 from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_settings, seed_of
 from jobs.run import Run
 from jobs.scenarios.cluster import Cluster
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario import Scenario
-from jobs.session.kernels import ready_session
+from jobs.session.one_shuffle import PACKED_COLUMNS
 from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import RUNS

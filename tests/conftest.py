@@ -30,8 +30,8 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile before workers start that would each compile the same."""
     if session.config.getoption("numprocesses", default=None):
+        from jobs.ready_session import compiling
         from jobs.replays.algorithms import ALGORITHMS
-        from jobs.session.kernels import compiling
 
         with compiling(tuple(ALGORITHMS)):
             pass

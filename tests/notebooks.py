@@ -25,10 +25,10 @@ from traitlets.config import Config
 
 from jobs.ingest import ingest
 from jobs.open_lake import LAKE_VARIABLE
+from jobs.ready_session import ready_session
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.session.kernels import ready_session
 from tests.e2e.conftest import IN_FORCE, RUN_AT, WHAT_IF
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import CapturePlan, Work
 from jobs.lake.delta_tables import rows_here
-from jobs.replays.one_shuffle import PACKED_COLUMNS
+from jobs.session.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
 from udfs.capture.capture_points import FileOrder
 from udfs.capture.frame_dump import MAGICS, read_frames

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import rows_of
-from jobs.report_page.wording import counted
 from jobs.terminal.screen import printable, with_rest
+from jobs.terminal.wording import counted
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError

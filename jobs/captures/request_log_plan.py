@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_plan import CapturePlan
 from jobs.captures.capture_rows import BATCH_BYTES, range_tasks, ranges_in
-from jobs.replays.one_shuffle import packed_in_order, shard
+from jobs.session.one_shuffle import packed_in_order, shard
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, rows_from_log

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table
-from jobs.report_page.wording import moment
 from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.terminal.screen import printable, with_rest
+from jobs.terminal.wording import moment
 from jobs.version import key_in
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES

@@ -22,9 +22,9 @@ from jobs.report_page.lane_labels import Subject, can_be_set, own_lanes
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import ENOUGH, captured_refused_share
-from jobs.report_page.wording import changed, counted, duration, lane_said, percent
 from jobs.scenarios.settings import settings
 from jobs.terminal.screen import size
+from jobs.terminal.wording import changed, counted, duration, lane_said, percent
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import CONSUMER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS

@@ -11,7 +11,7 @@ import vl_convert
 
 from jobs.report_page.axes import ACROSS, CHARACTER, LONGEST_LABEL, WIDTH, encoding, reach, room_beside
 from jobs.report_page.question import Plot
-from jobs.report_page.wording import shown
+from jobs.terminal.wording import shown
 
 Layers = alt.LayerChart | alt.FacetChart
 Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]

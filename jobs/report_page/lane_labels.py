@@ -8,11 +8,11 @@ from typing import Literal
 from pyspark.sql import Row
 
 from jobs.captures.kafka_release import KAFKA_SETTING
-from jobs.replays.lane_rows import SCENARIO, settings_of
 from jobs.report_page.question import Findings
-from jobs.report_page.wording import changed
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
+from jobs.terminal.lane_rows import SCENARIO, settings_of
+from jobs.terminal.wording import changed
 from udfs.replay.shared.lanes import NONE
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]

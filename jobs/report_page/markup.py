@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from jobs.replays.lane_rows import BETWEEN
+from jobs.terminal.lane_rows import BETWEEN
 from jobs.terminal.screen import printable
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"

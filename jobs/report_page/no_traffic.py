@@ -9,7 +9,7 @@ from pyspark.sql import Row
 
 from jobs.captures.capture_quality import KAFKA_PROTOCOL
 from jobs.report_page.row_caps import IN_ALL
-from jobs.report_page.wording import counted
+from jobs.terminal.wording import counted
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from udfs.capture.frame_dump import MAGICS
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Row
 
-from jobs.report_page.wording import counted
+from jobs.terminal.wording import counted
 from schemas.tables.silver import CONNECTIONS
 
 NO_RESPONSE = "The capture shows requests, and no response of a broker to any: capture both directions of connections."

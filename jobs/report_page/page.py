@@ -30,8 +30,8 @@ from jobs.report_page.trust import (
     read_lines,
     trust_line,
 )
-from jobs.report_page.wording import duration, lanes_said, moment, percent, shown
 from jobs.terminal.screen import Grid, printable, size
+from jobs.terminal.wording import duration, lanes_said, moment, percent, shown
 from schemas.tables.gold import RUNS
 from schemas.tables.metrics import METRICS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES

@@ -14,7 +14,9 @@ from jobs.report_page.lane_labels import own_name
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.row_caps import first_of_each
 from jobs.report_page.trust import fidelity
-from jobs.report_page.wording import (
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import Grid
+from jobs.terminal.wording import (
     begun,
     changed,
     counted,
@@ -25,8 +27,6 @@ from jobs.report_page.wording import (
     lane_said,
     name_of,
 )
-from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.screen import Grid
 from schemas.tables import algorithms
 from schemas.tables.fidelity_reasons import CHANGES
 from schemas.tables.gold import FIDELITY

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar
 from pyspark.sql import DataFrame, Row
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import in_lane_order
 from jobs.scenarios.settings import Value
+from jobs.terminal.lane_rows import in_lane_order
 from jobs.terminal.screen import Grid
 
 Query = Callable[[OwnRows], DataFrame]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.report_page.question import Findings
-from jobs.report_page.wording import changed
 from jobs.scenarios.settings import Setting, settings
+from jobs.terminal.wording import changed
 
 OF_SEMANTICS = ("profile", "variant", "rule")
 """Units of the settings that say whose semantics are replayed."""

@@ -18,8 +18,8 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.refusals import refused_by
 from jobs.report_page.row_caps import and_more, first_rows
 from jobs.report_page.semantics import semantics
-from jobs.report_page.wording import LEAST_CASES, counted, percent
 from jobs.terminal.screen import MOST_LINES, Grid, share, size, with_rest
+from jobs.terminal.wording import LEAST_CASES, counted, percent
 from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason

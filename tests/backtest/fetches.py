@@ -14,7 +14,7 @@ import pyarrow as pa
 from jobs.lake.delta_tables import rows_of
 from jobs.replays.consumer_memory.fetch_limits import replayed_responses
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import shards_of
+from jobs.session.one_shuffle import shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES

@@ -12,10 +12,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
+from jobs.ready_session import ready_session
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.session.kernels import ready_session
 from schemas.tables.table import Table
 from tests.lakes import queried
 

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from jobs.lake.delta_tables import rows_of
 from jobs.report_page.findings import known_run, look_up
+from jobs.report_page.summary import summary as summary_of_captures
 from jobs.run import Run
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.size import ALGORITHM, size, summary
-from jobs.terminal.summary import summary as summary_of_captures
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,

@@ -21,10 +21,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
+from jobs.ready_session import compiling_for
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.session.kernels import compiling_for
 from jobs.session.spark import spark_session
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import SILVER

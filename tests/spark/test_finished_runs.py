@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import read_table
-from jobs.lake.finished_runs import RunRows, kept_run, run_id, run_rows
 from jobs.lake.target import Target
 from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
+from jobs.replays.finished_runs import RunRows, kept_run, run_id, run_rows
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from jobs.replays.partition_limits.events import topic_events
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.replays.one_shuffle import packed_in_order
-from jobs.replays.partition_limits.events import topic_events
 from jobs.replays.partition_limits.job import prepared
+from jobs.session.one_shuffle import packed_in_order
 from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES

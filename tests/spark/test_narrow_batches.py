@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from jobs.cli import parse
 from jobs.replays.algorithm import Source
 from jobs.replays.consumer_memory.job import reads_logs
-from jobs.replays.one_shuffle import UNLIMITED, batches_by_rows
 from jobs.resolve import resolve_run
+from jobs.session.one_shuffle import UNLIMITED, batches_by_rows
 from jobs.session.spark_properties import MOST_BATCH_BYTES
 from schemas.tables import algorithms
 from udfs.errors import CaptureError

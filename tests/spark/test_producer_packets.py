@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import jobs.replays.batch_split.producer_packets
 from jobs.replays.batch_split.producer_packets import FIRST_ID, ingested, producers_by_id
-from jobs.replays.one_shuffle import SHARD
+from jobs.session.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
 from tests.conftest import REPOSITORY

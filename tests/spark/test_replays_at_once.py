@@ -21,9 +21,9 @@ from jobs.lake.target import Target
 from jobs.replay import write_replays
 from jobs.replays.algorithm import Algorithm, Prepared, Source
 from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
-from jobs.replays.one_shuffle import SHARD
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.session.one_shuffle import SHARD
 from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
 from tests.lakes import queried

@@ -17,10 +17,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.paths import CONF
+from jobs.ready_session import begun_session
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.session.java import java_command
-from jobs.session.kernels import begun_session
 from jobs.session.spark import set_sql_properties, spark_log, spark_session
 from jobs.session.spark_properties import (
     EVERYWHERE,

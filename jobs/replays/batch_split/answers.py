@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import BETWEEN, row_a_lane, settings_of
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import BETWEEN, row_a_lane, settings_of
 from jobs.terminal.screen import grid_lines, size
 from jobs.units import parse_bytes
 from schemas.tables import algorithms

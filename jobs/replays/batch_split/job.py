@@ -16,9 +16,9 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.batch_split.producer_packets import with_packets
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import packed_in_order, replayed, shard, shards_of
 from jobs.replays.silver import Read, dealt_silver, small_table, software, table_rows
 from jobs.scenarios.scenario import Scenario
+from jobs.session.one_shuffle import packed_in_order, replayed, shard, shards_of
 from schemas.tables import algorithms, gold_splits
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES

@@ -14,13 +14,24 @@ from jobs.replays.consumer_memory.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.consumer_memory.fetch_limits import fetch_limits, limits_of_consumers
 from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import dealt_on, replayed, shards_of
 from jobs.replays.silver import Read, dealt_silver, mapped_silver, software
 from jobs.scenarios.scenario import Scenario
+from jobs.session.one_shuffle import dealt_on, replayed, shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
+from udfs.replay.consumer_memory.group_takeovers import (
+    FETCH_COLUMNS,
+    GROUPS,
+    MEMBER_COLUMNS,
+    MEMBERS,
+    group_fetches,
+    groups_of,
+    joins_of,
+    member_rows,
+    takeovers,
+)
 from udfs.replay.consumer_memory.replay import replay_memory
 from udfs.replay.consumer_memory.request_releases import LOG_COLUMNS, PARTITIONS, fetched_batches, log_batches
 from udfs.replay.consumer_memory.settings import MemoryLanes, memory_lanes
@@ -32,17 +43,6 @@ from udfs.replay.consumer_memory.silver_events import (
     batch_events,
     exchange_events,
     partition_events,
-)
-from udfs.replay.consumer_memory.takeovers_of_groups import (
-    FETCH_COLUMNS,
-    GROUPS,
-    MEMBER_COLUMNS,
-    MEMBERS,
-    group_fetches,
-    groups_of,
-    joins_of,
-    member_rows,
-    takeovers,
 )
 from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.settings import FetchLanes

@@ -16,7 +16,7 @@ from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import replayed, shards_of
+from jobs.session.one_shuffle import replayed, shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.steps import MEMORY_EVENTS

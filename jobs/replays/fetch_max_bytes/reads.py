@@ -7,8 +7,8 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
-from jobs.replays.one_shuffle import dealt_on
 from jobs.replays.silver import Read, dealt_silver, software
+from jobs.session.one_shuffle import dealt_on
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.silver_events import (

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import BETWEEN, row_a_lane
+from jobs.terminal.lane_rows import BETWEEN, row_a_lane
 from jobs.terminal.screen import grid_lines
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from jobs.captures.kafka_release import KAFKA_SETTING, releases
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import dealt_on, replayed, shards_of
 from jobs.replays.partition_limits.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.silver import Read, dealt_silver, small_table
 from jobs.scenarios.scenario import Scenario
+from jobs.session.one_shuffle import dealt_on, replayed, shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.lane_rows import BETWEEN, row_a_lane
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import BETWEEN, row_a_lane
 from jobs.terminal.screen import Grid, grid_lines, share, size
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 

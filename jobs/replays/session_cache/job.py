@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.one_shuffle import replayed, shards_of
 from jobs.replays.session_cache.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.silver import Read, dealt_silver, small_table
+from jobs.session.one_shuffle import replayed, shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from jobs.replays.batch_split.answers import lanes
-from jobs.replays.lane_rows import BETWEEN
 from jobs.report_page.batch_split.splits import BATCHES, NO_PRODUCER, captured_limits, estimates
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more
 from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
-from jobs.report_page.wording import counted, name_of
+from jobs.terminal.lane_rows import BETWEEN
 from jobs.terminal.screen import Grid, size
+from jobs.terminal.wording import counted, name_of
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES

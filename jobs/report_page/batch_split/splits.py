@@ -12,9 +12,9 @@ from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, lanes, la
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.row_caps import IN_ALL, and_more, first_rows
 from jobs.report_page.traffic import produced_codecs
-from jobs.report_page.wording import begun, changed, counted, duration, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid, size
+from jobs.terminal.wording import begun, changed, counted, duration, name_of, percent
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE

@@ -7,14 +7,16 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes, lanes_table
-from jobs.replays.lane_rows import in_lane_order
 from jobs.report_page.consumer_memory.needed_memory import consumers_by_lane, hungry_consumers, pool_bytes
 from jobs.report_page.fetch_max_bytes.catch_up import distinct
 from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, captured_of
 from jobs.report_page.lane_labels import own_labels, own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.traffic import fetching_consumers
-from jobs.report_page.wording import (
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import in_lane_order
+from jobs.terminal.screen import size
+from jobs.terminal.wording import (
     counted,
     duration,
     elapsed,
@@ -24,8 +26,6 @@ from jobs.report_page.wording import (
     name_of,
     percent,
 )
-from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.screen import size
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
 from schemas.tables.silver import FETCH_PARTITIONS

@@ -12,14 +12,14 @@ from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, own_in_closed
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more, first_rows
-from jobs.report_page.wording import (
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.screen import Grid, size
+from jobs.terminal.wording import (
     changed,
     counted,
     lane_said,
     name_of,
 )
-from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.screen import Grid, size
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.fidelity_reasons import DRAINED

@@ -16,10 +16,10 @@ from jobs.report_page.fetch_max_bytes.fairness import (
 )
 from jobs.report_page.lane_labels import own_labels
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
-from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.terminal.screen import Grid, size
+from jobs.terminal.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.values import CONSUMER

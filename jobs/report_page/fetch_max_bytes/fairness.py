@@ -12,9 +12,9 @@ from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more, first_lanes, first_rows
-from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
+from jobs.terminal.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER

@@ -20,8 +20,8 @@ from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.row_caps import and_more
 from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
-from jobs.report_page.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.terminal.screen import Grid, size
+from jobs.terminal.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from schemas.tables import algorithms
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER

@@ -9,8 +9,8 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered
 from jobs.report_page.row_caps import and_more
 from jobs.report_page.session_cache.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share
 from jobs.report_page.traffic import fetching_clients, fetching_software
-from jobs.report_page.wording import LEAST_CASES, counted, lane_said, name_of, percent
 from jobs.terminal.screen import Grid, size
+from jobs.terminal.wording import LEAST_CASES, counted, lane_said, name_of, percent
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES

@@ -9,9 +9,9 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.session_cache.answers import are_possible, captured_slots, lanes, lanes_table, slots
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more, first_lanes, first_of_each
-from jobs.report_page.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
+from jobs.terminal.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 

@@ -44,7 +44,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
             if fault:
                 raise fault
 
-        monkeypatch.setattr("jobs.session.kernels.begun_session", lambda run: None)
+        monkeypatch.setattr("jobs.ready_session.begun_session", lambda run: None)
         monkeypatch.setattr("jobs.terminal.interrupts.cancelled_at_interrupt", nullcontext)
         monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
         code = run_command(argv)

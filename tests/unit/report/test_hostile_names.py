@@ -11,8 +11,8 @@ import pytest
 from jobs.report_page.charts import svg
 from jobs.report_page.page import page
 from jobs.report_page.question import Axis, Plot
+from jobs.report_page.summary import summary
 from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable
-from jobs.terminal.summary import summary
 from tests.unit.report.findings import known
 from tests.unit.report.hostile import NAMES, named
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.replays.lane_rows import distinct_lanes
+from jobs.terminal.lane_rows import distinct_lanes
 
 
 def named(*rows: tuple[str, str, str]) -> list[tuple[str, str]]:

@@ -18,10 +18,10 @@ from jobs.report_page.page import part
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer, answers, queries_of
 from jobs.report_page.session_cache.sessions import evictions
+from jobs.report_page.summary import answer_lines
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
 from jobs.scenarios.settings import ON_REQUEST, TRIES, settings
-from jobs.terminal.summary import answer_lines
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE

@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.report_page.page import page
 from jobs.report_page.refusals import refusals
-from jobs.terminal.summary import summary
+from jobs.report_page.summary import summary
 from schemas.tables.gold_gates import GATE_RESULTS
 from tests.unit.report.findings import findings, known, row_of, sentence
 

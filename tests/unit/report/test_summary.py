@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.summary import summary
 from jobs.report_page.trust import apis, connections, fidelity
-from jobs.terminal.summary import summary
 from tests.unit.report.findings import agreement, findings, known
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.report_page.wording import (
+from jobs.terminal.wording import (
     begun,
     changed,
     counted,

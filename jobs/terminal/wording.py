@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import prod
 
-from jobs.replays.lane_rows import settings_of
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import find_setting, settings
+from jobs.terminal.lane_rows import settings_of
 from jobs.terminal.screen import printable
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")

@@ -1,0 +1,88 @@
+"""The layout tells the story: every replay has the same plan, and the map of the house shows what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+from schemas.tables.algorithms import (
+    BATCH_SPLIT,
+    CONSUMER_MEMORY,
+    FETCH_MAX_BYTES,
+    PARTITION_LIMITS,
+    SESSION_CACHE,
+)
+
+PREFIX = {
+    FETCH_MAX_BYTES: "fetch_", CONSUMER_MEMORY: "memory_", SESSION_CACHE: "session_", BATCH_SPLIT: "split_",
+    PARTITION_LIMITS: "limit_",
+}  # fmt: skip
+"""What a module's name could begin with that its package says already."""
+PLAN = {
+    "__init__", "settings", "silver_events", "events", "state", "fidelity", "rows", "replay", "warm_up"
+}  # fmt: skip
+"""The modules of every replay; others are called after what their kernels do."""
+JOB_SIDE = {"__init__", "job", "answers"}
+CODE = ("jobs", "udfs", "schemas", "notebooks")
+MAP = "docs/architecture.md"
+
+
+def modules_in(folder: Path) -> set[str]:
+    return {file.stem for file in folder.glob("*.py")}
+
+
+@pytest.mark.parametrize("replay", PREFIX)
+def test_a_replay_has_the_plan_that_all_have(replay: str, repository: Path) -> None:
+    assert modules_in(repository / "udfs" / "replay" / replay) >= PLAN
+    assert modules_in(repository / "jobs" / "replays" / replay) >= JOB_SIDE
+    assert (repository / "docs" / f"{replay}.md").exists()
+
+
+@pytest.mark.parametrize("replay", PREFIX)
+def test_no_module_of_a_replay_repeats_its_name(replay: str, repository: Path) -> None:
+    names = {file.stem for file in (repository / "udfs" / "replay" / replay).rglob("*.py")}
+    assert not {name for name in names if name.startswith(PREFIX[replay])}
+
+
+def imports_of(file: Path, module: str) -> Iterator[str]:
+    """What a module imports when it is loaded."""
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            name = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
+            yield from (name, *(f"{name}.{alias.name}" for alias in node.names))
+
+
+def test_no_import_leads_back_to_where_it_began(repository: Path) -> None:
+    files = {
+        ".".join(file.relative_to(repository).with_suffix("").parts).removesuffix(".__init__"): file
+        for root in CODE
+        for file in (repository / root).rglob("*.py")
+    }
+    graph = {module: set(imports_of(file, module)) & files.keys() - {module} for module, file in files.items()}
+    assert len(graph) > 100
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_the_map_of_the_house_shows_what_is_there(repository: Path) -> None:
+    text = (repository / MAP).read_text()
+    named = set(re.findall(r"`((?:jobs|udfs|schemas|conf|docs|tests|notebooks)(?:/[\w.*]+)+)", text))
+    missing = [path for path in named if not any(repository.glob(path.replace("NAME", "*")))]
+    assert len(named) > 20
+    assert missing == []
+
+
+def test_the_map_names_every_package_of_the_code(repository: Path) -> None:
+    text = (repository / MAP).read_text()
+    packages = {
+        f"{root}/{folder.parent.name}" for root in CODE[:3] for folder in (repository / root).glob("*/__init__.py")
+    }
+    assert {name for name in packages if name not in text} == set()
