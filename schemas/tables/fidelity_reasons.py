@@ -375,6 +375,12 @@ CHANGES = FidelityReasons(
             "Nothing.",
             "unknown",
         ),
+        "placed_by_admin_utils": FidelityReason(
+            "The controller is not KRaft's (Kafka before 3.3, or `controller=zookeeper`): AdminUtils placed these "
+            "replicas, and which ones it can have drawn is not checked.",
+            "If the controller was KRaft's, state it with `--captured=controller=kraft`.",
+            "unknown",
+        ),
         "impossible_draw": FidelityReason(
             "Kafka's placement cannot have drawn these replicas.",
             "Check whether something else places replicas, or brokers came and went meanwhile.",

@@ -134,7 +134,7 @@ def draw(sim: Simulation, lane: int, change: int, new: int, factor: int) -> bool
     placement.first_partition, placement.partitions = sim.topics[record.topic].partitions, new
     placement.replication_factor, placement.slot = factor, record.slot
     placement.start, placement.limit = DRAWN, limit
-    if limit == UNLIMITED and sim.lanes[lane].follows_kafka:
+    if limit == UNLIMITED and sim.lanes[lane].has_kraft:
         error = place_striped(sim.brokers, sim.stripes, placement, sim.slots)
         return error == 0 or refuse(outcome, error, NO_LIMIT, requested=replicas)
     if place_limited(sim.brokers, sim.arrangement, placement, sim.counts, sim.slots) == new:

@@ -18,6 +18,7 @@ from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.arrow_columns import array_of, repeated
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.partition_limits.placement.possible_draws import can_be_checked, checked_placements
+from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NONE, NOT_TRIED, History
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, fidelity_rows
 
@@ -28,6 +29,7 @@ REFUSED_BUT_ALLOWED = CHANGES.codes[CHANGES.refused_but_allowed]
 OTHER_ERROR = CHANGES.codes[CHANGES.other_error]
 NOT_IN_METADATA = CHANGES.codes[CHANGES.not_in_metadata]
 RACKS_OR_FENCED = CHANGES.codes[CHANGES.racks_or_fenced_brokers]
+ADMIN_UTILS = CHANGES.codes[CHANGES.placed_by_admin_utils]
 IMPOSSIBLE_DRAW = CHANGES.codes[CHANGES.impossible_draw]
 
 
@@ -43,7 +45,7 @@ class Verdicts(NamedTuple):
 
 
 def limit_fidelity_rows(
-    history: History, outcomes: Records, chunks: Records, run_id: str
+    history: History, settings: LimitSettings, outcomes: Records, chunks: Records, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Rows by kind of change and client, and by client for placements.
 
@@ -56,7 +58,7 @@ def limit_fidelity_rows(
     yield FIDELITY, fidelity_rows(change_rows, algorithms.PARTITION_LIMITS, run_id)
     placed = np.flatnonzero((chunks["partitions"] > 0) & (outcomes["error"] == 0) & were_placed(history, outcomes))
     clients = history.rows.take(array_of(captured["row"][placed]))[TOPIC_EVENTS.client_id]
-    verdicts = placement_verdicts(history, chunks, placed)
+    verdicts = placement_verdicts(history, settings, chunks, placed)
     placement_rows = compared(repeated(PLACEMENTS, len(placed)), clients, verdicts)
     yield FIDELITY, fidelity_rows(placement_rows, algorithms.PARTITION_LIMITS, run_id)
 
@@ -83,20 +85,21 @@ def were_placed(history: History, outcomes: Records) -> Bools:
     return makes & is_tried & (changes["named"] == NONE)
 
 
-def placement_verdicts(history: History, chunks: Records, placed: Ints) -> Verdicts:
+def placement_verdicts(history: History, settings: LimitSettings, chunks: Records, placed: Ints) -> Verdicts:
     """How many rounds of each of these placements there are, and how many of them Kafka's placer can have drawn.
 
-    What is checked is what Metadata shows, where the replay takes it from there as well: whether the placer that draws
-    all others could have drawn it.
+    What is checked is what Metadata shows, where the replay takes it from there as well: whether StripedReplicaPlacer,
+    which draws all others, could have drawn it. It does so for KRaft alone.
     """
     changes, brokers, chunk = history.changes[placed], history.brokers, chunks[placed]
     first, partitions, factor = chunk["first_partition"], chunk["partitions"], chunk["replication_factor"]
     is_shown = (first + partitions <= changes["shown_partitions"]) & (factor == changes["shown_factor"])
     is_known = can_be_checked(factor, brokers)
-    is_checked = is_shown & is_known
+    is_checked = is_shown & is_known & settings.placed_by_kraft
     shown, partitions = changes["shown"] + first * factor, np.where(is_checked, partitions, 0)
     draws = checked_placements(history.named_brokers, shown, partitions, factor, brokers)
-    unchecked = np.where(is_shown, np.where(is_known, AGREED, RACKS_OR_FENCED), NOT_IN_METADATA)
+    of_placer = np.where(is_known, AGREED, RACKS_OR_FENCED) if settings.placed_by_kraft else ADMIN_UTILS
+    unchecked = np.where(is_shown, of_placer, NOT_IN_METADATA)
     is_impossible = is_checked & (draws["possible"] < draws["rounds"])
     reason = np.where(is_impossible, IMPOSSIBLE_DRAW, unchecked)
     return Verdicts(draws["rounds"], draws["possible"], (~is_checked).astype(np.int64), reason)

@@ -59,7 +59,7 @@ def replay_history(history: History, settings: LimitSettings, run_id: str) -> It
         replay_lanes(sim._replace(lanes=part.lanes), read_only(times), samples)
         if first == CAPTURED:
             captured_samples = samples[CAPTURED]
-            yield from limit_fidelity_rows(history, sim.outcomes[CAPTURED], sim.chunks, run_id)
+            yield from limit_fidelity_rows(history, settings, sim.outcomes[CAPTURED], sim.chunks, run_id)
         results = LaneResults(
             settings=part,
             outcomes=sim.outcomes[: end - first],

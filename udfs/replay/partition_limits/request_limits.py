@@ -80,7 +80,7 @@ def check_request(sim: Simulation, lane: int, first: int) -> None:
         records += new + 1 + sim.changes[change].configs if is_valid else 0
         change += 1
     cluster.request_refused_by, cluster.request_records = NO_LIMIT, 0
-    if settings.follows_kafka and (kind != GROW or settings.checks_growth):
+    if settings.has_kraft and (kind != GROW or settings.checks_growth):
         if partitions > MAX_PER_REQUEST:
             cluster.request_refused_by, cluster.request_records = REQUEST_PARTITIONS, partitions
         elif kind != GROW and records > MAX_PER_REQUEST:
@@ -140,7 +140,7 @@ def partitions_allowed(sim: Simulation, lane: int, change: int, new: int) -> int
     if not is_within_quota(sim, lane, change, new):
         refuse_by_quota(sim, lane, change, new)
         return NONE
-    if not sim.lanes[lane].follows_kafka or sim.changes[change].kind != GROW:
+    if not sim.lanes[lane].has_kraft or sim.changes[change].kind != GROW:
         return new
     # Up to 4.3 the record too many ends the topic's part with an error, and those before it are committed.
     made: int = min(new, MAX_PER_REQUEST - records)

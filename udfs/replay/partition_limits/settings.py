@@ -13,6 +13,10 @@ from udfs.replay.shared.lanes import CAPTURED, NONE, LaneSettings, Value
 
 PROPOSAL = "kip"
 """The value of the setting `kafka` for a lane that has the proposal's limits alone."""
+KRAFT_SINCE, KRAFT_ALONE_SINCE = (3, 3), (4, 0)
+"""The first release whose KRaft is fit for production (KIP-833), and the first without ZooKeeper."""
+KRAFT, ZOOKEEPER = "kraft", "zookeeper"
+"""Values of the setting `controller`."""
 GROWTH_CHECKED_SINCE = (4, 4)
 """The first release that checks a CreatePartitions request as a whole."""
 QUOTA_WINDOWS_SECONDS = 11
@@ -20,7 +24,7 @@ QUOTA_WINDOWS_SECONDS = 11
 
 LANE = np.dtype(
     [
-        ("follows_kafka", np.int64),  # 1: today's limits on a request hold, and StripedReplicaPlacer places
+        ("has_kraft", np.int64),  # 1: KRaft's limits on a request hold, and StripedReplicaPlacer places
         ("checks_growth", np.int64),  # 1: a CreatePartitions request is refused before it makes too many (4.4)
         ("mutation_rate", np.float64),  # controller_mutation_rate in partitions/s, 0 for no quota
         ("mutation_burst", np.float64),  # partitions that a full bucket of the quota has (KIP-599)
@@ -48,6 +52,11 @@ class LimitSettings(NamedTuple):
     replication_factor: int = 1
 
     @property
+    def placed_by_kraft(self) -> bool:
+        """Whether StripedReplicaPlacer placed what was captured."""
+        return bool(self.lanes["has_kraft"][CAPTURED])
+
+    @property
     def quota_is_known(self) -> bool:
         """Whether the controller mutation quota that was in force is stated."""
         return bool(self.lanes["mutation_rate"][CAPTURED] > 0)
@@ -72,7 +81,8 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     steps = [limits_over_time(*pair) for pair in zip(brokers, cluster, strict=True)]
     releases = [release_numbers(value) for value in lanes.values("kafka")]
     table = np.zeros(len(releases), LANE)
-    table["follows_kafka"] = [release is not None for release in releases]
+    controller = lanes.in_force.get("controller")
+    table["has_kraft"] = [has_kraft(release, controller) for release in releases]
     table["checks_growth"] = [release is not None and release >= GROWTH_CHECKED_SINCE for release in releases]
     table["mutation_rate"] = [mutation_rate(value) for value in lanes.values("controller_mutation_rate")]
     table["mutation_burst"] = table["mutation_rate"] * QUOTA_WINDOWS_SECONDS
@@ -111,6 +121,16 @@ def unlimited() -> LimitSettings:
 def release_numbers(value: Value | None) -> tuple[int, ...] | None:
     """The numbers of a release, to be compared; None for the proposal."""
     return None if value == PROPOSAL else tuple(map(int, str(value).split(".")))
+
+
+def has_kraft(release: tuple[int, ...] | None, controller: Value | None) -> bool:
+    """Whether a lane's controller is KRaft's. ZkAdminManager, to 3.9, refuses no request for its size, and AdminUtils
+    places replicas, as the proposal does where no broker is full. Releases that exist with both have the controller
+    that is stated, KRaft's if none is.
+    """
+    if release is None or release < KRAFT_SINCE:
+        return False
+    return release >= KRAFT_ALONE_SINCE or controller != ZOOKEEPER
 
 
 def mutation_rate(value: Value | None) -> float:

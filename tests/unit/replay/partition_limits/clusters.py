@@ -72,12 +72,12 @@ def event_table(rows: Iterable[Row]) -> pa.Table:
 
 def replay(
     rows: Iterable[Row], lanes: Mapping[str, Settings] | None = None, *, batch_rows: int = 10_000,
-    brokers: Rows = BROKERS,
+    brokers: Rows = BROKERS, in_force: Settings = IN_FORCE,
 ) -> dict[Table, Rows]:  # fmt: skip
     """The rows of each table; the cluster has three brokers unless others are given."""
     batches = event_table([*brokers, *rows]).to_batches(max_chunksize=batch_rows)
     tables: dict[str, Rows] = {table.name: [] for table in (FIDELITY, *LIMIT_TABLES)}
-    for packed in replay_topics(batches, settings_of(lanes or {}), SEED, "run"):
+    for packed in replay_topics(batches, settings_of(lanes or {}, in_force), SEED, "run"):
         for i, name in enumerate(packed["table"].to_pylist()):
             for part in unpack([packed.slice(i, 1)]):
                 tables[str(name)] += part.to_pylist()

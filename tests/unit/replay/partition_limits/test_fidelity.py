@@ -7,7 +7,7 @@ import pytest
 from schemas.tables.fidelity_reasons import CHANGES
 from schemas.tables.gold import FIDELITY
 from schemas.wire import errors
-from tests.unit.replay.partition_limits.clusters import Rows, created, grown, replay, requested, shown
+from tests.unit.replay.partition_limits.clusters import IN_FORCE, Rows, created, grown, replay, requested, shown
 
 CANCELLED = requested(2, "reassign_partition", "a", errors.NO_REASSIGNMENT_IN_PROGRESS, partition=0)
 ROWS_BY_REASON: dict[str, Rows] = {
@@ -25,14 +25,18 @@ ROWS_BY_REASON: dict[str, Rows] = {
     CHANGES.other_error: [created(1, "a", 3), created(2, "a", 3, error=errors.INVALID_PARTITIONS)],
     CHANGES.not_in_metadata: [created(1, "a", 3)],
     CHANGES.racks_or_fenced_brokers: [created(1, "a", 1), *shown("a", [[1]], 5), *shown("b", [[9]], 5)],
+    CHANGES.placed_by_admin_utils: [created(1, "a", 3, 2), *shown("a", [[1, 2], [1, 2], [1, 2]], 5)],
     CHANGES.impossible_draw: [created(1, "a", 3, 2), *shown("a", [[1, 2], [1, 2], [1, 2]], 5)],
 }
 """Histories for which a reason is given."""
+RELEASE = {CHANGES.placed_by_admin_utils: "2.4"}
+"""The release that is in force where a reason is not given under the newest."""
 
 
 @pytest.mark.parametrize("reason", CHANGES.words)
 def test_each_reason_is_given_where_its_declaration_says(reason: str) -> None:
-    rows = replay(ROWS_BY_REASON[reason])[FIDELITY]
+    in_force = IN_FORCE | {"kafka": RELEASE.get(reason, "4.3")}
+    rows = replay(ROWS_BY_REASON[reason], in_force=in_force)[FIDELITY]
     (row,) = [row for row in rows if reason in dict(row["reasons"])]
     is_unknown = CHANGES.words[reason].counts == "unknown"
     assert dict(row["reasons"]) == {reason: 1}
@@ -60,6 +64,14 @@ def test_placements_that_metadata_shows_are_held_against_the_placer() -> None:
     row = {row["metric"]: row for row in replay(rows)[FIDELITY]}["placements"]
     assert (row["checked"], row["agreed"], row["unknown"]) == (2, 1, 1)
     assert dict(row["reasons"]) == {"impossible_draw": 1, "not_in_metadata": 1}
+
+
+def test_no_size_of_a_request_that_zookeepers_controller_took_is_a_refusal() -> None:
+    """ZkAdminManager, to 3.9, takes a topic of 12,000 partitions, which KRaft's controller refuses."""
+    for release, controller, agreed in (("2.4", "kraft", 1), ("3.9", "zookeeper", 1), ("3.9", "kraft", 0)):
+        in_force = IN_FORCE | {"kafka": release, "controller": controller}
+        rows = replay([created(1, "a", 12_000)], in_force=in_force)[FIDELITY]
+        assert [(row["checked"], row["agreed"]) for row in rows if row["metric"] == "create_topic"] == [(1, agreed)]
 
 
 def test_where_metadata_lists_no_broker_nothing_is_refused_for_want_of_one() -> None:

@@ -31,12 +31,17 @@ TWO_A_SECOND = {MUTATION_RATE: 2.0}
         ("4.3", grown(2, "a", 10_012), ("a", -1, "records per request")),
         ("4.4", grown(2, "a", 10_012), ("a", 44, "partitions per request")),
         ("4.4", grown(2, "a", 10_001), None),
+        ("3.7", created(2, "b", 10_001), ("b", 44, "partitions per request")),
+        ("2.4", created(2, "b", 10_001), None),
+        ("2.4", grown(2, "a", 10_012), None),
         ("kip", created(2, "b", 10_001), None),
         ("kip", grown(2, "a", 10_012), None),
     ],
 )
 def test_what_limits_a_request_in_kafka(release: str, change: Row, refused: tuple[str, int, str] | None) -> None:
-    """ReplicationControlManager.createTopics and createPartitions: 4.3 as a broker of 4.3.1 answered, 4.4 as coded."""
+    """ReplicationControlManager.createTopics and createPartitions: 4.3 as a broker of 4.3.1 answered, 4.4 as coded.
+    ZkAdminManager, which 2.4 calls AdminManager, has no such limits.
+    """
     assert refusals([created(1, "a", 1), change], {"kafka": release}) == ([refused] if refused else [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM
 from tests.unit.replay.partition_limits.clusters import (
@@ -32,9 +33,20 @@ def test_what_a_lane_does_not_set_is_in_force() -> None:
     assert settings.names == ("captured", "quota", "proposal")
     assert settings.lanes["mutation_rate"].tolist() == [5, 0, 5]
     assert settings.lanes["mutation_burst"].tolist() == [55, 0, 55]
-    assert settings.lanes["follows_kafka"].tolist() == [1, 1, 0]
+    assert settings.lanes["has_kraft"].tolist() == [1, 1, 0]
     assert settings.lanes["checks_growth"].tolist() == [1, 1, 0]
     assert settings.quota_is_known
+
+
+@pytest.mark.parametrize(
+    ("release", "controller", "has_kraft"),
+    [("2.4", "kraft", 0), ("3.7", "kraft", 1), ("3.9", "zookeeper", 0), ("3.9", "kraft", 1), ("4.0", "zookeeper", 1)],
+)
+def test_the_controller_is_krafts_since_4_0_and_from_3_3_on_unless_stated(
+    release: str, controller: str, has_kraft: int
+) -> None:
+    settings = settings_of({}, {"kafka": release, "controller": controller})
+    assert settings.lanes["has_kraft"].tolist() == [has_kraft]
 
 
 def test_a_part_of_the_lanes_has_their_limits() -> None:
