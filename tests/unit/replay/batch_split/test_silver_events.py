@@ -123,7 +123,9 @@ def test_a_client_that_produces_as_since_2_4_and_does_not_name_itself_is_not_kaf
         ("٣.٩", True), ("3.9-SNAPSHOT", True),
     ],
 )  # fmt: skip
-def test_a_client_may_split_in_halves_unless_its_release_is_known_to_be_older(version: str | None, halves: bool) -> None:
+def test_a_client_may_split_in_halves_unless_its_release_is_known_to_be_older(
+    version: str | None, halves: bool
+) -> None:
     """Whatever a client writes there, it ends no run."""
     (row,) = sent([batch(1, NOW_MS)], producers([client(1, "apache-kafka-java", version)]))
     assert row[SENT.halves] == halves

@@ -86,8 +86,8 @@ def test_a_produced_batch_is_in_the_log_unless_it_was_refused() -> None:
     codes = (None, 0, 6)
     rows = [batch | {"source": source, "error_code": code} for source in ("produce", "fetch") for code in codes]
     t = LOG_EVENTS
-    found = [row[t.append_after] for row in batches_in_log(rows)]
-    assert found == [TIME_US, TIME_US, None, None, None]
+    appended = [row[t.append_after] for row in batches_in_log(rows)]
+    assert appended == [TIME_US, TIME_US, None, None, None]
 
 
 def test_of_a_fetched_batch_the_epoch_of_its_leader_is_known_and_of_a_produced_one_when_it_came() -> None:
