@@ -106,7 +106,7 @@ def test_a_batch_comes_with_its_append_and_its_client() -> None:
 
 
 def test_a_client_that_produces_as_since_2_4_and_does_not_name_itself_is_not_kafkas() -> None:
-    """kafka-go is one. Of a connection that began before the capture it is not known how it asked for versions."""
+    """kafka-go is one. How a connection that began before the capture learnt of versions is not known."""
     shown = [(1, 0, 8), (2, 2, 7), (3, 3, 8), (4, None, 8)]
     requests = [request(n, "PRODUCE", version) for n, _, version in shown]
     requests += [request(n, "API_VERSIONS", version) for n, version, _ in shown if version is not None]

@@ -98,7 +98,7 @@ def test_of_an_exchange_without_anything_that_can_be_null_there_is_when_it_came(
 
 
 def test_only_what_consumers_fetch_takes_memory_of_theirs() -> None:
-    rows = [{"reader": reader, "topic": "t", "read_position": 0} for reader in ("consumer", "follower")]
+    rows: list[Row] = [{"reader": reader, "topic": "t", "read_position": 0} for reader in ("consumer", "follower")]
     rows.append(rows[0] | {"request_time": None})
     assert len(partitions(rows)) == 1
 
@@ -125,7 +125,7 @@ def test_a_partition_has_the_same_key_in_fetches_and_in_batches_and_each_its_own
 
 
 def test_of_a_batch_that_is_cut_only_how_much_of_it_came_counts() -> None:
-    shown = {"base_offset": 10, "last_offset_delta": 4, "available_bytes": 70, "record_count": 5, "magic": 2}
+    shown: Row = {"base_offset": 10, "last_offset_delta": 4, "available_bytes": 70, "record_count": 5, "magic": 2}
     shown |= {"codec": "gzip", "uncompressed_bytes": 300}
     whole, cut = batch("fetch", **shown), batch("fetch", **shown, is_cut=True)
     columns = (T.size, T.end_offset, T.cut_end_offset, T.records, T.compressed, T.uncompressed)
@@ -179,7 +179,7 @@ def test_a_sequence_is_a_number_only_with_a_producer_id() -> None:
 
 
 def test_batches_of_one_partition_and_producer_have_a_key_of_their_own() -> None:
-    of = [
+    of: list[tuple[Any, ...]] = [
         (topic, part, producer, epoch) for topic in "tu" for part in (0, 1) for producer in (7, -1) for epoch in (0, 1)
     ]
     of += [("t", 0, None, None), ("t", 0, 7, None)]

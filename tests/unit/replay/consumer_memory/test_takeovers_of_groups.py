@@ -37,7 +37,7 @@ def joined(client_id: str | None, group_id: str | None, api_key: int = JOIN_GROU
 def join(client_id: str | None, sent_at: int, answered_at: int) -> Row:
     """A JoinGroup that was sent and answered at these seconds."""
     times = {"request_time": sent_at, "response_time": answered_at}
-    return joined(client_id, "g", **{name: TIME + timedelta(seconds=second) for name, second in times.items()})
+    return joined(client_id, "g") | {name: TIME + timedelta(seconds=second) for name, second in times.items()}
 
 
 def fetch(client_id: str | None, second: int, **columns: Any) -> Row:

@@ -28,7 +28,7 @@ from udfs.replay.shared.silver_columns import ByConnection
 
 LONGEST = 2**63 - 1
 NO_PROFILES = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
-READ = {"read_position": 0, "fetch_offset": 10, "reader": "consumer"}
+READ: Row = {"read_position": 0, "fetch_offset": 10, "reader": "consumer"}
 
 
 def batches_in_log(rows: Iterable[Row]) -> list[Row]:
@@ -72,7 +72,7 @@ def test_a_batch_whose_last_offset_or_size_cannot_be_is_not_in_the_log() -> None
 
 
 def test_a_batch_without_offset_size_or_length_is_not_in_the_log() -> None:
-    whole = {"base_offset": 10, "last_offset_delta": 4, "size_bytes": 70}
+    whole: Row = {"base_offset": 10, "last_offset_delta": 4, "size_bytes": 70}
     rows = [row_of(RECORD_BATCHES, source="fetch", **whole | {column: None}) for column in whole]
     assert batches_in_log(rows) == []
     (row,) = batches_in_log([row_of(RECORD_BATCHES, source="fetch", topic="t", **whole)])
@@ -82,7 +82,7 @@ def test_a_batch_without_offset_size_or_length_is_not_in_the_log() -> None:
 
 
 def test_a_produced_batch_is_in_the_log_unless_it_was_refused() -> None:
-    batch = {"base_offset": 10, "last_offset_delta": 0, "size_bytes": 70, "record_count": 1, "magic": 2}
+    batch: Row = {"base_offset": 10, "last_offset_delta": 0, "size_bytes": 70, "record_count": 1, "magic": 2}
     codes = (None, 0, 6)
     rows = [batch | {"source": source, "error_code": code} for source in ("produce", "fetch") for code in codes]
     t = LOG_EVENTS
@@ -163,7 +163,7 @@ def test_reads_with_records_and_those_of_followers_show_where_a_log_ends() -> No
     """A response that is refused, held back, sent elsewhere or cut shows nothing of it."""
     records = READ | {"high_watermark": 90, "returned_bytes": 50}
     empty, follower = records | {"returned_bytes": 0}, records | {"reader": "follower", "returned_bytes": 0}
-    disturbed = [
+    disturbed: list[Row] = [
         {"response_error_code": 70}, {"throttle_time_ms": 5}, {"error_code": 6}, {"preferred_read_replica": 2},
         {"returned_bytes": None},
     ]  # fmt: skip

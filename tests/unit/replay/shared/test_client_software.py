@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -85,14 +87,18 @@ def test_of_several_names_and_versions_the_greatest_counts() -> None:
 @pytest.mark.parametrize("batch_rows", [1, 7])
 def test_software_is_the_same_however_exchanges_come(batch_rows: int) -> None:
     draw = np.random.default_rng(5)
+
+    def one_of(values: list[Any]) -> Any:
+        return values[int(draw.integers(len(values)))]
+
     rows = [
         row_of(
             EXCHANGES,
             connection_id=int(draw.integers(3)) - 1,
-            api_key=draw.choice([PRODUCE, API_VERSIONS, HEARTBEAT, None]),
-            api_version=draw.choice([0, 3, 8, None]),
-            client_software_name=draw.choice([JAVA, "librdkafka", "", None]),
-            client_software_version=draw.choice(["4.3.1", "2.1", None]),
+            api_key=one_of([PRODUCE, API_VERSIONS, HEARTBEAT, None]),
+            api_version=one_of([0, 3, 8, None]),
+            client_software_name=one_of([JAVA, "librdkafka", "", None]),
+            client_software_version=one_of(["4.3.1", "2.1", None]),
         )
         for _ in range(100)
     ]
