@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.lake.delta_tables import rows_of
-from jobs.replays.consumer_memory.fetch_limits import replayed_responses
+from jobs.replays.algorithm import Source
+from jobs.replays.consumer_memory.job import responses_under
 from jobs.replays.lane_settings import lane_settings
 from jobs.session.one_shuffle import shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
-from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from tests.backtest.fetch_traffic import BASE, BROKER, LIMITS, WAITS
 from tests.backtest.figures import Figures
@@ -25,6 +25,7 @@ from tests.backtest.follow_traffic import FOLLOWERS
 from tests.backtest.replays import Replayed, replayed
 from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.fetch_max_bytes.settings import fetch_lanes
+from udfs.replay.shared.dealing import ROWS
 
 STATED = ("consumer.max.poll.records", "broker.fetch.max.bytes")
 """Settings of a capture that packets do not show."""
@@ -179,14 +180,14 @@ def captured_responses(of: Replayed, client: str) -> Mapping[str, Sequence[Respo
 def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
     """Every response with records that the closed loop gives, in its order."""
     lanes = fetch_lanes(lane_settings(of.run.scenario, algorithms.FETCH_MAX_BYTES, of.run.scenario.captured))
-    exchanges, fetches, batches = (
-        rows_of(of.spark, of.run.lake, table, of.capture_id) for table in (EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES)
-    )
-    found = replayed_responses(exchanges, fetches, batches, lanes, shards_of(of.spark))
+    source = Source(of.spark, of.run, of.capture_id, of.run_id, {})
+    parts = responses_under(source, lanes, shards_of(of.spark)).select(ROWS).toArrow()[ROWS]
     t = MEMORY_EVENTS
+    rows = (row for part in parts for events in unpack_rows(part) for row in events.to_pylist())
     return [
         {**response, t.unit: row[t.unit], t.lane: row[t.lane]}
-        for row in found.where(f"{t.responses} is not null").collect()
+        for row in rows
+        if row[t.responses] is not None
         for responses in unpack_rows(pa.scalar(row[t.responses], pa.binary()))
         for response in responses.to_pylist()
         if response[CLOSED_RESPONSES.returned_bytes] > 0

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 import jobs.replays.batch_split.producer_packets
 from jobs.replays.batch_split.producer_packets import FIRST_ID, ingested, producers_by_id
-from jobs.session.one_shuffle import SHARD
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
 from tests.conftest import REPOSITORY
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
+from udfs.replay.shared.dealing import SHARD
 
 SAMPLE = (REPOSITORY / "tests" / "captures" / "starve.pcap.zst").read_bytes()
 WHAT_TO_DO = "Put them back as they were, ingest what is there now, or replay with recut.sizes=recompressed"

@@ -19,16 +19,17 @@ from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import rows_here
 from jobs.lake.target import Target
 from jobs.replay import write_replays
-from jobs.replays.algorithm import Algorithm, Prepared, Source
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.session.one_shuffle import SHARD
+from jobs.session.one_shuffle import packed_in_order
 from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
 from tests.lakes import queried
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
+from udfs.replay.shared.dealing import SHARD
 
 RUN = "a-run"
 PATIENCE_S = 60
@@ -66,8 +67,8 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
         yield from batches
 
     def replays(topic: str, rows: DataFrame) -> Algorithm:
-        work = Prepared(rows.withColumn(SHARD, F.lit(0)), (), lambda batches: iter(batches))
-        return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), prepare=lambda _: work)
+        made = packed_in_order(rows.withColumn(SHARD, F.lit(0)), 1, (), lambda batches: iter(batches))
+        return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), packed=lambda _: made)
 
     def write() -> dict[str, str]:
         return write_replays(Source(spark, run, "a-capture", RUN, {}), Target(str(lake), RUN, Watch()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -59,6 +60,7 @@ OLDEST_APPEND_MS = 120_000
 """delivery.timeout.ms by default: an older timestamp is not that of the append, but brought along."""
 HALVES_SINCE = 4, 2
 """The first release that splits a batch which came of a split in halves."""
+_NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
 
 
 class Producers(NamedTuple):
@@ -88,10 +90,10 @@ def producers_of(connections: pa.Table, software: Mapping[int, Software]) -> Pro
 
 def halves_again(version: str | None) -> bool:
     """Whether a release splits a batch which came of a split in halves; one that does not say what it is may."""
-    parts = (version or "").split(".")
-    if len(parts) < 2 or not all(part.strip().lstrip("+-").isdecimal() for part in parts[:2]):
+    parts = (version or "").split(".")[:2]
+    if len(parts) < 2 or not all(map(_NUMBER.fullmatch, parts)):
         return True
-    return (int(parts[0]), int(parts[1])) >= HALVES_SINCE
+    return tuple(map(int, parts)) >= HALVES_SINCE
 
 
 def created_limits(changes: pa.Table) -> dict[str, int]:

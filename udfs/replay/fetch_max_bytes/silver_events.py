@@ -62,7 +62,7 @@ AS_WITNESS = (
 """What matters of a read as a witness of the log end and of segments' ends."""
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
-_MAJOR = re.compile(r"\d+")
+_MAJOR = re.compile(r"[0-9]{1,9}(?![0-9])")  # a client may write any text, of any length
 
 
 def profiles_of(software: Mapping[int, Software]) -> ByConnection:

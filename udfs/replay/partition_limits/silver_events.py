@@ -200,9 +200,10 @@ def uses(rows: pa.RecordBatch, api_key: int, changed: Changed) -> pa.RecordBatch
 
 
 def change_at(topic: Ints, time: Ints, changed: Changed) -> Ints:
-    """The change of each topic that is in force at a time, NONE where none is: after it, and before the next.
+    """The change of each topic that is in force at a time, -1 where none is: after it, and before the next.
 
-    topic: places among the changed topics, below 0 for others. time: us.
+    A change of which the time is not known is in force at none. topic: places among the changed topics, below 0 for
+    others. time: us, FIRST_OF_ALL where it is not known.
     """
     change = np.full(len(topic), -1)
     for place in np.unique(topic[topic >= 0]).tolist():
@@ -211,7 +212,7 @@ def change_at(topic: Ints, time: Ints, changed: Changed) -> Ints:
         begins = changed.begins[first:end]
         last = np.searchsorted(begins, time[rows], side="left") - 1
         ends = np.append(begins[1:], np.iinfo(np.int64).max)
-        within = (last >= 0) & (time[rows] < ends[last])
+        within = (last >= 0) & (begins[last] != FIRST_OF_ALL) & (time[rows] < ends[last])
         change[rows[within]] = first + last[within]
     return change
 

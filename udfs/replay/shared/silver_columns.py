@@ -68,13 +68,13 @@ def text_or_empty(column: Column) -> Column:
 
 
 def first_text(one: Column, other: Column) -> Column:
-    """Each row's text of one column, or of the other where that has none."""
+    """Each row's text of one column, or of the other where that has none; a text of both is kept once."""
     if one.null_count == 0:
         return one
     shift = len(one.dictionary)
-    dictionary = pa.concat_arrays([one.dictionary, other.dictionary])
-    indices = compute.coalesce(one.indices, compute.add(other.indices, pa.scalar(shift, pa.int32())))
-    return pa.DictionaryArray.from_arrays(indices, dictionary)
+    texts = pa.concat_arrays([one.dictionary, other.dictionary]).dictionary_encode()
+    places = compute.coalesce(one.indices, compute.add(other.indices, pa.scalar(shift, pa.int32())))
+    return pa.DictionaryArray.from_arrays(compute.take(texts.indices, places), texts.dictionary)
 
 
 def text_number(column: Column) -> Column:

@@ -35,7 +35,7 @@ RELEASE = {CHANGES.placed_by_admin_utils: "2.4"}
 
 @pytest.mark.parametrize("reason", CHANGES.words)
 def test_each_reason_is_given_where_its_declaration_says(reason: str) -> None:
-    in_force = IN_FORCE | {"kafka": RELEASE.get(reason, "4.3")}
+    in_force = {**IN_FORCE, "kafka": RELEASE.get(reason, "4.3")}
     rows = replay(ROWS_BY_REASON[reason], in_force=in_force)[FIDELITY]
     (row,) = [row for row in rows if reason in dict(row["reasons"])]
     is_unknown = CHANGES.words[reason].counts == "unknown"
@@ -69,7 +69,7 @@ def test_placements_that_metadata_shows_are_held_against_the_placer() -> None:
 def test_no_size_of_a_request_that_zookeepers_controller_took_is_a_refusal() -> None:
     """ZkAdminManager, to 3.9, takes a topic of 12,000 partitions, which KRaft's controller refuses."""
     for release, controller, agreed in (("2.4", "kraft", 1), ("3.9", "zookeeper", 1), ("3.9", "kraft", 0)):
-        in_force = IN_FORCE | {"kafka": release, "controller": controller}
+        in_force = {**IN_FORCE, "kafka": release, "controller": controller}
         rows = replay([created(1, "a", 12_000)], in_force=in_force)[FIDELITY]
         assert [(row["checked"], row["agreed"]) for row in rows if row["metric"] == "create_topic"] == [(1, agreed)]
 

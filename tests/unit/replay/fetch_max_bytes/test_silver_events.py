@@ -1,0 +1,198 @@
+"""What the replay of fetches takes from silver tables, of clients, batches and reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.event_kinds import LogEvent
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.steps import LOG_EVENTS
+from tests.gate_rows import TIME, Row
+from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
+from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
+from udfs.replay.fetch_max_bytes.silver_events import (
+    BATCH_COLUMNS,
+    LOGS,
+    READ_COLUMNS,
+    batch_events,
+    profiles_of,
+    read_events,
+)
+from udfs.replay.shared import client_software
+from udfs.replay.shared.silver_columns import ByConnection
+
+LONGEST = 2**63 - 1
+NO_PROFILES = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
+READ: Row = {"read_position": 0, "fetch_offset": 10, "reader": "consumer"}
+
+
+def batches_in_log(rows: Iterable[Row]) -> list[Row]:
+    return plain(batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, rows)))
+
+
+def reads(rows: Iterable[Row], kind: LogEvent = LogEvent.READ) -> list[Row]:
+    """Reads, or those that show where a log or segment ends."""
+    events = plain(read_events(silver_rows(FETCH_PARTITIONS, READ_COLUMNS, rows), NO_PROFILES))
+    return [row for row in events if row[LOG_EVENTS.kind] == kind]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "profile"),
+    [
+        ("apache-kafka-java", "3.9.1", JAVA_3), ("apache-kafka-java", "4.0.0", JAVA_4),
+        ("apache-kafka-java", "unknown", JAVA_4), ("apache-kafka-java", "99999999999.0", JAVA_4),
+        ("apache-kafka-java", "3" * 5000, JAVA_4), ("apache-kafka-java", "10.1", JAVA_4),
+        ("apache-kafka-java", None, JAVA_4), ("apache-kafka-java", "3", JAVA_3),
+        ("confluent-kafka-python", "2.1-rdkafka-2.1", LIBRDKAFKA), ("librdkafka", "2.1", LIBRDKAFKA),
+        ("librdkafka", None, LIBRDKAFKA), ("sarama", "1.0", None), (None, None, None), (None, "2.1-rdkafka-2.1", None),
+    ],
+)  # fmt: skip
+def test_whose_rules_a_client_follows_its_software_tells(
+    name: str | None, version: str | None, profile: int | None
+) -> None:
+    """A client that is packed into another jar says `unknown` for its version (AppInfoParser)."""
+    exchange = {"connection_id": 5, "client_software_name": name, "client_software_version": version}
+    of = client_software.software_rows(silver_rows(EXCHANGES, client_software.COLUMNS, [exchange]))
+    profiles = profiles_of(client_software.software_by_connection(pa.Table.from_batches(of, client_software.SOFTWARE)))
+    fetches = silver_rows(FETCH_PARTITIONS, READ_COLUMNS, [READ | {"connection_id": number} for number in (5, 6)])
+    rows = [row for row in plain(read_events(fetches, profiles)) if row[LOG_EVENTS.kind] == LogEvent.READ]
+    assert [row[LOG_EVENTS.profile] for row in rows] == [profile, None]
+
+
+def test_a_batch_whose_last_offset_or_size_cannot_be_is_not_in_the_log() -> None:
+    batch = {"source": "fetch", "size_bytes": 70, "magic": 2, "record_count": 1, "base_offset": 10}
+    rows = [batch | {"last_offset_delta": 4}, batch | {"base_offset": LONGEST, "last_offset_delta": 1}]
+    rows.append(batch | {"last_offset_delta": 0, "size_bytes": 2**31 + 11})
+    assert [row[LOG_EVENTS.last_offset] for row in batches_in_log(rows)] == [14]
+
+
+def test_a_batch_without_offset_size_or_length_is_not_in_the_log() -> None:
+    whole: Row = {"base_offset": 10, "last_offset_delta": 4, "size_bytes": 70}
+    rows = [row_of(RECORD_BATCHES, source="fetch", **whole | {column: None}) for column in whole]
+    assert batches_in_log(rows) == []
+    (row,) = batches_in_log([row_of(RECORD_BATCHES, source="fetch", topic="t", **whole)])
+    t = LOG_EVENTS
+    assert (row[t.last_offset], row[t.topic_key], row[t.is_sparse]) == (14, "t", None)
+    assert [row[column] for column in (t.is_old_format, t.append_after, t.append_before, t.api_version)] == [None] * 4
+
+
+def test_a_produced_batch_is_in_the_log_unless_it_was_refused() -> None:
+    batch: Row = {"base_offset": 10, "last_offset_delta": 0, "size_bytes": 70, "record_count": 1, "magic": 2}
+    codes = (None, 0, 6)
+    rows = [batch | {"source": source, "error_code": code} for source in ("produce", "fetch") for code in codes]
+    t = LOG_EVENTS
+    appended = [row[t.append_after] for row in batches_in_log(rows)]
+    assert appended == [TIME_US, TIME_US, None, None, None]
+
+
+def test_of_a_fetched_batch_the_epoch_of_its_leader_is_known_and_of_a_produced_one_when_it_came() -> None:
+    batch = {"base_offset": 10, "last_offset_delta": 4, "size_bytes": 70, "partition_leader_epoch": 3}
+    times = {"request_time": TIME, "response_time": TIME + timedelta(seconds=1)}
+    rows = batches_in_log([batch | times | {"source": source} for source in ("produce", "fetch")])
+    t, later = LOG_EVENTS, TIME_US + 1_000_000
+    shown = [(row[t.leader_epoch], row[t.append_after], row[t.append_before]) for row in rows]
+    assert shown == [(None, TIME_US, later), (3, None, later)]
+
+
+@pytest.mark.parametrize(
+    ("magic", "record_count", "is_sparse", "is_old"),
+    [(2, 4, True, False), (2, 5, False, False), (1, 1, False, True), (2, 0, True, False)],
+)
+def test_a_batch_with_fewer_records_than_offsets_has_been_compacted(
+    magic: int, record_count: int, is_sparse: bool, is_old: bool
+) -> None:
+    batch = {"source": "fetch", "base_offset": 10, "last_offset_delta": 4, "size_bytes": 70}
+    (row,) = batches_in_log([batch | {"magic": magic, "record_count": record_count}])
+    assert (row[LOG_EVENTS.is_sparse], row[LOG_EVENTS.is_old_format]) == (is_sparse, is_old)
+
+
+def test_a_committed_reader_whose_response_is_silent_reads_to_the_last_stable_offset_of_the_response_before() -> None:
+    """An incremental response is silent of a partition while both its offsets stand still (FetchSession)."""
+    read = READ | {"isolation_level": 1, "high_watermark": 90}
+    rows = reads([read | {"last_stable_offset": 40, "response_position": None}, read | {"last_stable_offset": None}])
+    t = LOG_EVENTS
+    bounds = [(row[t.bound_low], row[t.bound_high], row[t.response_bound]) for row in rows]
+    assert bounds == [(40, 40, 40), (90, 90, 90)]
+
+
+def test_an_uncommitted_reader_reads_to_the_high_watermark_and_a_follower_to_the_end() -> None:
+    shown = {"isolation_level": 0, "high_watermark": 90, "last_stable_offset": 40}
+    consumer, follower = reads([READ | shown, READ | shown | {"reader": "follower"}])
+    t = LOG_EVENTS
+    assert [row[t.bound_low] for row in (consumer, follower)] == [90, None]
+    assert [row[t.bound_known] for row in (consumer, follower)] == [True, True]
+
+
+@pytest.mark.parametrize("stops", [{"error_code": 6}, {"preferred_read_replica": 0}])
+def test_a_reader_that_is_sent_elsewhere_or_refused_reads_nothing(stops: Row) -> None:
+    (row,) = reads([READ | stops | {"high_watermark": 90}])
+    t = LOG_EVENTS
+    assert (row[t.redirected], row[t.bound_low], row[t.response_bound], row[t.bound_known]) == (True, 10, None, True)
+
+
+@pytest.mark.parametrize("lacking", ["read_position", "fetch_offset"])
+def test_a_partition_that_the_broker_does_not_read_is_no_read(lacking: str) -> None:
+    rows = [READ | {"returned_bytes": 5, "high_watermark": 9, lacking: None}]
+    assert plain(read_events(silver_rows(FETCH_PARTITIONS, READ_COLUMNS, rows), NO_PROFILES)) == []
+
+
+def test_of_a_read_without_anything_that_can_be_null_there_is_where_it_begins() -> None:
+    bare = row_of(FETCH_PARTITIONS, topic="t", reader="consumer", read_position=0, fetch_offset=10)
+    (row,) = reads([bare])
+    t = LOG_EVENTS
+    assert (row[t.client_id], row[t.topic_key], row[t.bound_low], row[t.bound_known]) == ("", "t", 10, False)
+    flags = (t.refused, t.throttled, t.redirected, t.in_session, t.opens_session)
+    assert [row[column] for column in flags] == [False] * len(flags)
+    nothing = (t.request_time, t.response_time, t.response_bound, t.returned_bytes, t.profile)
+    assert [row[column] for column in nothing] == [None] * len(nothing)
+    assert reads([bare], LogEvent.WITNESS) == []
+
+
+def test_a_fetch_is_in_a_session_where_its_response_says_so_or_else_its_request() -> None:
+    ids = [(None, 0), (None, 7), (0, 7), (8, 0)]
+    rows = reads([READ | {"response_session_id": response, "session_id": request} for response, request in ids])
+    assert [row[LOG_EVENTS.in_session] for row in rows] == [False, True, False, True]
+
+
+def test_reads_with_records_and_those_of_followers_show_where_a_log_ends() -> None:
+    """A response that is refused, held back, sent elsewhere or cut shows nothing of it."""
+    records = READ | {"high_watermark": 90, "returned_bytes": 50}
+    empty, follower = records | {"returned_bytes": 0}, records | {"reader": "follower", "returned_bytes": 0}
+    disturbed: list[Row] = [
+        {"response_error_code": 70}, {"throttle_time_ms": 5}, {"error_code": 6}, {"preferred_read_replica": 2},
+        {"returned_bytes": None},
+    ]  # fmt: skip
+    showing = [records, follower]
+    not_showing = [empty, records | {"high_watermark": None}, *(of | fault for of in showing for fault in disturbed)]
+    rows = [row | {"exchange_no": number} for number, row in enumerate([*showing, *not_showing])]
+    assert [row[LOG_EVENTS.exchange_no] for row in reads(rows, LogEvent.WITNESS)] == [0, 1]
+    assert len(reads(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
+def test_of_a_log_its_batches_come_first_then_what_shows_its_end_and_then_all_reads(batch_rows: int) -> None:
+    """A topic is known by its id, wherever that is shown, and each log comes in the order of offsets and times."""
+    log = {"topic": "t", "topic_id": "id"}
+    batches = [
+        row_of(RECORD_BATCHES, source="fetch", base_offset=90 - at, last_offset_delta=0, size_bytes=70, **log)
+        for at in range(10)
+    ]
+    shown = {"high_watermark": 90, "returned_bytes": 50, "topic_id": "id"}
+    fetches = [
+        READ | shown | {"topic": f"t{at % 2}", "exchange_no": at, "request_time": TIME - timedelta(seconds=at)}
+        for at in range(10)
+    ]
+    events: list[pa.RecordBatch] = [
+        *read_events(silver_rows(FETCH_PARTITIONS, READ_COLUMNS, fetches, batch_rows), NO_PROFILES),
+        *batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, batches, batch_rows)),
+    ]
+    t = LOG_EVENTS
+    rows = [(row[t.kind], row[t.position]) for row in plain(in_turn(events, LOGS))]
+    times = [TIME_US - at * 1_000_000 for at in range(9, -1, -1)]
+    in_log = [(LogEvent.BATCH, offset) for offset in range(81, 91)]
+    assert rows == in_log + [(kind, time) for kind in (LogEvent.WITNESS, LogEvent.READ) for time in times]

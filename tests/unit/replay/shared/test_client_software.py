@@ -1,0 +1,106 @@
+"""Whose client a connection's requests show, by what they say of it and by what they ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.silver import EXCHANGES
+from tests.gate_rows import Row
+from tests.silver_rows import row_of, silver_rows
+from udfs.replay.shared.client_software import (
+    API_VERSIONS,
+    COLUMNS,
+    JAVA,
+    PRODUCE,
+    SOFTWARE,
+    Software,
+    java_clients,
+    software_by_connection,
+    software_rows,
+)
+
+HEARTBEAT = 12
+
+
+def software(rows: list[Row], batch_rows: int = 10_000) -> dict[int, Software]:
+    batches = list(software_rows(silver_rows(EXCHANGES, COLUMNS, rows, batch_rows)))
+    return software_by_connection(pa.Table.from_batches(batches, SOFTWARE))
+
+
+def java(rows: list[Row]) -> dict[int, bool]:
+    """Of connections of which that is said, whether their client may be Kafka's own."""
+    clients = java_clients(software(rows))
+    return dict(zip(clients.connection_id.tolist(), (clients.number == 1).tolist(), strict=True))
+
+
+def request(connection: int, api_key: int, version: int | None, name: str | None = None) -> Row:
+    return row_of(
+        EXCHANGES, connection_id=connection, api_key=api_key, api_version=version, client_software_name=name
+    )  # fmt: skip
+
+
+def test_a_producer_is_a_java_client_by_its_name_or_unless_it_does_what_that_client_does_not() -> None:
+    """Clients before Kafka 2.4 have no name; the fourth produces as later ones do."""
+    names = {1: JAVA, 2: "librdkafka", 3: None, 4: None}
+    versions = {1: 12, 2: 10, 3: 7, 4: 8}
+    rows = [request(connection, API_VERSIONS, 0, name) for connection, name in names.items()]
+    rows += [request(connection, PRODUCE, versions[connection], name) for connection, name in names.items()]
+    assert java(rows) == {1: True, 2: False, 3: True, 4: False}
+
+
+@pytest.mark.parametrize(
+    ("asks", "produces", "is_nameless"),
+    [(0, 8, True), (2, 7, False), (3, 8, False), (None, 8, False), (0, None, False), (2, 9, True)],
+)
+def test_a_client_that_produces_as_since_2_4_and_asks_for_versions_as_before_has_left_its_name_out(
+    asks: int | None, produces: int | None, is_nameless: bool
+) -> None:
+    rows = [request(1, key, of) for key, of in ((API_VERSIONS, asks), (PRODUCE, produces)) if of is not None]
+    rows.append(request(1, HEARTBEAT, 4))
+    assert software(rows)[1].is_nameless == is_nameless
+
+
+def test_the_newest_version_that_a_client_asks_for_counts() -> None:
+    rows = [request(1, API_VERSIONS, version) for version in (0, 3)] + [request(1, PRODUCE, 8)]
+    assert not software(rows)[1].is_nameless
+    rows = [request(1, PRODUCE, version) for version in (7, 8, 3)] + [request(1, API_VERSIONS, 0)]
+    assert software(rows)[1].is_nameless
+
+
+def test_a_connection_with_neither_of_these_requests_is_not_said_to_be_a_java_clients_or_not() -> None:
+    assert java([request(1, HEARTBEAT, 4, "librdkafka"), row_of(EXCHANGES, connection_id=2)]) == {}
+
+
+def test_of_several_names_and_versions_the_greatest_counts() -> None:
+    of = [("a", "3"), ("b", "1"), ("a", None), (None, "9")]
+    rows = [
+        row_of(EXCHANGES, connection_id=1, client_software_name=name, client_software_version=version)
+        for name, version in of
+    ]
+    assert (software(rows)[1].name, software(rows)[1].version) == ("b", "3")
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7])
+def test_software_is_the_same_however_exchanges_come(batch_rows: int) -> None:
+    draw = np.random.default_rng(5)
+
+    def one_of(values: list[Any]) -> Any:
+        return values[int(draw.integers(len(values)))]
+
+    rows = [
+        row_of(
+            EXCHANGES,
+            connection_id=int(draw.integers(3)) - 1,
+            api_key=one_of([PRODUCE, API_VERSIONS, HEARTBEAT, None]),
+            api_version=one_of([0, 3, 8, None]),
+            client_software_name=one_of([JAVA, "librdkafka", "", None]),
+            client_software_version=one_of(["4.3.1", "2.1", None]),
+        )
+        for _ in range(100)
+    ]
+    assert software(rows, batch_rows) == software(rows)
+    assert sorted(software(rows)) == [-1, 0, 1]
