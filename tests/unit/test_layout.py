@@ -72,9 +72,10 @@ def test_no_import_leads_back_to_where_it_began(repository: Path) -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
-def test_the_map_of_the_house_shows_what_is_there(repository: Path) -> None:
-    text = (repository / MAP).read_text()
-    named = set(re.findall(r"`((?:jobs|udfs|schemas|conf|docs|tests|notebooks)(?:/[\w.*]+)+)", text))
+@pytest.mark.parametrize("page", [MAP, "CONTRIBUTING.md"])
+def test_paths_that_pages_name_are_there(page: str, repository: Path) -> None:
+    text = (repository / page).read_text()
+    named = set(re.findall(r"`((?:jobs|udfs|schemas|conf|docs|tests|notebooks)(?:/[\w.*-]+)+)", text))
     missing = [path for path in named if not any(repository.glob(path.replace("NAME", "*")))]
     assert len(named) > 20
     assert missing == []
