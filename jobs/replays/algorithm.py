@@ -49,7 +49,6 @@ class Algorithm:
     name: as conf/settings.yaml and scenarios have it, and the part of `udfs.kernels.warm_up` that compiles its kernels.
     title: what it tells, as a heading.
     tables: the gold tables that are its own; `fidelity` is everyone's.
-    hands_on: the step tables whose rows it makes beside its own, for replays that come after it.
     packed: from a source to the packed rows of its tables and of `fidelity`. Raises CaptureError where the captures do
     not show what it needs.
     queries: what to ask of the tables for the summary, by name, in rows so few that the driver can hold them.
@@ -62,4 +61,3 @@ class Algorithm:
     packed: Callable[[Source], DataFrame]
     queries: Mapping[str, Callable[[OwnRows], DataFrame]]
     lines: Callable[[Mapping[str, list[Row]], Sequence[str]], Iterable[str]]
-    hands_on: tuple[Table, ...] = ()

@@ -6,11 +6,10 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
-from udfs.replay.shared.lanes import NONE
+from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of
 
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
@@ -91,17 +90,6 @@ def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scen
 def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:
     """Lanes of a grid, the captured lane included."""
     return 1 + (math.prod(map(len, grid.values())) if grid else 0)
-
-
-def values_in(lanes: Sequence[Lane], key: str, captured: Mapping[str, Value]) -> list[Value | None]:
-    """A setting's value in each lane: the lane's own, else the captured one, else Kafka's default."""
-    unset = captured.get(key, settings()[key].default_value)
-    return [lane.settings.get(key, unset) for lane in lanes]
-
-
-def number_of(value: Value | None, unset: int) -> int:
-    """A whole number, and `unset` where there is none."""
-    return unset if value is None or value == NONE else int(value)
 
 
 def _lane(changed: Mapping[str, Value]) -> Lane:

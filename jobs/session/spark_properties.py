@@ -22,7 +22,6 @@ DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-MOST_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 PACKAGES = "spark.jars.packages"
 LISTS = ("spark.jars", PACKAGES, "spark.jars.excludes")

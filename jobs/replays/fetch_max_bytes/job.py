@@ -19,7 +19,6 @@ from jobs.replays.lane_settings import lane_settings
 from jobs.session.one_shuffle import replayed, shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
-from schemas.tables.steps import MEMORY_EVENTS
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import fetch_lanes
 from udfs.replay.fetch_max_bytes.silver_events import READERS
@@ -41,6 +40,4 @@ def packed(source: Source) -> DataFrame:
 
 
 TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY)
-FETCH_MAX_BYTES = Algorithm(
-    algorithms.FETCH_MAX_BYTES, TITLE, TABLES, packed, QUERIES, answer_lines, hands_on=(MEMORY_EVENTS,)
-)
+FETCH_MAX_BYTES = Algorithm(algorithms.FETCH_MAX_BYTES, TITLE, TABLES, packed, QUERIES, answer_lines)

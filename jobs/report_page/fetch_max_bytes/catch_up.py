@@ -73,8 +73,8 @@ def catch_up(found: Findings) -> str:
     told = (
         f"Replayed with the captured limits, the slowest backlog is {took}{without(captured)} while a consumer holds "
         f"up to {size(captured['held'])} of records; its bound is {size(captured['own_bound'])}, min(brokers x "
-        "fetch.max.bytes, partitions x max.partition.fetch.bytes), which only first batches larger than the limits "
-        "exceed"
+        "fetch.max.bytes, partitions x max.partition.fetch.bytes), which first batches larger than the limits and "
+        "Java clients before 4.0 can exceed"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)

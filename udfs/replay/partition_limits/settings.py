@@ -15,8 +15,8 @@ PROPOSAL = "kip"
 """The value of the setting `kafka` for a lane that has the proposal's limits alone."""
 KRAFT_SINCE, KRAFT_ALONE_SINCE = (3, 3), (4, 0)
 """The first release whose KRaft is fit for production (KIP-833), and the first without ZooKeeper."""
-KRAFT, ZOOKEEPER = "kraft", "zookeeper"
-"""Values of the setting `controller`."""
+ZOOKEEPER = "zookeeper"
+"""The value of the setting `controller` for a cluster without KRaft."""
 GROWTH_CHECKED_SINCE = (4, 4)
 """The first release that checks a CreatePartitions request as a whole."""
 QUOTA_WINDOWS_SECONDS = 11
