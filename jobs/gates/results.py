@@ -72,7 +72,10 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
     if not has_table(spark, lake, t):
         return []
     own = rows_of(spark, lake, t, subject.id).where(F.col(t.rules_id) == gates.rules_id(subject.gate))
-    found = [Result(a, b, c, d, e, f, tuple(g)) for a, b, c, d, e, f, g in own.select(*wanted).collect()]
+    found = [
+        Result(rule=a, table=b, severity=c, reason=d, checked=e, refused=f, examples=tuple(g))
+        for a, b, c, d, e, f, g in own.select(*wanted).collect()
+    ]
     order = {(rule.name, table.name): place for place, (rule, table) in enumerate(gates.pairs(subject.gate))}
     return sorted(found, key=lambda result: order[result.rule, result.table])
 

@@ -308,13 +308,26 @@ def refused_by_lane(findings: Findings) -> Plot:
 
 
 HOW_MANY = Question(
-    3, "How many partitions can I have per broker and cluster?", "KIP-578", (algorithms.PARTITION_LIMITS,),
-    (brokers_over_time, cluster, headroom, lanes), how_many, (replicas_over_time,), headroom_table, TRUST,
+    number=3,
+    text="How many partitions can I have per broker and cluster?",
+    about="KIP-578",
+    algorithms=(algorithms.PARTITION_LIMITS,),
+    queries=(brokers_over_time, cluster, headroom, lanes),
+    sentence=how_many,
+    plots=(replicas_over_time,),
+    table=headroom_table,
+    trust=TRUST,
     is_proposal=True,
-)  # fmt: skip
+)
 REFUSED_TEAMS = Question(
-    15, "If I cap partitions at N, which teams' creates fail?", "KIP-578", (algorithms.PARTITION_LIMITS,),
-    (lanes, safe, refusals), refused_teams, (refused_by_lane,),
-    lanes_of(algorithms.PARTITION_LIMITS, lanes, lanes_table), TRUST,
+    number=15,
+    text="If I cap partitions at N, which teams' creates fail?",
+    about="KIP-578",
+    algorithms=(algorithms.PARTITION_LIMITS,),
+    queries=(lanes, safe, refusals),
+    sentence=refused_teams,
+    plots=(refused_by_lane,),
+    table=lanes_of(algorithms.PARTITION_LIMITS, lanes, lanes_table),
+    trust=TRUST,
     is_proposal=True,
-)  # fmt: skip
+)

@@ -352,6 +352,12 @@ def semantics_table(found: Findings) -> Grid:
 
 
 TRUSTED = Question(
-    20, "Can I trust this for my broker version and my capture?", "", (), (), trusted, (),
-    semantics_table,
-)  # fmt: skip
+    number=20,
+    text="Can I trust this for my broker version and my capture?",
+    about="",
+    algorithms=(),
+    queries=(),
+    sentence=trusted,
+    plots=(),
+    table=semantics_table,
+)

@@ -90,8 +90,17 @@ class Rows(NamedTuple):
 def unwritten_rows(n: int) -> Rows:
     """Rows for the follower to write, so many."""
     return Rows(
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64),
-        np.empty(n, np.int64),
-    )  # fmt: skip
+        fetch=np.empty(n, np.int64),
+        topic=np.empty(n, np.int64),
+        partition=np.empty(n, np.int64),
+        requested=np.empty(n, np.int64),
+        read_position=np.empty(n, np.int64),
+        returned=np.empty(n, np.int64),
+        fetch_offset=np.empty(n, np.int64),
+        partition_max_bytes=np.empty(n, np.int64),
+        current_leader_epoch=np.empty(n, np.int64),
+        high_watermark=np.empty(n, np.int64),
+        last_stable_offset=np.empty(n, np.int64),
+        log_start_offset=np.empty(n, np.int64),
+        is_known=np.empty(n, np.int64),
+    )

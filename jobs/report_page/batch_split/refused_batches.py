@@ -181,14 +181,28 @@ def checks_table(found: Findings) -> Grid:
 
 
 REFUSED = Question(
-    2, "Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?", "KIP-126", (),
-    (produced_codecs, produced_topics, batch_sizes), refused, (size_histogram, estimated_and_had), topics_table,
-    BATCHES, {algorithms.BATCH_SPLIT: (estimates, captured_limits)},
-)  # fmt: skip
+    number=2,
+    text="Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?",
+    about="KIP-126",
+    algorithms=(),
+    queries=(produced_codecs, produced_topics, batch_sizes),
+    sentence=refused,
+    plots=(size_histogram, estimated_and_had),
+    table=topics_table,
+    trust=BATCHES,
+    beside={algorithms.BATCH_SPLIT: (estimates, captured_limits)},
+)
 
 
 COMPRESSED = Question(
-    5, "Does the limit apply to compressed or uncompressed bytes?", "KIP-74, KIP-126", (),
-    (produced_codecs, produced_topics), compressed_or_not, (by_codec,), checks_table, (),
-    {algorithms.BATCH_SPLIT: (lanes,)},
-)  # fmt: skip
+    number=5,
+    text="Does the limit apply to compressed or uncompressed bytes?",
+    about="KIP-74, KIP-126",
+    algorithms=(),
+    queries=(produced_codecs, produced_topics),
+    sentence=compressed_or_not,
+    plots=(by_codec,),
+    table=checks_table,
+    trust=(),
+    beside={algorithms.BATCH_SPLIT: (lanes,)},
+)

@@ -236,14 +236,24 @@ def estimates_table(found: Findings) -> Grid:
 
 
 SAFE = Question(
-    4, "What batch.size is safe for this topic's max.message.bytes?", "KIP-126", (algorithms.BATCH_SPLIT,),
-    (lanes, splitting_producers, produced_codecs), safe, (rates_by_size,),
-    lanes_of(algorithms.BATCH_SPLIT, lanes, lanes_table),
-    BATCHES,
-)  # fmt: skip
+    number=4,
+    text="What batch.size is safe for this topic's max.message.bytes?",
+    about="KIP-126",
+    algorithms=(algorithms.BATCH_SPLIT,),
+    queries=(lanes, splitting_producers, produced_codecs),
+    sentence=safe,
+    plots=(rates_by_size,),
+    table=lanes_of(algorithms.BATCH_SPLIT, lanes, lanes_table),
+    trust=BATCHES,
+)
 ESTIMATE = Question(
-    13, "Is my compression estimate right when topics with different data share a producer?", "KIP-126",
-    (algorithms.BATCH_SPLIT,),
-    (lanes, splitting_producers, estimates, produced_codecs), estimate_right, (estimate_curves,), estimates_table,
-    BATCHES,
-)  # fmt: skip
+    number=13,
+    text="Is my compression estimate right when topics with different data share a producer?",
+    about="KIP-126",
+    algorithms=(algorithms.BATCH_SPLIT,),
+    queries=(lanes, splitting_producers, estimates, produced_codecs),
+    sentence=estimate_right,
+    plots=(estimate_curves,),
+    table=estimates_table,
+    trust=BATCHES,
+)

@@ -143,9 +143,14 @@ def memory_curves(found: Findings) -> Plot:
 
 
 BOUNDED = Question(
-    12, "Would a bounded buffer (buffer.memory of consumers) cost throughput?", "KIP-81", (algorithms.CONSUMER_MEMORY,),
-    (lanes, hungry_consumers, slowed_consumers, memory_over_time, fetching_consumers),
-    bounded, (memory_curves,), lanes_of(algorithms.CONSUMER_MEMORY, lanes, lanes_table),
-    ("drained_partitions", "closed_loop_held"),
+    number=12,
+    text="Would a bounded buffer (buffer.memory of consumers) cost throughput?",
+    about="KIP-81",
+    algorithms=(algorithms.CONSUMER_MEMORY,),
+    queries=(lanes, hungry_consumers, slowed_consumers, memory_over_time, fetching_consumers),
+    sentence=bounded,
+    plots=(memory_curves,),
+    table=lanes_of(algorithms.CONSUMER_MEMORY, lanes, lanes_table),
+    trust=("drained_partitions", "closed_loop_held"),
     is_proposal=True,
-)  # fmt: skip
+)

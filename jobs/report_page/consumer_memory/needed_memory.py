@@ -176,8 +176,14 @@ def pool_bytes(lane: str) -> int | None:
 
 
 NEEDED = Question(
-    1, "How much memory will my consumers need under these fetch limits?", "KIP-74, KIP-81",
-    (algorithms.CONSUMER_MEMORY,),
-    (hungry_consumers, exceedance, lanes), needed, (exceedance_curves,), hungry_table, ("drained_partitions",),
-    {algorithms.FETCH_MAX_BYTES: (closed_lanes,)},
-)  # fmt: skip
+    number=1,
+    text="How much memory will my consumers need under these fetch limits?",
+    about="KIP-74, KIP-81",
+    algorithms=(algorithms.CONSUMER_MEMORY,),
+    queries=(hungry_consumers, exceedance, lanes),
+    sentence=needed,
+    plots=(exceedance_curves,),
+    table=hungry_table,
+    trust=("drained_partitions",),
+    beside={algorithms.FETCH_MAX_BYTES: (closed_lanes,)},
+)

@@ -175,7 +175,13 @@ def held_table(found: Findings) -> Grid:
 
 
 CATCH_UP = Question(
-    6, "Lag grows and memory explodes at catch-up: what bounds it?", "KIP-74", (algorithms.FETCH_MAX_BYTES,),
-    (closed_lanes, backlog_over_time, held_over_time), catch_up, (lag_curves, held_curves), held_table,
-    ("closed_loop_bytes", "closed_loop_catch_up"),
-)  # fmt: skip
+    number=6,
+    text="Lag grows and memory explodes at catch-up: what bounds it?",
+    about="KIP-74",
+    algorithms=(algorithms.FETCH_MAX_BYTES,),
+    queries=(closed_lanes, backlog_over_time, held_over_time),
+    sentence=catch_up,
+    plots=(lag_curves, held_curves),
+    table=held_table,
+    trust=("closed_loop_bytes", "closed_loop_catch_up"),
+)

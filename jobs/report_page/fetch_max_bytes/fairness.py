@@ -177,6 +177,13 @@ def waits_table(found: Findings) -> Grid:
 
 
 STARVING = Question(
-    7, "Which partitions starve, and is it my fetch limits or key skew?", "KIP-74", (algorithms.FETCH_MAX_BYTES,),
-    (closed_lanes, waiting_partitions), starving, (waits_by_lane, shares), waits_table, OF_LOOP,
-)  # fmt: skip
+    number=7,
+    text="Which partitions starve, and is it my fetch limits or key skew?",
+    about="KIP-74",
+    algorithms=(algorithms.FETCH_MAX_BYTES,),
+    queries=(closed_lanes, waiting_partitions),
+    sentence=starving,
+    plots=(waits_by_lane, shares),
+    table=waits_table,
+    trust=OF_LOOP,
+)

@@ -227,28 +227,50 @@ def readers_table(found: Findings) -> Grid:
 
 
 TOO_LARGE = Question(
-    11, "A message is larger than max.partition.fetch.bytes: stuck, skipped or delivered?", "KIP-74",
-    (algorithms.FETCH_MAX_BYTES,),
-    (open_lanes, readers), too_large, (overrides_by_lane,),
-    lanes_of(algorithms.FETCH_MAX_BYTES, open_lanes, open_table), OF_RECORDS,
-)  # fmt: skip
+    number=11,
+    text="A message is larger than max.partition.fetch.bytes: stuck, skipped or delivered?",
+    about="KIP-74",
+    algorithms=(algorithms.FETCH_MAX_BYTES,),
+    queries=(open_lanes, readers),
+    sentence=too_large,
+    plots=(overrides_by_lane,),
+    table=lanes_of(algorithms.FETCH_MAX_BYTES, open_lanes, open_table),
+    trust=OF_RECORDS,
+)
 
 
 SMALL_AND_MANY = Question(
-    16, "Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?", "KIP-74", (),
-    (readers, fetching_consumers, response_sizes), small_and_many, (size_histogram,), consumers_table,
-)  # fmt: skip
+    number=16,
+    text="Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?",
+    about="KIP-74",
+    algorithms=(),
+    queries=(readers, fetching_consumers, response_sizes),
+    sentence=small_and_many,
+    plots=(size_histogram,),
+    table=consumers_table,
+)
 
 
 THROWN_AWAY = Question(
-    17, "How many bytes are fetched and thrown away?", "KIP-74", (algorithms.FETCH_MAX_BYTES,),
-    (open_lanes, closed_lanes), thrown_away, (cut_by_lane,),
-    lanes_of(algorithms.FETCH_MAX_BYTES, closed_lanes, closed_table),
-    (*OF_RECORDS, *OF_LOOP),
-)  # fmt: skip
+    number=17,
+    text="How many bytes are fetched and thrown away?",
+    about="KIP-74",
+    algorithms=(algorithms.FETCH_MAX_BYTES,),
+    queries=(open_lanes, closed_lanes),
+    sentence=thrown_away,
+    plots=(cut_by_lane,),
+    table=lanes_of(algorithms.FETCH_MAX_BYTES, closed_lanes, closed_table),
+    trust=(*OF_RECORDS, *OF_LOOP),
+)
 
 
 FOLLOWERS = Question(
-    19, "How does replication by followers interact (privileged sessions, replica.fetch.*)?", "KIP-74, KIP-227", (),
-    (readers,), followers, (shares_of_readers,), readers_table,
-)  # fmt: skip
+    number=19,
+    text="How does replication by followers interact (privileged sessions, replica.fetch.*)?",
+    about="KIP-74, KIP-227",
+    algorithms=(),
+    queries=(readers,),
+    sentence=followers,
+    plots=(shares_of_readers,),
+    table=readers_table,
+)

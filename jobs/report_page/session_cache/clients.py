@@ -164,12 +164,25 @@ def versions_table(found: Findings) -> Grid:
 
 
 NOT_FOUND = Question(
-    8, "Why FETCH_SESSION_ID_NOT_FOUND, and is it harmful?", "KIP-227", (algorithms.SESSION_CACHE,),
-    (fetching_clients, fetching_software, lanes), not_found, (full_by_client,), clients_table, DECISIONS,
-)  # fmt: skip
+    number=8,
+    text="Why FETCH_SESSION_ID_NOT_FOUND, and is it harmful?",
+    about="KIP-227",
+    algorithms=(algorithms.SESSION_CACHE,),
+    queries=(fetching_clients, fetching_software, lanes),
+    sentence=not_found,
+    plots=(full_by_client,),
+    table=clients_table,
+    trust=DECISIONS,
+)
 
 
 BY_VERSION = Question(
-    18, "What changed after the client upgrade?", "KIP-227, KIP-74", (),
-    (fetching_software,), by_version, (full_by_version,), versions_table,
-)  # fmt: skip
+    number=18,
+    text="What changed after the client upgrade?",
+    about="KIP-227, KIP-74",
+    algorithms=(),
+    queries=(fetching_software,),
+    sentence=by_version,
+    plots=(full_by_version,),
+    table=versions_table,
+)

@@ -237,15 +237,35 @@ def shards_table(found: Findings) -> Grid:
 
 
 ENOUGH = Question(
-    9, "How many fetch-session slots do I need?", "KIP-227", (algorithms.SESSION_CACHE,),
-    (lanes, slots), enough, (slots_bars,), slots_grid, DECISIONS,
-)  # fmt: skip
+    number=9,
+    text="How many fetch-session slots do I need?",
+    about="KIP-227",
+    algorithms=(algorithms.SESSION_CACHE,),
+    queries=(lanes, slots),
+    sentence=enough,
+    plots=(slots_bars,),
+    table=slots_grid,
+    trust=DECISIONS,
+)
 WHO = Question(
-    10, "Who evicts whom?", "KIP-227", (algorithms.SESSION_CACHE,), (lanes, evictions), who, (matrix,),
-    evictions_table, DECISIONS,
-)  # fmt: skip
+    number=10,
+    text="Who evicts whom?",
+    about="KIP-227",
+    algorithms=(algorithms.SESSION_CACHE,),
+    queries=(lanes, evictions),
+    sentence=who,
+    plots=(matrix,),
+    table=evictions_table,
+    trust=DECISIONS,
+)
 WHILE_ROOM = Question(
-    14, "Why are sessions evicted while NumIncrementalFetchSessions is below the limit?", "KIP-227",
-    (algorithms.SESSION_CACHE,),
-    (shards,), while_room, (shards_by_broker,), shards_table, ("session_shards",),
-)  # fmt: skip
+    number=14,
+    text="Why are sessions evicted while NumIncrementalFetchSessions is below the limit?",
+    about="KIP-227",
+    algorithms=(algorithms.SESSION_CACHE,),
+    queries=(shards,),
+    sentence=while_room,
+    plots=(shards_by_broker,),
+    table=shards_table,
+    trust=("session_shards",),
+)
