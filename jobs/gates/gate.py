@@ -89,10 +89,16 @@ def results_of(
     pairs = [(rule, table, found[rule.name, table.name]) for rule in rules for table in rule.tables]
     return [
         Result(
-            rule=rule.name, table=table.name, severity=rule.severity, reason=rule.reason, checked=counts[table].checked, refused=finding.refused, examples=finding.examples
+            rule=rule.name,
+            table=table.name,
+            severity=rule.severity,
+            reason=rule.reason,
+            checked=counts[table].checked,
+            refused=finding.refused,
+            examples=finding.examples,
         )
         for rule, table, finding in pairs
-    ]  # fmt: skip
+    ]
 
 
 def by_queries(
