@@ -11,6 +11,7 @@ from typing import Any
 
 from jobs.captures.inputs import checked_zone, resolve_captures
 from jobs.captures.pseudonym_key import pseudonyms_by
+from jobs.captures.stated_brokers import stated_brokers
 from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPORT, SIZE, WRITE_A_PAGE, WRITE_THE_LAKE
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
@@ -42,6 +43,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         master=told["master"],
         log_zone=checked_zone(told["log_zone"] or scenario.log_zone),
         pseudonyms=pseudonyms,
+        brokers=stated_brokers(told["brokers"], pseudonyms),
         spark_conf=spark_properties(told["conf"] or ()),
         cluster=cluster,
         gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
