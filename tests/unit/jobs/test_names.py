@@ -160,13 +160,15 @@ def test_a_follower_tells_the_node_at_its_address() -> None:
         {"client_address": "10.0.0.4", "client_id": "broker-of-goods", "broker": A},
     )
     servers = [f"10.0.0.{n}:9092" for n in (2, 3, 4)]
-    connections = rows_of(CONNECTIONS, *({"server": server, "protocol": "kafka"} for server in servers))
+    rows: list[dict[str, object]] = [{"server": server, "protocol": "kafka"} for server in servers]
+    connections = rows_of(CONNECTIONS, *rows)
     assert learnt(exchanges, connections).broker_of == {servers[0]: "2", servers[1]: "3"}
 
 
 def test_a_controllers_listener_is_no_broker() -> None:
-    heartbeat, connection = {"broker": REPLICATION, "api_key": 63}, {"server": REPLICATION, "protocol": "kafka"}
-    names = learnt(rows_of(CLUSTER_METADATA, LISTED), rows_of(EXCHANGES, heartbeat), rows_of(CONNECTIONS, connection))
+    heartbeat = rows_of(EXCHANGES, {"broker": REPLICATION, "api_key": 63})
+    connections = rows_of(CONNECTIONS, {"server": REPLICATION, "protocol": "kafka"})
+    names = learnt(rows_of(CLUSTER_METADATA, LISTED), heartbeat, connections)
     assert (names.broker_of, names.unnamed) == ({}, {})
 
 
