@@ -69,6 +69,9 @@ FLAGS: Mapping[str, Flag] = {
     "--log-zone": Flag(
         READ_CAPTURES, "ZONE", "time zone of request logs, such as Europe/Berlin or +02:00 (default: UTC)"
     ),
+    "--brokers": Flag(
+        READ_CAPTURES, "FILE", "YAML file of node ids by server, such as `10.0.0.1:9999: 1`, which captures do not tell"
+    ),
     "--cluster": Flag((SIZE,), "FILE", "YAML file of brokers, racks, topics and growth (else the scenario's)"),
     "--gates": Flag(
         (INGEST, *REPLAYS, GATE),

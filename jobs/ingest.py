@@ -19,6 +19,7 @@ from jobs.captures.capture_index import index_captures
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_quality import quality_rows
 from jobs.captures.capture_rows import capture_rows, packed_rows
+from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
 from jobs.captures.names import names_in
 from jobs.captures.request_log_plan import logged_rows
@@ -35,6 +36,7 @@ from jobs.report_page.findings import look_up_captured
 from jobs.report_page.summary import captured_summary
 from jobs.run import Run
 from jobs.terminal.progress import stage
+from jobs.terminal.screen import printable, with_rest
 from jobs.version import decoder
 from schemas.tables import algorithms
 from schemas.tables.silver import (
@@ -81,7 +83,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     t = CAPTURES
     rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
     gated = run.gates.quarantine_id
-    enough = {decoder(run.pseudonyms, records, run.log_zone, gated) for records in sufficient(run.records)}
+    enough = {decoder(run.pseudonyms, records, run.log_zone, gated, run.brokers) for records in sufficient(run.records)}
     if {told for _, told in rows} - enough or sorted(path for path, _ in rows) != sorted(i.path for i in plan.indexes):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
@@ -95,11 +97,20 @@ def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, C
     decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
     try:
         with stage("decode", spark):
-            names = names_in(decoded.packed())
+            names = names_in(decoded.packed(), run.brokers)
+        tell_unknown(run.brokers, names)
         with stage("silver", spark):
             return write_silver(spark, run, plan, decoded, names)
     finally:
         decoded.packed().unpersist()
+
+
+def tell_unknown(stated: Mapping[str, str], names: ClusterNames) -> None:
+    """Name on stderr the stated servers that the captures do not have, so that a slip of the pen is seen."""
+    unknown = sorted(stated.keys() - names.broker_of.keys())
+    if unknown:
+        told = ", ".join(with_rest(map(printable, unknown[:MOST_NAMED]), len(unknown)))
+        sys.stderr.write(f"refetch: --brokers: no connection of the captures is to {told}\n")
 
 
 def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
@@ -139,7 +150,7 @@ def write_silver(
     as_decoded = [table for table in DECODED if table not in with_logs]
     source = PACKETS if plan.has_packets else LOGS
     connections, counts = (decoded.rows(table, source, names=names) for table in (CONNECTIONS, EXCHANGE_COUNTS))
-    quality = quality_rows(connections, counts, plan.capture_id)
+    quality = quality_rows(connections, counts, plan.capture_id, names.unnamed)
     others = {CAPTURE_QUALITY: quality, **with_logs}
     as_packed = partial(write_packed, spark, decoded.packed(source), as_decoded, to)
     side_by_side(spark, [as_packed, *(partial(to.write, rows, table) for table, rows in others.items())])
@@ -150,7 +161,7 @@ def write_silver(
         quarantined = with_logs.get(QUARANTINE, decoded.rows(QUARANTINE, names=names))
         to.write(quarantined.unionByName(refused), QUARANTINE)
     repeated = repeated_by_file(decoded.rows(REPEATED_LINES)) if plan.logs.ranges else {}
-    written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id)
+    written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id, run.brokers)
     to.write_here(spark, capture_rows(plan, written_by, repeated), CAPTURES)
     return watch.counts()
 

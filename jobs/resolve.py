@@ -18,6 +18,7 @@ from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.stated_brokers import stated_brokers
 from udfs.errors import ArgumentError
 
 Told = Mapping[str, Any]
@@ -42,6 +43,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         master=told["master"],
         log_zone=checked_zone(told["log_zone"] or scenario.log_zone),
         pseudonyms=pseudonyms,
+        brokers=stated_brokers(told["brokers"], pseudonyms),
         spark_conf=spark_properties(told["conf"] or ()),
         cluster=cluster,
         gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),

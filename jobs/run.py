@@ -27,6 +27,7 @@ class Run:
     master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
     spark_conf: Spark properties given on the command line, which override refetch's own.
+    brokers: node id by server (address:port), where the captures do not tell it.
     log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
     seen: settings that the capture itself tells, where nobody states them.
@@ -48,6 +49,7 @@ class Run:
     master: str | None = None
     pseudonyms: Pseudonyms | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    brokers: Mapping[str, str] = field(default_factory=dict)
     log_zone: str = UTC
     cluster: str | None = None
     seen: Mapping[str, Value] = field(default_factory=dict)

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
+from types import MappingProxyType
 
+from jobs.scenarios.stated_brokers import brokers_digest
 from udfs import CODE, code_digest
 from udfs.capture.request_log_head import UTC
 from udfs.facts.pseudonyms import KEY, Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
 
 VERSION = "0.1.0"
+NONE_STATED: Mapping[str, str] = MappingProxyType({})
 
 
 def decoder(
-    pseudonyms: Pseudonyms | None, records: RecordSampling | None = None, log_zone: str = UTC, quarantine_id: str = ""
+    pseudonyms: Pseudonyms | None,
+    records: RecordSampling | None = None,
+    log_zone: str = UTC,
+    quarantine_id: str = "",
+    brokers: Mapping[str, str] = NONE_STATED,
 ) -> str:
     """The version, a digest of all code that decides what silver rows a capture gives, whether sizes of records were
-    asked for, the zone of request logs, a hash of the gate's rules on rows, and the key of pseudonyms."""
+    asked for, the zone of request logs, hashes of the gate's rules on rows and of what is stated of brokers, and the
+    key of pseudonyms.
+    """
     named = "" if pseudonyms is None else f"+{pseudonyms.key_id}"
     sized = "" if records is None else f"+records/{records.every}"
     zoned = "" if log_zone == UTC else f"+{log_zone}"
     gated = f"+gate/{quarantine_id}" if quarantine_id else ""
-    return f"{VERSION}+{CODE}{sized}{zoned}{gated}{named}"
+    stated = f"+brokers/{brokers_digest(brokers)}" if brokers else ""
+    return f"{VERSION}+{CODE}{sized}{zoned}{gated}{stated}{named}"
 
 
 def key_in(decoded_by: str) -> str:

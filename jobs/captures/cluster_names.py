@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Advertised(NamedTuple):
@@ -32,7 +35,7 @@ def name_clusters(
     from, is of the cluster whose servers list its endpoint, or any port of its address, if it is one cluster. Of a
     server that told several, as where a cluster was set up anew, the first in the order of ids.
     """
-    own = {server: min(ids) for server, ids in _grouped(told).items()}
+    own = {server: min(ids) for server, ids in grouped(told).items()}
     if len(set(own.values())) <= 1:
         return dict.fromkeys(servers, next(iter(own.values()))) if own else {}
     listed = [(broker, own[broker.server]) for broker in brokers if broker.server in own]
@@ -43,13 +46,14 @@ def name_clusters(
     return {server: cluster for server, cluster in named.items() if cluster is not None}
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+def grouped(pairs: Iterable[tuple[K, V]]) -> Mapping[K, set[V]]:
+    """The values of each key."""
+    groups: dict[K, set[V]] = defaultdict(set)
     for key, value in pairs:
-        found[key].add(value)
-    return found
+        groups[key].add(value)
+    return dict(groups)
 
 
 def _alone(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The value of each key that has one alone."""
-    return {key: next(iter(values)) for key, values in _grouped(pairs).items() if len(values) == 1}
+    return {key: next(iter(values)) for key, values in grouped(pairs).items() if len(values) == 1}

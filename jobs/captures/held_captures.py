@@ -17,7 +17,7 @@ from jobs.captures.capture_index import check_faults, index_or_fault
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of
 from jobs.captures.inputs import MOST_NAMED
-from jobs.captures.names import learn_names
+from jobs.captures.names import Gather, learn_names, needs_leaders
 from jobs.terminal.screen import with_rest
 from schemas.tables.table import Table
 from udfs.capture.capture_points import ALONE
@@ -31,6 +31,7 @@ from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows
 from udfs.facts.captured_names import CAPTURED_NAMES, NAMING_TABLES, captured_names
 from udfs.facts.cluster_names import ClusterNames, with_names
+from udfs.facts.leading_names import LEADING_TABLES, leading_names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.rows_from_packets import EarlierChunks, tables_of
@@ -72,21 +73,31 @@ class HeldCaptures:
 
     def rows(self, tables: Collection[Table]) -> dict[Table, pa.Table]:
         """All rows of some of the tables DECODED, in no order, as `ingest` writes them where no gate takes rows out."""
-        make = partial(self._part, {*tables, *NAMING_TABLES})
-        rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
         with ThreadPoolExecutor(self.threads) as threads:
-            parts = list(threads.map(make, self.packets.parts(self.threads * max(rounds, 1))))
-            names = learn_names(pa.concat_tables([CAPTURED_NAMES.empty_table(), *(part.told for part in parts)]))
+            parts = self._parts(threads, tables, NAMING_TABLES, captured_names)
+            told = [CAPTURED_NAMES.empty_table(), *(part.told for part in parts)]
+            if needs_leaders(pa.concat_tables(told)):
+                told += [part.told for part in self._parts(threads, (), LEADING_TABLES, leading_names)]
+            names = learn_names(pa.concat_tables(told))
             return {table: _named(threads, table, parts, names) for table in tables}
 
-    def _part(self, wanted: Collection[Table], connections: range) -> Part:
+    def _parts(
+        self, threads: ThreadPoolExecutor, tables: Collection[Table], naming: Sequence[Table], shown: Gather
+    ) -> list[Part]:
+        """Rows of `tables`, and what `shown` gives of those of the tables `naming`."""
+        rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
+        connections = self.packets.parts(self.threads * max(rounds, 1))
+        return list(threads.map(partial(self._part, tables, naming, shown), connections))
+
+    def _part(self, tables: Collection[Table], naming: Sequence[Table], shown: Gather, connections: range) -> Part:
         rows: dict[Table, list[pa.RecordBatch]] = defaultdict(list)
-        carried = EarlierChunks(records=self.records)
+        carried, wanted = EarlierChunks(records=self.records), {*tables, *naming}
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
             if batch.num_rows and table in wanted:
                 called = batch if self.pseudonyms is None else self.pseudonyms.applied_to(table, batch)
                 rows[table] += plain_rows(called)
-        return Part(rows, captured_names((table, batch) for table in NAMING_TABLES for batch in rows.get(table, ())))
+        told = shown((table, batch) for table in naming for batch in rows.get(table, ()))
+        return Part({table: rows[table] for table in tables if table in rows}, told)
 
 
 def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: ClusterNames) -> pa.Table:

@@ -30,7 +30,7 @@ from udfs.capture.request_log_head import REQUEST_LOG
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
 NO_BYTES = "Request logs do not show what traffic is missing"
-MOST_LOGS = 3
+MOST_LOGS, MOST_UNNAMED = 3, 3
 """Request logs that a line names."""
 
 
@@ -177,8 +177,22 @@ def lost_lines(found: Findings) -> Iterable[str]:
         f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
         "in sessions that the capture does not show whole"
     )
+    yield from unnamed_lines(row)
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.of(quarantine))
     yield from agreement_lines(found.of(agreement), found.of(logs))
+
+
+def unnamed_lines(row: Row) -> Iterable[str]:
+    """Brokers whose node id is not known, the first ones with the reason and what to do. row: of `quality`."""
+    q = CAPTURE_QUALITY
+    if row[q.unnamed_connections]:
+        yield (
+            f"  {counted(row[q.unnamed_connections], 'connection')} to brokers whose node id is not known, each of "
+            "which counts as a broker of its own:"
+        )
+        yield from (f"    {told}" for told in row[q.unnamed_brokers][:MOST_UNNAMED])
+        if len(row[q.unnamed_brokers]) > MOST_UNNAMED:
+            yield "    ... and others, which silver/capture_quality has"
 
 
 def bytes_lost(row: Row) -> str:

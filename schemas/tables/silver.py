@@ -319,6 +319,10 @@ CAPTURE_QUALITY = table(
     undecoded_exchanges=C("bigint", "... with a body that could not be decoded"),
     fetches=C("bigint", "Fetches that name a partition or are in a session"),
     fetches_of_unknown_sessions=C("bigint", "... in a session that the capture does not show whole (KIP-227)"),
+    unnamed_connections=C("bigint", "Connections to a broker whose node id is not known, so that a listener of it "
+                                    "counts as a broker of its own; controllers' listeners are none"),
+    unnamed_brokers=C("array<string>", "Those brokers, in the row of the capture set the first 20: address and port, "
+                                       "why its node id is not known, and what to do"),
 )  # fmt: skip
 
 LOG_AGREEMENT = table(

@@ -22,6 +22,22 @@ def test_a_set_has_a_row_for_each_connection_and_one_for_all(spark: SparkSession
     assert rows[None][t.missing_share] == 0.1
 
 
+def test_brokers_without_a_node_id_are_told_with_the_reason(spark: SparkSession) -> None:
+    """Of a connection that is not Kafka's nothing is told."""
+    t, server = CAPTURE_QUALITY, {"server": "10.0.0.1:9999"}
+    rows: list[dict[str, object]] = [
+        {"connection_id": 5, "protocol": "kafka"} | server,
+        {"connection_id": 6, "protocol": "kafka"} | server,
+        {"connection_id": 7, "protocol": "tls"} | server,
+        {"connection_id": 8, "protocol": "kafka", "server": "10.0.0.1:9092"},
+    ]
+    unnamed = {"10.0.0.1:9999": "Nothing tells."}
+    quality = quality_rows(frame(spark, CONNECTIONS, rows), no_rows(spark, EXCHANGE_COUNTS), CAPTURE, unnamed)
+    told = {row[t.connection_id]: (row[t.unnamed_connections], row[t.unnamed_brokers]) for row in quality.collect()}
+    why = ["10.0.0.1:9999: Nothing tells."]
+    assert told == {5: (1, why), 6: (1, why), 7: (0, []), 8: (0, []), None: (2, why)}
+
+
 def test_a_set_without_a_connection_has_the_row_for_all(spark: SparkSession) -> None:
     (row,) = quality_rows(no_rows(spark, CONNECTIONS), no_rows(spark, EXCHANGE_COUNTS), CAPTURE).collect()
     sums = [value for column, value in row.asDict().items() if column not in ("capture_id", "scope")]

@@ -5,19 +5,23 @@ The result grows with the cluster, not with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
 
-from schemas.tables.silver import CONNECTIONS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from schemas.tables.values import CREATE_TOPIC, DELETE_TOPIC
 from udfs.columns.arrow_columns import compute
 
 SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", "cluster"
-NAMING_TABLES = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS)
+FOLLOWER, CONTROLLER = "follower", "controller"
+LEADER, LED, READ, PRODUCED, PLACED = "leader", "led", "read", "produced", "placed"
+SPANS = (SHOWN_ID, LEADER, PRODUCED)
+"""Rows that are one for all times from `first` to `last`."""
+NAMING_TABLES = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS, EXCHANGES)
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("what", pa.string()),
     pa.field("server", pa.string()),
@@ -33,17 +37,42 @@ SHOWN_ID: name: a topic; value: its id; first, last: when a response first had i
 CHANGE:   name: a topic; value: CREATE_TOPIC or DELETE_TOPIC; first: when that was requested
 BROKER:   name: a host; value: its port; first: the node id
 CLUSTER:  name: the cluster id
-SERVER:   name: the server itself, even one that shows nothing else
+SERVER:   name: the server itself, even one that shows nothing else; value: the protocol of its connections
+FOLLOWER: name: the address of a client that fetches from the server as a follower; first: the follower's node id
+CONTROLLER: name: the server itself, which answers what only a KRaft controller is asked
+
+Those that follow are made by `leading_names`. A topic is its id where the row it is from has one, else its name.
+
+LEADER:   name: a topic; value: PARTITION/EPOCH/LEADER; first, last: when responses had it
+LED:      name: a topic; value: PARTITION/EPOCH that the server answered for as only the partition's leader does
+READ:     the same of a consumer's fetch, which other replicas may answer where brokers are in racks (KIP-392)
+PRODUCED: name: a topic; value: PARTITION that the server appended to; first, last: when that was requested
+PLACED:   name: the server, which lists racks of brokers or sends a consumer to another replica
 """
+CONTROLLER_APIS = (52, 53, 54, 59, 62, 63, 70)
+"""Vote, Begin- and EndQuorumEpoch, FetchSnapshot, BrokerRegistration, BrokerHeartbeat, ControllerRegistration: APIs of
+the controllers' listener alone, which is none of a broker even where one process is both.
+"""
+FETCHER_ID = r"^broker-(?P<node>\d{1,9})-fetcher-\d+$"
+"""The client id of a follower, which tells its node where a request is cut before its replica id."""
 WAITING_ROWS = 100_000
 """So many rows, which may repeat each other, are collected before they are made distinct."""
 
 
+Naming = Callable[[Table, pa.Table], list[pa.Table]]
+"""What rows of a table show: rows of CAPTURED_NAMES."""
+
+
 def captured_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
     """Distinct rows of CAPTURED_NAMES, from rows of NAMING_TABLES."""
+    return gathered(rows, _names_in)
+
+
+def gathered(rows: Iterable[tuple[Table, pa.RecordBatch]], naming: Naming) -> pa.Table:
+    """Distinct rows of CAPTURED_NAMES: what `naming` gives of each batch of a table's rows."""
     names, waiting = CAPTURED_NAMES.empty_table(), list[pa.Table]()
     for table, batch in rows:
-        waiting += _names_in(table, pa.Table.from_batches([batch]))
+        waiting += naming(table, pa.Table.from_batches([batch]))
         if sum(part.num_rows for part in waiting) >= WAITING_ROWS:
             names, waiting = distinct(pa.concat_tables([names, *waiting])), []
     return distinct(pa.concat_tables([names, *waiting]))
@@ -51,16 +80,19 @@ def captured_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
 
 def _names_in(table: Table, rows: pa.Table) -> list[pa.Table]:
     if table == CONNECTIONS:
-        return [_rows(SERVER, rows[CONNECTIONS.server], rows[CONNECTIONS.server])]
+        protocol = compute.fill_null(rows[CONNECTIONS.protocol].cast(pa.string()), "")
+        return [named_rows(SERVER, rows[CONNECTIONS.server], rows[CONNECTIONS.server], protocol)]
+    if table == EXCHANGES:
+        return _nodes_in_exchanges(rows)
     if table == TOPIC_CHANGES:
         return _names_in_changes(rows)
     m = CLUSTER_METADATA
     server = rows[m.broker]
-    requested, answered = (_us(rows[column]) for column in (m.request_time, m.response_time))
+    requested, answered = (us_of(rows[column]) for column in (m.request_time, m.response_time))
     return [
-        _rows(CLUSTER, server, rows[m.cluster_id]),
-        _rows(BROKER, server, rows[m.host], rows[m.port].cast(pa.string()), rows[m.node_id].cast(pa.int64())),
-        _rows(SHOWN_ID, server, rows[m.topic], rows[m.topic_id], answered, requested),
+        named_rows(CLUSTER, server, rows[m.cluster_id]),
+        named_rows(BROKER, server, rows[m.host], rows[m.port].cast(pa.string()), rows[m.node_id].cast(pa.int64())),
+        named_rows(SHOWN_ID, server, rows[m.topic], rows[m.topic_id], answered, requested),
     ]
 
 
@@ -68,17 +100,32 @@ def _names_in_changes(rows: pa.Table) -> list[pa.Table]:
     t = TOPIC_CHANGES
     is_checked_only = compute.fill_null(rows[t.validate_only], False)
     done = rows.filter(compute.and_not(compute.equal(rows[t.error_code], 0), is_checked_only))
-    requested = _us(done[t.request_time])
+    requested = us_of(done[t.request_time])
     made = done.filter(compute.is_in(done[t.kind], value_set=pa.array([CREATE_TOPIC, DELETE_TOPIC])))
-    changes = _rows(CHANGE, made[t.broker], made[t.topic], made[t.kind], _us(made[t.request_time]))
-    return [_rows(SHOWN_ID, done[t.broker], done[t.topic], done[t.topic_id], requested, requested), changes]
+    changes = named_rows(CHANGE, made[t.broker], made[t.topic], made[t.kind], us_of(made[t.request_time]))
+    return [named_rows(SHOWN_ID, done[t.broker], done[t.topic], done[t.topic_id], requested, requested), changes]
 
 
-def _us(times: Any) -> Any:
+def _nodes_in_exchanges(rows: pa.Table) -> list[pa.Table]:
+    """Followers, and servers that are controllers."""
+    x = EXCHANGES
+    by_client_id = compute.struct_field(compute.extract_regex(rows[x.client_id].cast(pa.string()), FETCHER_ID), "node")
+    node = compute.coalesce(rows[x.fetch_replica_id].cast(pa.int64()), by_client_id.cast(pa.int64()))
+    is_follower = compute.fill_null(compute.greater_equal(node, 0), False)
+    of = rows.select([x.broker, x.client_address]).append_column("node", node).filter(is_follower)
+    asked = rows.filter(compute.is_in(rows[x.api_key], value_set=pa.array(CONTROLLER_APIS, pa.int16())))
+    return [
+        named_rows(FOLLOWER, of[x.broker], of[x.client_address], first=of["node"]),
+        named_rows(CONTROLLER, asked[x.broker], asked[x.broker]),
+    ]
+
+
+def us_of(times: Any) -> Any:
+    """us since 1970 of timestamps."""
     return times.cast(pa.int64())
 
 
-def _rows(what: str, server: Any, name: Any, value: Any = None, first: Any = None, last: Any = None) -> pa.Table:
+def named_rows(what: str, server: Any, name: Any, value: Any = None, first: Any = None, last: Any = None) -> pa.Table:
     """Rows of CAPTURED_NAMES; a value that is not given is empty, times that are not given are null."""
     n = len(name)
     columns = [
@@ -93,10 +140,10 @@ def _rows(what: str, server: Any, name: Any, value: Any = None, first: Any = Non
 
 
 def distinct(rows: pa.Table) -> pa.Table:
-    """The distinct rows that have a name and a value; rows of one id become one, with the id's first and last time."""
+    """The distinct rows that have a name and a value; of SPANS one for each name and value, from first to last."""
     whole = rows.filter(compute.and_(compute.is_valid(rows["name"]), compute.is_valid(rows["value"])))
-    is_id = compute.equal(whole["what"], SHOWN_ID)
-    groups = whole.filter(is_id).group_by(["what", "server", "name", "value"], use_threads=False)
-    ids = groups.aggregate([("first", "min"), ("last", "max")]).rename_columns(CAPTURED_NAMES.names)
-    others = whole.filter(compute.invert(is_id)).group_by(CAPTURED_NAMES.names, use_threads=False).aggregate([])
-    return pa.concat_tables([ids, others.select(CAPTURED_NAMES.names)]).cast(CAPTURED_NAMES)
+    is_span = compute.is_in(whole["what"], value_set=pa.array(SPANS))
+    groups = whole.filter(is_span).group_by(["what", "server", "name", "value"], use_threads=False)
+    spans = groups.aggregate([("first", "min"), ("last", "max")]).rename_columns(CAPTURED_NAMES.names)
+    others = whole.filter(compute.invert(is_span)).group_by(CAPTURED_NAMES.names, use_threads=False).aggregate([])
+    return pa.concat_tables([spans, others.select(CAPTURED_NAMES.names)]).cast(CAPTURED_NAMES)

@@ -47,12 +47,14 @@ class ClusterNames:
 
     topic_of: topic name by topic id. ids_of: by topic name, or by `topic_of_cluster` if there are several clusters, the
     ids that it stands for, in the order of time. broker_of: node id by server. cluster_of: cluster id by server.
+    unnamed: by server without a node id why it has none, and what to do.
     """
 
     topic_of: Mapping[str, str] = field(default_factory=dict)
     ids_of: Mapping[str, Sequence[IdInForce]] = field(default_factory=dict)
     broker_of: Mapping[str, str] = field(default_factory=dict)
     cluster_of: Mapping[str, str] = field(default_factory=dict)
+    unnamed: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def has_several_clusters(self) -> bool:

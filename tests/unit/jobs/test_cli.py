@@ -138,6 +138,15 @@ def test_the_zone_of_request_logs_is_stated_by_flag_or_scenario(folder: Path, ru
     assert [given and given.log_zone for given in told] == ["UTC", "Europe/Berlin", "+05:30"]
 
 
+def test_brokers_are_stated_by_a_file(folder: Path, run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "brokers.yaml").write_text("10.0.0.1:9999: 1\n")
+    (folder / "wrong.yaml").write_text("10.0.0.1: 1\n10.0.0.2:9999: one\n")
+    told = [run(job, "--captures=a.pcap", "--brokers=brokers.yaml")[1] for job in ("ingest", "pipeline")]
+    assert [given and given.brokers for given in told] == [{"10.0.0.1:9999": "1"}] * 2
+    assert run("ingest", "--captures=a.pcap", "--brokers=wrong.yaml")[0] == 2
+    assert "wrong.yaml: 2 faults" in capsys.readouterr().err
+
+
 def test_a_zone_that_nobody_knows_is_told(run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("ingest", "--captures=a.pcap", "--log-zone=Berlin")[0] == 2
     assert "--log-zone Berlin: no such time zone" in capsys.readouterr().err

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 
 from jobs.captures.cluster_names import Advertised, name_clusters
-from jobs.captures.names import learn_names, name_brokers
-from schemas.tables.silver import CONNECTIONS
+from jobs.captures.names import learn_names, needs_leaders
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.captured_names import captured_names
 from udfs.facts.cluster_names import ClusterNames, IdInForce
+from udfs.facts.leading_names import LEADING_TABLES, leading_names
 
 KNOWN = ClusterNames({"id-orders": "orders"}, {"orders": [IdInForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 
@@ -26,7 +27,10 @@ def rows_of(table: Table, *rows: dict[str, object]) -> tuple[Table, pa.RecordBat
 
 def learnt(*parts: tuple[Table, pa.RecordBatch]) -> ClusterNames:
     """What is learnt of rows, which does not depend on the workers that have them."""
-    names, apart = learn_names(captured_names(parts)), [captured_names([part]) for part in parts]
+    leading = [part for part in parts if part[0] in LEADING_TABLES]
+    naming = [part for part in parts if part[0] not in (FETCH_PARTITIONS, RECORD_BATCHES)]
+    names = learn_names(pa.concat_tables([captured_names(naming), leading_names(leading)]))
+    apart = [*(captured_names([part]) for part in naming), *(leading_names([part]) for part in leading)]
     assert names == learn_names(pa.concat_tables(reversed(apart)))
     return names
 
@@ -34,37 +38,6 @@ def learnt(*parts: tuple[Table, pa.RecordBatch]) -> ClusterNames:
 def advertised(*brokers: tuple[str, int, int]) -> list[Advertised]:
     """Brokers that a server lists: (host, port, node id)."""
     return [Advertised("10.0.0.1:9092", *broker) for broker in brokers]
-
-
-def test_a_broker_is_told_by_the_address_it_advertises() -> None:
-    brokers = advertised(("10.0.0.1", 9092, 1), ("10.0.0.2", 9092, 2), ("2001:db8::1", 9092, 3))
-    servers = ["10.0.0.1:9092", "10.0.0.2:9092", "[2001:db8::1]:9092"]
-    assert name_brokers(brokers, servers) == dict(zip(servers, "123", strict=True))
-
-
-def test_a_broker_that_advertises_a_name_is_told_by_a_port_of_its_own() -> None:
-    brokers = advertised(("kafka-1", 9092, 1), ("kafka-2", 9093, 2))
-    servers = ["10.0.0.1:9092", "10.0.0.2:9093"]
-    assert name_brokers(brokers, servers) == dict(zip(servers, "12", strict=True))
-
-
-@pytest.mark.parametrize(
-    ("brokers", "servers"),
-    [
-        pytest.param([("a", 9092, 1), ("b", 9092, 2)], ["10.0.0.1:9092"], id="two brokers advertise the port"),
-        pytest.param([("a", 9092, 1)], ["10.0.0.1:9092", "10.0.0.2:9092"], id="two servers have the port"),
-        pytest.param([("a", 9092, 1)], ["10.0.0.1:9093"], id="another port"),
-        pytest.param([], ["10.0.0.1:9092"], id="no metadata"),
-    ],
-)
-def test_a_broker_is_not_guessed(brokers: list[tuple[str, int, int]], servers: list[str]) -> None:
-    assert name_brokers(advertised(*brokers), servers) == {}
-
-
-def test_an_address_goes_before_a_port() -> None:
-    """Broker 2 advertises a port that only broker 1's server was seen with."""
-    brokers = advertised(("10.0.0.1", 9092, 1), ("kafka-2", 9092, 2))
-    assert name_brokers(brokers, ["10.0.0.1:9092"]) == {"10.0.0.1:9092": "1"}
 
 
 def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set() -> None:
@@ -171,3 +144,81 @@ def test_what_several_brokers_show_of_a_topic_is_one_id() -> None:
         {"broker": B, "request_time": AT[8], "response_time": AT[9]} | orders,
     )  # fmt: skip
     assert learnt(metadata).ids_of == {"orders": [IdInForce("id-1")]}
+
+
+CLIENTS, REPLICATION = "10.10.0.1:9092", "10.10.0.1:9999"
+LISTED = {"broker": CLIENTS, "entry": "broker", "node_id": 1, "host": "10.10.0.1", "port": 9092}
+
+
+def test_a_follower_tells_the_node_at_its_address() -> None:
+    """By the replica id of its fetches, and by its client id if a fetch is cut before that."""
+    exchanges = rows_of(
+        EXCHANGES,
+        {"client_address": "10.0.0.2", "fetch_replica_id": 2, "broker": A},
+        {"client_address": "10.0.0.3", "client_id": "broker-3-fetcher-0", "broker": A},
+        {"client_address": "10.0.0.4", "fetch_replica_id": -1, "client_id": "broker-4-fetcher-0", "broker": A},
+        {"client_address": "10.0.0.4", "client_id": "broker-of-goods", "broker": A},
+    )
+    servers = [f"10.0.0.{n}:9092" for n in (2, 3, 4)]
+    rows: list[dict[str, object]] = [{"server": server, "protocol": "kafka"} for server in servers]
+    connections = rows_of(CONNECTIONS, *rows)
+    assert learnt(exchanges, connections).broker_of == {servers[0]: "2", servers[1]: "3"}
+
+
+def test_a_controllers_listener_is_no_broker() -> None:
+    heartbeat = rows_of(EXCHANGES, {"broker": REPLICATION, "api_key": 63})
+    connections = rows_of(CONNECTIONS, {"server": REPLICATION, "protocol": "kafka"})
+    names = learnt(rows_of(CLUSTER_METADATA, LISTED), heartbeat, connections)
+    assert (names.broker_of, names.unnamed) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("fetch", "racks", "node"),
+    [
+        pytest.param({"reader": "follower", "api_version": 17}, False, "1", id="follower"),
+        pytest.param({"api_version": 17}, False, "1", id="consumer"),
+        pytest.param({"api_version": 17}, True, None, id="consumer, where brokers are in racks"),
+        pytest.param({"api_version": 10}, True, "1", id="consumer before KIP-392, where brokers are in racks"),
+        pytest.param({"api_version": 17, "preferred_read_replica": 2}, False, None, id="consumer that is sent away"),
+        pytest.param({"reader": "follower", "error_code": 6}, False, None, id="not leader"),
+        pytest.param({"reader": "follower", "current_leader_epoch": 6}, False, None, id="an epoch without Metadata"),
+        pytest.param({"reader": "follower", "current_leader_epoch": -1}, False, None, id="no epoch"),
+        pytest.param({"reader": "follower", "response_position": None}, False, None, id="not answered"),
+    ],
+)
+def test_a_server_is_the_leader_whose_partitions_it_answers_for(
+    fetch: dict[str, object], racks: bool, node: str | None
+) -> None:
+    shown = {"broker": B, "topic": "orders", "topic_id": "id-1", "partition": 0, "leader_id": 1, "leader_epoch": 5}
+    broker = {"broker": B, "entry": "broker", "node_id": 1, "host": "kafka-1", "port": 9092}
+    metadata = rows_of(CLUSTER_METADATA, shown, broker | ({"rack": "a"} if racks else {}))
+    usual = {"broker": A, "topic_id": "id-1", "partition": 0, "error_code": 0, "response_position": 0,
+             "reader": "consumer", "api_version": 17, "current_leader_epoch": 5}  # fmt: skip
+    connections = rows_of(CONNECTIONS, {"server": A, "protocol": "kafka"}, {"server": "10.0.0.9:9092"})
+    assert learnt(metadata, rows_of(FETCH_PARTITIONS, usual | fetch), connections).broker_of.get(A) == node
+
+
+def test_what_is_appended_tells_the_leader_while_one_epoch_lasts() -> None:
+    """No response shows who leads `payments` when records are appended to it."""
+    shown = {"broker": B, "partition": 0, "leader_epoch": 5}
+    metadata = rows_of(
+        CLUSTER_METADATA,
+        *(shown | {"topic": "orders", "leader_id": 1, "response_time": AT[second]} for second in (1, 9)),
+        shown | {"topic": "payments", "leader_id": 2, "response_time": AT[1]},
+    )  # fmt: skip
+    batch = {"broker": A, "source": "produce", "partition": 0, "error_code": 0, "acks": -1, "request_time": AT[5]}
+    connections = rows_of(CONNECTIONS, {"server": A, "protocol": "kafka"}, {"server": "10.0.0.9:9092"})
+    for topic, refused, named in (("orders", {}, {A: "1"}), ("payments", {}, {}), ("orders", {"error_code": 6}, {})):
+        batches = rows_of(RECORD_BATCHES, batch | {"topic": topic} | refused)
+        assert learnt(metadata, batches, connections).broker_of == named, topic
+
+
+@pytest.mark.parametrize(
+    ("server", "protocol", "needed"),
+    [(CLIENTS, "kafka", False), (REPLICATION, "kafka", True), (REPLICATION, "tls", False)],
+)
+def test_leaders_are_looked_for_where_a_kafka_server_is_not_advertised(
+    server: str, protocol: str, needed: bool
+) -> None:
+    connections = rows_of(CONNECTIONS, {"server": server, "protocol": protocol})
+    assert needs_leaders(captured_names([rows_of(CLUSTER_METADATA, LISTED), connections])) is needed

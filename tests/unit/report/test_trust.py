@@ -20,13 +20,14 @@ from jobs.report_page.trust import (
     glossary,
     logs,
     lost_lines,
+    quality,
     read_lines,
     semantics_table,
     trusted,
 )
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
-from schemas.tables.silver import CAPTURES, LOG_AGREEMENT
+from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES, LOG_AGREEMENT
 from tests.unit.report.findings import agreement, findings, one_of_one, row_of
 from udfs.capture.request_log_head import REQUEST_LOG
 
@@ -137,6 +138,17 @@ def told_of(*counts: tuple[int, int]) -> str:
         for number, (checked, agreed) in enumerate(counts)
     ]
     return trusted(findings({fidelity: rows})).partition(" could not be checked")[2]
+
+
+def test_brokers_without_a_node_id_are_told() -> None:
+    """Three of them with the reason and what to do; the table has the others."""
+    reasons = [f"10.0.0.{n}:9999: Nothing tells." for n in range(4)]
+    row = row_of(CAPTURE_QUALITY, unnamed_connections=7, unnamed_brokers=reasons)
+    told = list(lost_lines(findings({quality: [row]})))
+    first = next(n for n, line in enumerate(told) if "7 connections to brokers whose node id is not known" in line)
+    more = "    ... and others, which silver/capture_quality has"
+    assert told[first + 1 : first + 5] == [*(f"    {reason}" for reason in reasons[:3]), more]
+    assert not any("node id" in line for line in lost_lines(findings()))
 
 
 def test_what_agrees_least_is_named_of_the_comparisons_with_ten_cases_and_the_others_are_counted() -> None:

@@ -1,0 +1,155 @@
+"""Which node each server (address:port) of a capture set is: a broker is one node, whatever its listeners.
+
+Where an endpoint is advertised, that tells. Else every way that tells something has to tell the same: who lives at the
+address, whose partitions the server answers for, and who alone advertises a port. A server is never the node of a
+follower that fetches from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from jobs.captures.cluster_names import Advertised, grouped
+
+PORT, ADDRESS, PARTITIONS = "its port", "its address", "the partitions that it answers for"
+
+
+class Follows(NamedTuple):
+    """A follower fetches: from which server, at which address it lives, and its node id."""
+
+    server: str
+    address: str
+    node_id: int
+
+
+class BrokerNames(NamedTuple):
+    """Node id by server, and why by each server that has none; of a controllers' listener neither."""
+
+    named: dict[str, str]
+    unnamed: dict[str, str]
+
+
+@dataclass(frozen=True)
+class BrokerEvidence:
+    """What a capture set tells of the nodes of its servers.
+
+    led_by: by server the nodes that lead the partitions it answers for as only their leader does.
+    controllers: servers that are listeners of KRaft controllers. cluster_of: cluster id by server.
+    """
+
+    servers: Collection[str]
+    advertised: Sequence[Advertised] = ()
+    followers: Sequence[Follows] = ()
+    led_by: Mapping[str, Collection[int]] = field(default_factory=dict)
+    controllers: Collection[str] = ()
+    cluster_of: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def nodes_by_endpoint(self) -> Mapping[str, set[int]]:
+        """The nodes that advertise each address:port."""
+        return grouped((broker.endpoint, broker.node_id) for broker in self.advertised)
+
+    def _cluster(self, server: str) -> str:
+        return self.cluster_of.get(server, "")
+
+    @cached_property
+    def _advertisers(self) -> Mapping[str, set[tuple[str, int]]]:
+        """By host, the nodes that advertise it, with their clusters."""
+        return grouped((broker.host, (self._cluster(broker.server), broker.node_id)) for broker in self.advertised)
+
+    @cached_property
+    def _residents(self) -> Mapping[str, set[tuple[str, int]]]:
+        """The same by address, with followers that fetch from there."""
+        fetching = ((f.address, (self._cluster(f.server), f.node_id)) for f in self.followers)
+        return grouped([*((host, node) for host, nodes in self._advertisers.items() for node in nodes), *fetching])
+
+    @cached_property
+    def _shared(self) -> set[str]:
+        """Addresses of several nodes: a follower fetches from another one at its own."""
+        ends = ((f.address, f.server) for f in self.followers if f.server not in self.controllers)
+        return {address for address, server in ends if address == address_of(server)}
+
+    @cached_property
+    def _followers_of(self) -> Mapping[str, set[int]]:
+        return grouped((f.server, f.node_id) for f in self.followers)
+
+    @cached_property
+    def _by_port(self) -> Mapping[str, int]:
+        """The node of each server whose port no other server has, if one node alone advertises that port."""
+        nodes = grouped((str(broker.port), broker.node_id) for broker in self.advertised)
+        servers = grouped((server.rpartition(":")[2], server) for server in self.servers)
+        alone = ((next(iter(at)), nodes[port]) for port, at in servers.items() if len(at) == 1 and port in nodes)
+        return {server: next(iter(of)) for server, of in alone if len(of) == 1}
+
+    def _among(self, nodes: Mapping[str, set[tuple[str, int]]], server: str) -> list[int]:
+        """Those at the server's address, of its cluster if that is known; else two may have one id."""
+        own = self.cluster_of.get(server)
+        return [node for cluster, node in nodes.get(address_of(server), ()) if own in (None, cluster)]
+
+    def ways(self, server: str) -> dict[str, int]:
+        """The node that each way tells of a server which nobody advertises; a way that tells none is left out."""
+        told = {PARTITIONS: list(self.led_by.get(server, ()))}
+        if address_of(server) not in self._shared:
+            told[ADDRESS] = self._among(self._residents, server)
+        if server in self._by_port:
+            told[PORT] = [self._by_port[server]]
+        return {way: next(iter(nodes)) for way, nodes in told.items() if len(nodes) == 1}
+
+    def objection(self, server: str) -> str | None:
+        """Why a server must not be called by the node that ways tell, if there is a reason."""
+        ways, leaders = self.ways(server), sorted(self.led_by.get(server, ()))
+        advertisers = self._among(self._advertisers, server)
+        if len(leaders) > 1:
+            return f"It answers for partitions of {_nodes(leaders)}, as a proxy or a load balancer does."
+        if len(set(ways.values())) > 1:
+            return f"Evidence contradicts itself: {'; '.join(f'{way}: node {node}' for way, node in ways.items())}."
+        for way, node in ways.items():
+            if node in self._followers_of.get(server, ()):
+                return f"By {way} it would be node {node}, which fetches from it as a follower."
+            if advertisers and node not in advertisers:
+                return f"By {way} it would be node {node}, and its address is that of {_nodes(advertisers)}."
+        return None
+
+
+def name_brokers(evidence: BrokerEvidence, stated: Mapping[str, str] | None = None) -> BrokerNames:
+    """Node id by server, where it is stated or evidence tells one alone. stated: node id by server."""
+    names = BrokerNames({}, {})
+    for server in sorted(evidence.servers):
+        node_id = (stated or {}).get(server) or told_node(evidence, server)
+        if node_id is not None:
+            names.named[server] = node_id
+        elif server not in evidence.controllers:
+            names.unnamed[server] = why_unnamed(evidence, server)
+    return names
+
+
+def told_node(evidence: BrokerEvidence, server: str) -> str | None:
+    """The node id of a server if evidence tells one alone."""
+    if server in evidence.nodes_by_endpoint:
+        nodes: Collection[int] = evidence.nodes_by_endpoint[server]
+    elif server in evidence.controllers or evidence.objection(server):
+        return None
+    else:
+        nodes = set(evidence.ways(server).values())
+    return str(next(iter(nodes))) if len(nodes) == 1 else None
+
+
+def why_unnamed(evidence: BrokerEvidence, server: str) -> str:
+    """A sentence on what keeps a server from being told, and one on what to do."""
+    several = evidence.nodes_by_endpoint.get(server)
+    why = f"It is advertised by {_nodes(several)}." if several else evidence.objection(server)
+    if why is None:
+        why = "No Metadata response lists it, and nothing else tells one node alone."
+    return f'{why} State its node id with --brokers=FILE, in which a line is `"{server}": NODE_ID`.'
+
+
+def address_of(server: str) -> str:
+    """The address of address:port, without the brackets around IPv6."""
+    return server.rpartition(":")[0].strip("[]")
+
+
+def _nodes(nodes: Iterable[int]) -> str:
+    return f"nodes {', '.join(map(str, sorted(nodes)))}"

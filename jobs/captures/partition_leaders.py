@@ -1,0 +1,73 @@
+"""Whose partitions each server answers for: the leaders that Metadata responses list, beside fetches and appends that
+the server did not refuse.
+
+A leader epoch is of one leader, so a fetch that names it and is answered tells the node. A produce request has no
+epoch: its leader is the one that responses have both before and after it, under one epoch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Partition(NamedTuple):
+    """A partition of a topic, which is called by its id or name, in the cluster of a server."""
+
+    cluster_id: str
+    topic: str
+    partition: int
+
+
+class Led(NamedTuple):
+    """A leader of a partition, and from when to when responses have it, us since 1970."""
+
+    of: Partition
+    epoch: int
+    node_id: int
+    first: int
+    last: int
+
+
+class Fetched(NamedTuple):
+    """A server answered a fetch that names a partition's epoch."""
+
+    server: str
+    of: Partition
+    epoch: int
+
+
+class Produced(NamedTuple):
+    """A server appended to a partition, the first and the last time when, us since 1970."""
+
+    server: str
+    of: Partition
+    first: int
+    last: int
+
+
+def leaders_by_server(
+    leaders: Iterable[Led], fetched: Iterable[Fetched], produced: Iterable[Produced]
+) -> dict[str, set[int]]:
+    """By server the nodes that lead the partitions it answers for."""
+    spans: dict[Partition, list[Led]] = defaultdict(list)
+    for led in leaders:
+        spans[led.of].append(led)
+    nodes: dict[str, set[int]] = defaultdict(set)
+    for fetch in fetched:
+        nodes[fetch.server] |= alone({led.node_id for led in spans.get(fetch.of, ()) if led.epoch == fetch.epoch})
+    for appended in produced:
+        for time in (appended.first, appended.last):
+            nodes[appended.server] |= leader_at(spans.get(appended.of, ()), time)
+    return {server: of for server, of in nodes.items() if of}
+
+
+def leader_at(spans: Iterable[Led], time: int) -> set[int]:
+    """The leader at a time, if responses from before and after it have one epoch and leader alone."""
+    return alone({led.node_id for led in spans if led.first <= time <= led.last})
+
+
+def alone(nodes: set[int]) -> set[int]:
+    """The nodes if there is one; of a topic that was made again under its name, an epoch may be of several."""
+    return nodes if len(nodes) == 1 else set()

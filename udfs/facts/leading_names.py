@@ -1,0 +1,91 @@
+"""Gathers from rows which servers lead which partitions: that tells the node of a server which nobody advertises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA
+from schemas.tables.table import Table
+from schemas.tables.values import FOLLOWER, FROM_PRODUCE
+from udfs.columns.arrow_columns import compute
+from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gathered, named_rows, us_of
+
+LEADING_TABLES = (CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES)
+RACKS_FROM = 11
+"""The first version of Fetch with a rack (KIP-392); until then leaders alone answer consumers."""
+METADATA_LOG = ("__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ")
+"""Name and id of the topic that only controllers serve."""
+
+
+def leading_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
+    """Distinct rows of CAPTURED_NAMES that say who leads partitions, from rows of LEADING_TABLES."""
+    return gathered(rows, _leading_in)
+
+
+def _leading_in(table: Table, rows: pa.Table) -> list[pa.Table]:
+    if table == FETCH_PARTITIONS:
+        return [*_answered_in(rows), *_placed_in(rows)]
+    return _produced_in(rows) if table == RECORD_BATCHES else _leaders_in(rows)
+
+
+def _leaders_in(rows: pa.Table) -> list[pa.Table]:
+    """What Metadata responses say of leaders, by name and by id of the topic, and of racks."""
+    m = CLUSTER_METADATA
+    racked = rows.filter(_is(compute.not_equal(rows[m.rack], "")))
+    known = compute.and_(compute.greater_equal(rows[m.leader_id], 0), compute.greater_equal(rows[m.leader_epoch], 0))
+    led = rows.filter(_is(known))
+    value, time = _joined(led, m.partition, m.leader_epoch, m.leader_id), us_of(led[m.response_time])
+    by_topic = [named_rows(LEADER, led[m.broker], led[topic], value, time, time) for topic in (m.topic, m.topic_id)]
+    return [named_rows(PLACED, racked[m.broker], racked[m.broker]), *by_topic]
+
+
+def _answered_in(rows: pa.Table) -> list[pa.Table]:
+    """Partitions that a fetch was answered without error for, under the epoch that the request names: under another one
+    the broker would have refused it.
+    """
+    f = FETCH_PARTITIONS
+    is_answered = compute.and_(compute.is_valid(rows[f.response_position]), compute.equal(rows[f.error_code], 0))
+    served = rows.filter(_is(compute.and_(is_answered, compute.greater_equal(rows[f.current_leader_epoch], 0))))
+    is_older = compute.less(served[f.api_version], RACKS_FROM)
+    by_leader = compute.or_(compute.equal(served[f.reader].cast(pa.string()), FOLLOWER), is_older)
+    parts = {LED: served.filter(by_leader), READ: served.filter(compute.invert(by_leader))}
+    return [
+        named_rows(w, of[f.broker], _topic(of, f.topic_id, f.topic), _joined(of, f.partition, f.current_leader_epoch))
+        for w, of in parts.items()
+    ]
+
+
+def _placed_in(rows: pa.Table) -> list[pa.Table]:
+    """Servers that send consumers to other replicas, and those that are controllers."""
+    f = FETCH_PARTITIONS
+    sent_away = rows.filter(_is(compute.greater_equal(rows[f.preferred_read_replica], 0)))
+    topic = _topic(rows, f.topic_id, f.topic)
+    of_controller = rows.filter(compute.is_in(topic, value_set=pa.array(METADATA_LOG)))
+    return [
+        named_rows(w, part[f.broker], part[f.broker]) for w, part in ((PLACED, sent_away), (CONTROLLER, of_controller))
+    ]
+
+
+def _produced_in(rows: pa.Table) -> list[pa.Table]:
+    b = RECORD_BATCHES
+    answered = compute.and_(compute.equal(rows[b.error_code], 0), compute.not_equal(rows[b.acks], 0))
+    of = rows.filter(_is(compute.and_(answered, compute.equal(rows[b.source].cast(pa.string()), FROM_PRODUCE))))
+    time = us_of(of[b.request_time])
+    return [named_rows(PRODUCED, of[b.broker], _topic(of, b.topic_id, b.topic), _joined(of, b.partition), time, time)]
+
+
+def _is(condition: Any) -> Any:
+    return compute.fill_null(condition, False)
+
+
+def _topic(rows: pa.Table, topic_id: str, name: str) -> Any:
+    return compute.coalesce(rows[topic_id].cast(pa.string()), rows[name].cast(pa.string()))
+
+
+def _joined(rows: pa.Table, *columns: str) -> Any:
+    """Numbers as one text, such as 3/17."""
+    return compute.binary_join_element_wise(*(rows[column].cast(pa.string()) for column in columns), "/")
