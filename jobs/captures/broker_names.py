@@ -152,4 +152,5 @@ def address_of(server: str) -> str:
 
 
 def _nodes(nodes: Iterable[int]) -> str:
-    return f"nodes {', '.join(map(str, sorted(nodes)))}"
+    ids = ", ".join(map(str, sorted(nodes)))
+    return f"nodes {ids}" if "," in ids else f"node {ids}"
