@@ -25,6 +25,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "max.broker.partitions": ("none", None, False),
         "max.partitions": ("none", None, False),
         "controller_mutation_rate": ("none", 0.01, True),
+        "controller": ("kraft", None, True),
         "broker.num.partitions": (None, 1, True),
         "broker.default.replication.factor": (None, 1, True),
         "broker.max.incremental.fetch.session.cache.slots": (1000, 0, True),

@@ -62,7 +62,7 @@ def rows_with_records(
     held = HeldRecords()
     for (*_, is_sent), parts in by_key(batches, (*CLIENT, IS_SENT)):
         if is_sent:
-            sent = (part.select(list(SENT.columns)[1:]) for part in parts)
+            sent = (part.select([*map(str, SENT.columns)]) for part in parts)
             yield from rows_of_producers(sent, lanes, run_id, STRETCH_RECORDS, held)
             held = HeldRecords()
         else:
