@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.captures.clusters import rows_of_cluster
 from jobs.run import Run
 from schemas.tables.table import Table
 from udfs.replay.shared.client_software import Software
+from udfs.replay.shared.silver_files import FilePart
 
 OwnRows = Callable[[Table], DataFrame]
 """A table's rows that belong to the run."""
@@ -18,9 +20,15 @@ OwnRows = Callable[[Table], DataFrame]
 
 @dataclass
 class Lookups:
-    """What several replays look up in one capture set, once it has been read. software: by connection."""
+    """What several replays look up in one capture set, once it has been read.
+
+    software: by connection. parts: of a silver table's files, None where workers do not see them. connections: those of
+    the cluster that is replayed.
+    """
 
     software: Mapping[int, Software] | None = None
+    parts: dict[Table, list[FilePart] | None] = field(default_factory=dict)
+    connections: pa.Array[pa.Int64Scalar] | None = None
 
 
 @dataclass(frozen=True)

@@ -94,12 +94,15 @@ def dealt_silver(source: Source, step: Step, reads: Sequence[Read], shards: int)
 
 
 def parts_of(source: Source, table: Table) -> list[FilePart] | None:
-    """The parts of a table's files with the capture set's rows; None where workers do not see the files."""
-    local = table_to_read(source.spark, source.run.lake, table)
-    if local is None:
-        return None
-    paths = local.all_files((str(table.replaced_by), source.capture_id))
-    return [part for path in paths for part in file_parts(path, PART_BYTES)]
+    """The parts of a table's files with the capture set's rows, looked up once for all replays; None where workers do
+    not see the files.
+    """
+    known = source.lookups.parts
+    if table not in known:
+        local = table_to_read(source.spark, source.run.lake, table)
+        paths = None if local is None else local.all_files((str(table.replaced_by), source.capture_id))
+        known[table] = None if paths is None else [part for path in paths for part in file_parts(path, PART_BYTES)]
+    return known[table]
 
 
 def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFrame:
@@ -141,11 +144,12 @@ def kept_rows(
 
 
 def connections_of_cluster(source: Source) -> pa.Array[pa.Int64Scalar] | None:
-    """The ids of the connections of the cluster that is replayed; None where all are."""
-    if source.run.cluster_id is None:
-        return None
-    c = CONNECTIONS
-    return source.rows(c).select(c.connection_id).toArrow()[c.connection_id].combine_chunks()
+    """The ids of the connections of the cluster that is replayed, looked up once for all replays; None if all are."""
+    if source.run.cluster_id is not None and source.lookups.connections is None:
+        c = CONNECTIONS
+        ids = source.rows(c).select(c.connection_id).toArrow()[c.connection_id]
+        source.lookups.connections = ids.combine_chunks()
+    return source.lookups.connections
 
 
 def software(source: Source) -> Mapping[int, Software]:

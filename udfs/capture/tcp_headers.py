@@ -126,30 +126,16 @@ def _find_tcp_header(chunk: np.ndarray, at: int, end: int, wire_end: int, link_t
     verdict, network = find_network_header(chunk, at, end, wire_end, link_type)
     for _ in range(1 + MOST_ENVELOPES):
         if verdict != TCP_SEGMENT:
-            return HeaderPlaces(
-                verdict=verdict,
-                network=network,
-                transport=transport,
-                is_ipv6=is_ipv6,
-                ip_end=ip_end,
-                end=end,
-                wire_end=wire_end,
-            )
+            break
         verdict, transport, ip_end, protocol, is_ipv6 = find_transport_header(chunk, network, end, wire_end)
         if verdict != TCP_SEGMENT or protocol == PROTOCOL_TCP:
-            return HeaderPlaces(
-                verdict=verdict,
-                network=network,
-                transport=transport,
-                is_ipv6=is_ipv6,
-                ip_end=ip_end,
-                end=end,
-                wire_end=wire_end,
-            )
+            break
         end, wire_end = min(end, ip_end), ip_end
         verdict, network = open_envelope(chunk, protocol, transport, end, wire_end)
+    else:
+        verdict = NOT_TCP
     return HeaderPlaces(
-        verdict=NOT_TCP,
+        verdict=verdict,
         network=network,
         transport=transport,
         is_ipv6=is_ipv6,

@@ -33,7 +33,7 @@ from udfs.replay.consumer_memory.group_takeovers import (
     takeovers,
 )
 from udfs.replay.consumer_memory.replay import replay_memory
-from udfs.replay.consumer_memory.request_releases import LOG_COLUMNS, PARTITIONS, fetched_batches, log_batches
+from udfs.replay.consumer_memory.request_releases import LOG_COLUMNS, PARTITIONS, first_fetches, log_batches
 from udfs.replay.consumer_memory.settings import MemoryLanes, memory_lanes
 from udfs.replay.consumer_memory.silver_events import (
     BATCH_COLUMNS,
@@ -88,7 +88,7 @@ def messages(source: Source) -> list[Read]:
 def handled_by_fetches(source: Source, shards: int) -> DataFrame:
     """Rows of DEALT that say by when fetches returned what produce requests brought: one shuffle by partition."""
     logs = dealt_silver(source, PARTITIONS, [Read(RECORD_BATCHES, LOG_COLUMNS, log_batches)], shards)
-    return dealt_on(logs, PARTITIONS, UNITS, shards, fetched_batches)
+    return dealt_on(logs, PARTITIONS, UNITS, shards, first_fetches)
 
 
 def taken_over(source: Source, shards: int) -> DataFrame | None:

@@ -13,12 +13,12 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
 from udfs.columns.arrow_columns import compute as pc
-from udfs.columns.time_units import US_PER_MS
 from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
+    append_times,
     event_rows,
     is_known,
     is_text,
@@ -29,7 +29,6 @@ from udfs.replay.shared.silver_columns import (
     sequence,
     text_or_empty,
     the_text,
-    where,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 
@@ -56,8 +55,6 @@ CHANGE_COLUMNS = (
     TOPIC_CHANGES.max_message_bytes, TOPIC_CHANGES.request_time, TOPIC_CHANGES.connection_id,
     TOPIC_CHANGES.exchange_no, TOPIC_CHANGES.position,
 )  # fmt: skip
-OLDEST_APPEND_MS = 120_000
-"""delivery.timeout.ms by default: an older timestamp is not that of the append, but brought along."""
 HALVES_SINCE = 4, 2
 """The first release that splits a batch which came of a split in halves."""
 _NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
@@ -127,7 +124,7 @@ def sent_batches(
         columns = {
             **same(AS_SENT, rows),
             t.client_id: the_text("", rows) if by_host else text_or_empty(rows[b.client_id]),
-            t.append_from: append_times(rows),
+            t.append_from: pc.coalesce(append_times(rows), micros(rows[b.request_time])),
             t.base_sequence: sequence(rows),
             t.request_time: micros(rows[b.request_time]),
             t.response_time: micros(rows[b.response_time]),
@@ -138,17 +135,6 @@ def sent_batches(
             t.max_message_bytes: limits_of(rows[b.topic], created),
         }
         yield rows_where(event_rows(columns), is_known(is_java))
-
-
-def append_times(rows: pa.RecordBatch) -> Column:
-    """When the first record of each batch was appended (us): its timestamp where that can be the client's clock."""
-    b = RECORD_BATCHES
-    requested, first_ms = micros(rows[b.request_time]), rows[b.base_timestamp]
-    is_time = pc.less(pc.abs(first_ms), (1 << 62) // US_PER_MS)  # a client writes what it likes there
-    made = pc.multiply(where(is_time, first_ms), US_PER_MS)
-    age = pc.subtract(requested, made)
-    is_append = pc.and_(pc.greater_equal(age, 0), pc.less_equal(age, OLDEST_APPEND_MS * US_PER_MS))
-    return pc.if_else(pc.fill_null(is_append, False), made, requested)
 
 
 def limits_of(topics: Column, created: Mapping[str, int]) -> Column:

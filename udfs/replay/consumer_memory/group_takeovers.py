@@ -26,7 +26,7 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, concatenated
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.consumer_memory.silver_events import kind
-from udfs.replay.shared.columns import codes_of, int_column
+from udfs.replay.shared.columns import codes_of, int_column, rows_alike
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     event_rows,
@@ -76,10 +76,8 @@ def member_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = rows_where(batch, of_group)
         if not rows.num_rows:
             continue
-        client, clients = codes_of(text_or_empty(rows[x.client_id]))
-        address, addresses = codes_of(rows[x.client_address])
-        group, _ = codes_of(rows[x.group_id])
-        _, first = np.unique((group * addresses + address) * clients + client, return_index=True)
+        named = text_or_empty(rows[x.client_id]), rows[x.client_address], rows[x.group_id]
+        _, first = rows_alike(rows.num_rows, *named)
         joined = pc.and_(pc.equal(rows[x.api_key], JOIN_GROUP), is_text(rows[x.status], ANSWERED))
         joined = pc.and_(joined, pc.and_(is_known(rows[x.request_time]), is_known(rows[x.response_time])))
         yield _members(rows.take(first), with_times=False)
@@ -148,12 +146,10 @@ def group_fetches(batches: Iterable[pa.RecordBatch], groups: Mapping[Process, st
 def processes_of(rows: pa.RecordBatch) -> tuple[Ints, list[Process]]:
     """(the number of each row's process, int64[rows]; the processes by number)."""
     f = FETCH_PARTITIONS
-    clients, addresses = text_or_empty(rows[f.client_id]), rows[f.client_address]
-    client, width = codes_of(clients)
-    address, _ = codes_of(addresses)
-    _, first, number = np.unique(address * width + client, return_index=True, return_inverse=True)
-    names: list[Any] = [texts.take(pa.array(first, pa.int64())).to_pylist() for texts in (clients, addresses)]
-    return number.astype(np.int64), list(zip(*names, strict=True))
+    columns = text_or_empty(rows[f.client_id]), rows[f.client_address]
+    number, first = rows_alike(rows.num_rows, *columns)
+    names: list[Any] = [texts.take(pa.array(first, pa.int64())).to_pylist() for texts in columns]
+    return number, list(zip(*names, strict=True))
 
 
 def takeovers(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joins]) -> Iterator[pa.RecordBatch]:

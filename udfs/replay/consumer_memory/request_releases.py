@@ -52,7 +52,7 @@ def log_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield rows_where(event_rows(columns), pc.or_(is_produced, is_fetched))
 
 
-def fetched_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def first_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of MEMORY_EVENTS of the kind FETCHED from rows of LOG_BATCHES in order: one for each batch that a produce
     request brought, with when a fetch first returned it, null for never.
     """

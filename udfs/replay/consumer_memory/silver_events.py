@@ -15,12 +15,12 @@ from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrow_columns import array_of
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
     added,
+    append_times,
     event_rows,
     is_known,
     is_text,
@@ -65,8 +65,6 @@ BATCH_COLUMNS = (
 )  # fmt: skip
 FINAL_EPOCH = -1
 """The epoch of a fetch that closes its session (FetchMetadata)."""
-DELIVERY_TIMEOUT_MS = 120_000
-"""delivery.timeout.ms by default: no batch waits longer between its first record and its request."""
 
 
 def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
@@ -210,7 +208,7 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch
         {
             **unit_of_client(rows, PRODUCER),
             t.kind: kind(MemoryEvent.BATCH, rows),
-            t.time: pc.coalesce(appended(rows), requested),
+            t.time: pc.coalesce(where(is_text(rows[b.timestamp_type], "CreateTime"), append_times(rows)), requested),
             t.started: requested,
             t.came: micros(rows[b.response_time]),
             t.size: pc.coalesce(rows[b.size_bytes], rows[b.available_bytes]),
@@ -224,14 +222,3 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch
             t.is_java: pc.equal(java.of(rows[b.connection_id], 1), 1),
         }
     )
-
-
-def appended(rows: pa.RecordBatch) -> Column:
-    """When the first record of each produced batch was appended (us), null where its timestamp cannot be that time."""
-    b = RECORD_BATCHES
-    first_ms = int_column(rows, b.base_timestamp, 0)
-    waited_ms = int_column(rows, b.request_time, 0) / US_PER_MS - first_ms
-    is_append = (waited_ms >= 0) & (waited_ms <= DELIVERY_TIMEOUT_MS)
-    by_client = pc.and_(is_text(rows[b.timestamp_type], "CreateTime"), is_known(rows[b.base_timestamp]))
-    is_append &= pc.fill_null(by_client, False).to_numpy(zero_copy_only=False)
-    return array_of(np.where(is_append, first_ms, 0) * US_PER_MS, is_append)

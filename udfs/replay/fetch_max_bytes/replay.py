@@ -98,16 +98,24 @@ def take_part(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> No
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
     limits, fetches = lanes.limits(progress.reader.kind), reads_of(rows)
     note_verdicts(progress, rows, fetches, judge(fetches, limits[CAPTURED : CAPTURED + 1]))
-    fetches, rows = answered(fetches, rows)
+    fetches = noted(progress.captured, fetches, rows)
     reads = fetches.reads
-    reads["number"] = partition_numbers(progress.captured.partitions, rows, reads["partition"])
-    progress.captured.note_reads(fetches, rows)
     available = reads["available_high"].copy()
     progress.sums = added(progress.sums, fetches, available, answers_to(fetches, available, limits))
     progress.requests += len(fetches.first_read) - 1
     progress.max_bytes = max(progress.max_bytes, int(reads["max_bytes"].max(initial=0)))
     largest = int(reads["partition_max_bytes"].max(initial=0))
     progress.partition_max_bytes = max(progress.partition_max_bytes, largest)
+
+
+def noted(captured: CapturedFetches, fetches: Reads, rows: pa.RecordBatch) -> Reads:
+    """Those of a reader's fetches that were answered, their partitions numbered, once closed loop has what it needs of
+    them. rows: of all the fetches.
+    """
+    fetches, rows = answered(fetches, rows)
+    fetches.reads["number"] = partition_numbers(captured.partitions, rows, fetches.reads["partition"])
+    captured.note_reads(fetches, rows)
+    return fetches
 
 
 def note_verdicts(progress: Progress, rows: pa.RecordBatch, fetches: Reads, verdicts: Ints) -> None:
@@ -167,11 +175,7 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
         for logs, rows in map(logs_and_reads, parts):
             captured.note_logs(logs)
             if rows.num_rows:
-                fetches, of_answered = answered(reads_of(rows), rows)
-                fetches.reads["number"] = partition_numbers(
-                    captured.partitions, of_answered, fetches.reads["partition"]
-                )  # fmt: skip
-                captured.note_reads(fetches, of_answered)
+                noted(captured, reads_of(rows), rows)
         intent = intent_of(captured, reader.kind, int(limits.limits(reader.kind)["broker_max_bytes"][CAPTURED]))
         if intent is not None and (room := response_room(intent, reader, limits)):
             yield from memory_events(intent, reader, replayed(intent, reader, limits, room))

@@ -61,7 +61,7 @@ def with_clients(cache: Cache, clients: int) -> Cache:
 
 def with_headroom(cache: Cache) -> Cache:
     """The same caches with memory for one more session in every shard."""
-    if cache.headroom[0] > 0:
+    if has_headroom(cache):
         return cache
     lanes, room = cache.sessions.shape
     larger = cache._replace(sessions=np.zeros((lanes, 2 * room), SESSION))

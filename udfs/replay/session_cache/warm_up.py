@@ -6,6 +6,7 @@ import numpy as np
 
 from schemas.tables.steps import SESSION_EVENTS
 from udfs.kernels.blank_rows import blank_rows
+from udfs.replay.session_cache.broker import make_headroom, new_broker
 from udfs.replay.session_cache.replay import replay_sessions
 from udfs.replay.session_cache.settings import CURRENT, SessionLanes, cache_settings
 from udfs.replay.shared.int_map import new_map, roomy
@@ -14,7 +15,9 @@ from udfs.replay.shared.int_map import new_map, roomy
 def warm_up() -> None:
     """A full fetch of one partition."""
     events = blank_rows(SESSION_EVENTS, 2, position=np.array([-1, 0]))
-    for _ in replay_sessions([events], SessionLanes(("captured",), cache_settings(1, 1, 1, CURRENT)), "", ""):
+    lanes = SessionLanes(("captured",), cache_settings(1, 1, 1, CURRENT))
+    for _ in replay_sessions([events], lanes, "", ""):
         pass
+    make_headroom(new_broker("", lanes, ""))  # as for a broker with more sessions
     known = new_map()
-    roomy(known, len(known.keys))  # as for a broker with more sessions
+    roomy(known, len(known.keys))  # the same

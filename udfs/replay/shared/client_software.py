@@ -12,7 +12,7 @@ import pyarrow as pa
 from schemas.tables.silver import EXCHANGES
 from schemas.wire.apis import API_KEYS
 from udfs.columns.arrays import Ints
-from udfs.replay.shared.columns import codes_of, int_column
+from udfs.replay.shared.columns import int_column, rows_alike
 from udfs.replay.shared.silver_columns import ByConnection
 
 JAVA = "apache-kafka-java"
@@ -42,11 +42,8 @@ def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     for batch in batches:
         api = int_column(batch, x.api_key, NONE)
         api = np.where(np.isin(api, list(NAMES_ITSELF_FROM)), api, NONE)
-        of_connection = np.unique(int_column(batch, x.connection_id, 0), return_inverse=True)[1]
-        name, names = codes_of(batch[x.client_software_name])
-        version, versions = codes_of(batch[x.client_software_version])
-        group = ((of_connection.astype(np.int64) * names + name) * versions + version) * (1 << 16) + api - NONE
-        _, first, of_row = np.unique(group, return_index=True, return_inverse=True)
+        shown = [batch[column] for column in (x.connection_id, x.client_software_name, x.client_software_version)]
+        of_row, first = rows_alike(batch.num_rows, *shown, pa.array(api, pa.int16()))
         newest = np.full(len(first), NONE)
         np.maximum.at(newest, of_row, int_column(batch, x.api_version, NONE))
         rows = batch.take(first)

@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from udfs.columns.arrays import Bools, Ints, int64s
 
+LARGEST_WIDTH = 1 << 31
+"""Combinations of values that are told apart by one number each, so that another column cannot overflow them."""
+
 
 def int_column(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
     """A column of numbers or flags as int64[rows], `missing` where it is null."""
@@ -54,3 +57,19 @@ def codes_of(column: pa.Array[Any]) -> tuple[Ints, int]:
     coded: Any = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
     indices = coded.indices.fill_null(len(coded.dictionary)) if coded.null_count else coded.indices
     return indices.to_numpy(zero_copy_only=False).astype(np.int64), len(coded.dictionary) + 1
+
+
+def rows_alike(rows: int, *columns: pa.Array[Any]) -> tuple[Ints, Ints]:
+    """(a number from 0 on for what each row has in all of these columns; the first row of each number).
+
+    rows: how many there are. Without columns all are alike.
+    """
+    number, width = np.zeros(rows, np.int64), 1
+    for column in columns:
+        codes, count = codes_of(column)
+        number, width = number * count + codes, width * count
+        if width > LARGEST_WIDTH:
+            number = np.unique(number, return_inverse=True)[1].astype(np.int64)
+            width = int(number.max(initial=0)) + 1
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    return number.astype(np.int64), first

@@ -21,7 +21,7 @@ from schemas.tables.table import Table
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import concatenated
 from udfs.facts.arrow_tables import TYPES, stream_of
-from udfs.replay.shared.columns import codes_of, int_column
+from udfs.replay.shared.columns import codes_of, int_column, rows_alike
 
 SHARD, UNIT, FIRST, ROWS = "shard", "unit", "first", "rows"
 _DEALT: list[pa.Field[Any]] = [
@@ -127,15 +127,8 @@ def order_of(rows: pa.RecordBatch, step: Step) -> list[Ints]:
 
 def unit_numbers(rows: pa.RecordBatch, unit: Sequence[str]) -> tuple[Ints, list[str]]:
     """(the number of each row's unit, int64[rows]; the name of each unit by its number)."""
-    code, width = np.zeros(rows.num_rows, np.int64), 1
-    for column in unit:
-        codes, count = codes_of(rows[column])
-        code, width = code * count + codes, width * count
-        if width > 1 << 40:  # so that the next column cannot overflow
-            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
-            width = int(code.max(initial=0)) + 1
-    _, first, number = np.unique(code, return_index=True, return_inverse=True)
-    return number.astype(np.int64), unit_names(rows, unit, first)
+    number, first = rows_alike(rows.num_rows, *(rows[column] for column in unit))
+    return number, unit_names(rows, unit, first)
 
 
 def unit_names(rows: pa.RecordBatch, unit: Sequence[str], places: Ints) -> list[str]:

@@ -12,10 +12,13 @@ import pyarrow as pa
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import array_of, compute
+from udfs.columns.time_units import US_PER_MS
 
 Column = Any
 """An Arrow array."""
 NO_SEQUENCE = -1
+DELIVERY_TIMEOUT_MS = 120_000
+"""delivery.timeout.ms by default: no batch waits longer between its first record and its request."""
 NO_NUMBER = np.iinfo(np.int64).min
 """In place of null in `number_of_all`."""
 
@@ -134,6 +137,19 @@ def sequence(rows: pa.RecordBatch) -> Column:
     b = RECORD_BATCHES
     is_idempotent = compute.fill_null(compute.greater_equal(rows[b.producer_id], 0), False)
     return compute.if_else(is_idempotent, rows[b.base_sequence], pa.scalar(NO_SEQUENCE, pa.int32()))
+
+
+def append_times(rows: pa.RecordBatch) -> Column:
+    """When the first record of each row of RECORD_BATCHES was appended (us): its timestamp, null where that cannot be
+    the time of the append, as of records that were brought along.
+    """
+    b = RECORD_BATCHES
+    requested, first_ms = micros(rows[b.request_time]), rows[b.base_timestamp]
+    is_time = compute.less(compute.abs(first_ms), (1 << 62) // US_PER_MS)  # a client writes what it likes there
+    first = compute.multiply(where(is_time, first_ms), US_PER_MS)
+    age = compute.subtract(requested, first)
+    is_append = compute.and_(compute.greater_equal(age, 0), compute.less_equal(age, DELIVERY_TIMEOUT_MS * US_PER_MS))
+    return where(is_append, first)
 
 
 class ByConnection(NamedTuple):

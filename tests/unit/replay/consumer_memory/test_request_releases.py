@@ -17,7 +17,7 @@ from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
 from udfs.replay.consumer_memory.request_releases import (
     LOG_COLUMNS,
     PARTITIONS,
-    fetched_batches,
+    first_fetches,
     log_batches,
     with_releases,
 )
@@ -60,7 +60,7 @@ def releases(
     """By request (seconds until its release, what shows it)."""
     in_logs = in_turn(log_batches(silver_rows(RECORD_BATCHES, LOG_COLUMNS, batches, batch_rows)), PARTITIONS)
     requests = exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, exchanges, batch_rows))
-    fetched = fetched_batches(cut(in_logs, batch_rows))
+    fetched = first_fetches(cut(in_logs, batch_rows))
     t = MEMORY_EVENTS
     rows = plain(with_releases(cut(in_turn([*requests, *fetched], UNITS), batch_rows)))
     assert all(row[t.kind] != MemoryEvent.FETCHED for row in rows)

@@ -16,7 +16,6 @@ from tests.gate_rows import TIME, Row
 from tests.silver_rows import TIME_US, in_turn, plain, row_of, silver_rows
 from udfs.replay.consumer_memory.silver_events import (
     BATCH_COLUMNS,
-    DELIVERY_TIMEOUT_MS,
     EXCHANGE_COLUMNS,
     PARTITION_COLUMNS,
     UNITS,
@@ -24,7 +23,7 @@ from udfs.replay.consumer_memory.silver_events import (
     exchange_events,
     partition_events,
 )
-from udfs.replay.shared.silver_columns import ByConnection
+from udfs.replay.shared.silver_columns import DELIVERY_TIMEOUT_MS, ByConnection
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 T = MEMORY_EVENTS
