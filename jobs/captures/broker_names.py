@@ -1,8 +1,8 @@
 """Which node each server (address:port) of a capture set is: a broker is one node, whatever its listeners.
 
-Where an endpoint is advertised, that tells. Else every way that tells something has to tell the same: who lives at the
-address, whose partitions the server answers for, and who alone advertises a port. A server is never the node of a
-follower that fetches from it.
+Who advertises an endpoint, is the node there. For other servers there are three ways to find the node: who lives at the
+address, whose partitions the server answers for, and who alone advertises its port. All ways that show a node have to
+show the same one. A server is never the node of a follower that fetches from it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class BrokerNames(NamedTuple):
 
 @dataclass(frozen=True)
 class BrokerEvidence:
-    """What a capture set tells of the nodes of its servers.
+    """What a capture set shows of the nodes of its servers.
 
     led_by: by server the nodes that lead the partitions it answers for as only their leader does.
     controllers: servers that are listeners of KRaft controllers. cluster_of: cluster id by server.
@@ -90,16 +90,16 @@ class BrokerEvidence:
         return [node for cluster, node in nodes.get(address_of(server), ()) if own in (None, cluster)]
 
     def ways(self, server: str) -> dict[str, int]:
-        """The node that each way tells of a server which nobody advertises; a way that tells none is left out."""
-        told = {PARTITIONS: list(self.led_by.get(server, ()))}
+        """By way the node that a server which nobody advertises is, as far as that way shows one alone."""
+        nodes_by_way = {PARTITIONS: list(self.led_by.get(server, ()))}
         if address_of(server) not in self._shared:
-            told[ADDRESS] = self._among(self._residents, server)
+            nodes_by_way[ADDRESS] = self._among(self._residents, server)
         if server in self._by_port:
-            told[PORT] = [self._by_port[server]]
-        return {way: next(iter(nodes)) for way, nodes in told.items() if len(nodes) == 1}
+            nodes_by_way[PORT] = [self._by_port[server]]
+        return {way: next(iter(nodes)) for way, nodes in nodes_by_way.items() if len(nodes) == 1}
 
     def objection(self, server: str) -> str | None:
-        """Why a server must not be called by the node that ways tell, if there is a reason."""
+        """Why a server must not be named by the node that its ways show, None if nothing speaks against it."""
         ways, leaders = self.ways(server), sorted(self.led_by.get(server, ()))
         advertisers = self._among(self._advertisers, server)
         if len(leaders) > 1:
@@ -115,10 +115,10 @@ class BrokerEvidence:
 
 
 def name_brokers(evidence: BrokerEvidence, stated: Mapping[str, str] | None = None) -> BrokerNames:
-    """Node id by server, where it is stated or evidence tells one alone. stated: node id by server."""
+    """Node id by server, where it is stated or evidence shows one alone. stated: node id by server."""
     names = BrokerNames({}, {})
     for server in sorted(evidence.servers):
-        node_id = (stated or {}).get(server) or told_node(evidence, server)
+        node_id = (stated or {}).get(server) or inferred_node(evidence, server)
         if node_id is not None:
             names.named[server] = node_id
         elif server not in evidence.controllers:
@@ -126,8 +126,8 @@ def name_brokers(evidence: BrokerEvidence, stated: Mapping[str, str] | None = No
     return names
 
 
-def told_node(evidence: BrokerEvidence, server: str) -> str | None:
-    """The node id of a server if evidence tells one alone."""
+def inferred_node(evidence: BrokerEvidence, server: str) -> str | None:
+    """The node id of a server if evidence shows one alone."""
     if server in evidence.nodes_by_endpoint:
         nodes: Collection[int] = evidence.nodes_by_endpoint[server]
     elif server in evidence.controllers or evidence.objection(server):
@@ -138,7 +138,7 @@ def told_node(evidence: BrokerEvidence, server: str) -> str | None:
 
 
 def why_unnamed(evidence: BrokerEvidence, server: str) -> str:
-    """A sentence on what keeps a server from being told, and one on what to do."""
+    """Why a server has no node id, and what to do: a sentence each."""
     several = evidence.nodes_by_endpoint.get(server)
     why = f"It is advertised by {_nodes(several)}." if several else evidence.objection(server)
     if why is None:
