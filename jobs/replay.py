@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.captures.clusters import chosen_cluster
-from jobs.captures.kafka_release import KAFKA_SETTING, seen_release
+from jobs.captures.kafka_release import SeenRelease, seen_release
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
@@ -24,11 +24,13 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
 from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.run import Run
+from jobs.scenarios.scenario import with_defaults_of
 from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.table import Table
 from udfs.errors import CaptureError, LakeError
+from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     """
     written = written_as(spark, run.lake, capture_id)
     run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
+    seen = seen_release(spark, run.lake, capture_id, run.cluster_id)
+    run = with_release(run, seen)
     run_name = run_id(capture_id, run.scenario, run.cluster_id)
     decoded = decoded_by(spark, run.lake, capture_id)
     check_topics(run.lake, decoded, run.scenario)
@@ -64,10 +68,6 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     if kept is not None:
         done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, done, kept, None)
-    is_stated = KAFKA_SETTING in run.scenario.captured
-    seen = None if is_stated else seen_release(spark, run.lake, capture_id, run.cluster_id)
-    if seen:
-        run = replace(run, seen={KAFKA_SETTING: seen.profile})
     to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
     refused = write_replays(Source(spark, run, capture_id, run_name, {}), to)
     if written_as(spark, run.lake, capture_id) != written:
@@ -79,6 +79,13 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
     to.write_here(spark, run_rows(run, of_run, done), RUNS)
     return Replayed(run_name, done, refused, to.watch.counts())
+
+
+def with_release(run: Run, seen: SeenRelease | None) -> Run:
+    """The run with what follows of the brokers' release for settings that nobody states."""
+    run = replace(run, seen=seen.settings if seen else {})
+    release = run.in_force.get(KAFKA_RELEASE)
+    return replace(run, scenario=with_defaults_of(run.scenario, None if release is None else str(release)))
 
 
 def write_replays(source: Source, to: Target) -> dict[str, str]:

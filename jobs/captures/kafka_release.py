@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -12,13 +12,13 @@ from jobs.captures.clusters import rows_of_cluster
 from jobs.scenarios.settings import followed_for, release_number, settings
 from schemas.tables.silver import EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
-from schemas.tables.values import RELEASE
+from schemas.tables.values import KRAFT, RELEASE, ZOOKEEPER
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import FETCHES, MARKS
+from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL
 
-KAFKA_SETTING = "kafka"
-"""The setting that says which release is followed."""
-PROPOSAL = "kip"
+CONTROLLER = "controller"
+"""The setting that says which controller a release that exists with both works with."""
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 BY_APIS, BY_FOLLOWERS = "the API versions that brokers offer", "what followers say of themselves"
 BY_FETCHES = "the Fetch versions that followers use"
@@ -26,11 +26,20 @@ BY_FETCHES = "the Fetch versions that followers use"
 
 @dataclass(frozen=True)
 class SeenRelease:
-    """The brokers' release, the oldest where they have several, and what tells it."""
+    """The brokers' release, the oldest where they have several, and what tells it.
+
+    controller: of a release that exists with both, KRAFT or ZOOKEEPER, as far as brokers show it.
+    """
 
     release: str
     newest: str
     by: str
+    controller: str | None = None
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What follows of it for settings that nobody states."""
+        return {KAFKA_RELEASE: self.profile} | ({CONTROLLER: self.controller} if self.controller else {})
 
     @property
     def profile(self) -> str:
@@ -43,7 +52,8 @@ class SeenRelease:
         brokers = self.named(self.release)
         of = "" if brokers == self.profile else f" for brokers of {brokers}"
         others = "" if self.newest == self.release else f" (some are of {self.named(self.newest)})"
-        return f"{self.profile}{of}, from {self.by}{others}"
+        controller = " with ZooKeeper" if self.controller == ZOOKEEPER else ""
+        return f"{self.profile}{controller}{of}, from {self.by}{others}"
 
     def named(self, release: str) -> str:
         """All releases that a release stands for, by what tells it."""
@@ -55,7 +65,7 @@ class SeenRelease:
 
 def releases() -> list[str]:
     """The releases that can be followed, newest first."""
-    return [choice for choice in settings()[KAFKA_SETTING].choices if choice != PROPOSAL]
+    return [choice for choice in settings()[KAFKA_RELEASE].choices if choice != PROPOSAL]
 
 
 def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> SeenRelease | None:
@@ -75,16 +85,17 @@ def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: st
         BY_FETCHES: by_fetches(exchanges),
     }
     for by, found in ways.items():
-        seen = oldest_and_newest(found.collect())
+        rows = found.collect()
+        seen = oldest_and_newest(rows)
         if seen:
-            return SeenRelease(*seen, by)
+            return SeenRelease(*seen, by, shown_controller(rows))
     return None
 
 
 def by_broker(metadata: DataFrame) -> DataFrame:
-    """(broker, release), each once."""
+    """(broker, release, controller), each once."""
     m = CLUSTER_METADATA
-    return metadata.where(F.col(m.entry) == RELEASE).select(m.broker, m.release).distinct()
+    return metadata.where(F.col(m.entry) == RELEASE).select(m.broker, m.release, m.controller).distinct()
 
 
 def by_follower(exchanges: DataFrame) -> DataFrame:
@@ -106,9 +117,15 @@ def by_fetches(exchanges: DataFrame) -> DataFrame:
     return fetches.select(x.fetch_replica_id, release.alias(m.release)).where(F.col(m.release).isNotNull()).distinct()
 
 
+def shown_controller(rows: Sequence[Row]) -> str | None:
+    """Of (who, release, controller): ZooKeeper's as soon as one broker works with it; None where no row tells."""
+    shown = {controller for _, _, *shown in rows for controller in shown if controller is not None}
+    return ZOOKEEPER if ZOOKEEPER in shown else KRAFT if shown else None
+
+
 def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Of (who, release): each has the newest that it ever showed; of these the oldest and the newest."""
+    """Of (who, release, ...): each has the newest that it ever showed; of these the oldest and the newest."""
     newest: dict[str, str] = {}
-    for who, release in rows:
+    for who, release, *_ in rows:
         newest[who] = max(newest.get(who, release), release, key=release_number)
     return (min(newest.values(), key=release_number), max(newest.values(), key=release_number)) if newest else None

@@ -48,6 +48,7 @@ def table(listed: Iterable[Setting]) -> Iterator[str]:
     for setting in listed:
         about = f"{setting.doc} ({setting.kip})" if setting.kip else setting.doc
         default = "" if setting.default is None else f"`{setting.default}`"
+        default += "".join(f"; `{value}` before {first}" for first, value in setting.default_before.items())
         cells = (f"`{setting.key}`", values(setting), default, "yes" if setting.captured else "", about)
         yield table_row(cells)
 

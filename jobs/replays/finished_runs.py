@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, rows_of
 from jobs.lake.target import Target
@@ -26,6 +25,7 @@ from schemas.tables.silver import CAPTURES
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.batch_split.settings import BATCH_SIZE, BROKER_LIMIT
+from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 TOLD_BY_BATCHES = {
     BATCH_SIZE: f"in {BATCH_SPLIT} inferred from each producer's batches, elsewhere Kafka's default",
@@ -80,7 +80,7 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
 
 def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
     """What nobody stated; with what the capture tells of it, where it does."""
-    told = ({KAFKA_SETTING: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
+    told = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
     return [f"{key}: {told[key]}" if key in told else key for key in scenario.assumed]
 
 
@@ -112,7 +112,7 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
     found = own.select(t.algorithm, t.refused, t.assumed, F.col(t.run_at) == F.lit(run.run_at)).collect()
     if not found:
         return None
-    seen = (told.removeprefix(f"{KAFKA_SETTING}: ") for told in found[0][2] if told.startswith(f"{KAFKA_SETTING}: "))
+    seen = (told.removeprefix(f"{KAFKA_RELEASE}: ") for told in found[0][2] if told.startswith(f"{KAFKA_RELEASE}: "))
     assumed = assumed_of(run.scenario, next(seen, None))
     if not all(is_now and before == assumed for *_, before, is_now in found):
         now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}

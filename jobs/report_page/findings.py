@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
-from jobs.captures.kafka_release import KAFKA_SETTING, releases
+from jobs.captures.kafka_release import releases
 from jobs.gates.results import results_there
 from jobs.lake.capture_sets import check_captures
 from jobs.lake.delta_tables import read_table, rows_of, side_by_side
@@ -26,6 +26,7 @@ from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError, LakeError
+from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 MOST_RUNS = 20
 
@@ -82,9 +83,9 @@ class KnownRun:
     @property
     def kafka(self) -> str:
         """The release whose semantics the replays follow, and how it is known."""
-        if KAFKA_SETTING in self.captured:
-            return f"{self.captured[KAFKA_SETTING]}, as stated"
-        told = (told.removeprefix(f"{KAFKA_SETTING}: ") for told in self.seen if told.startswith(f"{KAFKA_SETTING}: "))
+        if KAFKA_RELEASE in self.captured:
+            return f"{self.captured[KAFKA_RELEASE]}, as stated"
+        told = (told.removeprefix(f"{KAFKA_RELEASE}: ") for told in self.seen if told.startswith(f"{KAFKA_RELEASE}: "))
         return next(told, f"{releases()[0]}, the newest supported, because the capture shows none")
 
 

@@ -7,17 +7,16 @@ from typing import Literal
 
 from pyspark.sql import Row
 
-from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
 from jobs.terminal.lane_rows import SCENARIO, settings_of
 from jobs.terminal.wording import changed
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import KAFKA_RELEASE, NONE
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
 NOT_SET = (
-    KAFKA_SETTING, "profile", "order", "processing.us.per.record", "memory.pool", "memory.variant",
+    KAFKA_RELEASE, "profile", "order", "processing.us.per.record", "memory.pool", "memory.variant",
     "broker.min.incremental.fetch.session.eviction.ms", "broker.NumFetchSessionCacheShards",
     "compression.ratio.improving.step", "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor",
     "split.profile", "recut.sizes",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.captures.kafka_release import KAFKA_SETTING
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import Setting, settings
 from jobs.terminal.wording import changed
+from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 OF_SEMANTICS = ("profile", "variant", "rule")
 """Units of the settings that say whose semantics are replayed."""
@@ -26,8 +26,8 @@ def decides(setting: Setting, algorithm: str) -> bool:
 
 def followed(found: Findings, algorithm: str, setting: Setting) -> str:
     """The value of such a setting in the captured lane, and those that other lanes try."""
-    if setting.key == KAFKA_SETTING:
-        told = f"{KAFKA_SETTING}={found.kafka.partition(', ')[0]}"
+    if setting.key == KAFKA_RELEASE:
+        told = f"{KAFKA_RELEASE}={found.kafka.partition(', ')[0]}"
     else:
         value = found.captured.get(setting.key, setting.default_value)
         told = f"{setting.name} {AS_SEEN[setting.name]}" if value is None else f"{setting.name}={value}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of
+from udfs.replay.shared.lanes import release_numbers
 
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
@@ -75,6 +76,18 @@ class Scenario:
     def scenario_id(self) -> str:
         """SHA-256 of the canonical JSON, 64 hex digits: equal for files that mean the same."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
+    """The scenario with the defaults that brokers of a release have, for settings of theirs that nobody states.
+
+    release: a value of the setting `kafka`; None where none is known.
+    """
+    numbers = release_numbers(release)
+    of_brokers = [key for key in scenario.assumed if setting_of(key).set_on == "broker"]
+    earlier = {key: value for key in of_brokers if (value := setting_of(key).default_in(numbers)) is not None}
+    known = {key: value for key, value in earlier.items() if key in scenario.captured}
+    return replace(scenario, captured={**scenario.captured, **known})
 
 
 def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scenario:

@@ -56,6 +56,7 @@ class Setting(BaseModel):
     type: Literal["bytes", "ms", "int", "number", "limit", "enum"]
     unit: str
     default: Value | None
+    default_before: Mapping[str, Value] = {}
     minimum: int | float | None = None
     maximum: int | None = None
     choices: tuple[str, ...] = ()
@@ -69,8 +70,9 @@ class Setting(BaseModel):
     def _is_sound(self) -> Self:
         if (self.type == "enum") != bool(self.choices):
             raise ValueError("an enum has choices, and nothing else has")
-        if self.default is not None:
-            self.parse(str(self.default))
+        for default in (self.default, *self.default_before.values()):
+            if default is not None:
+                self.parse(str(default))
         return self
 
     @property
@@ -92,6 +94,13 @@ class Setting(BaseModel):
     def default_value(self) -> Value | None:
         """The default, parsed; None where the capture tells it."""
         return None if self.default is None else self.parse(str(self.default))
+
+    def default_in(self, release: tuple[int, ...] | None) -> Value | None:
+        """The default in a release, such as (2, 4), of what it is set on; the newest one's where none is known."""
+        for first, value in sorted(self.default_before.items(), key=lambda earlier: release_number(earlier[0])):
+            if release is not None and release < release_number(first):
+                return self.parse(str(value))
+        return self.default_value
 
     def parse(self, text: str) -> Value:
         """The value that `text` spells. Raises ValueError that says what is wrong with it and what would be right."""

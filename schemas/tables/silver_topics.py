@@ -51,6 +51,8 @@ CLUSTER_METADATA = table(
     error_code=C("smallint", "The entry's error", nullable=True),
     release=C("string", f"Kafka release of the broker that answers: the newest whose APIs it offers, of {RELEASES}",
               nullable=True),
+    controller=C("string", "Of releases 3.3 to 3.9, which controller that broker works with: kraft or zookeeper",
+                 nullable=True),
 )  # fmt: skip
 
 TOPIC_CHANGES = table(

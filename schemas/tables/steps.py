@@ -319,6 +319,7 @@ SENT = table(
     recompressed_bytes=C("array<int>", "As in record_batches, empty for null", "bytes"),
     is_java=C("boolean", "The client is Apache Kafka's, or does not tell what it is"),
     halves=C("boolean", "... and 4.2 or later, or does not tell"),
+    linger_ms=C("int", "linger.ms by default of the client's release, of the newest one if it does not tell", "ms"),
     began_before=C("boolean", "The capture does not show the connection being opened"),
     max_message_bytes=C("bigint", "As in topic_changes, of the topic's last creation", "bytes", nullable=True),
 )  # fmt: skip

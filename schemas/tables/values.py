@@ -13,6 +13,8 @@ ANSWERED, NO_RESPONSE, UNANSWERED, ORPHAN_RESPONSE = "answered", "no_response", 
 BROKER, PARTITION, TOPIC, RELEASE = "broker", "partition", "topic", "release"
 """Of CLUSTER_METADATA.entry: what the row is about; TOPIC for one without partitions. BROKER is, beside CONSUMER and
 PRODUCER, also of MEMORY_EVENTS.side: whose memory it is."""
+KRAFT, ZOOKEEPER = "kraft", "zookeeper"
+"""Of CLUSTER_METADATA.controller, and of the setting `controller`."""
 CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS = "create_topic", "auto_create", "create_partitions"
 REASSIGN_PARTITION, DELETE_TOPIC = "reassign_partition", "delete_topic"
 """Of TOPIC_CHANGES.kind; AUTO_CREATE: by a Metadata request. They are metrics of `fidelity` as well."""

@@ -37,6 +37,11 @@ class Mark:
 BROKERS_ONLY = API_KEYS["METADATA"]
 """An API which every broker offers and no controller: a controller's versions do not tell a broker's release."""
 
+ZOOKEEPER_ONLY = API_KEYS["LEADER_AND_ISR"]
+"""An API which only a broker with ZooKeeper offers: its controller sends it, where KRaft's brokers read a log."""
+BOTH_CONTROLLERS = ("3.3", "3.9")
+"""The first and the last release that is fit for production with either controller (KIP-833)."""
+
 MARKS = (
     Mark("0.10.0", "API_VERSIONS", 0),
     Mark("0.10.1", "FETCH", 3),

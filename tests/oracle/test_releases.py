@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from schemas.wire.fetch import FETCH_REQUEST
-from schemas.wire.releases import BROKERS_ONLY, FETCHES, MARKS, Mark
+from schemas.wire.releases import BOTH_CONTROLLERS, BROKERS_ONLY, FETCHES, MARKS, ZOOKEEPER_ONLY, Mark
 from tests.oracle.conftest import Jars, RunJava
 
 PATCHES = {
@@ -62,3 +62,14 @@ def test_a_version_of_fetch_tells_the_first_release_that_has_it(mark: Mark, offe
     releases = list(PATCHES)
     before = releases[releases.index(mark.release) - 1]
     assert offered[before][FETCH][0] < mark.version <= offered[mark.release][FETCH][0]
+
+
+def test_only_a_broker_with_zookeeper_offers_what_tells_its_controller(jars: Jars, run_java: RunJava) -> None:
+    order = list(PATCHES)
+    first, last = map(order.index, BOTH_CONTROLLERS)
+    both = [PATCHES[release] for release in order[first : last + 1]]
+    clients = jars(*(f"org.apache.kafka:kafka-clients:{patch}" for patch in both))
+    for line in run_java("ListenerApis.java", arguments=list(map(str, clients))).splitlines():
+        offered = {kind: keys.split(",") for kind, _, keys in (part.partition(":") for part in line.split())}
+        assert str(ZOOKEEPER_ONLY) in offered["ZK_BROKER"]
+        assert str(ZOOKEEPER_ONLY) not in offered["BROKER"]

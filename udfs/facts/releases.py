@@ -6,15 +6,17 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.silver_topics import CLUSTER_METADATA
-from schemas.tables.values import RELEASE
-from schemas.wire.releases import BROKERS_ONLY, MARKS
-from udfs.columns.arrays import Ints
+from schemas.tables.values import KRAFT, RELEASE, ZOOKEEPER
+from schemas.wire.releases import BOTH_CONTROLLERS, BROKERS_ONLY, MARKS, ZOOKEEPER_ONLY
+from udfs.columns.arrays import Bools, Ints
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.metadata import entry_rows
 from udfs.wire.messages import Decoded
 
 UNKNOWN = -1
+CONTROLLERS = (None, KRAFT, ZOOKEEPER)
+MARK_PLACES = {mark.release: place for place, mark in enumerate(MARKS)}
 
 
 def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
@@ -22,9 +24,11 @@ def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
     newest = newest_marks(versions.response, len(versions.response_exchanges))
     known = np.flatnonzero(newest != UNKNOWN)
     releases = pa.array([MARKS[place].release for place in newest[known].tolist()], pa.string())
+    controllers = pa.array([CONTROLLERS[code] for code in controllers_of(versions.response, newest)[known].tolist()])
     exchange = versions.response_exchanges[known]
     position = np.zeros(len(exchange), np.int64)
-    return entry_rows(exchanges, RELEASE, exchange, position, {CLUSTER_METADATA.release: releases})
+    columns = {CLUSTER_METADATA.release: releases, CLUSTER_METADATA.controller: controllers.cast(pa.string())}
+    return entry_rows(exchanges, RELEASE, exchange, position, columns)
 
 
 def newest_marks(decoded: Decoded, responses: int) -> Ints:
@@ -34,8 +38,24 @@ def newest_marks(decoded: Decoded, responses: int) -> Ints:
     key = np.where((api_key >= 0) & (api_key < NO_MARK), api_key, NO_MARK)
     newest = np.full(responses, UNKNOWN)
     np.maximum.at(newest, offered.parent, NEWEST[key, np.clip(version, NO_VERSION, NEWEST_VERSION)])
-    is_broker = np.bincount(offered.parent[(api_key == BROKERS_ONLY) & (version >= 0)], minlength=responses) > 0
-    return np.where(is_broker, newest, UNKNOWN)
+    return np.where(offers(decoded, BROKERS_ONLY, responses), newest, UNKNOWN)
+
+
+def offers(decoded: Decoded, api: int, responses: int) -> Bools:
+    """Whether each response offers an API: bool[responses]."""
+    offered = decoded.levels["api_keys"]
+    is_offer = (offered.column("api_key") == api) & (offered.column("max_version") >= 0)
+    return np.bincount(offered.parent[is_offer], minlength=responses) > 0
+
+
+def controllers_of(decoded: Decoded, newest: Ints) -> Ints:
+    """The place in CONTROLLERS of what each response shows of the broker's controller: int64[responses].
+
+    newest: int64[responses], as `newest_marks` has it.
+    """
+    first, last = (MARK_PLACES[release] for release in BOTH_CONTROLLERS)
+    has_both = (newest >= first) & (newest <= last)
+    return np.where(has_both, 1 + offers(decoded, ZOOKEEPER_ONLY, len(newest)), 0)
 
 
 def newest_by_offer() -> Ints:

@@ -18,6 +18,7 @@ from jobs.replays.batch_split.producer_packets import with_packets
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.silver import Read, dealt_silver, small_table, software, table_rows
 from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.settings import setting_of
 from jobs.session.one_shuffle import packed_in_order, replayed, shard, shards_of
 from schemas.tables import algorithms, gold_splits
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
@@ -26,7 +27,7 @@ from schemas.tables.steps import SENT
 from schemas.tables.values import FROM_PRODUCE
 from udfs.errors import CaptureError
 from udfs.replay.batch_split.replay import IS_SENT, PACKET_ORDER, replay_splits, replay_with_records
-from udfs.replay.batch_split.settings import SplitLanes, TopicLimits, split_lanes
+from udfs.replay.batch_split.settings import LINGER, SplitLanes, TopicLimits, split_lanes
 from udfs.replay.batch_split.silver_events import (
     BATCH_COLUMNS,
     CHANGE_COLUMNS,
@@ -68,11 +69,18 @@ def reads_of_sent(source: Source) -> list[Read]:
     """The batches that each client sent, with what is known of the client and of the topic."""
     mapped = partial(
         sent_batches,
-        producers=producers_of(small_table(source, CONNECTIONS, CONNECTION_COLUMNS), software(source)),
+        producers=producers_of(
+            small_table(source, CONNECTIONS, CONNECTION_COLUMNS), software(source), default_linger_ms
+        ),
         created=created_limits(small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)),
         by_host=source.run.scenario.captured.get("producer.process") == "host",
     )
     return [Read(RECORD_BATCHES, BATCH_COLUMNS, mapped)]
+
+
+def default_linger_ms(release: tuple[int, ...] | None) -> int:
+    """linger.ms by default in a release of Kafka's client; in the newest one where none is known."""
+    return int(setting_of(LINGER).default_in(release) or 0)
 
 
 def check_topics(batches: DataFrame, limits: TopicLimits) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from jobs.captures.kafka_release import KAFKA_SETTING, releases
+from jobs.captures.kafka_release import releases
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.partition_limits.answers import QUERIES, TITLE, answer_lines
@@ -42,12 +42,12 @@ from udfs.replay.partition_limits.silver_events import (
     request_events,
     used_changes,
 )
-from udfs.replay.shared.lanes import Value
+from udfs.replay.shared.lanes import KAFKA_RELEASE, Value
 
 
 def limit_settings(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitSettings:
     """The scenario's lanes as arrays. They follow Kafka's newest release if `in_force` has none."""
-    in_force = {KAFKA_SETTING: releases()[0], **in_force}
+    in_force = {KAFKA_RELEASE: releases()[0], **in_force}
     return limit_lanes(lane_settings(scenario, algorithms.PARTITION_LIMITS, in_force))
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-from jobs.captures.kafka_release import BY_APIS, BY_FETCHES, BY_FOLLOWERS, SeenRelease, oldest_and_newest, releases
+from jobs.captures.kafka_release import (
+    BY_APIS,
+    BY_FETCHES,
+    BY_FOLLOWERS,
+    SeenRelease,
+    oldest_and_newest,
+    releases,
+    shown_controller,
+)
 from schemas.wire.releases import MARKS
 
 
 @pytest.mark.parametrize(
     ("release", "profile"),
     [
-        ("4.4", "4.4"), ("4.3", "4.3"), ("3.7", "3.7"), ("2.5", "3.7"), ("2.4", "2.4"), ("0.10.2", "2.4"),
+        ("4.4", "4.4"), ("4.3", "4.3"), ("3.7", "3.7"), ("3.3", "3.7"), ("3.2", "3.2"), ("2.8", "3.2"), ("2.5", "2.7"),
+        ("2.4", "2.4"), ("0.10.2", "2.4"),
         ("9.9", "4.4"),
     ],
 )  # fmt: skip
@@ -28,7 +37,7 @@ def test_every_profile_begins_with_a_mark() -> None:
     ("release", "by", "told"),
     [
         ("4.3", BY_APIS, "4.3, from the API versions that brokers offer"),
-        ("2.8", BY_APIS, "3.7 for brokers of 2.8, from the API versions that brokers offer"),
+        ("2.8", BY_APIS, "3.2 for brokers of 2.8, from the API versions that brokers offer"),
         ("0.10.2", BY_APIS, "2.4 for brokers of 0.10.2, from the API versions that brokers offer"),
         ("3.3", BY_APIS, "3.7 for brokers of 3.3 or 3.4, from the API versions that brokers offer"),
         ("3.3", BY_FOLLOWERS, "3.7 for brokers of 3.3, from what followers say of themselves"),
@@ -46,6 +55,25 @@ def test_brokers_of_two_releases_count_as_the_older_one() -> None:
     assert SeenRelease(*seen, BY_FOLLOWERS).told == (
         "4.0 for brokers of 3.10, from what followers say of themselves (some are of 4.3)"
     )
+
+
+@pytest.mark.parametrize(
+    ("shown", "controller", "text"),
+    [
+        (["kraft", "kraft"], "kraft", "3.9, from the API versions that brokers offer"),
+        (["kraft", "zookeeper"], "zookeeper", "3.9 with ZooKeeper, from the API versions that brokers offer"),
+        ([None], None, "3.9, from the API versions that brokers offer"),
+    ],
+)
+def test_one_broker_with_zookeeper_is_a_cluster_with_zookeeper(
+    shown: list[str | None], controller: str | None, text: str
+) -> None:
+    """A cluster that migrates to KRaft has ZooKeeper's rules until its last broker has left it."""
+    rows = [Row(str(number), "3.9", of) for number, of in enumerate(shown)]
+    seen = SeenRelease("3.9", "3.9", BY_APIS, shown_controller(rows))
+    assert seen.controller == controller
+    assert seen.told == text
+    assert seen.settings == {"kafka": "3.9"} | ({"controller": controller} if controller else {})
 
 
 def test_nothing_seen_is_nothing_assumed() -> None:

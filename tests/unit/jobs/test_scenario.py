@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.scenario import Scenario, with_defaults_of
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, algorithms, settings
 from udfs.errors import ScenarioError
@@ -194,7 +194,7 @@ replay:
         "x.yaml:11: consumer.max.partition.fetch.bytes: `8 megs` is not a size in bytes such as 1048576, 8MiB or 50 MB",
         "x.yaml:12: broker.fetch.max.bytes: `100` is below the minimum, 1024",
         "x.yaml:13: replica.fetch.max.bytes has no value",
-        "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.4, kip",
+        "--captured: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 3.2, 2.7, 2.4, kip",
         "--set: `fetch.max.bytes` is not KEY=VALUE",
     )
 
@@ -248,7 +248,7 @@ replay:
 """
     told = faults(write, text, sets=("max.incremental.fetch.session.cache.slots=500",))
     assert [fault.partition(" is not a size")[0] for fault in told] == [
-        "x.yaml:2: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 2.4, kip",
+        "x.yaml:2: kafka: `5` is none of 4.4, 4.3, 4.2, 4.1, 4.0, 3.9, 3.8, 3.7, 3.2, 2.7, 2.4, kip",
         "x.yaml:3: key `replay` is given twice",
         "x.yaml:5: consumer.fetch.max.bytes: `1 meg`",
         "x.yaml:6: key `fetch.max.bytes` is given twice",
@@ -397,3 +397,22 @@ def test_a_replay_that_needs_more_of_a_capture_is_made_where_it_is_asked_for(tmp
         "compression.ratio.improving.step=0.005",
         "compression.ratio.improving.step=0.01",
     ]
+
+
+@pytest.mark.parametrize(
+    ("release", "max_bytes", "message_bytes"),
+    [("2.4", 2147483647, 1000012), ("2.7", 55 << 20, 1048588), ("4.3", 55 << 20, 1048588), ("kip", 55 << 20, 1048588),
+     (None, 55 << 20, 1048588)],
+)  # fmt: skip
+def test_what_nobody_states_is_the_default_of_the_brokers_release(
+    release: str | None, max_bytes: int, message_bytes: int
+) -> None:
+    """KIP-541 and KAFKA-4203 came with 2.5."""
+    scenario = with_defaults_of(resolve_scenario(None, ["fetch.max.bytes=1MiB", "batch.size=1KiB"], []), release)
+    assert scenario.captured["broker.fetch.max.bytes"] == max_bytes
+    assert scenario.captured["broker.message.max.bytes"] == message_bytes
+
+
+def test_what_is_stated_is_in_force_whatever_the_release() -> None:
+    scenario = resolve_scenario(None, ["fetch.max.bytes=1MiB"], ["fetch.max.bytes=8MiB"])
+    assert with_defaults_of(scenario, "2.4") == scenario

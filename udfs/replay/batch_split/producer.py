@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Ints, Records, Singles
+from udfs.columns.time_units import US_PER_MS
 from udfs.replay.batch_split.events import Sent, Sequences, read_sent
 from udfs.replay.batch_split.fidelity import Fidelity
 from udfs.replay.batch_split.inferred import Answers
@@ -33,9 +34,11 @@ def with_at_once(by_lane: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
 class Producer:
     """A producer in its lanes and, behind them, in the captured one with every batch closed at once.
 
-    topics: their numbers, in the order in which they came up. created: the max.message.bytes that topics were created
-    with, as far as the capture shows that. inferred_size: batch.size in bytes, as the batches show it; None as long as
-    there were none. estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics]. spans: of the
+    halves: its release splits a batch in halves that came of a split. default_linger_us: linger.ms by default in its
+    release, in us. topics: their numbers, in the order in which they came up. created: the max.message.bytes that
+    topics were created with, as far as the capture shows that. inferred_size: batch.size in bytes, as the batches show
+    it; None as long as there were none. estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics].
+    spans: of the
     timelines. last_codec: by topic. sent_until: us, the last request.
     """
 
@@ -44,6 +47,8 @@ class Producer:
     lanes: SplitLanes
     fidelity: Fidelity
     is_java: bool = True
+    halves: bool = True
+    default_linger_us: int = 0
     topics: dict[str, int] = field(default_factory=dict)
     created: dict[str, int] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
@@ -76,17 +81,20 @@ class Producer:
     def read(self, rows: pa.RecordBatch) -> Sent:
         """A stretch of what it sent, from rows of SENT."""
         self.is_java = self.is_java and bool(rows[SENT.is_java][0].as_py())
+        self.halves = bool(rows[SENT.halves][0].as_py())
+        self.default_linger_us = int(rows[SENT.linger_ms][0].as_py()) * US_PER_MS
         sent = read_sent(rows, self.topics, self.sequences)
         self.created |= created_limits(rows)
         self.answers.add(sent)
         return sent
 
-    def settings(self, sent: Sent, halves: bool) -> Records:
+    def settings(self, sent: Sent) -> Records:
         """The lanes' settings: SETTINGS[lanes + 1]. What nobody states of them is what the stretch shows, and what the
-        client's release does. halves: whether that splits a batch in halves that came of a split.
+        client's release has.
         """
         settings = self.lanes.settings.copy()
-        settings["halves"] = np.where(settings["halves"] == NOT_STATED, halves, settings["halves"])
+        for name, of_release in (("halves", self.halves), ("linger_us", self.default_linger_us)):
+            settings[name] = np.where(settings[name] == NOT_STATED, of_release, settings[name])
         is_stated = (settings["batch_size"] != NOT_STATED).all()
         if not is_stated and self.inferred_size is None and self.is_java and len(sent.capture.batches):
             groups = groups_of(sent, int(settings["linger_us"][CAPTURED]), self.fidelity.estimates)

@@ -106,7 +106,7 @@ def cut_at(rows: pa.RecordBatch, most: int) -> int:
 def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | None) -> None:
     """Judge a stretch of what a producer sent, rows of SENT, and send it again in every lane."""
     sent = producer.read(rows)
-    settings = producer.settings(sent, bool(rows[SENT.halves][0].as_py()))
+    settings = producer.settings(sent)
     producer.fidelity.count_unread(sent)
     if not producer.is_java:
         producer.fidelity.count_unchecked(sent)

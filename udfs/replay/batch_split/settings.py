@@ -11,16 +11,14 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import records_of
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.record_sampling import SAMPLE_EVERY
-from udfs.replay.shared.lanes import LaneSettings, Value
+from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 BATCH_SIZE, LINGER, CODEC = "producer.batch.size", "producer.linger.ms", "producer.compression.type"
 TOPIC_LIMIT, BROKER_LIMIT = "topic.max.message.bytes", "broker.message.max.bytes"
-RELEASE, PROFILE, SIZES, RECOMPRESS = "kafka", "split.profile", "recut.sizes", "recompress"
+PROFILE, SIZES, RECOMPRESS = "split.profile", "recut.sizes", "recompress"
 CONSTANTS = ("improving.step", "deteriorate.step", "estimation.factor")
 """Of the estimate: settings that begin with `compression.ratio.`."""
-KIP = "kip"
-"""The value of RELEASE that stands for the text of the proposal."""
 EXACT, FITTED = "exact", "fitted"
 """Values of SIZES: batches are compressed anew to get their sizes, or sizes come from the fitted lines alone."""
 HALVES_SINCE = (4, 2)
@@ -33,13 +31,14 @@ it to 1.0 and makes two batches; what Kafka did before, with one estimate for al
 designs that the KIP rejects."""
 
 NOT_STATED = -1
-"""In place of what neither a lane sets nor anybody states. Then a producer's batches show batch.size, the client's
-release its rules, and the topic's creation or brokers' responses the limit, else Kafka's default holds."""
+"""In place of what neither a lane sets nor anybody states. Then a producer's batches show batch.size, and the client's
+release has its rules and its linger.ms. The topic's creation or brokers' responses show the limit, else Kafka's default
+holds."""
 
 SETTINGS = np.dtype(
     [
         ("batch_size", np.int64),  # bytes, or NOT_STATED
-        ("linger_us", np.int64),
+        ("linger_us", np.int64),  # or NOT_STATED
         ("codec", np.int64),  # its place in CODEC_NAMES, or AS_CAPTURED
         ("profile", np.int64),
         ("halves", np.int64),  # 1: a part of a split batch that is refused again is split in halves; or NOT_STATED
@@ -117,14 +116,15 @@ def split_lanes(lanes: LaneSettings, assumed: Collection[str]) -> SplitLanes:
 
     assumed: the settings that nobody states. `lanes.in_force` has Kafka's default for them, which counts as not stated.
     """
-    releases, sizes, profile = lanes.values(RELEASE), lanes.values(SIZES), lanes.choices(PROFILE, PROFILES)
-    by_text = (profile == TODAY) & np.array([release == KIP for release in releases])
+    releases, sizes, profile = lanes.values(KAFKA_RELEASE), lanes.values(SIZES), lanes.choices(PROFILE, PROFILES)
+    by_text = (profile == TODAY) & np.array([release == PROPOSAL for release in releases])
     every = 1 if lanes.in_force.get(RECOMPRESS) == "all" else SAMPLE_EVERY
+    linger_ms = _stated(lanes, LINGER, assumed)
     settings = records_of(
         SETTINGS,
         len(lanes.names),
         batch_size=_stated(lanes, BATCH_SIZE, assumed),
-        linger_us=lanes.ints(LINGER) * US_PER_MS,
+        linger_us=np.where(linger_ms == NOT_STATED, NOT_STATED, linger_ms * US_PER_MS),
         codec=lanes.choices(CODEC, CODEC_NAMES),
         profile=np.where(by_text, KIP_TEXT, profile),
         halves=[_halves(release) for release in releases],
@@ -155,9 +155,8 @@ def _stated(lanes: LaneSettings, key: str, assumed: Collection[str]) -> Ints:
 
 def _halves(release: Value | None) -> int:
     """Whether a release, such as `4.3`, has the rule of HALVES_SINCE; NOT_STATED where none is stated."""
-    if release is None or release == KIP:
-        return NOT_STATED
-    return int(tuple(map(int, str(release).split("."))) >= HALVES_SINCE)
+    numbers = release_numbers(release)
+    return NOT_STATED if numbers is None else int(numbers >= HALVES_SINCE)
 
 
 def _limits_by_name(values: Mapping[str, Value]) -> dict[str, int]:

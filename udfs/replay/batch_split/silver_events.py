@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
 from udfs.columns.arrow_columns import compute as pc
-from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection
+from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection, release_of
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
@@ -56,41 +55,38 @@ CHANGE_COLUMNS = (
     TOPIC_CHANGES.exchange_no, TOPIC_CHANGES.position,
 )  # fmt: skip
 HALVES_SINCE = 4, 2
-"""The first release that splits a batch which came of a split in halves."""
-_NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
+"""The first release that splits a batch which came of a split in halves; a client that tells none may be of it."""
+Release = tuple[int, int]
 
 
 class Producers(NamedTuple):
     """What is known of the clients that produce, by connection: 1 for yes, 0 for no.
 
-    is_java: it may be Kafka's own client. halves: it may be, and of HALVES_SINCE or later. began_before: the capture
-    does not show the connection being opened.
+    is_java: it may be Kafka's own client. halves: it may be, and of HALVES_SINCE or later. linger_ms: the default of
+    linger.ms in its release. began_before: the capture does not show the connection being opened.
     """
 
     is_java: ByConnection
     halves: ByConnection
+    linger_ms: ByConnection
     began_before: ByConnection
 
 
-def producers_of(connections: pa.Table, software: Mapping[int, Software]) -> Producers:
-    """From rows of CONNECTIONS and what their requests show."""
+def producers_of(
+    connections: pa.Table, software: Mapping[int, Software], default_linger_ms: Callable[[Release | None], int]
+) -> Producers:
+    """From rows of CONNECTIONS and what their requests show. default_linger_ms: of a release, or the newest one."""
     c = CONNECTIONS
-    java, halves, began = dict[int, int](), dict[int, int](), dict[int, int]()
+    java, halves, linger_ms, began = dict[int, int](), dict[int, int](), dict[int, int](), dict[int, int]()
     for row in connections.to_pylist():
         connection, name, version = (row[column] for column in CONNECTION_COLUMNS[:3])
         is_nameless = connection in software and software[connection].is_nameless
         java[connection] = int(may_be_java(name, is_nameless))
-        halves[connection] = java[connection] and int(halves_again(version))
+        release = release_of(version)
+        halves[connection] = java[connection] and int(release is None or release >= HALVES_SINCE)
+        linger_ms[connection] = default_linger_ms(release)
         began[connection] = int(row[c.began_before_capture])
-    return Producers(*map(numbers_by_connection, (java, halves, began)))
-
-
-def halves_again(version: str | None) -> bool:
-    """Whether a release splits a batch which came of a split in halves; one that does not say what it is may."""
-    parts = (version or "").split(".")[:2]
-    if len(parts) < 2 or not all(map(_NUMBER.fullmatch, parts)):
-        return True
-    return tuple(map(int, parts)) >= HALVES_SINCE
+    return Producers(*map(numbers_by_connection, (java, halves, linger_ms, began)))
 
 
 def created_limits(changes: pa.Table) -> dict[str, int]:
@@ -131,6 +127,7 @@ def sent_batches(
             **{column: list_or_empty(rows[column]) for column in LISTS},
             t.is_java: pc.equal(is_java, 1),
             t.halves: pc.equal(producers.halves.of(rows[b.connection_id], None), 1),
+            t.linger_ms: producers.linger_ms.of(rows[b.connection_id], 0),
             t.began_before: pc.equal(producers.began_before.of(rows[b.connection_id], None), 1),
             t.max_message_bytes: limits_of(rows[b.topic], created),
         }

@@ -10,14 +10,12 @@ import numpy as np
 from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import int_fields, records_of
-from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, LaneSettings
 
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
 MAX_POLL_RECORDS = "consumer.max.poll.records"
 US_PER_RECORD = "processing.us.per.record"
 CONSUMER_QUOTA = "consumer_byte_rate"
-RELEASE, KIP_TEXT = "kafka", "kip"
-"""The setting that says which release is replayed, and its value for the KIP's text."""
 REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
     FOLLOWER: ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
@@ -109,7 +107,7 @@ def fetch_limits(lanes: LaneSettings, reader: str) -> Records:
         max_bytes=lanes.changed_ints(max_bytes),
         partition_max_bytes=lanes.changed_ints(partition_max_bytes),
         broker_max_bytes=np.minimum(broker, quota) if reader == CONSUMER else broker,
-        only_first=[int(release == KIP_TEXT) for release in lanes.values(RELEASE)],
+        only_first=[int(release == PROPOSAL) for release in lanes.values(KAFKA_RELEASE)],
     )
 
 

@@ -60,9 +60,16 @@ from udfs.replay.partition_limits.topics import (
 
 
 @kernel
+def is_exempt(sim: Simulation, change: int) -> bool:
+    """Whether the limits of KIP-578 let the change pass, whatever it needs."""
+    record = sim.changes[change]
+    return bool(record.is_internal or record.by_broker)
+
+
+@kernel
 def broker_limit(sim: Simulation, change: int) -> int:
     """max.broker.partitions as the change meets it."""
-    return UNLIMITED if sim.changes[change].is_exempt else int(sim.cluster[0].max_broker_partitions)
+    return UNLIMITED if is_exempt(sim, change) else int(sim.cluster[0].max_broker_partitions)
 
 
 @kernel
@@ -150,7 +157,7 @@ def fits(sim: Simulation, lane: int, change: int, replicas: int) -> bool:
     """Whether max.partitions leaves room for so many replicas in the cluster, and there are slots for them."""
     record, outcome, cluster = sim.changes[change], sim.outcomes[lane, change], sim.cluster[0]
     limit, present = cluster.max_partitions, cluster.replicas
-    if not record.is_exempt and present + replicas > limit:
+    if not is_exempt(sim, change) and present + replicas > limit:
         return refuse(outcome, POLICY_VIOLATION, MAX_PARTITIONS, limit=limit, present=present, requested=replicas)
     if replicas > record.slots:
         return refuse(outcome, POLICY_VIOLATION, REQUEST_PARTITIONS, limit=record.slots, requested=replicas)

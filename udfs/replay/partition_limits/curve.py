@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
-from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.arrays import Bools, Ints, Records, read_only
 from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve_passes import FIRST_REFUSAL, FREE, fill_curve, new_passes
 from udfs.replay.partition_limits.placement.brokers import are_known
@@ -66,8 +66,13 @@ def last_limits(history: History, outcomes: Records) -> Ints:
     # A request that names brokers is refused by any of them, and where too few are up no count of replicas tells.
     by_chance = is_named & ~np.isin(kind, (APPEAR, VANISH)) | (outcomes["error"] == INVALID_REPLICATION_FACTOR)
     limits = np.where(by_chance, UNLIMITED, np.where(is_placed, by_room, 0))
-    limits = np.where(changes["is_exempt"] == 1, 0, limits)
+    limits = np.where(are_exempt(changes), 0, limits)
     return np.maximum.accumulate(limits[::-1])[::-1]
+
+
+def are_exempt(changes: Records) -> Bools:
+    """Changes that no limit of KIP-578 refuses."""
+    return (changes["is_internal"] == 1) | (changes["by_broker"] == 1)
 
 
 def steps(by_limit: Records) -> Records:
@@ -79,7 +84,7 @@ def cluster_curve(changes: Records, outcomes: Records) -> Records:
     """The curve of max.partitions: each change that needs more than all before it is the first refusal of the limits
     between. outcomes: OUTCOME[changes] without a limit.
     """
-    is_counted = (outcomes["requested"] > 0) & (outcomes["error"] == 0) & (changes["is_exempt"] == 0)
+    is_counted = (outcomes["requested"] > 0) & (outcomes["error"] == 0) & ~are_exempt(changes)
     rows = np.flatnonzero(is_counted)
     needed = (outcomes["present"] + outcomes["requested"])[rows]
     before = np.maximum.accumulate(np.append(1, needed))[:-1]

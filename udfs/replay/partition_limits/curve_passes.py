@@ -143,7 +143,7 @@ def can_be_taken_over(sim: Simulation, change: int) -> bool:
     """Whether the change has just made partitions that count, where any limit puts them with the same brokers full."""
     record, outcome = sim.changes[change], sim.outcomes[FREE, change]
     is_placed = record.kind in (CREATE, AUTO_CREATE, GROW) and record.named == NONE
-    counts = not record.is_exempt and not record.validate_only
+    counts = not record.is_internal and not record.validate_only
     is_done = outcome.error == 0 and outcome.decided_by == NO_LIMIT
     return is_placed and counts and is_done and is_where_shown(sim, change)
 
@@ -161,7 +161,7 @@ def note_full(sim: Simulation, passes: Passes, change: int) -> None:
 def highest_count(sim: Simulation, change: int) -> int:
     """The most replicas on a broker when the change was done, also where it was only to be validated."""
     record, outcome = sim.changes[change], sim.outcomes[FREE, change]
-    is_validated = record.validate_only and not record.is_exempt and outcome.error == 0
+    is_validated = record.validate_only and not record.is_internal and outcome.error == 0
     replicas = outcome.requested if is_validated else 0
     count_replicas(sim, record.slot, replicas, 1)
     highest = 0

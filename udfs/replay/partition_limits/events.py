@@ -52,7 +52,7 @@ REQUEST = int_fields(
     "validate_only",
     "error_code",  # NO_RESPONSE where there is none
     "is_done",  # 1: the cluster did it
-    "is_exempt",  # 1: of an internal topic
+    "is_internal",  # 1: of an internal topic
     "is_strict",  # 1: refused when its mutation quota is used up
     "client",  # number of the client.id
     "connection",  # number of the connection
@@ -67,7 +67,7 @@ SIGHTING = int_fields(
     "topic_id",  # a number from 1 on, 0 where Metadata tells no id
     "partition",
     "time",  # us
-    "is_exempt",  # 1: of an internal topic
+    "is_internal",  # 1: of an internal topic
     "first_replica",  # where its brokers begin
     "replicas",
 )
@@ -201,7 +201,7 @@ def requests_of(rows: pa.RecordBatch, names: pa.Array[Any], assignments: Assignm
         requests[name] = numbered(rows[column], rows[column].unique())
     requests["is_done"] = (requests["error_code"] == 0) & (requests["validate_only"] == 0)
     is_internal = pc.is_in(names, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False)
-    requests["is_exempt"] = is_internal[requests["topic"]]
+    requests["is_internal"] = is_internal[requests["topic"]]
     strict_from = np.array([STRICT_FROM.get(kind, NEVER) for kind in range(NOTHING + 1)])
     requests["is_strict"] = strict_from[requests["kind"]] <= int_column(rows, _E.api_version, 0)
     requests["first_named"] = assignments.first
@@ -221,7 +221,7 @@ def sightings_of(rows: pa.RecordBatch, names: pa.Array[Any]) -> Records:
     sightings["topic"] = numbered(rows[_E.topic], names)
     sightings["topic_id"] = numbered(ids, ids.drop_null().unique()) + 1
     sightings["partition"], sightings["time"] = int_column(rows, _E.partition, 0), int_column(rows, _E.time, NEVER)
-    sightings["is_exempt"] = int_column(rows, _E.is_internal, 0)
+    sightings["is_internal"] = int_column(rows, _E.is_internal, 0)
     sightings["replicas"] = ints_of(pc.list_value_length(rows[_E.replica_nodes]), 0)
     sightings["first_replica"] = edges(sightings["replicas"])[:-1]
     return sightings

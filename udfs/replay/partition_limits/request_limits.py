@@ -103,11 +103,12 @@ def is_within_quota(sim: Simulation, lane: int, change: int, cost: int) -> bool:
 
     A client that finds the bucket below 0, or leaves it so with an old version, is throttled until it would be 0 again:
     the broker does not read what comes next on the connection (RequestHandlerHelper.sendForwardedResponse, 4.3.1). A
-    client whose Metadata request makes a topic is not throttled.
+    client whose Metadata request makes a topic is not throttled; where a broker makes it without the controller, the
+    quota has no part in it.
     """
     settings, record = sim.lanes[lane], sim.changes[change]
     rate = settings.mutation_rate
-    if rate <= 0:
+    if rate <= 0 or record.by_broker:
         return True
     bucket, time = sim.clients[record.client], time_read(sim, change)
     since = max(0, time - bucket.token_time)

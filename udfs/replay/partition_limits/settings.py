@@ -9,14 +9,14 @@ import numpy as np
 from udfs.columns.arrays import Ints, Records, edges, read_only
 from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
-from udfs.replay.shared.lanes import CAPTURED, NONE, LaneSettings, Value
+from udfs.replay.shared.lanes import CAPTURED, KAFKA_RELEASE, NONE, LaneSettings, Value, release_numbers
 
-PROPOSAL = "kip"
-"""The value of the setting `kafka` for a lane that has the proposal's limits alone."""
 KRAFT_SINCE, KRAFT_ALONE_SINCE = (3, 3), (4, 0)
 """The first release whose KRaft is fit for production (KIP-833), and the first without ZooKeeper."""
 ZOOKEEPER = "zookeeper"
 """The value of the setting `controller` for a cluster without KRaft."""
+FORWARDED_SINCE = (2, 8)
+"""The first release whose brokers have the controller make the topic that a Metadata request names (KIP-590)."""
 GROWTH_CHECKED_SINCE = (4, 4)
 """The first release that checks a CreatePartitions request as a whole."""
 QUOTA_WINDOWS_SECONDS = 11
@@ -42,7 +42,9 @@ class LimitSettings(NamedTuple):
     """The lanes of the replay; the first one is the captured one.
 
     names: of the lanes. lanes: LANE[lanes]. steps: LIMITS[steps], lane by lane. num_partitions and replication_factor:
-    what a topic gets for which neither is stated (num.partitions, default.replication.factor).
+    what a topic gets for which neither is stated (num.partitions, default.replication.factor). brokers_create_topics:
+    the captured brokers made topics that Metadata requests name themselves, which the proposal exempts; so they do in
+    every lane.
     """
 
     names: tuple[str, ...]
@@ -50,6 +52,7 @@ class LimitSettings(NamedTuple):
     steps: Records
     num_partitions: int = 1
     replication_factor: int = 1
+    brokers_create_topics: bool = False
 
     @property
     def placed_by_kraft(self) -> bool:
@@ -79,7 +82,7 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     """The settings of the replay, from what the scenario sets. The setting `kafka` must be in force."""
     brokers, cluster = (schedules(lanes, key) for key in ("max.broker.partitions", "max.partitions"))
     steps = [limits_over_time(*pair) for pair in zip(brokers, cluster, strict=True)]
-    releases = [release_numbers(value) for value in lanes.values("kafka")]
+    releases = [release_numbers(value) for value in lanes.values(KAFKA_RELEASE)]
     table = np.zeros(len(releases), LANE)
     controller = lanes.in_force.get("controller")
     table["has_kraft"] = [has_kraft(release, controller) for release in releases]
@@ -94,6 +97,7 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
         steps=read_only(np.concatenate(steps)),
         num_partitions=int(lanes.in_force.get("broker.num.partitions", 1)),
         replication_factor=int(lanes.in_force.get("broker.default.replication.factor", 1)),
+        brokers_create_topics=is_before(releases[CAPTURED], FORWARDED_SINCE),
     )
 
 
@@ -118,9 +122,9 @@ def unlimited() -> LimitSettings:
     return LimitSettings(("unlimited",), read_only(lane), read_only(step))
 
 
-def release_numbers(value: Value | None) -> tuple[int, ...] | None:
-    """The numbers of a release, to be compared; None for the proposal."""
-    return None if value == PROPOSAL else tuple(map(int, str(value).split(".")))
+def is_before(release: tuple[int, ...] | None, first: tuple[int, ...]) -> bool:
+    """Whether a release comes before the first one that has something; the proposal has what the newest one has."""
+    return release is not None and release < first
 
 
 def has_kraft(release: tuple[int, ...] | None, controller: Value | None) -> bool:

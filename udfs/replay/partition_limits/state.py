@@ -44,7 +44,8 @@ CHANGE = int_fields(
     "slot",  # where the change's replicas go
     "slots",  # for how many replicas there is room
     "captured_error",  # an error that no replay can derive, 0 for none
-    "is_exempt",  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
+    "is_internal",  # 1: an internal topic, which the limits of KIP-578 neither refuse nor count
+    "by_broker",  # 1: a broker makes the topic itself; no limit and no quota refuses that, but it counts
     "validate_only",
     "is_strict",  # 1: a request of this version is refused when the mutation quota is used up (KIP-599)
     "client",  # number of the client.id

@@ -60,7 +60,7 @@ def add_chunk(sim: Simulation, change: int, first: int, partitions: int, factor:
     chunk.first_partition, chunk.partitions, chunk.replication_factor = first, partitions, factor
     chunk.older_chunk = topic.newest_chunk
     topic.newest_chunk = change
-    if not record.is_exempt:
+    if not record.is_internal:
         count_replicas(sim, record.slot, partitions * factor, 1)
 
 
@@ -72,7 +72,7 @@ def remove_topic(sim: Simulation, change: int) -> None:
     number = topic.newest_chunk
     while number != NONE:
         chunk = sim.chunks[number]
-        if not record.is_exempt:
+        if not record.is_internal:
             count_replicas(sim, sim.changes[number].slot, chunk.partitions * chunk.replication_factor, -1)
         number = chunk.older_chunk
     topic.partitions, topic.replication_factor, topic.newest_chunk = 0, 0, NONE
@@ -103,7 +103,7 @@ def move_partition(sim: Simulation, change: int, number: int) -> None:
     """Give a partition of a chunk the replicas in the change's slots, in the place of those it had."""
     record, undo, factor = sim.changes[change], sim.undo[change], sim.chunks[number].replication_factor
     slot = slot_in_chunk(sim, number, record.partition)
-    if not record.is_exempt:
+    if not record.is_internal:
         count_replicas(sim, slot, factor, -1)
     for moved in range(slot, slot + factor):
         sim.slots[moved] -= MOVED

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from udfs.columns.arrays import Records
-from udfs.replay.shared.lanes import LaneSettings, Value
+from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
 CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
-RELEASE = "kafka"
 
 SHARDS = 8
-"""NumFetchSessionCacheShards of Kafka 3.8 and later."""
+"""NumFetchSessionCacheShards since SHARDED_SINCE (KAFKA-9401); there was one cache before."""
+SHARDED_SINCE, NEWEST_CREATED_SINCE = (3, 8), (2, 5)
+"""... and the first release that no longer evicts by when sessions were created (KAFKA-9137)."""
 UNLIMITED = (1 << 31) - 1
 """Slots of a shard that no broker fills: the setting cannot be more."""
 CURRENT, OLDEST_CREATED, KIP_TEXT = range(3)
 """Rules of eviction: today's; those before KAFKA-9137; those of the KIP's text."""
-PROFILES: Mapping[Value | None, tuple[int, int]] = {
-    "3.7": (1, CURRENT),  # before KAFKA-9401
-    "2.4": (1, OLDEST_CREATED),  # before KAFKA-9137
-    "kip": (1, KIP_TEXT),
-}
-"""(shards, rules of eviction) by release, where they are not today's."""
 
 SETTINGS = np.dtype(
     [
@@ -50,11 +44,26 @@ class SessionLanes:
 
 def session_lanes(lanes: LaneSettings) -> SessionLanes:
     """The settings of each lane; the number of shards is the release's unless the lane sets it."""
-    profiles = [PROFILES.get(release, (SHARDS, CURRENT)) for release in lanes.values(RELEASE)]
-    stated = lanes.values(CACHE_SHARDS)
-    shards = [of_release if of is None else int(of) for of, (of_release, _) in zip(stated, profiles, strict=True)]
-    rules = [of_release for _, of_release in profiles]
+    releases, stated = lanes.values(KAFKA_RELEASE), lanes.values(CACHE_SHARDS)
+    shards = [shards_of(release) if of is None else int(of) for of, release in zip(stated, releases, strict=True)]
+    rules = [rules_of(release) for release in releases]
     return SessionLanes(lanes.names, cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules))
+
+
+def shards_of(release: Value | None) -> int:
+    """The shards of a release's cache; the newest one's where no release is known. The KIP's text has one cache."""
+    if release is None:
+        return SHARDS
+    numbers = release_numbers(release)
+    return SHARDS if numbers is not None and numbers >= SHARDED_SINCE else 1
+
+
+def rules_of(release: Value | None) -> int:
+    """The rules of eviction of a release, or of the KIP's text."""
+    if release == PROPOSAL:
+        return KIP_TEXT
+    numbers = release_numbers(release)
+    return OLDEST_CREATED if numbers is not None and numbers < NEWEST_CREATED_SINCE else CURRENT
 
 
 def cache_settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ _SOFTWARE: list[pa.Field[Any]] = [
 SOFTWARE = pa.schema(_SOFTWARE)
 """A name and version that some requests of a connection go with, and the newest version of their API."""
 NONE = -1
+_NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
 
 
 def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -102,6 +104,14 @@ def _software(rows: list[dict[str, Any]]) -> Software:
         name_to_start=max((row["name"] for row in named if row["api_key"] != NONE), default=None),
         newest=newest,
     )
+
+
+def release_of(version: str | None) -> tuple[int, int] | None:
+    """The release, such as (4, 2), of the version that a client says it has; None where it says none."""
+    parts = (version or "").split(".")[:2]
+    if len(parts) < 2 or not all(map(_NUMBER.fullmatch, parts)):
+        return None
+    return int(parts[0]), int(parts[1])
 
 
 def numbers_by_connection(numbers: dict[int, int]) -> ByConnection:

@@ -15,6 +15,8 @@ AS_CAPTURED = -1
 """In place of a setting's value in a lane that leaves it as the capture shows it."""
 NONE = "none"
 """The value of a setting that sets no bound."""
+KAFKA_RELEASE, PROPOSAL = "kafka", "kip"
+"""The setting that says whose rules a lane has, a release's, and its value for the text of the proposal."""
 Value = int | str | float
 """A setting's value: bytes, milliseconds or a count as int, a number as float, a choice, a schedule or NONE as str."""
 
@@ -53,3 +55,8 @@ class LaneSettings:
         """The code of the choice in each lane, int64[lanes]; of a sequence its place is the code."""
         known = codes if isinstance(codes, Mapping) else {name: code for code, name in enumerate(codes)}
         return np.array([known.get(str(value), unset) for value in self.values(key)], np.int64)
+
+
+def release_numbers(value: Value | None) -> tuple[int, ...] | None:
+    """A value of the setting `kafka` as numbers, which can be compared; None for a proposal's text, and for none."""
+    return None if value is None or value == PROPOSAL else tuple(map(int, str(value).split(".")))

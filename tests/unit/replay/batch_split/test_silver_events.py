@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from jobs.replays.batch_split.job import default_linger_ms
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
@@ -57,7 +58,7 @@ def creation(exchange: int, topic: str, max_message_bytes: int | None, **columns
 def producers(clients: list[Row], requests: list[Row] | None = None) -> Producers:
     batches = client_software.software_rows(silver_rows(EXCHANGES, client_software.COLUMNS, requests or []))
     software = client_software.software_by_connection(pa.Table.from_batches(batches, client_software.SOFTWARE))
-    return producers_of(small_rows(CONNECTIONS, CONNECTION_COLUMNS, clients), software)
+    return producers_of(small_rows(CONNECTIONS, CONNECTION_COLUMNS, clients), software, default_linger_ms)
 
 
 def limits(changes: list[Row]) -> dict[str, int]:
@@ -129,6 +130,13 @@ def test_a_client_may_split_in_halves_unless_its_release_is_known_to_be_older(
     """Whatever a client writes there, it ends no run."""
     (row,) = sent([batch(1, NOW_MS)], producers([client(1, "apache-kafka-java", version)]))
     assert row[SENT.halves] == halves
+
+
+@pytest.mark.parametrize(("version", "linger_ms"), [("4.0.0", 5), ("3.9.1", 0), ("2.8", 0), (None, 5), ("trunk", 5)])
+def test_a_client_lingers_as_its_release_does_by_default(version: str | None, linger_ms: int) -> None:
+    """KIP-1030 made 5 ms of 0 in 4.0."""
+    (row,) = sent([batch(1, NOW_MS)], producers([client(1, "apache-kafka-java", version)]))
+    assert row[SENT.linger_ms] == linger_ms
 
 
 def test_what_a_capture_does_not_show_the_beginning_of_has_begun_before() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from schemas.tables.gold_limits import PARTITION_LIMIT_REFUSALS as R
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
 from tests.unit.replay.partition_limits.clusters import (
     BROKER_LIMIT,
+    BROKERS,
     CLUSTER_LIMIT,
+    IN_FORCE,
+    MUTATION_RATE,
     changing,
     created,
     grown,
@@ -112,6 +117,24 @@ def test_a_topic_made_by_a_metadata_request_is_refused_as_any_other() -> None:
     rows = [*shown("auto", [[1], [2], [3]], time=5), requested(1, "auto_create", "auto", error=3)]
     found = replay(rows, {"x": {CLUSTER_LIMIT: 2}})
     assert [(row["kind"], row["asked"]) for row in found[R]] == [("auto_create", 3)]
+
+
+@pytest.mark.parametrize("limit", [BROKER_LIMIT, CLUSTER_LIMIT])
+def test_a_broker_before_2_8_makes_a_topic_itself_which_is_never_refused_but_counts(limit: str) -> None:
+    """KIP-578 exempts such topics until KIP-590, and the mutation quota (KIP-599) is the controller's."""
+    auto = [*shown("auto", [[1], [1], [1]], time=5), requested(1, "auto_create", "auto", error=3)]
+    rows = [*auto, *shown("b", [[1]], time=15), created(10, "b", 1)]
+    by_release = {
+        release: [
+            row["topic"]
+            for row in replay(rows, {"x": {limit: 2}}, brokers=BROKERS[:1], in_force={**IN_FORCE, "kafka": release})[R]
+            if row["scenario"] == "x"
+        ]
+        for release in ("2.7", "3.2")
+    }
+    assert by_release == {"2.7": ["b"], "3.2": ["auto"]}
+    quota = {**IN_FORCE, "kafka": "2.7", MUTATION_RATE: 0.01}
+    assert replay(auto, in_force=quota)[R] == []
 
 
 def test_counts_that_no_cluster_can_have_are_refused_in_bounded_memory() -> None:

@@ -10,6 +10,7 @@ import pytest
 from schemas.tables.event_kinds import TopicEvent
 from tests.unit.replay.partition_limits.clusters import (
     BROKER_LIMIT,
+    IN_FORCE,
     PROPOSAL,
     SEED,
     Rows,
@@ -36,10 +37,12 @@ from udfs.replay.partition_limits.state import (
 CHANGES = 30
 
 
-def history(rows: Rows, nodes: dict[int, str | None]) -> History:
+def history(rows: Rows, nodes: dict[int, str | None], release: str = "4.3") -> History:
     """The history of a cluster with these brokers and their racks."""
     brokers = [{"entry": TopicEvent.BROKER, "node_id": node, "rack": rack} for node, rack in nodes.items()]
-    return history_of(read_events(event_table([*brokers, *rows]).to_batches()), settings_of({}), SEED)
+    return history_of(
+        read_events(event_table([*brokers, *rows]).to_batches()), settings_of({}, IN_FORCE | {"kafka": release}), SEED
+    )
 
 
 def sometimes_shown(
@@ -50,15 +53,15 @@ def sometimes_shown(
     return [row | {"topic_id": f"{topic}-{time}"} for row in shown(topic, replicas, time + 1)] * chance.randint(0, 1)
 
 
-def drawn(seed: int, names_brokers: bool) -> History:
-    """Topics made, grown and deleted on up to six brokers, also beside the capture; with names of brokers, placed and
-    moved by requests, too.
+def drawn(seed: int, names_brokers: bool, release: str) -> History:
+    """Topics made, grown and deleted on up to six brokers, also beside the capture and by Metadata requests; with names
+    of brokers, placed and moved by requests, too.
     """
     chance = random.Random(seed)  # noqa: S311  (not for secrets)
     nodes = {node: chance.choice([None, "a", "b"]) for node in range(1, chance.randint(2, 7))}
     if chance.random() < 0.5:
         nodes = {node: rack or "c" for node, rack in nodes.items()}
-    kinds = ["create", "create", "create", "beside", "grow", "delete", "internal", "checked"]
+    kinds = ["create", "create", "create", "beside", "grow", "delete", "internal", "checked", "auto"]
     kinds += ["place", "move"] * names_brokers
     rows = shown("old", [chance.sample(list(nodes), min(2, len(nodes))) for _ in range(chance.randint(0, 6))])
     for time in range(1, CHANGES):
@@ -69,16 +72,20 @@ def drawn(seed: int, names_brokers: bool) -> History:
             rows += sometimes_shown(chance, time, topic, partitions, factor, list(nodes))
         if kind == "beside":
             continue
+        if kind == "auto":
+            replicas = [chance.sample(list(nodes), min(factor, len(nodes))) for _ in range(partitions)]
+            rows += [row | {"topic_id": f"a-{time}"} for row in shown(f"a{time}", replicas, time + 1)]
         rows.append({
             "create": created(time, topic, partitions, factor),
             "checked": created(time, topic, partitions, factor, validate_only=True),
             "internal": created(time, "__consumer_offsets", partitions, factor),
             "grow": grown(time, topic, partitions * 2),
             "delete": requested(time, "delete_topic", topic),
+            "auto": requested(time, "auto_create", f"a{time}", error=3),
             "place": created(time, topic, -1, -1, assignments=[f"0:{some}", f"1:{some}"]),
             "move": requested(time, "reassign_partition", topic, partition=0, assignments=[f"0:{some}"]),
         }[kind])  # fmt: skip
-    return history(rows, nodes)
+    return history(rows, nodes, release)
 
 
 def first_refusals(cluster: History, limits: int) -> list[int]:
@@ -119,8 +126,9 @@ def checked_steps(cluster: History) -> int:
 
 
 @pytest.mark.parametrize("names_brokers", [False, True])
-def test_every_limit_refuses_first_what_a_lane_of_its_own_does(names_brokers: bool) -> None:
-    assert sum(checked_steps(drawn(seed, names_brokers)) for seed in range(60)) > 300
+@pytest.mark.parametrize("release", ["4.3", "2.7"])
+def test_every_limit_refuses_first_what_a_lane_of_its_own_does(names_brokers: bool, release: str) -> None:
+    assert sum(checked_steps(drawn(seed, names_brokers, release)) for seed in range(60)) > 300
 
 
 @pytest.mark.parametrize("seed", range(4))

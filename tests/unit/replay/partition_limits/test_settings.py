@@ -40,7 +40,14 @@ def test_what_a_lane_does_not_set_is_in_force() -> None:
 
 @pytest.mark.parametrize(
     ("release", "controller", "has_kraft"),
-    [("2.4", "kraft", 0), ("3.7", "kraft", 1), ("3.9", "zookeeper", 0), ("3.9", "kraft", 1), ("4.0", "zookeeper", 1)],
+    [
+        ("2.4", "kraft", 0),
+        ("3.2", "kraft", 0),
+        ("3.7", "kraft", 1),
+        ("3.9", "zookeeper", 0),
+        ("3.9", "kraft", 1),
+        ("4.0", "zookeeper", 1),
+    ],
 )
 def test_the_controller_is_krafts_since_4_0_and_from_3_3_on_unless_stated(
     release: str, controller: str, has_kraft: int

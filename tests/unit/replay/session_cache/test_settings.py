@@ -10,11 +10,10 @@ from udfs.replay.session_cache.settings import (
     EVICTION_MS,
     KIP_TEXT,
     OLDEST_CREATED,
-    RELEASE,
     SLOTS,
     session_lanes,
 )
-from udfs.replay.shared.lanes import LaneSettings, Value
+from udfs.replay.shared.lanes import KAFKA_RELEASE, LaneSettings, Value
 
 IN_FORCE: dict[str, Value] = {SLOTS: 1000, EVICTION_MS: 120_000}
 
@@ -27,10 +26,18 @@ def captured_lane(stated: dict[str, Value]) -> tuple[int, ...]:
 
 @pytest.mark.parametrize(
     ("release", "shards", "rules"),
-    [("4.3", 8, CURRENT), ("3.7", 1, CURRENT), ("2.4", 1, OLDEST_CREATED), ("kip", 1, KIP_TEXT)],
+    [
+        ("4.3", 8, CURRENT),
+        ("3.8", 8, CURRENT),
+        ("3.7", 1, CURRENT),
+        ("3.2", 1, CURRENT),
+        ("2.7", 1, CURRENT),
+        ("2.4", 1, OLDEST_CREATED),
+        ("kip", 1, KIP_TEXT),
+    ],
 )
 def test_a_release_has_its_shards_and_its_rules_of_eviction(release: str, shards: int, rules: int) -> None:
-    assert captured_lane({RELEASE: release}) == (1000 // shards, shards, 120_000, rules)
+    assert captured_lane({KAFKA_RELEASE: release}) == (1000 // shards, shards, 120_000, rules)
 
 
 def test_without_a_release_they_are_todays() -> None:
@@ -38,11 +45,11 @@ def test_without_a_release_they_are_todays() -> None:
 
 
 def test_the_number_of_shards_can_be_stated_whatever_the_release() -> None:
-    assert captured_lane({RELEASE: "2.4", CACHE_SHARDS: 3}) == (333, 3, 120_000, OLDEST_CREATED)
+    assert captured_lane({KAFKA_RELEASE: "2.4", CACHE_SHARDS: 3}) == (333, 3, 120_000, OLDEST_CREATED)
 
 
 def test_a_lane_changes_what_it_sets_alone() -> None:
-    changed: tuple[dict[str, Value], ...] = ({}, {SLOTS: 80}, {RELEASE: "3.7"}, {EVICTION_MS: 5})
+    changed: tuple[dict[str, Value], ...] = ({}, {SLOTS: 80}, {KAFKA_RELEASE: "3.7"}, {EVICTION_MS: 5})
     lanes = session_lanes(LaneSettings(("captured", "fewer", "older", "sooner"), changed, IN_FORCE))
     assert lanes.names == ("captured", "fewer", "older", "sooner")
     assert lanes.settings["slots"].tolist() == [125, 10, 1000, 125]

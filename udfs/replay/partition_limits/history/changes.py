@@ -87,7 +87,7 @@ def appearing_changes(ids: Records, shown: Shown, growth: Ints) -> tuple[Records
     changes, first = np.zeros(len(starts), CHANGE), partitions[starts]
     changes["kind"], changes["request"] = APPEAR, NO_REQUEST
     changes["time"], changes["topic"] = ids["since"][first["topic_id"]], ids["topic"][first["topic_id"]]
-    changes["partition"], changes["is_exempt"] = first["partition"], first["is_exempt"]
+    changes["partition"], changes["is_internal"] = first["partition"], first["is_internal"]
     changes["partitions"] = np.diff(np.append(starts, len(partitions)))
     changes["replication_factor"] = first["replicas"]
     changes["slots"] = changes["partitions"] * changes["replication_factor"]

@@ -59,7 +59,7 @@ def requested_changes(
     changes, captured = np.zeros(len(requests), CHANGE), np.zeros(len(requests), CAPTURED)
     makes_nothing = (requests["kind"] == AUTO_CREATE) & ~are_creations(requests, ids, subjects)
     kind = np.where(makes_nothing, NOTHING, requests["kind"])
-    for name in ("time", "request", "topic", "configs", "partition", "is_exempt", "validate_only", "is_strict",
+    for name in ("time", "request", "topic", "configs", "partition", "is_internal", "validate_only", "is_strict",
                  "client", "connection"):  # fmt: skip
         changes[name] = requests[name]
     changes["partitions"] = first_known(
@@ -79,6 +79,7 @@ def requested_changes(
     changes["captured_error"] = np.where(is_derivable, 0, requests["error_code"])
     shows_first = are_first_to_show(requests, kind, ids, subjects)
     changes["kind"] = np.where(shows_first, NOTHING, kind)
+    changes["by_broker"] = (kind == AUTO_CREATE) & settings.brokers_create_topics
     changes["slots"] = slots_needed(requests, changes)
     captured["row"], captured["error_code"] = np.arange(len(requests)), requests["error_code"]
     captured["reason"] = np.where(shows_first, CHANGES.codes[CHANGES.topic_not_seen], reason)
