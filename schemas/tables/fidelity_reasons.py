@@ -98,6 +98,12 @@ OPEN_FETCHES = FidelityReasons(
             NOTHING,
             "unknown",
         ),
+        "replication_throttled": FidelityReason(
+            "A replication quota of the leader left a partition of a follower empty that had records for it (KIP-73).",
+            "Capture while `leader.replication.throttled.replicas` names no topic, or take such followers' lanes as a "
+            "direction only.",
+            "unknown",
+        ),
         "fewer_bytes": FidelityReason("The capture has fewer bytes than the replay.", STATE_BROKER, "different"),
         "more_bytes": FidelityReason("The capture has more bytes than the replay.", STATE_BROKER, "different"),
     },
@@ -110,7 +116,7 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "throttled": FidelityReason(
-        "Closed loop: a quota held back responses with records; when it does so is not modelled.", QUOTA, "unknown"
+        "Closed loop: a quota held back records; when it does so is not modelled.", QUOTA, "unknown"
     ),
     "response_error": FidelityReason(
         "Closed loop: fetches of the connection were refused.",

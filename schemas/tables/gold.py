@@ -105,7 +105,7 @@ FETCH_CONSUMERS = table(
                          "bytes", nullable=True),
     response_bytes_p95=C("bigint", "... 95th percentile", "bytes", nullable=True),
     response_bytes_p99=C("bigint", "... 99th percentile", "bytes", nullable=True),
-    response_bytes_max=C("bigint", "... the largest, exact", "bytes", nullable=True),
+    response_bytes_max=C("bigint", "... the largest, exact: Kafka's fetch-size-max", "bytes", nullable=True),
     memory_bound_bytes=C("bigint", "KIP-74's bound: min(brokers x fetch.max.bytes, partitions x "
                                    "max.partition.fetch.bytes)", "bytes"),
     empty_though_available=C("bigint", "Partition reads that gave nothing though there was something"),
@@ -120,6 +120,26 @@ FETCH_CONSUMERS = table(
                          "and `fidelity` compares, those before; 0 in open mode"),
     read_all=C("boolean", "Everything that the capture shows was read; false if so many fetches returned nothing that "
                           "the closed loop was cut off; null in open mode", nullable=True),
+)  # fmt: skip
+
+FETCH_RANGES = table(
+    "fetch_ranges", "gold",
+    "What a reader comes to in closed loop when its pace and that of its brokers is drawn anew from the capture, again "
+    "and again: between p10 and p90 lie 80 % of that. What follows from rules alone is the same each time.",
+    ("run_id", "scenario", "client_id", "client_address", "reader", "metric"), "run_id",
+    run_id=RUN_ID,
+    scenario=SCENARIO,
+    client_id=CLIENT_ID,
+    client_address=CLIENT_ADDRESS,
+    reader=READER,
+    metric=C("string", "catch_up_ms and requests, as in fetch_consumers; longest_wait_ms, of the partition that waits "
+                       "longest; held_bytes, bytes_max of fetch_memory"),
+    value=C("double", "At the captured pace; null for a backlog that is not read", nullable=True),
+    p10=C("double", "What one in ten replications does not exceed; null for a backlog that is not read", nullable=True),
+    p50=C("double", "... half of them", nullable=True),
+    p90=C("double", "... nine in ten", nullable=True),
+    is_exact=C("boolean", "p10 and p90 are the same: pace does not matter"),
+    replications=C("int", "How often the lane was replayed: 20 times, down to 5 for a reader with many fetches"),
 )  # fmt: skip
 
 FETCH_TIMELINE = table(
@@ -164,6 +184,6 @@ FETCH_MEMORY = table(
 )  # fmt: skip
 
 GOLD = (
-    FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY, *GOLD_MEMORY, *SESSION_TABLES,
-    BATCH_SPLIT, BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS, GATE_RESULTS,
+    FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY, *GOLD_MEMORY,
+    *SESSION_TABLES, BATCH_SPLIT, BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS, GATE_RESULTS,
 )  # fmt: skip

@@ -160,7 +160,8 @@ PRODUCER_MEMORY = table(
                             "it; null if captured times decide", "ms", nullable=True),
     resent=C("bigint", "How often a batch was sent again: it keeps its memory until the last response"),
     split_parts=C("bigint", "Parts of batches that were too large: split, they take memory beside the pool"),
-    exhausted=C("bigint", "Batches whose first record waited for max.block.ms: BufferExhaustedException"),
+    exhausted=C("bigint", "Batches whose first record waited for max.block.ms, each a BufferExhaustedException: "
+                          "Kafka's buffer-exhausted-total"),
     larger_than_buffer=C("bigint", "Batches larger than buffer.memory: refused"),
     span_ms=_PACE["span_ms"],
     left_out=C("bigint", "Batches beyond the first 1,048,576: not replayed"),

@@ -68,6 +68,9 @@ SESSION_SLOTS = table(
     most_sessions=C("bigint", "Most sessions in a shard at a time"),
     zero_harm_slots=C("bigint", "max.incremental.fetch.session.cache.slots with which nobody is refused or evicted: "
                                 "most sessions in a shard at a time without a limit, times the shards"),
+    enough_slots=C("bigint", "... with which nobody is harmed who still fetches: a session that is idle longer than "
+                             "min.incremental.fetch.session.eviction.ms may go, and nobody came back to such a one; "
+                             "else the same as zero_harm_slots"),
     slots_at_least=C("bigint", "The captured broker's slots: no fewer, as so many sessions existed at a time"),
     slots_at_most=C("bigint", "... and no more, as a shard with so many refuses; null if none is known to be full",
                     nullable=True),

@@ -181,11 +181,14 @@ SESSION_EVENTS = table(
     fetch_offset=C("bigint", "As in fetch_partitions", nullable=True),
     partition_max_bytes=C("int", "As in fetch_partitions", "bytes", nullable=True),
     current_leader_epoch=C("int", "As in fetch_partitions", nullable=True),
+    last_fetched_epoch=C("int", "As in fetch_partitions", nullable=True),
+    reader_log_start_offset=C("bigint", "As in fetch_partitions", nullable=True),
     returned_bytes=C("bigint", "As in fetch_partitions", "bytes", nullable=True),
     high_watermark=C("bigint", "As in fetch_partitions", nullable=True),
     log_start_offset=C("bigint", "As in fetch_partitions", nullable=True),
     error_code=C("smallint", "The partition's error", nullable=True),
     preferred_read_replica=C("int", "As in fetch_partitions", nullable=True),
+    diverging_epoch=C("int", "As in fetch_partitions", nullable=True),
 )  # fmt: skip
 
 GROUP_FETCHES = table(

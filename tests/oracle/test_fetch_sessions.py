@@ -22,7 +22,7 @@ from udfs.replay.session_cache.clients import larger_clients, new_clients, note_
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
 from udfs.replay.session_cache.events import Keys, parts_of
-from udfs.replay.session_cache.settings import CURRENT, PROFILES, SHARDS, SessionLanes, cache_settings
+from udfs.replay.session_cache.settings import SessionLanes, cache_settings, rules_of, shards_of
 from udfs.replay.session_cache.state import GREATEST_ID
 
 METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"
@@ -46,11 +46,11 @@ class Release:
 
     @property
     def shards(self) -> int:
-        return PROFILES.get(self.profile, (SHARDS, CURRENT))[0]
+        return shards_of(self.profile)
 
     @property
     def rules(self) -> int:
-        return PROFILES.get(self.profile, (SHARDS, CURRENT))[1]
+        return rules_of(self.profile)
 
 
 def artifacts(group: str, version: str, *names: str) -> tuple[str, ...]:

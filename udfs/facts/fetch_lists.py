@@ -40,6 +40,8 @@ class Requested(NamedTuple):
     fetch_offset: Ints
     partition_max_bytes: Ints
     current_leader_epoch: Ints
+    last_fetched_epoch: Ints
+    log_start_offset: Ints
 
 
 class Forgotten(NamedTuple):
@@ -80,6 +82,8 @@ class Rows(NamedTuple):
     fetch_offset: Ints
     partition_max_bytes: Ints
     current_leader_epoch: Ints
+    last_fetched_epoch: Ints
+    reader_log_start_offset: Ints
     high_watermark: Ints
     last_stable_offset: Ints
     log_start_offset: Ints
@@ -99,6 +103,8 @@ def unwritten_rows(n: int) -> Rows:
         fetch_offset=np.empty(n, np.int64),
         partition_max_bytes=np.empty(n, np.int64),
         current_leader_epoch=np.empty(n, np.int64),
+        last_fetched_epoch=np.empty(n, np.int64),
+        reader_log_start_offset=np.empty(n, np.int64),
         high_watermark=np.empty(n, np.int64),
         last_stable_offset=np.empty(n, np.int64),
         log_start_offset=np.empty(n, np.int64),

@@ -22,6 +22,8 @@ ENTRY = np.dtype(
             "fetch_offset",
             "partition_max_bytes",
             "current_leader_epoch",
+            "last_fetched_epoch",
+            "reader_log_start_offset",
             "high_watermark",  # this and the next two: from the last response of the session that has them
             "last_stable_offset",
             "log_start_offset",
@@ -105,6 +107,7 @@ def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
         entry.is_live = 1
         entry.requested = entry.returned = NOWHERE
         entry.fetch_offset = entry.partition_max_bytes = entry.current_leader_epoch = -1
+        entry.last_fetched_epoch = entry.reader_log_start_offset = -1
         entry.high_watermark = entry.last_stable_offset = entry.log_start_offset = NO_HIGH_WATERMARK
         session.order[state[ORDERED]] = index
         state[ORDERED] += 1

@@ -43,6 +43,8 @@ def apply_requested(session: Session, requested: Requested, row: int) -> None:
     entry.fetch_offset = requested.fetch_offset[row]
     entry.partition_max_bytes = requested.partition_max_bytes[row]
     entry.current_leader_epoch = requested.current_leader_epoch[row]
+    entry.last_fetched_epoch = requested.last_fetched_epoch[row]
+    entry.reader_log_start_offset = requested.log_start_offset[row]
 
 
 @kernel
@@ -85,6 +87,8 @@ def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: R
         rows.read_position[n] = position if position < n_read else NOWHERE
         rows.fetch_offset[n], rows.partition_max_bytes[n] = entry.fetch_offset, entry.partition_max_bytes
         rows.current_leader_epoch[n] = entry.current_leader_epoch
+        rows.last_fetched_epoch[n] = entry.last_fetched_epoch
+        rows.reader_log_start_offset[n] = entry.reader_log_start_offset
         rows.high_watermark[n], rows.last_stable_offset[n] = entry.high_watermark, entry.last_stable_offset
         rows.log_start_offset[n] = entry.log_start_offset
         entry.requested = NOWHERE
@@ -185,6 +189,8 @@ def write_refused(session: Session, fetch: Record, f: int, requested: Requested,
         rows.requested[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
         rows.fetch_offset[n], rows.partition_max_bytes[n] = requested.fetch_offset[w], requested.partition_max_bytes[w]
         rows.current_leader_epoch[n] = requested.current_leader_epoch[w]
+        rows.last_fetched_epoch[n] = requested.last_fetched_epoch[w]
+        rows.reader_log_start_offset[n] = requested.log_start_offset[w]
         rows.high_watermark[n] = rows.last_stable_offset[n] = rows.log_start_offset[n] = NO_HIGH_WATERMARK
         n += 1
     return n

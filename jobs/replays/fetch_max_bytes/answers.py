@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, grid_lines, size
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES
 from udfs.replay.fetch_max_bytes.closed_loop.events import FETCH_CAP
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
 
@@ -29,9 +29,12 @@ CLOSED = "  closed loop: each reader goes on from what it received, until everyt
 CLOSED_NOTES = (
     "  * partitions that came away empty from a fetch although they had records. catch-up: until the slowest",
     "    partition's backlog is read; not all: one is not read to its end. held: most record bytes that a reader has",
-    "    received and not yet taken.",
+    "    received and not yet taken. In brackets: the range (p10 to p90) when the pace of clients and brokers is drawn",
+    "    anew from what the capture shows of it; without brackets, pace makes no difference.",
     NO_ROW,
 )
+RANGED = ("catch_up_ms", "longest_wait_ms", "held_bytes")
+"""What of a lane has a range."""
 NOT_READ = "not all"
 """In place of a time in which a backlog was read to its end."""
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
@@ -53,7 +56,7 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
 
 def closed_lanes(own_rows: OwnRows) -> DataFrame:
     """A row per reader and lane of the closed loop. own_bound: of the reader that held most."""
-    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES
     by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
         F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
@@ -70,7 +73,17 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         most[m.memory_bound_bytes].alias("own_bound"),
     )  # fmt: skip
     keys = [str(c.reader), str(c.scenario)]
-    return by_lane.join(waits, keys).join(held, keys)
+    return by_lane.join(waits, keys).join(held, keys).join(ranges(own_rows), keys)
+
+
+def ranges(own_rows: OwnRows) -> DataFrame:
+    """A row per reader and lane: of the reader of the largest value, between what that lies at other paces."""
+    r = FETCH_RANGES
+
+    def of_largest(metric: str) -> Column:
+        return F.max(F.when(F.col(r.metric) == metric, F.struct(r.value, r.p10, r.p90))).alias(f"{metric}_range")
+
+    return own_rows(r).groupBy(r.reader, r.scenario).agg(*(of_largest(metric) for metric in RANGED))
 
 
 QUERIES = {"open": open_lanes, "closed": closed_lanes}
@@ -113,6 +126,19 @@ def lane_of(row: Row) -> str:
     return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
 
 
+def ms_within(value: float, within: Row | None) -> str:
+    """A time with the range in which it lies at other paces, `146 ms (120 to 210)`; alone where pace does not matter.
+
+    A backlog that is not read at a slow pace has no end of its range.
+    """
+    if within is None or within["p10"] == within["p90"] == value:
+        return f"{value:,.0f} ms"
+    ends = (value if end is None else end for end in (within["p10"], within["p90"]))
+    low, high = (f"{end:,.0f}" for end in sorted((value, *ends))[::2])
+    high = NOT_READ if within["p90"] is None else high
+    return f"{value:,.0f} ms" if low == high else f"{value:,.0f} ms ({low} to {high})"
+
+
 def open_cells(row: Row) -> list[str]:
     """What a lane of the open loop comes to."""
     jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
@@ -126,6 +152,7 @@ def closed_cells(row: Row) -> list[str]:
     """What a lane of the closed loop comes to."""
     waited, partition = row["longest"][:2]
     return [
-        NOT_READ if row["never"] else f"{row['took']:,.0f} ms", f"{waited:,.0f} ms", partition if waited else "-",
+        NOT_READ if row["never"] else ms_within(row["took"], row["catch_up_ms_range"]),
+        ms_within(waited, row["longest_wait_ms_range"]), partition if waited else "-",
         f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
     ]  # fmt: skip

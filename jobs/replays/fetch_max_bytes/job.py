@@ -18,7 +18,7 @@ from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
 from jobs.session.one_shuffle import replayed, shards_of
 from schemas.tables import algorithms
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES, FETCH_TIMELINE
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import fetch_lanes
 from udfs.replay.fetch_max_bytes.silver_events import READERS
@@ -39,5 +39,5 @@ def packed(source: Source) -> DataFrame:
     return replayed(dealt_reads(source, shards), READERS, shards, replay)
 
 
-TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_TIMELINE, FETCH_MEMORY)
+TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY)
 FETCH_MAX_BYTES = Algorithm(algorithms.FETCH_MAX_BYTES, TITLE, TABLES, packed, QUERIES, answer_lines)

@@ -50,7 +50,7 @@ def slots(own_rows: OwnRows) -> DataFrame:
     """A row per number of shards: what the worst broker needs, and what the captured ones can have had."""
     s = SESSION_SLOTS
     return own_rows(s).groupBy(s.shards).agg(
-        F.max(s.zero_harm_slots).alias(s.zero_harm_slots),
+        F.max(s.zero_harm_slots).alias(s.zero_harm_slots), F.max(s.enough_slots).alias(s.enough_slots),
         F.max(s.slots_at_least).alias(s.slots_at_least), F.min(s.slots_at_most).alias(s.slots_at_most),
         F.max(F.when(F.col(s.scenario) == CAPTURED_LANE, F.col(s.slots))).alias(s.slots),
     ).orderBy(s.shards)  # fmt: skip
@@ -92,6 +92,8 @@ def notes(rows: Sequence[Row]) -> Iterable[str]:
         kind = "one cache" if row[s.shards] == 1 else f"{row[s.shards]} shards"
         enough = f"{row[s.zero_harm_slots]:,} slots on ({kind})"
         yield f"  nobody in the capture is refused or evicted on any broker from {enough}"
+        if row[s.enough_slots] < row[s.zero_harm_slots]:
+            yield f"  nobody who still fetches is, from {row[s.enough_slots]:,} on: idle sessions may go"
         if row[s.slots] is not None:
             yield f"  {captured_slots(row)}"
 

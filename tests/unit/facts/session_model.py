@@ -165,7 +165,7 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
         row["is_answered"] = fetch.answer is not None
         row["response_session_id"], row["response_error"] = fetch.answer or (0, 0)
         for name, lines, more in (
-            ("requested", requested, [(*want.partition, want.offset, want.max_bytes, 7) for want in fetch.wants]),
+            ("requested", requested, [(*want.partition, want.offset, want.max_bytes, 7, 6, 0) for want in fetch.wants]),
             ("forgotten", forgotten, list(fetch.forgets)),
             ("returned", returned, [(*got.partition, got.records, got.high_watermark, 4, 0) for got in fetch.gets]),
         ):

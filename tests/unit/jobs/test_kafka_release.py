@@ -69,7 +69,7 @@ def test_one_broker_with_zookeeper_is_a_cluster_with_zookeeper(
     shown: list[str | None], controller: str | None, text: str
 ) -> None:
     """A cluster that migrates to KRaft has ZooKeeper's rules until its last broker has left it."""
-    rows = [Row(str(number), "3.9", of) for number, of in enumerate(shown)]
+    rows = [Row(broker=str(number), release="3.9", controller=of) for number, of in enumerate(shown)]
     seen = SeenRelease("3.9", "3.9", BY_APIS, shown_controller(rows))
     assert seen.controller == controller
     assert seen.told == text

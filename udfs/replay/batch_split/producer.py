@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Ints, Records, Singles
-from udfs.columns.time_units import US_PER_MS
+from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.events import Sent, Sequences, read_sent
 from udfs.replay.batch_split.fidelity import Fidelity
 from udfs.replay.batch_split.inferred import Answers
@@ -39,7 +39,7 @@ class Producer:
     topics were created with, as far as the capture shows that. inferred_size: batch.size in bytes, as the batches show
     it; None as long as there were none. estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics].
     spans: of the
-    timelines. last_codec: by topic. sent_until: us, the last request.
+    timelines. last_codec: by topic. sent_from, sent_until: us, the first request and the last.
     """
 
     client_id: str
@@ -58,6 +58,7 @@ class Producer:
     outcomes: Records = field(default_factory=lambda: no_outcomes(0, 0))
     spans: list[Records] = field(default_factory=list)
     last_codec: dict[int, int] = field(default_factory=dict)
+    sent_from: int = NEVER
     sent_until: int = 0
 
     @property
@@ -112,10 +113,11 @@ class Producer:
             estimates[:, :known], outcomes[:, :known] = self.estimates, self.outcomes
         self.estimates, self.outcomes = estimates, outcomes
 
-    def note_last(self, sent: Sent) -> None:
-        """Note the codec that each topic was sent in last, and when the last request was sent."""
+    def note_sent(self, sent: Sent) -> None:
+        """Note the codec that each topic was sent in last, and when the first and the last request were sent."""
         first = sent.first_sendings
         self.last_codec |= dict(zip(first["topic"].tolist(), first["codec"].tolist(), strict=True))
+        self.sent_from = min(self.sent_from, int(sent.sendings["request_time"].min()))
         self.sent_until = max(self.sent_until, int(sent.sendings["request_time"].max()))
 
 

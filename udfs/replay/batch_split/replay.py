@@ -115,7 +115,7 @@ def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | No
     if len(sent.capture.batches) == 0:
         return
     producer.make_room(settings)
-    producer.note_last(sent)
+    producer.note_sent(sent)
     measure = None if held is None else recompressed(held, rows, sent.capture).size
     producer.fidelity.compare_sizes(sent, measure)
     send_again(producer, sent, settings, order, measure or not_measured)

@@ -18,7 +18,7 @@ from schemas.tables.values import PRODUCER
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.arrow_columns import array_of, quotients, repeated
 from udfs.columns.records import records_of
-from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.columns.time_units import NEVER, US_PER_MS, US_PER_S
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.batch_split.fidelity import Metric
 from udfs.replay.batch_split.producer import Producer
@@ -83,6 +83,7 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
             t.over_limit_share: quotients(outcomes["over_limit"], outcomes["batches"]),
             t.splits: outcomes["splits"],
             t.split_rate: quotients(outcomes["splits"], outcomes["batches"]),
+            t.batch_split_rate: quotients(outcomes["splits"] * US_PER_S, sent_for(producer, len(outcomes))),
             t.split_batches: outcomes["split_batches"],
             t.failed_batches: outcomes["failed"],
             t.bytes_sent: outcomes["bytes_sent"],
@@ -101,6 +102,11 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
             t.size_error: size_errors(producer, lane, topic, outcomes),
         },
     )
+
+
+def sent_for(producer: Producer, rows: int) -> Ints:
+    """The time from the producer's first request to its last, in each row: int64[rows], us."""
+    return np.full(rows, max(producer.sent_until - producer.sent_from, 0))
 
 
 def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.tables.fidelity_reasons import OPEN_FETCHES
+from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.events import Reads
@@ -16,8 +17,11 @@ from udfs.replay.shared.fidelity_rows import AGREED
 _R = OPEN_FETCHES
 
 
-def judge(fetches: Reads, captured: Records) -> Ints:
-    """The verdict on each fetch: AGREED or a code of OPEN_FETCHES, int64[fetches]. captured: FETCH_LIMITS[1]."""
+def judge(fetches: Reads, captured: Records, reader: str) -> Ints:
+    """The verdict on each fetch: AGREED or a code of OPEN_FETCHES, int64[fetches].
+
+    captured: FETCH_LIMITS[1]. reader: the kind of reader that the fetches are of.
+    """
     fetch, count = fetch_of_reads(fetches), len(fetches.first_read) - 1
     reads, returned = fetches.reads, fetches.reads["returned_bytes"]
     at_least, _ = captured_bytes(fetches, reads["available_low"], captured)
@@ -25,7 +29,8 @@ def judge(fetches: Reads, captured: Records) -> Ints:
     low_bytes, low_unknown = captured_bytes(fetches, lowest, captured)
     high_bytes, high_unknown = captured_bytes(fetches, reads["available_high"], captured)
     # As if appends had come when the capture suggests: what was returned was there, as far as that is possible.
-    middle, _ = captured_bytes(fetches, np.clip(returned, lowest, reads["available_high"]), captured)
+    there = np.clip(returned, lowest, reads["available_high"])
+    middle, _ = captured_bytes(fetches, there, captured)
 
     def any_of(flags: Bools) -> Bools:
         return np.bincount(fetch, flags, count) > 0
@@ -35,6 +40,9 @@ def judge(fetches: Reads, captured: Records) -> Ints:
     equal = ~any_of(returned != high_bytes)
     possible = any_of(low_bytes != high_bytes) & ~any_of(returned != middle)
     explained = equal | (possible & ~undecided)
+    is_held_back = (
+        any_of(held_back(fetches, low_bytes, there, captured)) if reader == FOLLOWER else np.zeros(count, np.bool_)
+    )
     first_that_applies = (
         (any_of(returned == UNKNOWN), _R.no_response),
         (any_of(reads["refused"]), _R.response_error),
@@ -50,11 +58,34 @@ def judge(fetches: Reads, captured: Records) -> Ints:
         (possible & has_no_time, _R.append_time_unknown),
         (possible, _R.append_read_order),
         (equal, None),
+        (is_held_back, _R.replication_throttled),
         (any_of(returned < high_bytes), _R.fewer_bytes),
     )
     conditions, words = zip(*first_that_applies, strict=True)
     codes = [AGREED if word is None else _R.codes[word] for word in words]
     return np.select([*conditions], codes, default=_R.codes[_R.more_bytes])
+
+
+def held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:
+    """The reads that a leader's replication quota left empty (KIP-73), bool[reads].
+
+    Such a partition takes nothing of the limits (ReplicaManager.readFromLog). So all others come as if it had nothing,
+    and where it stands before one with records, or no partition has any, no limit can have left it empty.
+    low_bytes: int64[reads], what each has under the captured limits of what was surely there. there: int64[reads], what
+    was there, as far as what was returned shows it.
+    """
+    reads, fetch, count = fetches.reads, fetch_of_reads(fetches), len(fetches.first_read) - 1
+    returned = reads["returned_bytes"]
+    is_empty = (returned == 0) & (low_bytes > 0)
+    if not is_empty.any():
+        return is_empty
+    without, _ = captured_bytes(fetches, np.where(is_empty, 0, there), captured)
+    differs = np.bincount(fetch, without != returned, count) > 0
+    place, last_with_records = np.arange(len(reads)), np.full(count, len(reads))
+    has_any = np.bincount(fetch, returned > 0, count) > 0
+    last_with_records[has_any] = -1
+    np.maximum.at(last_with_records, fetch, np.where(returned > 0, place, -1))
+    return is_empty & ~differs[fetch] & (place < last_with_records[fetch])
 
 
 def fetch_of_reads(fetches: Reads) -> Ints:

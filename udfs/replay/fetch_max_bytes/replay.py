@@ -10,18 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.fidelity_reasons import OPEN_FETCHES
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FIDELITY
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_RANGES, FIDELITY
 from schemas.tables.steps import MEMORY_EVENTS, READS
 from schemas.tables.table import Table
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import array_of
 from udfs.facts.arrow_tables import packed_together
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import drawn_figures
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.memory_rows import memory_events, response_room
 from udfs.replay.fetch_max_bytes.closed_loop.replay import replayed
-from udfs.replay.fetch_max_bytes.closed_loop.rows import closed_rows
+from udfs.replay.fetch_max_bytes.closed_loop.rows import closed_rows, range_rows
 from udfs.replay.fetch_max_bytes.events import (
     READER,
     Reads,
@@ -50,6 +51,7 @@ from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.rows_by_key import by_key, whole_fetches
 
 WITH_RECORDS, EMPTY = OPEN_FETCHES.metrics
+REPLICATION_THROTTLED = OPEN_FETCHES.codes[OPEN_FETCHES.replication_throttled]
 _WORDS = {AGREED: NO_REASON} | {code: word for word, code in OPEN_FETCHES.codes.items()}
 
 
@@ -97,7 +99,9 @@ def reader_rows(
 def take_part(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
     limits, fetches = lanes.limits(progress.reader.kind), reads_of(rows)
-    note_verdicts(progress, rows, fetches, judge(fetches, limits[CAPTURED : CAPTURED + 1]))
+    verdicts = judge(fetches, limits[CAPTURED : CAPTURED + 1], progress.reader.kind)
+    note_verdicts(progress, rows, fetches, verdicts)
+    fetches.reads["throttled"] |= (verdicts == REPLICATION_THROTTLED)[fetch_of_reads(fetches)]
     fetches = noted(progress.captured, fetches, rows)
     reads = fetches.reads
     available = reads["available_high"].copy()
@@ -145,6 +149,7 @@ def all_rows(
     is_same = responses_under is not None and lanes.equals(responses_under, reader.kind)
     found = replayed(intent, reader, lanes, room if is_same else 0)
     yield from closed_rows(labels, intent, found, memory_bound)
+    yield FETCH_RANGES, range_rows(labels, drawn_figures(intent, reader, lanes, found))
     if responses_under is not None and room:
         under = found if is_same else replayed(intent, reader, responses_under, room)
         yield from ((MEMORY_EVENTS, rows) for rows in memory_events(intent, reader, under))

@@ -94,6 +94,15 @@ def move_owner(cache: Cache, lane: int, session: Record, old: int, new: int) -> 
 
 
 @kernel
+def close_idle(cache: Cache, lane: int, shard: int, now_ms: int) -> None:
+    """Take out the sessions of a shard that are idle for so long that anybody may evict them."""
+    first, eviction_ms = shard * cache.totals[lane].room, cache.settings[lane].eviction_ms
+    for place in range(first + cache.live[lane, shard] - 1, first - 1, -1):
+        if now_ms - cache.sessions[lane, place].last_used_ms > eviction_ms:
+            close_session(cache, lane, place)
+
+
+@kernel
 def touch(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
     """A session is used: whether it can be evicted is decided here, and stays so until its next use."""
     settings = cache.settings[lane]

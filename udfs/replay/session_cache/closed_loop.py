@@ -109,6 +109,7 @@ def refuse(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
     """A client learns that its session is not as it thinks."""
     outcome = outcome_of(lanes, lane)
     outcome.not_found += error == FETCH_SESSION_ID_NOT_FOUND
+    lanes.cache.totals[lane].not_found += error == FETCH_SESSION_ID_NOT_FOUND
     outcome.response_bytes += fetch.response_empty
     take_response(lanes.cache.clients[fetch.owner, lane], error, NO_SESSION)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from udfs.columns.arrays import Record
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import (
+    close_idle,
     close_session,
     find_owned,
     has_free_slot,
@@ -52,6 +53,8 @@ def create(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
     It is the captured one where that is of the shard whose turn it is.
     """
     cache, outcome, shard = lanes.cache, outcome_of(lanes, lane), next_shard(lanes.cache, lane)
+    if cache.settings[lane].idle_go:
+        close_idle(cache, lane, shard, now_ms)
     if is_full(cache, lane, shard):
         place = victim(cache, lane, shard, fetch, now_ms)
         if place == NONE:

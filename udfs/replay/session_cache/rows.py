@@ -24,7 +24,7 @@ from udfs.replay.session_cache.broker import BrokerReplay, some_buckets
 from udfs.replay.session_cache.dispatch import BUCKET_US
 from udfs.replay.session_cache.events import Keys
 from udfs.replay.session_cache.fidelity import METRICS
-from udfs.replay.session_cache.settings import SessionLanes
+from udfs.replay.session_cache.settings import SessionLanes, ways_to_be_idle
 from udfs.replay.session_cache.slots import slots_range
 from udfs.replay.session_cache.state import CAPTURED_SUMS, HOLDINGS, SUMS, Buckets
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compared, fidelity_rows
@@ -39,12 +39,15 @@ Reader = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class BrokerResult:
-    """What the replay of a broker came to. fullest: int64[lanes], most sessions in a shard at a time."""
+    """What the replay of a broker came to. fullest: int64[lanes], most sessions in a shard at a time. not_found:
+    int64[lanes], fetches whose session was gone.
+    """
 
     broker: str
     readers: Sequence[Reader]  # by the number of a name
     buckets: Buckets
     fullest: Ints
+    not_found: Ints
     slots: tuple[int, int | None]  # at least, at most
     evictions: Mapping[tuple[int, int, int], int]
     verdicts: Ints  # int64[names, metrics, verdicts]
@@ -60,6 +63,7 @@ def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResu
         readers=[(*client_of(names[client]), reader) for client in replay.names for reader in READERS],
         buckets=some_buckets(buckets, 0, int(buckets.used[0])),
         fullest=replay.lanes.cache.totals["fullest"],
+        not_found=replay.lanes.cache.totals["not_found"],
         slots=slots_range(captured.spans, replay.shards, unseen_until_us),
         evictions=replay.evictions,
         verdicts=captured.verdicts,
@@ -135,8 +139,10 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
     """Rows of `session_slots`: one a broker and lane."""
     n, t, shards = len(lanes.names), SESSION_SLOTS, lanes.settings["shards"]
     rows, fullest = n * len(results), np.array([result.fullest for result in results])
-    # Behind the lanes are those without a limit, by their number of shards.
-    unlimited = fullest[:, n + np.unique(shards, return_inverse=True)[1]]
+    unlimited, without_idle = unlimited_lanes(lanes.settings)
+    zero_harm, not_found = fullest[:, unlimited] * shards, np.array([result.not_found for result in results])
+    # A client that comes back to a session that went for being idle was alive: then no fewer slots are enough.
+    nobody_came_back = not_found[:, without_idle] <= not_found[:, unlimited]
     at_least, at_most = zip(*(result.slots for result in results), strict=True)
     return rows_of(
         t,
@@ -147,11 +153,21 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
             t.slots: np.tile(lanes.settings["slots"] * shards, len(results)),
             t.shards: np.tile(shards, len(results)),
             t.most_sessions: fullest[:, :n].ravel(),
-            t.zero_harm_slots: (unlimited * shards).ravel(),
+            t.zero_harm_slots: zero_harm.ravel(),
+            t.enough_slots: np.where(nobody_came_back, fullest[:, without_idle] * shards, zero_harm).ravel(),
             t.slots_at_least: np.repeat(at_least, n),
             t.slots_at_most: pa.array([most for most in at_most for _ in range(n)], pa.int64()),
         },
     )
+
+
+def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
+    """By lane the place of the one without a limit that has its shards, and of that in which idle sessions go, too:
+    int64[lanes] both. They are behind the lanes, as `with_unlimited` has them. settings: SETTINGS[lanes].
+    """
+    shards, of_shards = np.unique(settings["shards"], return_inverse=True)
+    unlimited: Ints = len(settings) + of_shards
+    return unlimited, len(settings) + len(shards) + ways_to_be_idle(settings)[1]
 
 
 def session_fidelity(result: BrokerResult) -> Iterator[Compared]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from udfs.columns.arrays import Records
+from udfs.columns.arrays import Ints, Records
 from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
@@ -29,6 +29,7 @@ SETTINGS = np.dtype(
         ("shards", np.int64),
         ("eviction_ms", np.int64),
         ("rules", np.int64),  # of eviction: CURRENT, OLDEST_CREATED or KIP_TEXT
+        ("idle_go", np.int64),  # 1: sessions go as soon as anybody may evict them for being idle, room or not
     ]
 )
 """What a lane sets of its cache."""
@@ -67,12 +68,12 @@ def rules_of(release: Value | None) -> int:
 
 
 def cache_settings(
-    slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike
+    slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike, idle_go: int = 0
 ) -> Records:
     """SETTINGS[lanes] from a value for each lane, or one for all. slots: of all shards together; what does not divide
     evenly is lost, as in Kafka.
     """
-    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules)
+    columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, idle_go)
     settings = np.zeros(np.size(columns[0]), SETTINGS)
     for name, column in zip(SETTINGS.fields or (), columns, strict=True):
         settings[name] = column
@@ -80,7 +81,17 @@ def cache_settings(
 
 
 def with_unlimited(settings: Records) -> Records:
-    """The lanes, and behind them one for each number of shards, which never has to refuse or evict."""
+    """The lanes, and behind them those that never have to refuse or evict: one for each number of shards, and one for
+    each way to be idle, in which no session stays that anybody may evict for that.
+    """
     shards = np.unique(settings["shards"])
     unlimited = cache_settings(UNLIMITED * shards, shards, 0, CURRENT)
-    return np.concatenate([settings, unlimited])
+    return np.concatenate([settings, unlimited, ways_to_be_idle(settings)[0]])
+
+
+def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
+    """Lanes without a limit in which idle sessions go, SETTINGS[ways]; and the way of each lane, int64[lanes]."""
+    named = np.stack([settings[name] for name in ("shards", "eviction_ms", "rules")], axis=1)
+    ways, way_of_lane = np.unique(named, axis=0, return_inverse=True)
+    shards, eviction_ms, rules = ways.T
+    return cache_settings(UNLIMITED * shards, shards, eviction_ms, rules, idle_go=1), way_of_lane.ravel()

@@ -47,7 +47,8 @@ EXCHANGE_COLUMNS = (
 PARTITION_COLUMNS = (
     _F.connection_id, _F.exchange_no, _F.broker, _F.request_time, _F.read_position, _F.request_position,
     _F.response_position, _F.topic, _F.topic_id, _F.partition, _F.max_wait_ms, _F.session_known,
-    _F.response_session_id, _F.fetch_offset, _F.partition_max_bytes, _F.current_leader_epoch, _F.returned_bytes,
+    _F.response_session_id, _F.fetch_offset, _F.partition_max_bytes, _F.current_leader_epoch,
+    _F.last_fetched_epoch, _F.reader_log_start_offset, _F.diverging_epoch, _F.returned_bytes,
     _F.high_watermark, _F.log_start_offset, _F.error_code, _F.preferred_read_replica,
 )  # fmt: skip
 
@@ -100,7 +101,8 @@ def partition_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> 
     t, f = SESSION_EVENTS, FETCH_PARTITIONS
     as_they_are = (
         t.broker, t.connection_id, t.exchange_no, t.max_wait_ms, t.session_known, t.response_session_id, t.partition,
-        t.fetch_offset, t.partition_max_bytes, t.current_leader_epoch, t.returned_bytes, t.high_watermark,
+        t.fetch_offset, t.partition_max_bytes, t.current_leader_epoch, t.last_fetched_epoch,
+        t.reader_log_start_offset, t.diverging_epoch, t.returned_bytes, t.high_watermark,
         t.log_start_offset, t.error_code, t.preferred_read_replica,
     )  # fmt: skip
     for batch in batches:

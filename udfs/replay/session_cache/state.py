@@ -86,10 +86,13 @@ PARTITION = np.dtype(
         ("fetch_offset", np.int64),
         ("high_watermark", np.int64),  # or NONE
         ("log_start_offset", np.int64),  # or NONE
+        ("reader_log_start_offset", np.int64),
         ("records_bytes", np.int64),
         ("partition", np.int32),
         ("partition_max_bytes", np.int32),
         ("current_leader_epoch", np.int32),
+        ("last_fetched_epoch", np.int32),
+        ("diverging_epoch", np.int32),  # or NONE
         ("preferred_read_replica", np.int32),  # or NONE
         ("name_length", np.int32),  # bytes of the topic's name
         ("max_wait_ms", np.int32),  # the same of all partitions of a fetch, like the next two
@@ -166,6 +169,7 @@ TOTALS = np.dtype(
         ("placed", np.int64),  # full responses: the counter that picks the shard
         ("random_state", np.int64),  # state of the random ids
         ("fullest", np.int64),  # most sessions that a shard has had
+        ("not_found", np.int64),  # fetches whose session was gone
         ("room", np.int64),  # sessions of a shard that there is memory for
     ]
 )

@@ -32,7 +32,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop import events, nodes
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import follows
-from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, measured_pace, time_until
+from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, time_until
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -418,7 +418,7 @@ def fetches(*nodes: tuple[list[int], list[int], list[int]]) -> PacedFetches:
 
 def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> None:
     """10 records in 40 ms, and 30 in 10: in whichever responses they come."""
-    pace = measured_pace(fetches(([0, 50, 70], [10, 60, 80], [10, 30, 0])), 1, is_one_process=True)
+    pace = pace_of(observed_pace(fetches(([0, 50, 70], [10, 60, 80], [10, 30, 0])), 1, is_one_process=True))
     assert pace.gap_us.tolist() == [10.0]
     assert [time_until(pace.taking.points, records) for records in (0, 5, 10, 40, 80)] == [0.0, 15.0, 30.0, 30.0, 60.0]
 
@@ -426,8 +426,8 @@ def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> No
 def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time() -> None:
     """Both answer at 10; the second is asked again when the records of the first are done, and its own."""
     both = fetches(([0, 30], [10, 40], [10, 0]), ([0, 50], [10, 60], [10, 0]))
-    assert measured_pace(both, 2, is_one_process=True).gap_us.tolist() == [20.0, 20.0]
-    assert measured_pace(both, 2, is_one_process=False).gap_us.tolist() == [20.0, 40.0]
+    assert pace_of(observed_pace(both, 2, is_one_process=True)).gap_us.tolist() == [20.0, 20.0]
+    assert pace_of(observed_pace(both, 2, is_one_process=False)).gap_us.tolist() == [20.0, 40.0]
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from schemas.tables.fidelity_reasons import OPEN_FETCHES
+from schemas.tables.values import CONSUMER, FOLLOWER
 from tests.unit.replay.fetch_max_bytes.captured_reader import limits_of
 from udfs.columns.arrays import edges
 from udfs.columns.records import records_of
@@ -33,7 +34,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
     } | differs  # fmt: skip
 
 
-def verdicts(*fetches: list[dict[str, Any]]) -> list[str]:
+def verdicts(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> list[str]:
     """The reason by fetch, "agreed" where there is none."""
     rows = [row for fetch in fetches for row in fetch]
     ends = edges([len(row["sizes"]) for row in rows])
@@ -42,14 +43,33 @@ def verdicts(*fetches: list[dict[str, Any]]) -> list[str]:
         for name in row.keys() - {"sizes"}:
             reads[name][i] = row[name]
     sizes = np.array([size for row in rows for size in row["sizes"]], np.int64)
-    codes = judge(Reads(reads, edges([len(fetch) for fetch in fetches]), sizes), CAPTURED)
+    codes = judge(Reads(reads, edges([len(fetch) for fetch in fetches]), sizes), CAPTURED, reader)
     names = {AGREED: "agreed"} | {code: word for word, code in OPEN_FETCHES.codes.items()}
     return [names[int(code)] for code in codes]
 
 
-def verdict(*reads: dict[str, Any]) -> str:
-    (found,) = verdicts(list(reads))
+def verdict(*reads: dict[str, Any], reader: str = CONSUMER) -> str:
+    (found,) = verdicts(list(reads), reader=reader)
     return found
+
+
+@pytest.mark.parametrize(
+    ("reads", "reason"),
+    [
+        ([read(0), read(200)], R.replication_throttled),
+        ([read(0), read(0)], R.replication_throttled),
+        ([read(200), read(0), read(200), read(0)], R.replication_throttled),
+        ([read(200), read(0)], R.fewer_bytes),
+        ([read(0), read(100)], R.fewer_bytes),
+        ([read(0, there=(0, 200)), read(200)], R.append_read_order),
+    ],
+)
+def test_a_follower_s_empty_partition_that_no_limit_explains_was_throttled_by_the_leader(
+    reads: list[dict[str, Any]], reason: str
+) -> None:
+    """A limit leaves partitions empty at the end of a response alone, and never all of them (KIP-73, KIP-74)."""
+    assert verdict(*reads, reader=FOLLOWER) == reason
+    assert verdict(*reads) == (R.fewer_bytes if reason == R.replication_throttled else reason)
 
 
 def test_a_fetch_whose_partitions_all_returned_what_the_replay_says_agrees() -> None:

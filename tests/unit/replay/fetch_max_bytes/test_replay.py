@@ -117,6 +117,7 @@ def test_batches_of_any_length_give_the_same_rows(most: int) -> None:
         "fetch_fairness",
         "fetch_consumers",
         "fetch_memory",
+        "fetch_ranges",
     }
 
 

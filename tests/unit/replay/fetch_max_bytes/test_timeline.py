@@ -17,6 +17,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import (
     note_bytes,
     note_held,
     reader_time,
+    stays_of,
 )
 
 HOUR = 3_600_000_000
@@ -24,7 +25,7 @@ HOUR = 3_600_000_000
 
 def timeline(lanes: int, partitions: int, *connections: tuple[int, int]) -> Timeline:
     begins, ends = np.array(connections, np.int64).T
-    return new_timeline(lanes, partitions, begins, ends)
+    return new_timeline(lanes, partitions, stays_of(begins, ends))
 
 
 def marked(times: list[int]) -> Timeline:

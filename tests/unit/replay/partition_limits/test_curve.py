@@ -41,7 +41,7 @@ def history(rows: Rows, nodes: dict[int, str | None], release: str = "4.3") -> H
     """The history of a cluster with these brokers and their racks."""
     brokers = [{"entry": TopicEvent.BROKER, "node_id": node, "rack": rack} for node, rack in nodes.items()]
     return history_of(
-        read_events(event_table([*brokers, *rows]).to_batches()), settings_of({}, IN_FORCE | {"kafka": release}), SEED
+        read_events(event_table([*brokers, *rows]).to_batches()), settings_of({}, {**IN_FORCE, "kafka": release}), SEED
     )
 
 

@@ -25,6 +25,27 @@ def test_each_shard_has_an_eighth_of_the_slots_rounded_down(slots: int, created:
     assert row[SESSION_SLOTS.zero_harm_slots] == 40
 
 
+def slots_needed(*fetches: Fetch) -> tuple[int, int]:
+    """(with which nobody is refused or evicted, with which nobody is who still fetches)."""
+    (row,) = gold_rows([captured(*fetches)], lanes(1000))[SESSION_SLOTS.name]
+    return row[SESSION_SLOTS.zero_harm_slots], row[SESSION_SLOTS.enough_slots]
+
+
+def test_sessions_of_clients_that_are_gone_need_no_slot_once_they_are_idle() -> None:
+    """Twenty clients, each killed before the next begins five minutes later: one slot refuses nobody."""
+    killed = [Fetch(n * 300_000, f"c{n}", 5) for n in range(20)]
+    assert slots_needed(*killed) == (20, 1)
+    together = gold_rows([captured(*killed)], lanes(1))
+    assert (total(together, SESSION_CACHE.refused), total(together, SESSION_CACHE.not_found)) == (0, 0)
+
+
+def test_an_idle_client_that_comes_back_needs_its_slot() -> None:
+    paused = Fetch(0, "paused", 5, granted=7)
+    back = Fetch(400_000, "paused", 5, session_id=7, epoch=1)
+    assert slots_needed(paused, Fetch(300_000, "other", 5), back) == (2, 2)
+    assert slots_needed(paused, Fetch(300_000, "other", 5)) == (2, 1)
+
+
 def test_an_evicted_client_is_told_and_begins_again() -> None:
     fetches = Fetch(0, "old", 5), Fetch(1000, "follower", 9, True), Fetch(2000, "old", 5)
     gold = gold_rows([captured(*fetches)], lanes(1))

@@ -26,6 +26,9 @@ class Want(NamedTuple):
     records: int = 0
     high_watermark: int = 5
     error: int = 0
+    last_fetched_epoch: int = -1
+    log_start_offset: int = -1
+    diverging_epoch: int = NONE
 
 
 def rows_of(wanted: list[Want]) -> Records:
@@ -33,11 +36,12 @@ def rows_of(wanted: list[Want]) -> Records:
     rows = np.zeros(len(wanted), PARTITION)
     fields = [
         (sum(want.topic.encode()), len(want.topic), want.partition, want.offset, want.records, want.high_watermark,
-         want.error)
+         want.error, want.last_fetched_epoch, want.log_start_offset, want.diverging_epoch)
         for want in wanted
     ]  # fmt: skip
-    names = ("topic", "name_length", "partition", "fetch_offset", "records_bytes", "high_watermark", "error")
-    for name, values in zip(names, zip(*fields, strict=True), strict=False):
+    names = ("topic", "name_length", "partition", "fetch_offset", "records_bytes", "high_watermark", "error",
+             "last_fetched_epoch", "reader_log_start_offset", "diverging_epoch")  # fmt: skip
+    for name, values in zip(names, zip(*fields, strict=True), strict=bool(wanted)):
         rows[name] = values
     rows["is_wanted"], rows["preferred_read_replica"] = 1, NONE
     return read_only(rows)
@@ -134,3 +138,20 @@ def test_a_partition_is_told_again_when_its_error_is_over() -> None:
 def test_a_client_that_wants_nothing_forgets_everything() -> None:
     _, nothing = measured(FIRST, [], version=18)
     assert (nothing["size"], nothing["request_incremental"]) == (0, request(18, [], FIRST))
+
+
+@pytest.mark.parametrize(
+    ("change", "listed", "returned"),
+    [
+        ({}, 0, 0), ({"last_fetched_epoch": 4}, 1, 0), ({"log_start_offset": 7}, 1, 0), ({"diverging_epoch": 3}, 0, 1),
+        ({"offset": 9}, 1, 0), ({"high_watermark": 6}, 0, 1),
+    ],
+)  # fmt: skip
+def test_a_follower_whose_log_was_cut_says_so_and_is_answered(
+    change: dict[str, int], listed: int, returned: int
+) -> None:
+    """FetchRequest.PartitionData.equals, and FetchResponse.isDivergingEpoch in maybeUpdateResponseData."""
+    first = [Want("orders", partition) for partition in range(3)]
+    second = [first[0], Want(**{**first[1]._asdict(), **change}), first[2]]
+    _, fetch = measured(first, second, version=18)
+    assert (fetch["listed"], fetch["returned"]) == (listed, returned)

@@ -20,7 +20,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, Fetches, ch
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends, nodes_of
-from udfs.replay.fetch_max_bytes.closed_loop.pace import Pace, PacedFetches, measured_pace
+from udfs.replay.fetch_max_bytes.closed_loop.pace import Observed, Pace, PacedFetches, observed_pace, pace_of
 from udfs.replay.fetch_max_bytes.closed_loop.placing import (
     Logs,
     Servings,
@@ -44,15 +44,16 @@ class Intent(NamedTuple):
 
     keys: broker, topic and partition of each partition that its fetches name, by number. brokers: by the number that
     nodes have of them. requested_at: int64[partitions], when each is first asked for (us). profiles: int64[nodes], by
-    which rules each reads. largest: int64[nodes], the most records of a response. throttled: int64[nodes], responses
-    that were empty for a quota; is_delayed: bool[nodes], a quota held others back. lost_seeks: int64[nodes], seeks that
-    could not be followed.
+    which rules each reads. observed: what the capture shows of its pace. largest: int64[nodes], the most records of a
+    response. throttled: int64[nodes], responses that were empty for a quota; is_delayed: bool[nodes], a quota held
+    others back. lost_seeks: int64[nodes], seeks that could not be followed.
     """
 
     keys: list[str]
     brokers: list[str]
     nodes: Nodes
     unit: Unit
+    observed: Observed
     servings: Servings
     requested_at: Ints
     profiles: Ints
@@ -84,12 +85,14 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     )
     profiles, paced = profiles_of(nodes, reads), paced_fetches(reads, nodes, logs, servings, changes)
     one_polls_for_all = nodes.is_one_process and bool((profiles < LIBRDKAFKA).all())
+    observed = observed_pace(paced, len(nodes.nodes), one_polls_for_all)
     first, is_late = nodes.first_fetch[:-1], reads.fetches["throttled"] == 1
     return Intent(
         keys=keys,
         brokers=list(captured.brokers),
         nodes=nodes,
-        unit=unit_of(nodes, reads, logs, changes, measured_pace(paced, len(nodes.nodes), one_polls_for_all)),
+        unit=unit_of(nodes, reads, logs, changes, pace_of(observed)),
+        observed=observed,
         servings=servings,
         requested_at=reads.partitions["first_request"],
         profiles=profiles,

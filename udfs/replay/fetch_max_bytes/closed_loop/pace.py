@@ -58,21 +58,53 @@ class Pace(NamedTuple):
     sending: Curves
 
 
-def measured_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Pace:
-    """The pace of a reader. Totals are kept: under the captured answers, times add up to the captured.
+class Timings(NamedTuple):
+    """How long amounts took, int64[n] each, in the order of time. node: of each. time: us."""
+
+    node: Ints
+    amount: Ints
+    time: Ints
+
+    def rows(self, which: Ints) -> Timings:
+        """These rows of all columns."""
+        return Timings(*(column[which] for column in self))
+
+
+class Observed(NamedTuple):
+    """What the capture shows of a reader's pace.
+
+    taking: records, from a response to the fetch that follows. sending: record bytes, from a fetch that found them to
+    the response. late_us: float64[nodes], as in NODE. is_one_process: one application takes the records of all nodes.
+    """
+
+    taking: Timings
+    sending: Timings
+    late_us: Floats
+    is_one_process: bool
+
+
+def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Observed:
+    """What the capture shows of a reader's pace.
 
     is_one_process: one application takes the records of all nodes, in the order in which responses come, so that the
     time that a response waits for earlier ones is not its own.
     """
-    gap_us, taking = taking_times(fetches, nodes, is_one_process)
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     took = np.maximum(fetches.response - fetches.request, 0)[at_once]
-    answer_us, sending = lines(fetches.node[at_once], fetches.size[at_once], took, nodes, together=False)
-    return Pace(gap_us, answer_us, lateness(fetches, nodes), taking, sending)
+    sending = Timings(fetches.node[at_once], fetches.size[at_once], took)
+    return Observed(taking_times(fetches, is_one_process), sending, lateness(fetches, nodes), is_one_process)
 
 
-def taking_times(fetches: PacedFetches, nodes: int, is_one_process: bool) -> tuple[Floats, Curves]:
-    """From a response to the fetch that follows: of each node what that takes at all, and what records take beyond it.
+def pace_of(observed: Observed) -> Pace:
+    """The pace of a reader. Totals are kept: under the captured answers, times add up to the captured."""
+    nodes = len(observed.late_us)
+    gap_us, taking = lines(observed.taking, nodes, together=observed.is_one_process)
+    answer_us, sending = lines(observed.sending, nodes, together=False)
+    return Pace(gap_us, answer_us, observed.late_us, taking, sending)
+
+
+def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
+    """How long records take from a response to the fetch that follows.
 
     A fetch that was sent before the response had come tells nothing.
     """
@@ -83,7 +115,7 @@ def taking_times(fetches: PacedFetches, nodes: int, is_one_process: bool) -> tup
     done, records, began = request[kept + 1], fetches.records[kept], response[kept]
     if is_one_process:
         began = np.maximum(began, busy_before(done, records))
-    return lines(fetches.node[kept], records, np.maximum(done - began, 0), nodes, together=is_one_process)
+    return Timings(fetches.node[kept], records, np.maximum(done - began, 0))
 
 
 def busy_before(done: Ints, records: Ints) -> Ints:
@@ -102,11 +134,12 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
     return found
 
 
-def lines(node: Ints, amounts: Ints, times: Ints, nodes: int, *, together: bool) -> tuple[Floats, Curves]:
+def lines(timings: Timings, nodes: int, *, together: bool) -> tuple[Floats, Curves]:
     """Each node's time for an amount of 0, float64[nodes], and the curves of what amounts take beyond it.
 
-    node: of each of the times, which are in order. together: one curve for all nodes, else one a node.
+    together: one curve for all nodes, else one a node.
     """
+    node, amounts, times = timings
     own = [np.flatnonzero(node == of) for of in range(nodes)]
     fits = [fitted_line(amounts[rows], times[rows]) for rows in own]
     base, slope = (np.array(column) for column in zip(*fits, strict=True))

@@ -27,7 +27,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     new_captured_lane,
     new_simulation,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.timeline import align, new_timeline, reader_time
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, align, new_timeline, reader_time, stays_of
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader, no_sums
 from udfs.replay.shared.event_heap import pop, push
@@ -43,21 +43,25 @@ class Replayed(NamedTuple):
 
 def replayed(intent: Intent, reader: Reader, lanes: FetchLanes, response_room: int = 0) -> Replayed:
     """A reader replayed in every lane. response_room: so many responses are kept of each lane."""
-    seeds = [zlib.crc32("/".join([lane, *reader]).encode()) for lane in lanes.names]
-    rules = rules_of(intent.nodes, intent.profiles, intent.largest, lanes, np.array(seeds, np.int64))
     outcome = new_outcome(intent.unit, len(intent.keys), len(lanes.names), response_room)
-    replay_reader(intent.unit, rules, outcome)
+    replay_reader(intent.unit, lane_rules(intent, reader, lanes), outcome)
     return Replayed(outcome, backlogs(intent.unit, len(intent.keys)), judge(intent, outcome.captured))
 
 
-def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0) -> Outcome:
+def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
+    """By which rules each node reads in each lane: RULES[nodes, lanes]."""
+    seeds = [zlib.crc32("/".join([lane, *reader]).encode()) for lane in lanes.names]
+    return rules_of(intent.nodes, intent.profiles, intent.largest, lanes, np.array(seeds, np.int64))
+
+
+def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> Outcome:
     """The outcome before the first lane. Of each change something may be given up twice: what is buffered, and what is
-    under way.
+    under way. buckets: of the timeline.
     """
     given_up_room = 2 * len(unit.changes) if response_room else 0
     return Outcome(
         sums=no_sums(numbers, lanes),
-        timeline=new_timeline(lanes, numbers, unit.nodes["begin"], unit.nodes["horizon"]),
+        timeline=new_timeline(lanes, numbers, stays_of(unit.nodes["begin"], unit.nodes["horizon"]), buckets),
         lanes=records_of(LANE_OUTCOME, lanes, is_finished=1),
         catch_up_us=np.full((numbers, lanes), NO_BACKLOG),
         given_up_backlogs=np.zeros(numbers, np.int64),

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_TIMELINE, FIDELITY
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES, FETCH_TIMELINE, FIDELITY
 from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Floats, Ints, edges
 from udfs.columns.arrow_columns import array_of
 from udfs.columns.records import picked
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.facts.arrow_tables import rows_of
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import Drawn, Figures
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Timeline
@@ -29,6 +30,9 @@ from udfs.replay.fetch_max_bytes.rows import (
     fairness_rows,
     verdict_rows,
 )
+
+SHARES = (0.1, 0.5, 0.9)
+"""The quantiles that are given of what the replications come to."""
 
 
 def closed_rows(
@@ -137,6 +141,33 @@ def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.Record
             t.share_above_bound: np.array(above),
         },
     )
+
+
+def range_rows(labels: Labels, drawn: Drawn) -> pa.RecordBatch:
+    """Rows of `fetch_ranges`: one a lane and figure."""
+    lanes, t, figures = len(labels.lanes), FETCH_RANGES, Figures._fields
+    n = lanes * len(figures)
+    by_share = np.stack([np.quantile(of, SHARES, axis=0, method="inverted_cdf") for of in drawn.replications], axis=1)
+    p10, p50, p90 = by_share.reshape(len(SHARES), n)
+    return rows_of(
+        t,
+        {
+            **labels.columns(t, n),
+            t.scenario: pa.array(list(labels.lanes) * len(figures), pa.string()),
+            t.metric: pa.array(np.repeat(np.array(figures, object), lanes), pa.string()),
+            t.value: finite(np.concatenate(drawn.as_captured)),
+            t.p10: finite(p10),
+            t.p50: finite(p50),
+            t.p90: finite(p90),
+            t.is_exact: p10 == p90,
+            t.replications: np.full(n, len(drawn.replications.requests)),
+        },
+    )
+
+
+def finite(values: Floats) -> pa.Array[Any]:
+    """Numbers, null for inf."""
+    return array_of(values, np.isfinite(values))
 
 
 def levels(held: Sequence[Ints], share: float) -> Ints:

@@ -6,6 +6,8 @@ the stay before it lasted: in a slower lane the reader goes on reading when the 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, edges
@@ -30,23 +32,28 @@ CELLS = 1 << 22
 """With more buckets than this in all, a timeline has fewer for each partition, down to LEAST_BUCKETS."""
 
 
-def new_timeline(lanes: int, partitions: int, begins: Ints, ends: Ints) -> Timeline:
-    """A timeline whose buckets at first cover a reader's time, from when its connections begin and end (us)."""
-    buckets = BUCKETS
+class Stays(NamedTuple):
+    """A reader's stays: STAY[n]. whole: its time as captured, us."""
+
+    stays: Records
+    whole: int
+
+
+def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKETS) -> Timeline:
+    """A timeline whose buckets at first cover a reader's time."""
     while buckets > LEAST_BUCKETS and lanes * partitions * buckets > CELLS:
         buckets //= 2
-    stays, whole = stays_of(begins, ends)
     ticks = TICKS // buckets
     return Timeline(
         buckets=np.zeros((lanes, partitions, buckets), BUCKET),
         held=np.zeros((lanes, TICKS), np.int64),
-        lanes=records_of(LINE, lanes, width=(whole // buckets // ticks + 1) * ticks),
-        stays=stays,
+        lanes=records_of(LINE, lanes, width=(stays.whole // buckets // ticks + 1) * ticks),
+        stays=stays.stays,
     )
 
 
-def stays_of(begins: Ints, ends: Ints) -> tuple[Records, int]:
-    """A reader's stays, STAY[n], and its time as captured (us). Connections that overlap are one stay."""
+def stays_of(begins: Ints, ends: Ints) -> Stays:
+    """A reader's stays, from when its connections begin and end (us). Connections that overlap are one stay."""
     order = np.argsort(begins, kind="stable")
     opened, over = begins[order], np.maximum.accumulate(ends[order])
     first = np.flatnonzero(np.append(True, opened[1:] > over[:-1]))
@@ -54,7 +61,7 @@ def stays_of(begins: Ints, ends: Ints) -> tuple[Records, int]:
     lasted = over[np.append(first[1:], len(over)) - 1] - begin
     counted = np.minimum(np.maximum(2 * lasted[:-1], 1), np.diff(begin))
     before = edges(counted)
-    return records_of(STAY, len(begin), begin=begin, before=before), int(before[-1] + lasted[-1])
+    return Stays(records_of(STAY, len(begin), begin=begin, before=before), int(before[-1] + lasted[-1]))
 
 
 @kernel

@@ -86,6 +86,8 @@ def set_request(entry: Record, row: Record) -> None:
     entry.fetch_offset = row.fetch_offset
     entry.partition_max_bytes = row.partition_max_bytes
     entry.current_leader_epoch = row.current_leader_epoch
+    entry.last_fetched_epoch = row.last_fetched_epoch
+    entry.reader_log_start_offset = row.reader_log_start_offset
 
 
 @kernel
@@ -95,6 +97,8 @@ def is_altered(entry: Record, row: Record) -> bool:
         entry.fetch_offset != row.fetch_offset
         or entry.partition_max_bytes != row.partition_max_bytes
         or entry.current_leader_epoch != row.current_leader_epoch
+        or entry.last_fetched_epoch != row.last_fetched_epoch
+        or entry.reader_log_start_offset != row.reader_log_start_offset
     )
 
 

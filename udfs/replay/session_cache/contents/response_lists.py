@@ -25,6 +25,7 @@ def must_return(entry: Record, row: Record) -> bool:
         or entry.high_watermark != row.high_watermark
         or entry.log_start_offset != row.log_start_offset
         or row.preferred_read_replica >= 0
+        or row.diverging_epoch >= 0
         or row.error != 0
     )
 

@@ -21,10 +21,12 @@ ENTRY = np.dtype(
         ("fetch_offset", np.int64),
         ("high_watermark", np.int64),  # as the broker remembers to have sent, or NONE
         ("log_start_offset", np.int64),
+        ("reader_log_start_offset", np.int64),
         ("wanted_by", np.int64),  # the number of the last fetch that wants it
         ("partition", np.int32),
         ("partition_max_bytes", np.int32),
         ("current_leader_epoch", np.int32),
+        ("last_fetched_epoch", np.int32),
         ("name_length", np.int32),
         ("row", np.int32),  # of the last fetch that wants it
     ],

@@ -1,0 +1,90 @@
+"""The range in which a lane's outcome lies when the pace of clients and brokers is drawn anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from schemas.tables.gold import FETCH_RANGES
+from tests.packed import unpack
+from tests.unit.replay.fetch_max_bytes.captured_reader import (
+    BEGIN,
+    MS,
+    SIZE,
+    Rows,
+    batch_rows,
+    catch_up,
+    lanes_of,
+    reads_of,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, blocks, drawn_rows
+from udfs.replay.fetch_max_bytes.closed_loop.pace import Timings
+from udfs.replay.fetch_max_bytes.replay import replay_fetches
+from udfs.replay.shared.lanes import AS_CAPTURED
+
+R = FETCH_RANGES
+BATCHES = 40
+LANES = lanes_of(AS_CAPTURED, SIZE, SIZE)
+
+
+def ranges(reads: Rows) -> dict[tuple[str, str], dict[str, float]]:
+    """The rows of `fetch_ranges` by lane and figure."""
+    table = reads_of([*batch_rows(batches=BATCHES), *reads])
+    packed = list(replay_fetches(table.to_batches(), LANES, "run"))
+    rows = pa.Table.from_batches(unpack([batch.filter(pa.compute.equal(batch["table"], R.name)) for batch in packed]))
+    return {(row[R.scenario], row[R.metric]): row for row in rows.to_pylist()}
+
+
+def read_at(pace_ms: list[int]) -> Rows:
+    """A catch-up whose fetch number n comes pace_ms[n] after the one before."""
+    at = BEGIN + MS * np.cumsum([0, *pace_ms])
+    return [
+        row | {"position": int(at[row["exchange_no"]]), "request_time": int(at[row["exchange_no"]]),
+               "response_time": int(at[row["exchange_no"]]) + 2 * MS}
+        for row in catch_up(batches=BATCHES)
+    ]  # fmt: skip
+
+
+FETCHES = len({row["exchange_no"] for row in catch_up(batches=BATCHES)})
+
+
+def test_at_a_steady_pace_every_figure_is_a_point() -> None:
+    found = ranges(read_at([10] * FETCHES))
+    assert {(row[R.p10], row[R.is_exact]) for row in found.values()} == {(row[R.value], True) for row in found.values()}
+    assert all(row[R.p10] == row[R.p50] == row[R.p90] for row in found.values())
+
+
+def test_where_the_pace_changes_times_have_a_range_and_what_follows_from_rules_has_none() -> None:
+    """The second half of the capture is three times as slow."""
+    found = ranges(read_at([10] * (FETCHES // 2) + [30] * (FETCHES - FETCHES // 2)))
+    took = found["lane 1", "catch_up_ms"]
+    assert took[R.p10] < took[R.value] < took[R.p90]
+    assert took[R.p90] < 3.5 * took[R.p10]
+    assert found["lane 1", "requests"][R.is_exact]
+    assert {row[R.replications] for row in found.values()} == {20}
+
+
+def test_lanes_with_the_same_settings_have_the_same_range() -> None:
+    found = ranges(read_at([10, 40] * (FETCHES // 2)))
+    for metric in ("catch_up_ms", "longest_wait_ms", "requests", "held_bytes"):
+        one, other = (found[lane, metric] for lane in ("lane 1", "lane 2"))
+        assert [one[c] for c in (R.value, R.p10, R.p50, R.p90)] == [other[c] for c in (R.value, R.p10, R.p50, R.p90)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 1000])
+def test_as_many_times_are_drawn_as_there_were_out_of_one_stretch_behind_the_first(count: int) -> None:
+    places = blocks(count, np.random.default_rng(7))
+    assert len(places) == count
+    assert places[:1].tolist() == [0] * min(count, 1)
+    drawn = places[places >= max(count // STRETCHES, 1) ** 0.5]
+    assert not len(drawn) or drawn.max() - drawn.min() <= max(count // STRETCHES, STRETCHES)
+
+
+def test_a_node_of_which_nothing_is_drawn_keeps_its_own_times() -> None:
+    node = np.array([0] * 300 + [1])
+    timings = Timings(node, np.arange(301), np.arange(301))
+    rows = drawn_rows(timings, np.random.default_rng(1), together=True)
+    assert 300 in rows
+    apart = drawn_rows(timings, np.random.default_rng(1), together=False)
+    assert np.bincount(node[apart]).tolist() == [300, 1]

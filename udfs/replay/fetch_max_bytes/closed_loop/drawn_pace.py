@@ -1,0 +1,122 @@
+"""A reader's pace drawn anew from what the capture shows of it, and what its lanes come to then.
+
+How fast brokers answer and an application takes records differs from one run to the next. So every lane is replayed
+again and again, each time with other times: blocks of the captured ones, out of one stretch of the capture, so that
+what is slow for a while stays slow. All lanes have the same times then, and differ by their settings alone. What
+follows from rules is the same each time.
+"""
+
+from __future__ import annotations
+
+import zlib
+from math import isqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Floats, Ints
+from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
+from udfs.replay.fetch_max_bytes.closed_loop.pace import Observed, Timings, pace_of
+from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed, lane_rules, new_outcome, replay_reader
+from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome, Unit
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
+from udfs.replay.fetch_max_bytes.settings import FetchLanes
+from udfs.replay.fetch_max_bytes.state import Reader
+
+REPLICATIONS, FEWEST = 20, 5
+"""How often a lane is replayed, and how often at least."""
+FETCHES_AT_MOST = 1 << 21
+"""Fetches that are replayed of a reader for its ranges, in all lanes: of a larger one there are fewer replications."""
+STRETCHES = 3
+"""The captured times that are drawn from are a part of the capture, one in so many."""
+
+
+class Figures(NamedTuple):
+    """What the lanes of a reader come to, float64[lanes] each.
+
+    catch_up_ms: until the slowest backlog is read that the reader did not give up, inf where one is not. held_bytes:
+    the most that the reader holds at once.
+    """
+
+    catch_up_ms: Floats
+    longest_wait_ms: Floats
+    requests: Floats
+    held_bytes: Floats
+
+
+class Drawn(NamedTuple):
+    """A reader at its captured pace, and float64[replications, lanes] of each figure when its pace is drawn anew."""
+
+    as_captured: Figures
+    replications: Figures
+
+
+def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: Replayed) -> Drawn:
+    """Replay a reader in every lane, each time with a pace drawn anew. The draws are the same for the same reader."""
+    given_up = replayed.outcome.given_up_backlogs == 1
+    requests = int(replayed.outcome.lanes["requests"].sum())
+    count = min(REPLICATIONS, max(FEWEST, FETCHES_AT_MOST // max(requests, 1)))
+    random, rules = np.random.default_rng(zlib.crc32("/".join(reader).encode())), lane_rules(intent, reader, lanes)
+    figures = []
+    for _ in range(count):
+        rules["seed"] += 1
+        unit = drawn_unit(intent, random)
+        outcome = new_outcome(unit, len(intent.keys), len(lanes.names), buckets=LEAST_BUCKETS)
+        replay_reader(unit, rules, outcome)
+        figures.append(figures_of(outcome, given_up))
+    return Drawn(figures_of(replayed.outcome, given_up), Figures(*map(np.stack, zip(*figures, strict=True))))
+
+
+def figures_of(outcome: Outcome, given_up: Ints) -> Figures:
+    """The figures of all lanes. given_up: bool[partitions], whose backlog the captured reader left."""
+    took = outcome.catch_up_us[~given_up]
+    took_ms = np.where(took == NEVER, np.inf, np.where(took == NO_BACKLOG, 0, took) / US_PER_MS)
+    return Figures(
+        catch_up_ms=took_ms.max(axis=0, initial=0.0),
+        longest_wait_ms=outcome.sums.partitions["longest_us"].max(axis=0, initial=0) / US_PER_MS,
+        requests=outcome.lanes["requests"].astype(np.float64),
+        held_bytes=outcome.timeline.held.max(axis=1).astype(np.float64),
+    )
+
+
+def drawn_unit(intent: Intent, random: np.random.Generator) -> Unit:
+    """What the reader reads, at a pace that is drawn anew."""
+    pace = pace_of(drawn_pace(intent.observed, random))
+    nodes = with_pace(intent.unit.nodes.copy(), pace)
+    return intent.unit._replace(nodes=nodes, taking=pace.taking.points, sending=pace.sending.points)
+
+
+def drawn_pace(observed: Observed, random: np.random.Generator) -> Observed:
+    """Other times of the same kind, as many as were captured."""
+    taking, sending = (
+        timings.rows(drawn_rows(timings, random, together=together))
+        for timings, together in ((observed.taking, observed.is_one_process), (observed.sending, False))
+    )
+    return observed._replace(taking=taking, sending=sending)
+
+
+def drawn_rows(timings: Timings, random: np.random.Generator, *, together: bool) -> Ints:
+    """The rows of a drawing; a node of which it has none keeps its own. together: all nodes are one sequence."""
+    nodes = np.unique(timings.node)
+    if not together:
+        own = [np.flatnonzero(timings.node == node) for node in nodes.tolist()]
+        return np.concatenate([rows[blocks(len(rows), random)] for rows in own] or [np.zeros(0, np.int64)])
+    rows = blocks(len(timings.node), random)
+    is_missing = ~np.isin(timings.node, timings.node[rows])
+    return np.append(rows, np.flatnonzero(is_missing))
+
+
+def blocks(count: int, random: np.random.Generator) -> Ints:
+    """Places of `count` values in blocks out of one stretch of them: int64[count].
+
+    The first block stays the first, for a client that has just started is slower, and so is a broker that reads what is
+    not in its memory.
+    """
+    stretch = max(count // STRETCHES, min(count, STRETCHES))
+    length = max(isqrt(stretch), 1)
+    begin = random.integers(0, count - stretch + 1)
+    starts = begin + random.integers(0, stretch - length + 1, size=-(-count // length))
+    starts[:1] = 0
+    places: Ints = (starts[:, np.newaxis] + np.arange(length)).ravel()[:count]
+    return places
