@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Ints
+from udfs.kernels.kernel import allocating_kernel
 
 
+@allocating_kernel
 def fitted_line(amounts: Ints, times: Ints) -> tuple[float, float]:
     """(time of amount 0, time per unit) whose sum over the amounts is that of the times; (0, 0) for none.
 
@@ -14,9 +16,8 @@ def fitted_line(amounts: Ints, times: Ints) -> tuple[float, float]:
     """
     if len(times) == 0:
         return 0.0, 0.0
-    idle = times[amounts == 0]
-    base = float(np.median(idle) if len(idle) else times.min())
-    busy, total = times[amounts > 0], int(amounts.sum())
+    idle, busy, total = times[amounts == 0], times[amounts > 0], amounts.sum()
+    base = float(np.median(idle)) if len(idle) else float(times.min())
     if total == 0:
         return float(times.mean()), 0.0
     rest = float(busy.sum()) - base * len(busy)

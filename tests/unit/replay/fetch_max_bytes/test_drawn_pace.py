@@ -19,7 +19,6 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
     reads_of,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, blocks, drawn_rows
-from udfs.replay.fetch_max_bytes.closed_loop.pace import Timings
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -74,7 +73,7 @@ def test_lanes_with_the_same_settings_have_the_same_range() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 1000])
 def test_as_many_times_are_drawn_as_there_were_out_of_one_stretch_behind_the_first(count: int) -> None:
-    places = blocks(count, np.random.default_rng(7))
+    places = blocks(count, np.full(1, 7))
     assert len(places) == count
     assert places[:1].tolist() == [0] * min(count, 1)
     drawn = places[places >= max(count // STRETCHES, 1) ** 0.5]
@@ -83,8 +82,6 @@ def test_as_many_times_are_drawn_as_there_were_out_of_one_stretch_behind_the_fir
 
 def test_a_node_of_which_nothing_is_drawn_keeps_its_own_times() -> None:
     node = np.array([0] * 300 + [1])
-    timings = Timings(node, np.arange(301), np.arange(301))
-    rows = drawn_rows(timings, np.random.default_rng(1), together=True)
-    assert 300 in rows
-    apart = drawn_rows(timings, np.random.default_rng(1), together=False)
+    assert 300 in drawn_rows(node, 2, True, np.full(1, 1))
+    apart = drawn_rows(node, 2, False, np.full(1, 1))
     assert np.bincount(node[apart]).tolist() == [300, 1]

@@ -9,15 +9,16 @@ follows from rules is the same each time.
 from __future__ import annotations
 
 import zlib
-from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from udfs.columns.arrays import Floats, Ints
 from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
-from udfs.replay.fetch_max_bytes.closed_loop.pace import Observed, Timings, pace_of
+from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
+from udfs.replay.fetch_max_bytes.closed_loop.pace import pace_of_rows
 from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed, lane_rules, new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
@@ -57,7 +58,7 @@ def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: R
     given_up = replayed.outcome.given_up_backlogs == 1
     requests = int(replayed.outcome.lanes["requests"].sum())
     count = min(REPLICATIONS, max(FEWEST, FETCHES_AT_MOST // max(requests, 1)))
-    random, rules = np.random.default_rng(zlib.crc32("/".join(reader).encode())), lane_rules(intent, reader, lanes)
+    random, rules = np.full(1, zlib.crc32("/".join(reader).encode())), lane_rules(intent, reader, lanes)
     figures = []
     for _ in range(count):
         rules["seed"] += 1
@@ -80,43 +81,50 @@ def figures_of(outcome: Outcome, given_up: Ints) -> Figures:
     )
 
 
-def drawn_unit(intent: Intent, random: np.random.Generator) -> Unit:
-    """What the reader reads, at a pace that is drawn anew."""
-    pace = pace_of(drawn_pace(intent.observed, random))
-    nodes = with_pace(intent.unit.nodes.copy(), pace)
-    return intent.unit._replace(nodes=nodes, taking=pace.taking.points, sending=pace.sending.points)
-
-
-def drawn_pace(observed: Observed, random: np.random.Generator) -> Observed:
-    """Other times of the same kind, as many as were captured."""
+def drawn_unit(intent: Intent, random: Ints) -> Unit:
+    """What the reader reads, at a pace that is drawn anew. random: int64[1], the generator's state, moved on."""
+    observed, nodes = intent.observed, len(intent.unit.nodes)
     taking, sending = (
-        timings.rows(drawn_rows(timings, random, together=together))
+        drawn_rows(timings.node, nodes, together, random)
         for timings, together in ((observed.taking, observed.is_one_process), (observed.sending, False))
     )
-    return observed._replace(taking=taking, sending=sending)
+    pace = pace_of_rows(observed, taking, sending)
+    return intent.unit._replace(
+        nodes=with_pace(intent.unit.nodes.copy(), pace), taking=pace.taking.points, sending=pace.sending.points
+    )
 
 
-def drawn_rows(timings: Timings, random: np.random.Generator, *, together: bool) -> Ints:
-    """The rows of a drawing; a node of which it has none keeps its own. together: all nodes are one sequence."""
-    nodes = np.unique(timings.node)
+@allocating_kernel
+def drawn_rows(node: Ints, nodes: int, together: bool, random: Ints) -> Ints:
+    """The rows of a drawing, as many as there are; a node of which it has none keeps its own.
+
+    node: int64[rows], whose time each is. together: all nodes are one sequence, else each is one.
+    """
     if not together:
-        own = [np.flatnonzero(timings.node == node) for node in nodes.tolist()]
-        return np.concatenate([rows[blocks(len(rows), random)] for rows in own] or [np.zeros(0, np.int64)])
-    rows = blocks(len(timings.node), random)
-    is_missing = ~np.isin(timings.node, timings.node[rows])
-    return np.append(rows, np.flatnonzero(is_missing))
+        drawn = np.empty(0, np.int64)
+        for of in range(nodes):
+            own = np.flatnonzero(node == of)
+            drawn = np.append(drawn, own[blocks(len(own), random)])
+        return drawn
+    drawn = blocks(len(node), random)
+    for of in range(nodes):
+        if not np.any(node[drawn] == of):
+            drawn = np.append(drawn, np.flatnonzero(node == of))
+    return drawn
 
 
-def blocks(count: int, random: np.random.Generator) -> Ints:
+@allocating_kernel
+def blocks(count: int, random: Ints) -> Ints:
     """Places of `count` values in blocks out of one stretch of them: int64[count].
 
     The first block stays the first, for a client that has just started is slower, and so is a broker that reads what is
     not in its memory.
     """
     stretch = max(count // STRETCHES, min(count, STRETCHES))
-    length = max(isqrt(stretch), 1)
-    begin = random.integers(0, count - stretch + 1)
-    starts = begin + random.integers(0, stretch - length + 1, size=-(-count // length))
-    starts[:1] = 0
-    places: Ints = (starts[:, np.newaxis] + np.arange(length)).ravel()[:count]
+    length = max(int(np.sqrt(stretch)), 1)
+    begin, places = draw_below(random, count - stretch + 1), np.empty(count, np.int64)
+    for first in range(0, count, length):
+        start = 0 if first == 0 else begin + draw_below(random, stretch - length + 1)
+        for i in range(first, min(first + length, count)):
+            places[i] = start + i - first
     return places

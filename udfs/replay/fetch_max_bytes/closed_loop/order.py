@@ -40,11 +40,17 @@ def begin_with(order: Ints, n: int, first: int, marks: Ints) -> None:
 
 
 @kernel
+def draw_below(random: Ints, end: int) -> int:
+    """A number from 0 to below `end`. random: int64[1], the state of Knuth's MMIX generator, which is moved on."""
+    random[0] = random[0] * 6364136223846793005 + 1442695040888963407
+    return ((random[0] >> 33) & 0x7FFFFFFF) % end
+
+
+@kernel
 def shuffle(order: Ints, n: int, random: Ints) -> None:
-    """Fisher and Yates' shuffle. random: int64[1], the generator's state (Knuth's MMIX, the upper bits), moved on."""
+    """Fisher and Yates' shuffle. random: as `draw_below` has it."""
     for i in range(n - 1, 0, -1):
-        random[0] = random[0] * 6364136223846793005 + 1442695040888963407
-        j = ((random[0] >> 33) & 0x7FFFFFFF) % (i + 1)
+        j = draw_below(random, i + 1)
         order[i], order[j] = order[j], order[i]
 
 

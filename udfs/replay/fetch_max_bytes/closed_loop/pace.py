@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Floats, Ints, Records, edges
-from udfs.columns.records import joined, records_of
-from udfs.kernels.kernel import kernel
+from udfs.columns.arrays import Bools, Floats, Ints, Records
+from udfs.kernels.kernel import allocating_kernel, kernel
 from udfs.replay.fetch_max_bytes.closed_loop.state import POINT, first_above
 from udfs.replay.shared.line_fit import fitted_line
 
@@ -65,10 +64,6 @@ class Timings(NamedTuple):
     amount: Ints
     time: Ints
 
-    def rows(self, which: Ints) -> Timings:
-        """These rows of all columns."""
-        return Timings(*(column[which] for column in self))
-
 
 class Observed(NamedTuple):
     """What the capture shows of a reader's pace.
@@ -97,9 +92,14 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Ob
 
 def pace_of(observed: Observed) -> Pace:
     """The pace of a reader. Totals are kept: under the captured answers, times add up to the captured."""
+    return pace_of_rows(observed, every_row(observed.taking), every_row(observed.sending))
+
+
+def pace_of_rows(observed: Observed, taking_rows: Ints, sending_rows: Ints) -> Pace:
+    """The pace of a reader, had the capture shown these rows of its times, in this order."""
     nodes = len(observed.late_us)
-    gap_us, taking = lines(observed.taking, nodes, together=observed.is_one_process)
-    answer_us, sending = lines(observed.sending, nodes, together=False)
+    gap_us, taking = lines(observed.taking, taking_rows, nodes, observed.is_one_process)
+    answer_us, sending = lines(observed.sending, sending_rows, nodes, False)
     return Pace(gap_us, answer_us, observed.late_us, taking, sending)
 
 
@@ -134,30 +134,40 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
     return found
 
 
-def lines(timings: Timings, nodes: int, *, together: bool) -> tuple[Floats, Curves]:
+def every_row(timings: Timings) -> Ints:
+    """All rows, in their order."""
+    return np.arange(len(timings.node))
+
+
+@allocating_kernel
+def lines(timings: Timings, rows: Ints, nodes: int, together: bool) -> tuple[Floats, Curves]:
     """Each node's time for an amount of 0, float64[nodes], and the curves of what amounts take beyond it.
 
-    together: one curve for all nodes, else one a node.
+    rows: which of the timings, in this order. together: one curve for all nodes, else one a node.
     """
-    node, amounts, times = timings
-    own = [np.flatnonzero(node == of) for of in range(nodes)]
-    fits = [fitted_line(amounts[rows], times[rows]) for rows in own]
-    base, slope = (np.array(column) for column in zip(*fits, strict=True))
-    more = np.where(slope[node] > 0, np.maximum(times - base[node], 0.0), 0.0)
-    total = slope[node] * amounts
-    parts = [np.arange(len(node))] if together else own
-    curves = [curve(amounts[rows], more[rows], float(total[rows].sum())) for rows in parts]
-    return base, Curves(joined(POINT, curves), edges([len(points) for points in curves]))
-
-
-def curve(amounts: Ints, times: Floats, total: float) -> Records:
-    """Running sums of amounts and of times from (0, 0) on, POINT[n]; the times are scaled to end at the total."""
-    busy = amounts > 0
-    until, took = np.cumsum(amounts[busy]), np.cumsum(times[busy])
-    scale = total / took[-1] if len(took) and took[-1] > 0 else 0.0
-    found = records_of(POINT, len(until) + 1)
-    found["amount"][1:], found["time"][1:] = until, took * scale
-    return found
+    node, amount, time = timings.node[rows], timings.amount[rows], timings.time[rows]
+    base, slope = np.zeros(nodes), np.zeros(nodes)
+    for of in range(nodes):
+        own = node == of
+        base[of], slope[of] = fitted_line(amount[own], time[own])
+    curves = 1 if together else nodes
+    points, first = np.zeros(len(rows) + curves, POINT), np.zeros(curves + 1, np.int64)
+    for curve in range(curves):
+        end, took, total = first[curve] + 1, 0.0, 0.0
+        for row in range(len(rows)):
+            of = node[row]
+            if together or of == curve:
+                more = max(time[row] - base[of], 0.0) if slope[of] > 0 else 0.0
+                total += slope[of] * amount[row]
+                if amount[row] > 0:
+                    took += more
+                    points[end].amount, points[end].time = points[end - 1].amount + amount[row], took
+                    end += 1
+        scale = total / took if took > 0 else 0.0  # so that the times end at the total
+        for point in range(first[curve], end):
+            points[point].time *= scale
+        first[curve + 1] = end
+    return base, Curves(points[: first[curves]].copy(), first)
 
 
 @kernel
