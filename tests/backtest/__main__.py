@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -29,21 +29,25 @@ from tests.backtest import (
     split_traffic,
     splits,
 )
+from tests.backtest.coverage import coverage_lines
 from tests.backtest.figures import Figures, lines
 from tests.backtest.lab import Lab
 
 
 @dataclass(frozen=True)
 class Family:
-    """What records a family's captures, and what compares them."""
+    """What records a family's captures, and what compares them; of one whose predictions have ranges, how good these
+    are.
+    """
 
     traffic: tuple[ModuleType, ...]
     compared: Callable[[Path, int], Iterator[tuple[str, Figures]]]
+    covered: Callable[[Path, int], Iterator[Sequence[str]]] | None = None
 
 
 FAMILIES = {
     "buffers": Family((buffer_traffic,), buffers.compared),
-    "fetches": Family((fetch_traffic, follow_traffic), fetches.compared),
+    "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "quotas": Family((quota_traffic,), quotas.compared),
     "sessions": Family((session_traffic,), sessions.compared),
     "splits": Family((split_traffic,), splits.compared),
@@ -87,6 +91,8 @@ def main() -> int:
         for title, figures in FAMILIES[name].compared(lab.work, asked.repeats):
             sys.stdout.write("\n".join(lines(title, figures)) + "\n")
             sys.stdout.flush()
+        if covered := FAMILIES[name].covered:
+            sys.stdout.write("\n".join(coverage_lines(list(covered(lab.work, asked.repeats)))) + "\n")
     return 0
 
 

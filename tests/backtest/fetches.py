@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from jobs.replays.consumer_memory.job import responses_under
 from jobs.replays.lane_settings import lane_settings
 from jobs.session.one_shuffle import shards_of
 from schemas.tables import algorithms
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_RANGES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
+from tests.backtest.coverage import Case, Range, coverage_row
 from tests.backtest.fetch_traffic import BASE, BROKER, LIMITS, WAITS
 from tests.backtest.figures import Figures
 from tests.backtest.follow_traffic import FOLLOWERS
@@ -90,6 +92,44 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
             if all(name in found and found[name].runs[-1][0].exists() for name in names):
                 for a, b in (names, names[::-1]):
                     yield f"{a} -> {b}", figures(found[a], found[b])
+
+
+RANGED = {"catch_up_ms": "catch-up ms", "longest_wait_ms": "longest wait ms"}
+"""The figures that have a range, and what they are called here."""
+
+
+def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
+    """Of each kind of reader and each figure, how often what was seen lies in what was predicted."""
+    found = groups(work, repeats)
+    for kind in ("java", "librdkafka", "follower"):
+        cases: dict[str, list[Case]] = {metric: [] for metric in RANGED}
+        for pair in PAIRS[:-1]:  # of what is live there is no backlog
+            names = [f"{kind} {name}" for name in pair]
+            if all(name in found and found[name].runs[-1][0].exists() for name in names):
+                for a, b in (names, names[::-1]):
+                    for metric in RANGED:
+                        cases[metric].append(case_of(metric, found[a], found[b]))
+        yield from (coverage_row(kind, RANGED[metric], of) for metric, of in cases.items() if of)
+
+
+def case_of(metric: str, a: Group, b: Group) -> Case:
+    """One group of settings predicted from the runs of another."""
+    seen = figures(a, b)
+    of_a = [(replay_of(path, changes(a, b), tuple(a.stated)), client) for path, client in a.runs]
+    return Case(
+        [predicted_range(of, a, client, metric) for of, client in of_a],
+        [run[RANGED[metric]] for run in seen.captured],
+        [run[RANGED[metric]] for run in seen.seen],
+    )
+
+
+def predicted_range(of: Replayed, group: Group, client: str, metric: str) -> Range:
+    """The range of a reader's figure in the lane that was asked for."""
+    t = FETCH_RANGES
+    whose = f"{t.client_id} = '{client}' and {t.reader} = '{group.reader}' and {t.metric} = '{metric}'"
+    (row,) = of.rows(t, f"{whose} and {t.scenario} = '{of.lanes[1]}'")
+    low, high = (inf if row[end] is None else row[end] for end in (t.p10, t.p90))
+    return Range(low, high)
 
 
 def figures(a: Group, b: Group) -> Figures:

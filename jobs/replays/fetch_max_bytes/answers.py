@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, grid_lines, size
+from jobs.terminal.wording import duration
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES
 from udfs.replay.fetch_max_bytes.closed_loop.events import FETCH_CAP
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
@@ -126,17 +127,19 @@ def lane_of(row: Row) -> str:
     return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
 
 
-def ms_within(value: float, within: Row | None) -> str:
-    """A time with the range in which it lies at other paces, `146 ms (120 to 210)`; alone where pace does not matter.
+def time_within(ms: float, within: Row | None) -> str:
+    """A time with the range in which it lies at other paces, `146 ms (120 to 210 ms)`; alone where these do not matter.
 
     A backlog that is not read at a slow pace has no end of its range.
     """
-    if within is None or within["p10"] == within["p90"] == value:
-        return f"{value:,.0f} ms"
-    ends = (value if end is None else end for end in (within["p10"], within["p90"]))
-    low, high = (f"{end:,.0f}" for end in sorted((value, *ends))[::2])
-    high = NOT_READ if within["p90"] is None else high
-    return f"{value:,.0f} ms" if low == high else f"{value:,.0f} ms ({low} to {high})"
+    if within is None or within["p10"] == within["p90"] == ms:
+        return duration(ms)
+    low, *_, high = sorted(ms if end is None else end for end in (ms, within["p10"], within["p90"]))
+    first, last = duration(low), NOT_READ if within["p90"] is None else duration(high)
+    if first == last:
+        return duration(ms)
+    number, _, unit = first.rpartition(" ")
+    return f"{duration(ms)} ({number if last.endswith(f' {unit}') else first} to {last})"
 
 
 def open_cells(row: Row) -> list[str]:
@@ -152,7 +155,7 @@ def closed_cells(row: Row) -> list[str]:
     """What a lane of the closed loop comes to."""
     waited, partition = row["longest"][:2]
     return [
-        NOT_READ if row["never"] else ms_within(row["took"], row["catch_up_ms_range"]),
-        ms_within(waited, row["longest_wait_ms_range"]), partition if waited else "-",
+        NOT_READ if row["never"] else time_within(row["took"], row["catch_up_ms_range"]),
+        time_within(waited, row["longest_wait_ms_range"]), partition if waited else "-",
         f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
     ]  # fmt: skip

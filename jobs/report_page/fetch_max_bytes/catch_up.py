@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.answers import NOT_READ, closed_lanes
+from jobs.replays.fetch_max_bytes.answers import NOT_READ, closed_lanes, time_within
 from jobs.report_page.fetch_max_bytes.fairness import (
     captured_with_records,
     consumers_in_closed_loop,
@@ -19,7 +19,7 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.terminal.screen import Grid, size
-from jobs.terminal.wording import counted, duration, lane_heading, lane_label, lane_said, name_of
+from jobs.terminal.wording import counted, lane_heading, lane_label, lane_said, name_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.values import CONSUMER
@@ -29,7 +29,7 @@ MOST_LANES, MOST_ROWS = 6, 20_000
 NO_LAG = "no consumer lagged for longer than one time bucket"
 HELD_NOTES = (
     "Each column has the worst consumer. catch-up: from the first fetch that asks for a partition, which may be later "
-    "than its consumer's first, until its backlog is read.",
+    "than its consumer's first, until its backlog is read; in brackets the range at other paces.",
 )
 OWN_TIME = Axis("since", "time since its first fetch, long breaks left out", "ms")
 
@@ -69,7 +69,7 @@ def catch_up(found: Findings) -> str:
     """Question 6: what bounds memory while a backlog is read."""
     rows = own_in_closed_loop(found)
     captured = captured_with_records(rows)
-    took = "not read to its end" if captured["never"] else f"read in {duration(captured['took'])}"
+    took = "not read to its end" if captured["never"] else f"read in {took_within(captured)}"
     told = (
         f"Replayed with the captured limits, the slowest backlog is {took}{without(captured)} while a consumer holds "
         f"up to {size(captured['held'])} of records; its bound is {size(captured['own_bound'])}, min(brokers x "
@@ -82,7 +82,23 @@ def catch_up(found: Findings) -> str:
         return f"{told}; --set={TRIES[algorithms.FETCH_MAX_BYTES]} tries other limits."
     if fastest["scenario"] == CAPTURED_LANE:
         return f"{told}; no other replayed lane is faster."
-    return f"{told}; {lane_said(fastest['scenario'])} it takes {duration(fastest['took'])} and {size(fastest['held'])}."
+    alike = "" if are_apart(fastest, captured) else ", no difference that this capture can tell"
+    return (
+        f"{told}; {lane_said(fastest['scenario'])} it takes {took_within(fastest)}{alike}, and {size(fastest['held'])}."
+    )
+
+
+def took_within(row: Row) -> str:
+    """How long the slowest backlog of a lane takes, and between what that lies at other paces."""
+    return time_within(row["took"], row["catch_up_ms_range"])
+
+
+def are_apart(one: Row, other: Row) -> bool:
+    """Whether the ranges of two lanes' catch-up do not meet."""
+    ranges = [row["catch_up_ms_range"] for row in (one, other)]
+    if any(within is None or within["p90"] is None for within in ranges):
+        return True
+    return bool(max(within["p10"] for within in ranges) > min(within["p90"] for within in ranges))
 
 
 def without(row: Row) -> str:
@@ -165,7 +181,7 @@ def held_table(found: Findings) -> Grid:
     """The lanes of the closed loop: how long, and with how much memory."""
     cells = [
         [
-            lane_label(row["scenario"]), NOT_READ if row["never"] else duration(row["took"]), size(row["held"]),
+            lane_label(row["scenario"]), NOT_READ if row["never"] else took_within(row), size(row["held"]),
             size(row["bound"]), f"{row['requests']:,}",
         ]
         for row in consumers_in_closed_loop(found)

@@ -152,7 +152,7 @@ def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exc
 def overhead_of(fetches: Records) -> tuple[float, float, float]:
     """The OVERHEAD of the captured fetches of one connection, EXCHANGE[n]."""
     beside = np.maximum(fetches["size"] - fetches["record_bytes"], 0)
-    base_bytes, partition_bytes = fitted_line(np.ascontiguousarray(fetches["partitions"]), beside)
+    base_bytes, partition_bytes = fitted_line(np.ascontiguousarray(fetches["partitions"]), beside, 0.0)
     started_at = np.clip(fetches["size_known_at"], fetches["requested_at"], fetches["complete_at"])
     took_us = int(np.maximum(fetches["complete_at"] - started_at, 0).sum())
     return base_bytes, partition_bytes, float(took_us) / max(int(fetches["size"].sum()), 1)

@@ -9,15 +9,17 @@ from udfs.kernels.kernel import allocating_kernel
 
 
 @allocating_kernel
-def fitted_line(amounts: Ints, times: Ints) -> tuple[float, float]:
+def fitted_line(amounts: Ints, times: Ints, share: float) -> tuple[float, float]:
     """(time of amount 0, time per unit) whose sum over the amounts is that of the times; (0, 0) for none.
 
-    The time of amount 0 is the median where amounts of 0 were seen, else the shortest.
+    The time of amount 0 is the median where amounts of 0 were seen. Else it is not known: it is taken to be so far from
+    the shortest time towards the median. share: from 0 to 1.
     """
     if len(times) == 0:
         return 0.0, 0.0
     idle, busy, total = times[amounts == 0], times[amounts > 0], amounts.sum()
-    base = float(np.median(idle)) if len(idle) else float(times.min())
+    shortest = float(times.min())
+    base = float(np.median(idle)) if len(idle) else shortest + share * (np.median(times) - shortest)
     if total == 0:
         return float(times.mean()), 0.0
     rest = float(busy.sum()) - base * len(busy)

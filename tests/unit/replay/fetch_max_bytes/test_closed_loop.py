@@ -394,10 +394,11 @@ def test_a_turn_that_does_not_come_is_another() -> None:
 
 def test_the_pace_keeps_the_times_in_all() -> None:
     amounts, times = np.array([0, 10, 0, 30, 20]), np.array([5, 30, 5, 70, 40])
-    base, each = fitted_line(amounts, times)
+    base, each = fitted_line(amounts, times, 0.0)
     assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
-    assert fitted_line(np.array([10, 20]), np.array([7, 5])) == (5.0, 2 / 30)
-    assert fitted_line(np.zeros(0, np.int64), np.zeros(0, np.int64)) == (0.0, 0.0)
+    assert fitted_line(np.array([10, 20]), np.array([7, 5]), 0.0) == (5.0, 2 / 30)
+    assert fitted_line(np.array([10, 20]), np.array([7, 5]), 0.5) == (5.5, 1 / 30)
+    assert fitted_line(np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0) == (0.0, 0.0)
 
 
 def fetches(*nodes: tuple[list[int], list[int], list[int]]) -> PacedFetches:

@@ -2,8 +2,9 @@
 
 How fast brokers answer and an application takes records differs from one run to the next. So every lane is replayed
 again and again, each time with other times: blocks of the captured ones, out of one stretch of the capture, so that
-what is slow for a while stays slow. All lanes have the same times then, and differ by their settings alone. What
-follows from rules is the same each time.
+what is slow for a while stays slow. How much of a response's time is no matter of what is in it is drawn, too, for one
+capture hardly shows that. Client and brokers are then as much faster or slower as one run is than another.
+All lanes have the same times, and differ by their settings alone. What follows from rules is the same each time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
-from udfs.replay.fetch_max_bytes.closed_loop.pace import pace_of_rows
+from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed, lane_rules, new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
@@ -31,6 +32,10 @@ FETCHES_AT_MOST = 1 << 21
 """Fetches that are replayed of a reader for its ranges, in all lanes: of a larger one there are fewer replications."""
 STRETCHES = 3
 """The captured times that are drawn from are a part of the capture, one in so many."""
+RUNS_DIFFER = 0.35
+"""How far equal runs on a live cluster differ: the standard deviation of the logarithm of their times. One capture
+shows one run, and not how fast the next one is. VALIDATION.md says how that was measured.
+"""
 
 
 class Figures(NamedTuple):
@@ -58,11 +63,13 @@ def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: R
     given_up = replayed.outcome.given_up_backlogs == 1
     requests = int(replayed.outcome.lanes["requests"].sum())
     count = min(REPLICATIONS, max(FEWEST, FETCHES_AT_MOST // max(requests, 1)))
-    random, rules = np.full(1, zlib.crc32("/".join(reader).encode())), lane_rules(intent, reader, lanes)
-    figures = []
-    for _ in range(count):
+    seed, rules, figures = zlib.crc32("/".join(reader).encode()), lane_rules(intent, reader, lanes), []
+    random = np.full(1, seed)
+    draws = np.random.default_rng(seed)
+    slower, shares = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))), draws.uniform(0.0, MOST_SHARE, (count, 2))
+    for (of_client, of_brokers), (taking, sending) in zip(slower.tolist(), shares.tolist(), strict=True):
         rules["seed"] += 1
-        unit = drawn_unit(intent, random)
+        unit = with_run(drawn_unit(intent, random, taking, sending), of_client, of_brokers)
         outcome = new_outcome(unit, len(intent.keys), len(lanes.names), buckets=LEAST_BUCKETS)
         replay_reader(unit, rules, outcome)
         figures.append(figures_of(outcome, given_up))
@@ -81,17 +88,30 @@ def figures_of(outcome: Outcome, given_up: Ints) -> Figures:
     )
 
 
-def drawn_unit(intent: Intent, random: Ints) -> Unit:
-    """What the reader reads, at a pace that is drawn anew. random: int64[1], the generator's state, moved on."""
+def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share: float) -> Unit:
+    """What the reader reads, at a pace that is drawn anew.
+
+    random: int64[1], the generator's state, moved on. The shares: how much of a response's time is no matter of what is
+    in it, as `Sample` has them.
+    """
     observed, nodes = intent.observed, len(intent.unit.nodes)
-    taking, sending = (
-        drawn_rows(timings.node, nodes, together, random)
-        for timings, together in ((observed.taking, observed.is_one_process), (observed.sending, False))
-    )
-    pace = pace_of_rows(observed, taking, sending)
+    taking = drawn_rows(observed.taking.node, nodes, observed.is_one_process, random)
+    sending = drawn_rows(observed.sending.node, nodes, False, random)
+    pace = pace_of_samples(observed, Sample(taking, taking_share), Sample(sending, sending_share))
     return intent.unit._replace(
         nodes=with_pace(intent.unit.nodes.copy(), pace), taking=pace.taking.points, sending=pace.sending.points
     )
+
+
+def with_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
+    """The same in another run, in which client and brokers take so many times as long."""
+    nodes, taking, sending = unit.nodes, unit.taking.copy(), unit.sending.copy()
+    nodes["gap_us"] *= of_client
+    taking["time"] *= of_client
+    for name in ("answer_us", "late_us"):
+        nodes[name] *= of_brokers
+    sending["time"] *= of_brokers
+    return unit._replace(taking=taking, sending=sending)
 
 
 @allocating_kernel
