@@ -27,12 +27,14 @@ LANE: dict[str, Any] = {"scenario": "captured", "reader": "consumer", "mode": "c
 
 
 def tables(spark: SparkSession, *rows: tuple[Table, Rows]) -> OwnRows:
-    """Gold tables of a run that have these rows."""
-    held: dict[str, DataFrame] = {
-        of.name: rows_here(spark, pa.Table.from_pylist([{**LANE, **row} for row in some], schema=arrow_schema(of)))
-        for of, some in rows
-    }
-    return lambda table: held[table.name]
+    """Gold tables of a run that have these rows; others have none."""
+    held = {of.name: some for of, some in rows}
+
+    def own_rows(table: Table) -> DataFrame:
+        listed = [{**LANE, **row} for row in held.get(table.name, [])]
+        return rows_here(spark, pa.Table.from_pylist(listed, schema=arrow_schema(table)))
+
+    return own_rows
 
 
 def only(rows: DataFrame) -> Row:

@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import Row
 
-from jobs.report_page.fetch_max_bytes.catch_up import backlog_over_time, held_curves, held_over_time, lag_curves
+from jobs.replays.fetch_max_bytes.answers import time_within
+from jobs.report_page.fetch_max_bytes.catch_up import (
+    are_apart,
+    backlog_over_time,
+    held_curves,
+    held_over_time,
+    lag_curves,
+)
 from jobs.report_page.question import Findings, Plot, Unplotted
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
@@ -86,3 +93,36 @@ def test_without_a_lag_there_is_nothing_to_show_and_that_is_said(plotted: object
         plotted(lagging({LANES[0]: [0, 0]}, {LANES[0]: [9]}))
     with pytest.raises(Unplotted, match="no consumer lagged for longer than one time bucket"):
         plotted(lagging({LANES[0]: [5, 0]}, {LANES[0]: [9]}))
+
+
+def within(p10: float | None, p90: float | None) -> Row:
+    return Row(value=None, p10=p10, p90=p90)
+
+
+@pytest.mark.parametrize(
+    ("value", "p10", "p90", "text"),
+    [
+        (146, 120, 210, "146 ms (120 to 210 ms)"),
+        (900, 700, 2400, "900 ms (700 ms to 2.4 s)"),
+        (146, 150, 210, "146 ms (146 to 210 ms)"),
+        (146, 120, None, "146 ms (120 ms to not all)"),
+        (146, 146, 146, "146 ms"),
+        (0, 0, 0, "0 ms"),
+    ],
+)
+def test_a_time_is_told_with_the_range_in_which_it_lies_at_other_paces(
+    value: float, p10: float, p90: float | None, text: str
+) -> None:
+    assert time_within(value, within(p10, p90)) == text
+    assert time_within(value, None) == text.partition(" (")[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [((10, 20), (21, 30), True), ((10, 20), (19, 30), False), ((10, None), (5, 7), True), ((10, 20), (10, 20), False)],
+)
+def test_lanes_are_told_apart_by_ranges_that_do_not_meet(
+    one: tuple[float, float | None], other: tuple[float, float | None], apart: bool
+) -> None:
+    rows = [Row(catch_up_ms_range=within(*ends)) for ends in (one, other)]
+    assert are_apart(*rows) is apart
