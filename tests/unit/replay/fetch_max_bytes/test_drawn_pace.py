@@ -18,6 +18,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
     lanes_of,
     reads_of,
 )
+from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, blocks, drawn_rows
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -31,7 +32,7 @@ def ranges(reads: Rows) -> dict[tuple[str, str], dict[str, float]]:
     """The rows of `fetch_ranges` by lane and figure."""
     table = reads_of([*batch_rows(batches=BATCHES), *reads])
     packed = list(replay_fetches(table.to_batches(), LANES, "run"))
-    rows = pa.Table.from_batches(unpack([batch.filter(pa.compute.equal(batch["table"], R.name)) for batch in packed]))
+    rows = pa.Table.from_batches(unpack([batch.filter(pc.equal(batch["table"], R.name)) for batch in packed]))
     return {(row[R.scenario], row[R.metric]): row for row in rows.to_pylist()}
 
 
