@@ -90,50 +90,6 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Ob
     return Observed(taking_times(fetches, is_one_process), sending, lateness(fetches, nodes), is_one_process)
 
 
-def pace_of(observed: Observed) -> Pace:
-    """The pace of a reader. Totals are kept: under the captured answers, times add up to the captured."""
-    return pace_of_samples(observed, as_captured(observed.taking), as_captured(observed.sending))
-
-
-def pace_of_samples(observed: Observed, of_taking: Sample, of_sending: Sample) -> Pace:
-    """The pace of a reader, had the capture shown these rows of its times, in this order."""
-    nodes = len(observed.late_us)
-    gap_us, taking = lines(observed.taking, of_taking, nodes, observed.is_one_process)
-    answer_us, sending = lines(observed.sending, of_sending, nodes, False)
-    return Pace(gap_us, answer_us, observed.late_us, taking, sending)
-
-
-def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
-    """How long records take from a response to the fetch that follows.
-
-    A fetch that was sent before the response had come tells nothing.
-    """
-    request, response = fetches.request, fetches.response
-    follows = (fetches.node[1:] == fetches.node[:-1]) & (request[1:] >= request[:-1]) & (request[1:] >= response[:-1])
-    kept = np.flatnonzero(follows & ~fetches.is_stopped[1:])
-    kept = kept[np.argsort(response[kept], kind="stable")]
-    done, records, began = request[kept + 1], fetches.records[kept], response[kept]
-    if is_one_process:
-        began = np.maximum(began, busy_before(done, records))
-    return Timings(fetches.node[kept], records, np.maximum(done - began, 0))
-
-
-def busy_before(done: Ints, records: Ints) -> Ints:
-    """Until when the application was busy with the records of earlier responses, in the order of responses."""
-    until = np.maximum.accumulate(np.where(records > 0, done, LONG_AGO))
-    return np.concatenate([np.full(1, LONG_AGO), until[:-1]])[: len(done)]
-
-
-def lateness(fetches: PacedFetches, nodes: int) -> Floats:
-    """From the end of the longest wait to an empty response, the median of each node: float64[nodes]."""
-    over = fetches.response - fetches.request - fetches.max_wait_us
-    is_late = (fetches.size == 0) & (over >= 0)
-    found = np.zeros(nodes)
-    for node in np.unique(fetches.node[is_late]).tolist():
-        found[node] = np.median(over[is_late & (fetches.node == node)])
-    return found
-
-
 class Sample(NamedTuple):
     """Which rows of Timings count, in which order. share: of `fitted_line`, for how long a response takes at all."""
 
@@ -142,8 +98,8 @@ class Sample(NamedTuple):
 
 
 MOST_SHARE = 0.5
-"""How long a response takes whatever is in it is between the shortest time and this far from there to the median. On live
-clusters it was nearer to the shortest for librdkafka, and half way of this for Java clients.
+"""How long a response takes whatever is in it is between the shortest time and this far from there to the median. On a
+live cluster it was nearer to the shortest for librdkafka, and about half this far for Java clients.
 """
 
 
@@ -194,22 +150,6 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
     for node in np.unique(fetches.node[is_late]).tolist():
         found[node] = np.median(over[is_late & (fetches.node == node)])
     return found
-
-
-class Sample(NamedTuple):
-    """Which rows of Timings count, in which order; and of a time how much is no matter of the amount, `fitted_line`'s
-    share.
-    """
-
-    rows: Ints
-    share: float
-
-
-def as_captured(timings: Timings) -> Sample:
-    """All rows in their order. How long a response takes whatever is in it is known by halves: it is no more than most
-    take, and no less than the shortest.
-    """
-    return Sample(np.arange(len(timings.node)), 0.5)
 
 
 @allocating_kernel
