@@ -14,6 +14,7 @@ from jobs.flags import REPLAYS
 from jobs.lake.lake_storage import check_reachable
 from jobs.paths import python_path
 from jobs.run import Run
+from jobs.session.child_process import bound, ended_at_exit
 from jobs.session.spark import spark_session
 from jobs.session.spark_properties import Work, is_one_machine
 from udfs.capture.compression import unpacked_bytes
@@ -63,10 +64,12 @@ def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     command = [sys.executable, "-m", "udfs.kernels.warm_up"]
     environment = os.environ | {"PYTHONPATH": python_path()}
     running = [
-        subprocess.Popen([*command, *share], stderr=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen(bound([*command, *share]), stderr=subprocess.PIPE, text=True, env=environment)
         for share in shares
         if share
     ]
+    for process in running:
+        ended_at_exit(process)
     try:
         yield
         for process in running:

@@ -16,11 +16,11 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.paths import CONF, ROOT
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
+from jobs.session.gateway import launched_gateway
 from jobs.session.java import check_java
 from jobs.session.spark_properties import (
     DELTA_JARS,
@@ -108,10 +108,8 @@ def _started_session(master: str, app: str, conf: dict[str, str], work: Work) ->
     try:
         # Ivy fetches for two processes into one file, and fails for one of them.
         fetching = one_at_a_time(cache_dir() / "packages.lock") if PACKAGES in given else nullcontext()
-        with log.open("ab") as output, fetching:
-            gateway = launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-                spark_conf, popen_kwargs={"stdout": output, "stderr": output}
-            )
+        with fetching:
+            gateway = launched_gateway(spark_conf, home, log)
         context = SparkContext(conf=spark_conf, gateway=gateway)
     except (PySparkRuntimeError, Py4JError) as fault:
         raise _not_started(log) from fault
