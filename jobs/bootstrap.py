@@ -18,8 +18,9 @@ from typing import NoReturn
 from jobs.cli import guarded, parse
 from jobs.paths import CONF, ROOT
 from jobs.session.child_process import bound, ended_at_exit
-from jobs.session.java import check_java
+from jobs.session.java import check_java, utf8_locale
 from jobs.terminal.signals import end_at_signals, end_plainly, hold_signals
+from jobs.terminal.streams import survive_closed_streams
 from udfs.errors import SetupError
 from udfs.kernels.compiled_parts import QUICKSTART
 from udfs.kernels.one_at_a_time import one_at_a_time
@@ -37,6 +38,7 @@ _PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
 
 def main(argv: Sequence[str]) -> int:
     """Run `test [pytest arguments]`, a job with its flags, or the quickstart. Returns an exit code, if it returns."""
+    survive_closed_streams()
     end_at_signals()
     return guarded(lambda: _hand_over(list(argv) or ["pipeline", f"--scenario={CONF / 'quickstart.yaml'}"]))
 
@@ -56,6 +58,7 @@ def _hand_over(argv: list[str]) -> NoReturn:
 
 def _become(python: Path, *arguments: str) -> NoReturn:
     sys.stdout.flush()
+    os.environ |= utf8_locale()
     os.execv(python, [str(python), *arguments])  # noqa: S606 - no shell is the point
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from jobs.flags import FLAGS, GATE, INGEST, PIPELINE, REPLAY, REPORT, SIZE, add_flags, empty, not_taken
 from jobs.terminal.signals import are_watched, end_at_signals, end_plainly, interrupted_text
+from jobs.terminal.streams import survive_closed_streams
 from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def entry(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one job and leave with its exit code. The process is ours, unless Spark runs in it or above it already."""
     is_ours = "pyspark" not in sys.modules and "PYSPARK_GATEWAY_PORT" not in os.environ
     if is_ours:
+        survive_closed_streams()
         end_at_signals()
     code = run_command(sys.argv[1:] if argv is None else argv)
     end_plainly()
@@ -80,6 +82,7 @@ def guarded(action: Callable[[], None]) -> int:
     """Run the action; a RefetchError, a failing file system or an interrupt is one message. Returns the exit code."""
     try:
         action()
+        sys.stdout.flush()  # a full disk is told here, not when Python ends
     except RefetchError as fault:
         return _told(str(fault), next((code for kind, code in EXIT_CODES.items() if isinstance(fault, kind)), 1))
     except OSError as fault:

@@ -21,6 +21,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from jobs.session.child_process import bound, ended_at_exit
+from jobs.session.java import utf8_locale
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _LOOK_EVERY_S = 0.02
@@ -37,7 +38,7 @@ def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     command = [str(home / "bin" / "spark-submit"), *given, *rest]
     told = log.with_suffix(".gateway")
     told.unlink(missing_ok=True)
-    environment = os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+    environment = os.environ | utf8_locale() | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
     with log.open("ab") as output:
         # Java also ends when its standard input does, where Linux does not end it with its parent.
         java = subprocess.Popen(bound(command), stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment)
