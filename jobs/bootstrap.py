@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -84,10 +85,20 @@ def _given_python(given: str) -> Path:
     found = shutil.which(given)
     if not found:
         raise SetupError(
-            f"REFETCH_PYTHON is {given}, which does not exist; name a Python with requirements.txt installed, or unset "
-            "it"
+            f"REFETCH_PYTHON is {given}, {_why_not_run(given)}; name a Python with requirements.txt installed, or "
+            "unset it"
         )
     return Path(found)
+
+
+def _why_not_run(given: str) -> str:
+    try:
+        is_folder = stat.S_ISDIR(os.stat(given).st_mode)
+    except PermissionError:
+        return "which is in a folder that is closed to you"
+    except OSError:
+        return "which does not exist"
+    return "which is a folder" if is_folder else "which you may not run"
 
 
 def _is_current(python: Path, pins: Sequence[Path]) -> bool:
