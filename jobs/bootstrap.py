@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,10 @@ from typing import NoReturn
 
 from jobs.cli import guarded, parse
 from jobs.paths import CONF, ROOT
-from jobs.session.java import check_java
+from jobs.session.child_process import bound, ended_at_exit
+from jobs.session.java import check_java, utf8_locale
+from jobs.terminal.signals import end_at_signals, end_plainly, hold_signals
+from jobs.terminal.streams import survive_closed_streams
 from udfs.errors import SetupError
 from udfs.kernels.compiled_parts import QUICKSTART
 from udfs.kernels.one_at_a_time import one_at_a_time
@@ -35,6 +39,8 @@ _PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
 
 def main(argv: Sequence[str]) -> int:
     """Run `test [pytest arguments]`, a job with its flags, or the quickstart. Returns an exit code, if it returns."""
+    survive_closed_streams()
+    end_at_signals()
     return guarded(lambda: _hand_over(list(argv) or ["pipeline", f"--scenario={CONF / 'quickstart.yaml'}"]))
 
 
@@ -42,14 +48,18 @@ def _hand_over(argv: list[str]) -> NoReturn:
     if argv[0] == "test":
         python = prepared_python(RUN_PINS, TEST_PINS)
         os.chdir(ROOT)
+        end_plainly()
         _become(python, "-m", "pytest", *(argv[1:] or ALL_TESTS))
     # Help is printed and wrong flags are reported here, before minutes of set-up.
     parse(argv, prog="spark-submit.sh")
-    _become(prepared_python(RUN_PINS), "-P", "-m", "jobs", *argv)
+    python = prepared_python(RUN_PINS)
+    hold_signals()
+    _become(python, "-P", "-m", "jobs", *argv)
 
 
 def _become(python: Path, *arguments: str) -> NoReturn:
     sys.stdout.flush()
+    os.environ |= utf8_locale()
     os.execv(python, [str(python), *arguments])  # noqa: S606 - no shell is the point
 
 
@@ -75,10 +85,20 @@ def _given_python(given: str) -> Path:
     found = shutil.which(given)
     if not found:
         raise SetupError(
-            f"REFETCH_PYTHON is {given}, which does not exist; name a Python with requirements.txt installed, or unset "
-            "it"
+            f"REFETCH_PYTHON is {given}, {_why_not_run(given)}; name a Python with requirements.txt installed, or "
+            "unset it"
         )
     return Path(found)
+
+
+def _why_not_run(given: str) -> str:
+    try:
+        is_folder = stat.S_ISDIR(os.stat(given).st_mode)
+    except PermissionError:
+        return "which is in a folder that is closed to you"
+    except OSError:
+        return "which does not exist"
+    return "which is a folder" if is_folder else "which you may not run"
 
 
 def _is_current(python: Path, pins: Sequence[Path]) -> bool:
@@ -108,9 +128,10 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
 def _start_compiling(python: Path) -> None:
     """Compile the kernels beside the rest of the set-up; the job waits for them, and reports faults."""
     for parts in QUICKSTART:
-        # Started by a shell that ends at once, so nothing here has to wait for it.
-        in_background = '"$0" -P -m udfs.kernels.warm_up "$@" >/dev/null 2>&1 &'
-        subprocess.run(["/bin/sh", "-c", in_background, str(python), *parts], check=False)
+        command = bound([str(python), "-P", "-m", "udfs.kernels.warm_up", *parts])
+        # The program that this process becomes stays their parent; nothing here has to wait for them.
+        nowhere = subprocess.DEVNULL
+        ended_at_exit(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
 
 
 def _maker() -> list[str]:
@@ -142,7 +163,7 @@ def base_python() -> Path:
 
 def _logged(command: Sequence[str], what: str, advice: str) -> None:
     with _SETUP_LOG.open("w") as log:
-        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+        code = subprocess.run(bound(command), stdout=log, stderr=subprocess.STDOUT, check=False).returncode
     if code:
         told = [line.strip() for line in _SETUP_LOG.read_text(errors="replace").splitlines() if line.strip()]
         last = _PASSWORD.sub("", told[-1]) if told else "it gave no reason"

@@ -1,7 +1,8 @@
 """The command line: `refetch JOB --flag=value ...`.
 
 Parsing needs the standard library alone: --help and a wrong flag are answered before anything is set up or started.
-Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused, 130 interrupted, 143 and 129 ended
+by SIGTERM and SIGHUP.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from jobs.flags import FLAGS, GATE, INGEST, PIPELINE, REPLAY, REPORT, SIZE, add_flags, empty, not_taken
+from jobs.terminal.signals import are_watched, end_at_signals, end_plainly, interrupted_text
+from jobs.terminal.streams import survive_closed_streams
 from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ INTERRUPTED = 130
 _DESCRIPTION = "Replay captured Kafka traffic under the settings you are considering."
 _JOBS_EPILOG = """\
 ./spark-submit.sh alone runs `pipeline --scenario=conf/quickstart.yaml`; `./spark-submit.sh test` runs the tests.
-Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused, 130 interrupted, 143 terminated.
 REFETCH_TRACEBACK=1 shows stack traces.
 """
 _SETTINGS_EPILOG = """\
@@ -60,8 +63,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def entry(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run one job and leave with its exit code."""
-    sys.exit(run_command(sys.argv[1:] if argv is None else argv))
+    """Run one job and leave with its exit code. The process is ours, unless Spark runs in it or above it already."""
+    is_ours = "pyspark" not in sys.modules and "PYSPARK_GATEWAY_PORT" not in os.environ
+    if is_ours:
+        survive_closed_streams()
+        end_at_signals()
+    code = run_command(sys.argv[1:] if argv is None else argv)
+    end_plainly()
+    sys.exit(code)
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -73,12 +82,13 @@ def guarded(action: Callable[[], None]) -> int:
     """Run the action; a RefetchError, a failing file system or an interrupt is one message. Returns the exit code."""
     try:
         action()
+        sys.stdout.flush()  # a full disk is told here, not when Python ends
     except RefetchError as fault:
         return _told(str(fault), next((code for kind, code in EXIT_CODES.items() if isinstance(fault, kind)), 1))
     except OSError as fault:
         return _told(f"{fault.filename or 'input or output'}: {fault.strerror or fault}", 1)
     except KeyboardInterrupt:
-        return _told("interrupted; the same command again leaves the same tables", INTERRUPTED)
+        return _told(interrupted_text(), INTERRUPTED)
     return 0
 
 
@@ -126,7 +136,9 @@ def _job(run: Run, until_done: ExitStack) -> ModuleType:
 
     with ThreadPoolExecutor(max_workers=1) as beside:
         loaded = beside.submit(import_module, f"jobs.{run.job}")
-        until_done.enter_context(cancelled_at_interrupt(begun_session(run)))
+        spark = begun_session(run)
+        if not are_watched():
+            until_done.enter_context(cancelled_at_interrupt(spark))
     return loaded.result()
 
 

@@ -14,6 +14,8 @@ from jobs.flags import REPLAYS
 from jobs.lake.lake_storage import check_reachable
 from jobs.paths import python_path
 from jobs.run import Run
+from jobs.session.child_process import bound, ended_at_exit
+from jobs.session.kernel_cache import choose_kernel_cache, why_not_kept
 from jobs.session.spark import spark_session
 from jobs.session.spark_properties import Work, is_one_machine
 from udfs.capture.compression import unpacked_bytes
@@ -39,7 +41,10 @@ def begun_session(run: Run) -> SparkSession:
     """The session to work in; one that is not there yet suits the size of the captures, and whether the job replays
     them as well. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
     """
-    captures = () if SparkSession.getActiveSession() is not None else run.captures
+    is_new = SparkSession.getActiveSession() is None
+    captures = run.captures if is_new else ()
+    if is_new:
+        choose_kernel_cache()
     work = Work(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS)
     spark = spark_session(run.master, f"refetch {run.job}", run.spark_conf, work)
     check_reachable(spark, run.lake)
@@ -63,18 +68,30 @@ def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     command = [sys.executable, "-m", "udfs.kernels.warm_up"]
     environment = os.environ | {"PYTHONPATH": python_path()}
     running = [
-        subprocess.Popen([*command, *share], stderr=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen(bound([*command, *share]), stderr=subprocess.PIPE, text=True, env=environment)
         for share in shares
         if share
     ]
+    for process in running:
+        ended_at_exit(process)
     try:
         yield
         for process in running:
             _, told = process.communicate()
             if process.returncode:
-                last = (told.strip().splitlines() or ["no reason given"])[-1]
-                folder = compiled(capture).parent
-                raise SetupError(f"The kernels could not be compiled ({last}); is {folder} writable?")
+                _check_compiled((told.strip().splitlines() or ["no reason given"])[-1])
     finally:
         for process in running:
             process.kill()
+
+
+def _check_compiled(last: str) -> None:
+    """What it means that kernels were not compiled beforehand; last: the last line that was said of it.
+
+    Raises SetupError unless there is just no room for them, without which a run takes longer.
+    """
+    folder = compiled(DECODER[0]).parent
+    fault = why_not_kept(folder)
+    if fault is None:
+        raise SetupError(f"The kernels could not be compiled: {last}. Try again; if that fails, too, delete {folder}.")
+    sys.stderr.write(f"refetch: {folder}: {fault}. Each worker compiles the kernels for itself, which takes minutes\n")

@@ -52,6 +52,10 @@ GOOD: Mapping[Table, list[Row]] = {
 
 PLANTED: Mapping[str, tuple[Table, int, Row]] = {
     "captured_bytes_are_followed": (CAPTURES, 0, {"tcp_captured_bytes": 1001}),
+    "files_are_read": (
+        CAPTURES, 0,
+        {"size_bytes": 99, "unread_bytes": 50, "compression": "none", "faults": ["block_malformed at byte 49"]},
+    ),
     "followed_bytes_have_a_place": (CONNECTIONS, 0, {"late_bytes": 1}),
     "framed_bytes_are_in_exchanges": (EXCHANGES, 1, {"response_bytes": 299}),
     "partitions_add_up_to_fetches": (FETCH_PARTITIONS, 1, {"returned_bytes": 139}),
@@ -70,7 +74,7 @@ PLANTED: Mapping[str, tuple[Table, int, Row]] = {
     "run_is_in_runs": (FETCH_CONSUMERS, 0, {"run_id": "a-killed-run"}),
     "captured_fetches_add_up": (SESSION_CACHE, 0, {"captured_fetches": 3}),
     "reader_totals_add_up": (FETCH_CONSUMERS, 0, {"bytes": 281}),
-}
+}  # fmt: skip
 """By rule: the table and place of a row, and what to change in it."""
 
 _PLAIN: Mapping[str, Any] = {"string": "", "boolean": False, "double": 0.0, "timestamp": TIME}

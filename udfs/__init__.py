@@ -49,11 +49,12 @@ def cache_dir() -> Path:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if os.access(home, os.W_OK) or os.access(home.parent, os.W_OK):
         return home / "refetch"
-    return _private(Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}")
+    return private_folder()
 
 
-def _private(folder: Path) -> Path:
-    """The folder, made where there is none. Where others could have put files, which are run, a new one."""
+def private_folder() -> Path:
+    """The user's own folder for temporary files. Where others could have put files in it, which are run, a new one."""
+    folder = Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()

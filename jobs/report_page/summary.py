@@ -14,7 +14,7 @@ from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers
 from jobs.report_page.refusals import refusal_lines
 from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
-from jobs.terminal.screen import grid_lines, printable, wrapped
+from jobs.terminal.screen import grid_lines, printable, with_short_words, wrapped
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 
@@ -70,7 +70,7 @@ def captured_parts(found: Findings) -> tuple[list[str], list[str]]:
 
 def screen(parts: Iterable[Iterable[str]]) -> str:
     """Parts as text, an empty line before each."""
-    return "\n".join(printable(line) for part in parts for line in ("", *part)) + "\n"
+    return "\n".join(with_short_words(printable(line)) for part in parts for line in ("", *part)) + "\n"
 
 
 def answer_lines(told: Iterable[Answer]) -> Iterable[str]:

@@ -30,6 +30,8 @@ from udfs.capture.request_log_head import REQUEST_LOG
 CLOCKS_APART_US = 60_000_000
 """Farther apart, a request log is not just late: it is in local time, or of another day."""
 NO_BYTES = "Request logs do not show what traffic is missing"
+MOST_FAULTS = 5
+"""Damaged places of a file that the screen names."""
 MOST_LOGS, MOST_UNNAMED = 3, 3
 """Request logs that a line names."""
 
@@ -142,7 +144,9 @@ def read_lines(found: Findings) -> Iterable[str]:
             yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
         if row[t.doubled_packets]:
             yield f"    {row[t.doubled_packets]:,} packets twice in the file, counted once"
-        yield from (f"    damaged: {fault}" for fault in row[t.faults])
+        yield from (f"    damaged: {fault}" for fault in with_rest(row[t.faults][:MOST_FAULTS], len(row[t.faults])))
+        if row[t.unread_bytes]:
+            yield f"    not read: {size(row[t.unread_bytes])}"
     yield from (f"  {told}" for told in and_more(found.of(captures), t))
     if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.of(connections)):
         yield f"  {doubled:,} packets seen at two capture points, counted once"

@@ -14,6 +14,7 @@ from udfs.errors import ScenarioError
 Plain = str | None | list["Plain"] | dict[str, "Plain"]
 Address = tuple[str | int, ...]
 """Where a value is: keys and list positions from the top."""
+MOST_NESTED = 32
 MALFORMED = "\0"
 """What stands in the place of a value that is told to be malformed, so that those around it are still checked; no YAML
 has this character.
@@ -77,8 +78,7 @@ def read_located_yaml(path: str, kind: str) -> LocatedYaml:
     """
     try:
         text = Path(path).read_bytes()
-        # An alias may nest without end or make a small file huge, and no scenario needs one.
-        aliases = [event for event in yaml.parse(text, yaml.SafeLoader) if isinstance(event, yaml.AliasEvent)]
+        aliases = _aliases(path, text)
         root = None if aliases else yaml.compose(text, yaml.SafeLoader)
     except OSError as fault:
         raise _refused(path, 0, f"cannot be read: {fault.strerror}; give the path of {kind}") from fault
@@ -94,6 +94,24 @@ def read_located_yaml(path: str, kind: str) -> LocatedYaml:
     if root is not None:
         located.data = _plain(located, root, ())
     return located
+
+
+def _aliases(path: str, text: bytes) -> list[yaml.AliasEvent]:
+    """The aliases in a YAML file: one may nest without end or make a small file huge, and no scenario needs one.
+
+    Raises ScenarioError where lists and mappings nest deeper than any scenario's.
+    """
+    aliases, depth = [], 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_NESTED:
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise _refused(
+                path, line, f"lists and mappings are nested more than {MOST_NESTED} deep, which is not needed"
+            )
+        if isinstance(event, yaml.AliasEvent):
+            aliases.append(event)
+    return aliases
 
 
 def _refused(path: str, line: int, text: str) -> ScenarioError:

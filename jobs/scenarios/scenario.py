@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of
@@ -100,7 +100,7 @@ def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scen
     return replace(scenario, captured=captured, replay=grids)
 
 
-def lane_count(grid: Mapping[str, tuple[Value, ...]]) -> int:
+def lane_count(grid: Mapping[str, Sequence[object]]) -> int:
     """Lanes of a grid, the captured lane included."""
     return 1 + (math.prod(map(len, grid.values())) if grid else 0)
 

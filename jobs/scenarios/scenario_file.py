@@ -54,6 +54,9 @@ _MEANING = {
     "dict_type": "must be a mapping of keys to values",
 }
 
+_MOST_WRITTEN = 100 * MOST_LANES
+"""Lanes that the values as written may make: beyond this none of them is read."""
+
 
 def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterable[str] = ()) -> Scenario:
     """The scenario of a file (None: an empty one) under `--set KEY=VALUE[,VALUE...]` and `--captured KEY=VALUE`.
@@ -175,8 +178,12 @@ def _replay(
         entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
         in_file = look_up(entries, takes, faults, _not_taken(name))
         found = in_file | {key: pair for key, pair in in_flags.items() if name in pair[0].algorithms}
-        grids[name] = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in found.items()}
-        lanes = lane_count(grids[name])
+        # Values may be written in several ways, so that few too many are counted behind this.
+        written = {key: tuple({text for _, text in entry.values}) for key, (_, entry) in found.items()}
+        lanes = lane_count(written)
+        if lanes <= _MOST_WRITTEN:
+            grids[name] = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in found.items()}
+            lanes = lane_count(grids[name])
         if lanes > MOST_LANES:
             faults.append(Fault(located.at(("replay", name)), f"{name} has {lanes} lanes; at most {MOST_LANES}"))
     return grids

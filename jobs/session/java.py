@@ -5,6 +5,7 @@ Standard library only: it is asked before the Python environment is set up.
 
 from __future__ import annotations
 
+import locale
 import os
 import re
 import shutil
@@ -14,6 +15,9 @@ from udfs.errors import SetupError
 
 OLDEST, NEWEST = 17, 25
 """Spark 4.2 runs on Java 17, 21 and 25 (https://spark.apache.org/docs/4.2.0/, "Downloading")."""
+
+_UTF8 = ("UTF-8", "UTF8")
+_UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8", "UTF-8")
 
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _WHAT_TO_DO = (
@@ -63,3 +67,24 @@ def check_java() -> str:
     if not OLDEST <= version <= NEWEST:
         raise SetupError(f"Wrong Java: {command} is Java {version}. {_WHAT_TO_DO}")
     return banner
+
+
+def utf8_locale() -> dict[str, str]:
+    """What to set in the environment for names of files in Java that are not ASCII: nothing in a locale of UTF-8, else
+    one that the system has. Java otherwise finds no file with such a name; Python does.
+    """
+    if locale.nl_langinfo(locale.CODESET).upper() in _UTF8:
+        return {}
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        return next(({"LC_ALL": name} for name in _UTF8_LOCALES if _is_there(name)), {})
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        locale.setlocale(locale.LC_CTYPE, name)
+    except locale.Error:
+        return False
+    return True

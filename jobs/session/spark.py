@@ -7,8 +7,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,11 +16,11 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jobs.paths import CONF, ROOT
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
+from jobs.session.gateway import launched_gateway
 from jobs.session.java import check_java
 from jobs.session.spark_properties import (
     DELTA_JARS,
@@ -106,18 +106,29 @@ def _started_session(master: str, app: str, conf: dict[str, str], work: Work) ->
     spark_conf.setAll(list(given.items()))
     log = spark_log()
     try:
-        # Ivy fetches for two processes into one file, and fails for one of them.
-        fetching = one_at_a_time(cache_dir() / "packages.lock") if PACKAGES in given else nullcontext()
-        with log.open("ab") as output, fetching:
-            gateway = launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-                spark_conf, popen_kwargs={"stdout": output, "stderr": output}
-            )
+        with _fetching_alone() if PACKAGES in given else nullcontext():
+            gateway = launched_gateway(spark_conf, home, log)
         context = SparkContext(conf=spark_conf, gateway=gateway)
     except (PySparkRuntimeError, Py4JError) as fault:
         raise _not_started(log) from fault
+    # pyspark deletes it where Spark is stopped; Java does it at any end.
+    updates = context._accumulatorServer.server_address
+    if isinstance(updates, str) and context._jvm is not None:
+        context._jvm.java.io.File(updates).deleteOnExit()
     if WRITES_AN_ARCHIVE in archive:
         atexit.register(write_behind_others, gateway.proc.pid)
     return SparkSession(context)
+
+
+@contextmanager
+def _fetching_alone() -> Iterator[None]:
+    """Fetch packages while no other process does: Ivy fetches for two into one file, and fails for one of them. Where
+    the lock cannot be made, it is rather left to chance.
+    """
+    with ExitStack() as until_fetched:
+        with suppress(OSError):
+            until_fetched.enter_context(one_at_a_time(cache_dir() / "packages.lock"))
+        yield
 
 
 def _submitted_session(master: str | None, app: str, conf: dict[str, str], work: Work) -> SparkSession:

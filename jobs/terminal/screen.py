@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from jobs.units import format_bytes
 MOST_LINES = 20
 WIDTH = 120
 """Characters of a line, and the most of a cell."""
+_LONGEST_NAME, _KEPT = 249, 60
+"""Characters of the longest name that Kafka takes for a topic, and of each end of a longer word that is shown."""
+_TOO_LONG = re.compile(rf"\S{{{_LONGEST_NAME + 1},}}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,9 @@ def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
 def wrapped(head: str, text: str, indent: int | None = None) -> list[str]:
     """A paragraph that begins with `head`; the lines after the first are indented, as far as the head unless told."""
     after = " " * (len(head) if indent is None else indent)
-    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
+    return textwrap.wrap(
+        with_short_words(text), WIDTH, initial_indent=head, subsequent_indent=after, break_on_hyphens=False
+    )
 
 
 def printable(text: str) -> str:
@@ -62,6 +68,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def with_short_words(text: str) -> str:
+    """A text in which what is longer than any name that Kafka takes is cut in its middle: it would fill the screen."""
+    return _TOO_LONG.sub(lambda word: f"{word[0][:_KEPT]}…{word[0][-_KEPT:]}", text)
 
 
 def shortened(text: str) -> str:

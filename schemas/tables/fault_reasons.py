@@ -98,7 +98,9 @@ CAPTURE = FaultReasons(
             "Stop tcpdump with Ctrl-C or SIGTERM, and copy files after it has ended.",
         ),
         "packet_header_implausible": Reason(
-            "Bytes that cannot be the header of a packet; what follows cannot be found again.", COPY
+            "Bytes that cannot be the header of a packet. They are skipped up to where several packets follow one "
+            "another again, or to the end of the file; `captures.unread_bytes` has how many they are.",
+            "Copy or capture the file again. The packets before and behind are decoded.",
         ),
         "block_malformed": Reason("Bytes that cannot be a pcapng block.", COPY),
         "too_many_interfaces": Reason(

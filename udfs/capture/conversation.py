@@ -48,7 +48,7 @@ from udfs.capture.segments import BEHIND_ALL, UNKNOWN
 from udfs.columns.arrays import Bytes, Record, Records, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
-from udfs.wire.header import is_printable, request_header
+from udfs.wire.header import is_client_id, request_header
 from udfs.wire.primitives import signed
 from udfs.wire.produce_start import expects_response
 
@@ -181,7 +181,7 @@ def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bo
         most = MOST_OF_HEADER if state == WAIT else ENOUGH_OF_HEADER
         is_cut = state != COMPLETE and frame.prefix < most  # a length may lead out of what is in hand
         return is_cut and (fault == TRUNCATED or (key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION))
-    return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_printable(stream.arena, client_id, length)
+    return key >= 0 and 0 <= version <= LAST_BELIEVABLE_VERSION and is_client_id(stream.arena, client_id, length)
 
 
 @kernel

@@ -28,11 +28,11 @@ class FaultReason(StrEnum):
 
 @dataclass(frozen=True)
 class CaptureFault:
-    """One place at which reading stopped.
+    """One place at which reading stopped, or that was skipped.
 
     offset:         the byte: of the stored file for the `compression_*` reasons, else of the uncompressed stream; of a
                     frame dump the first row with this fault
-    bytes_not_read: bytes from there to the end of the same file or stream, which gave no packet
+    bytes_not_read: bytes from there to where packets go on, or to the end of the same file or stream: no packet's
     unit:           what `offset` counts, `byte` or `row`
     """
 

@@ -76,8 +76,8 @@ def index_capture(path: str, *, range_bytes: int, buckets: int, on_packets: OnPa
     buckets:     number of buckets that connections are spread over, the same as for `read_packets`
     on_packets:  is called with all packets, a table of them at a time
 
-    Damage ends the index: it is in `faults`, and all that was read before it counts. Raises CaptureError if the file
-    cannot be read or is no capture, and ValueError if `range_bytes` or `buckets` is below 1.
+    Damage is in `faults`. It ends the index unless packets go on behind it; all that was read counts. Raises
+    CaptureError if the file cannot be read or is no capture, and ValueError if `range_bytes` or `buckets` is below 1.
     """
     with open_stored(path) as stored:
         return index_stored_capture(stored, path, range_bytes=range_bytes, buckets=buckets, on_packets=on_packets)
@@ -136,6 +136,7 @@ def _index(
     if header.fault is None:
         step = range_bytes if compression is Compression.NONE else TO_THE_END
         ranges = cut_ranges(walk, visit, path=path, compression=compression, range_bytes=step)
+    faults += walk.skipped
     reason, stopped_at = header.fault or walk.fault(), walk.offset
     not_read = walk.pending_bytes + window.skip_rest()
     if reason is not None:

@@ -11,6 +11,9 @@ from udfs.capture.compression import Compression
 from udfs.capture.packet_table import INTERFACE_COLUMNS
 from udfs.capture.packet_walk import PacketWalk
 
+MOST_SKIPPED, MOST_SKIPPED_COMPRESSED = 1_000, 20
+"""How many times damage is skipped in a file. Each range of a compressed one is decompressed from its beginning."""
+
 
 @dataclass(frozen=True)
 class PacketRange:
@@ -45,21 +48,25 @@ def cut_ranges(
     compression: Compression,
     range_bytes: int,
 ) -> list[PacketRange]:
-    """Walk to the end, call `visit` after each step, and return the ranges, which together cover all that was walked.
+    """Walk to the end, call `visit` after each step, and return the ranges, which together cover all that was walked
+    and not skipped (`walk.skipped`).
 
-    A range ends before the first record that begins `range_bytes` or more behind its first byte.
+    A range ends before the first record that begins `range_bytes` or more behind its first byte, and before damage.
     """
     ranges = []
     latest = 0
+    most = MOST_SKIPPED if compression is Compression.NONE else MOST_SKIPPED_COMPRESSED
     begun = _begin_range(walk, path, compression, latest)
-    while walk.advance(begun.first_byte + range_bytes):
-        visit(walk)
-        latest = int(walk.packets["ts_ns"].max(initial=latest))
-        if walk.at_stop:
+    while True:
+        is_read = walk.advance(begun.first_byte + range_bytes)
+        if is_read:
+            visit(walk)
+            latest = int(walk.packets["ts_ns"].max(initial=latest))
+        if not is_read or walk.at_stop:
             ranges.append(_end_range(begun, walk))
+            if not is_read and (len(walk.skipped) == most or not walk.skip_damage()):
+                return [r for r in ranges if r.length > 0]
             begun = _begin_range(walk, path, compression, latest)
-    ranges.append(_end_range(begun, walk))
-    return [r for r in ranges if r.length > 0]
 
 
 def _begin_range(walk: PacketWalk, path: str, compression: Compression, latest_ns: int) -> PacketRange:

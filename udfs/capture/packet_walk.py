@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from udfs.capture.faults import FaultReason
+from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.packet_table import (
     AT_STOP,
     BIG_ENDIAN,
@@ -18,6 +18,7 @@ from udfs.capture.packet_table import (
     NEEDS_BYTES,
     PACKET,
     PACKETS_PER_TABLE,
+    READABLE,
     SECTION_SLOTS,
     SNAPLEN,
     STARTED,
@@ -25,7 +26,7 @@ from udfs.capture.packet_table import (
     WIDEST_SNAPLEN,
     Section,
 )
-from udfs.capture.pcap import walk_pcap
+from udfs.capture.pcap import find_records, walk_pcap
 from udfs.capture.pcapng import walk_pcapng
 from udfs.capture.storage import StreamWindow
 
@@ -54,6 +55,7 @@ class PacketWalk:
     packet_no: number in the file of the next packet
     format:    layout of the stream
     packets:   PACKET[n], those of the last `advance`, at offsets in `window.chunk`
+    skipped:   the bytes that `skip_damage` has skipped
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class PacketWalk:
         self.packet_no = packet_no
         self.packets = np.empty(0, PACKET)
         self.format = capture_format
+        self.skipped: list[CaptureFault] = []
         self._at = at
         self._status = TABLE_FULL
         self._table = np.empty(PACKETS_PER_TABLE, PACKET)
@@ -144,3 +147,22 @@ class PacketWalk:
             self._at = 0
             if not more:
                 return False
+
+    def skip_damage(self) -> bool:
+        """Go on where packets begin again behind an implausible header, once `advance` has returned False.
+
+        False if they do not, or not in this format; then nothing is skipped, and the rest of the stream is read.
+        """
+        reason, begin = self.fault(), self.offset
+        if reason is not FaultReason.PACKET_HEADER_IMPLAUSIBLE:
+            return False
+        at, found, is_last = self._at + 1, NEEDS_BYTES, False
+        while found == NEEDS_BYTES:
+            is_last = not self.window.refill(at)
+            at, found = find_records(self.window.chunk, self.window.end, 0, self._section, is_last)
+        if found != READABLE:
+            self._at = begin - self.window.base  # the window has gone on
+            return False
+        self._at, self._status = at, TABLE_FULL
+        self.skipped.append(CaptureFault(reason, begin, self.offset - begin))
+        return True

@@ -52,6 +52,8 @@ payload_bytes: on the wire
 payload:       as captured; shorter than `payload_bytes` where the snaplen cut it
 """
 
+SKIPPED_AT_ONCE = 1 << 20
+
 
 class Kept(NamedTuple):
     """Columns of the packets that are kept, with room for as many rows as there are packets."""
@@ -144,7 +146,7 @@ def open_range(stored: io.RawIOBase, r: PacketRange) -> ByteStream:
         stored.seek(r.first_byte)
     stream = open_stream(io.BufferedReader(stored), compression, [])
     if compression is not Compression.NONE:
-        StreamWindow(stream, base=0, length=r.first_byte, capacity=r.first_byte).skip_rest()
+        StreamWindow(stream, base=0, length=r.first_byte, capacity=SKIPPED_AT_ONCE).skip_rest()
     return stream
 
 

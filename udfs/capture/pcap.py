@@ -16,6 +16,7 @@ from udfs.capture.packet_table import (
     LINK_TYPE,
     LONGEST_RECORD,
     NEEDS_BYTES,
+    READABLE,
     RESOLUTION,
     SNAPLEN,
     TABLE_FULL,
@@ -30,6 +31,8 @@ MAJOR_VERSION = 2
 RECORD_HEADER_BYTES = 16
 USUAL_SNAPLEN = 262_144
 """libpcap's MAXIMUM_SNAPLEN: records up to this length are valid whatever the file's snaplen is."""
+CHAIN_LENGTH, CHAIN_SECONDS = 5, 24 * 3600
+"""So many plausible records in a row, none farther than this from the one before, show where packets go on."""
 
 
 def parse_file_header(header: bytes) -> tuple[bool, int, np.ndarray]:
@@ -57,8 +60,9 @@ def walk_pcap(
 
     Returns (packets filled, where the next record begins, why the walk ended): AT_STOP, TABLE_FULL, NEEDS_BYTES (the
     next record reaches beyond `end`) or IMPLAUSIBLE. A record header is implausible when its packet is longer than the
-    snaplen allows or than it was on the wire, had no bytes, or its fraction of a second is a second or more: there is
-    no other sign of damage in this format.
+    snaplen allows or than it was on the wire, had no bytes, or its fraction of a second is two seconds or more: there
+    is no other sign of damage in this format. Writers that round have fractions of a whole second, which are carried
+    into the seconds, as libpcap's users do.
     """
     big_endian = section.state[BIG_ENDIAN] != 0
     interface = section.interfaces[0]
@@ -75,7 +79,7 @@ def walk_pcap(
         fraction = u32(chunk, at + 4, big_endian)
         captured = u32(chunk, at + 8, big_endian)
         original = u32(chunk, at + 12, big_endian)
-        if captured > longest or captured > original or original == 0 or fraction >= ticks_per_second:
+        if captured > longest or captured > original or original == 0 or fraction >= 2 * ticks_per_second:
             return count, at, IMPLAUSIBLE
         following = at + RECORD_HEADER_BYTES + captured
         if following > end:
@@ -89,3 +93,47 @@ def walk_pcap(
         count += 1
         at = following
     return count, at, AT_STOP
+
+
+@kernel
+def _chain(chunk: np.ndarray, end: int, at: int, section: Section, is_last: bool) -> tuple[bool, bool]:
+    """(whether packets begin at `at`, whether only more of the stream can tell).
+
+    They do if CHAIN_LENGTH plausible records follow one another, or fewer up to the very end of the stream; the last of
+    them may be cut there. Records of
+    a chain are of usual length, have bytes, and times within CHAIN_SECONDS of their neighbour's: bytes that are no
+    record may pass for one.
+    """
+    big_endian = section.state[BIG_ENDIAN] != 0
+    ticks_per_second = np.int64(POWERS_OF_TEN[section.interfaces[0, RESOLUTION]])
+    before = -1
+    for _ in range(CHAIN_LENGTH):
+        if at == end and is_last and before >= 0:
+            return True, False
+        if at + RECORD_HEADER_BYTES > end:
+            return False, not is_last
+        seconds, fraction = u32(chunk, at, big_endian), u32(chunk, at + 4, big_endian)
+        captured, original = u32(chunk, at + 8, big_endian), u32(chunk, at + 12, big_endian)
+        is_sized = 0 < captured <= original and original <= USUAL_SNAPLEN
+        if not is_sized or fraction >= 2 * ticks_per_second or (before >= 0 and abs(seconds - before) > CHAIN_SECONDS):
+            return False, False
+        before = seconds
+        at += RECORD_HEADER_BYTES + captured
+    return at <= end or is_last, at > end and not is_last
+
+
+@kernel
+def find_records(chunk: np.ndarray, end: int, at: int, section: Section, is_last: bool) -> tuple[int, int]:
+    """Where in `chunk[at:end]` records go on behind bytes that are none, and READABLE, NEEDS_BYTES or IMPLAUSIBLE.
+
+    READABLE: they begin at this place. NEEDS_BYTES: they may begin there, which more of the stream tells. IMPLAUSIBLE:
+    there are none. is_last: whether the stream ends at `end`.
+    """
+    while at + RECORD_HEADER_BYTES <= end:
+        begins, may_begin = _chain(chunk, end, at, section, is_last)
+        if begins:
+            return at, READABLE
+        if may_begin:
+            return at, NEEDS_BYTES
+        at += 1
+    return at, IMPLAUSIBLE if is_last else NEEDS_BYTES

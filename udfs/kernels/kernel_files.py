@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ class _Results(CompileResultCacheImpl):
 
 
 class KernelCache(FunctionCache):
-    """The cache of a kernel, for its dispatcher."""
+    """The cache of a kernel, for its dispatcher. A kernel that it can neither load nor keep is compiled, and runs."""
 
     _impl_class = _Results
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The kernel for these types; None if it is not in the cache. Called by numba."""
+        with suppress(OSError):
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # numba leaves it untyped
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the kernel for these types, if the folder takes it. Called by numba."""
+        with suppress(OSError):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]  # numba leaves it untyped

@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -26,7 +27,10 @@ if __name__ == "__main__":
 
     from udfs.kernels.warm_up import load
 
+    java = os.getppid()
     load()
+    if os.getppid() != java:
+        sys.exit()  # Java has ended meanwhile: nobody is left to fork workers for
     # After each task a worker collects garbage, which takes a tenth of a second if all that was loaded is searched.
     # Freezing excludes it, and also keeps collections from writing to the pages that workers share.
     gc.freeze()

@@ -32,6 +32,7 @@ from udfs.capture.packet_chunks import Frames, frames
 from udfs.capture.packet_store import MemoryBudget, PacketStore
 from udfs.capture.packets import read_packets
 from udfs.capture.packets_by_connection import packets_by_connection
+from udfs.capture.pcap import RECORD_HEADER_BYTES
 from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION_HEADER
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
@@ -82,13 +83,15 @@ def packet(sender: tuple[int, bytes], receiver: tuple[int, bytes], sequence: int
 
 
 def capture() -> bytes:
-    """A pcap file (LINKTYPE_RAW) of one connection with one fetch."""
+    """A pcap file (LINKTYPE_RAW) of one connection with one fetch, damaged before its last packet."""
     request, response = fetch_request(), fetch_response()
     return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + b"".join(
         (
             packet(CLIENT, SERVER, 0, SYN, b""),
             packet(CLIENT, SERVER, 1, PUSH_ACK, request),
             packet(SERVER, CLIENT, 1, PUSH_ACK, response),
+            bytes(RECORD_HEADER_BYTES),
+            packet(CLIENT, SERVER, 1 + len(request), PUSH_ACK, b""),
         )
     )
 

@@ -150,11 +150,25 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
 
 @kernel
 def is_printable(arena: Bytes, start: int, size: int) -> bool:
-    """Whether no byte of [start, start + size) is an ASCII control character: client ids and topics have none."""
+    """Whether no byte of [start, start + size) is an ASCII control character: names of topics have none."""
     for at in range(start, start + size):  # noqa: SIM110  (numba knows no generators in all())
         if arena[at] < 0x20 or arena[at] == 0x7F:
             return False
     return True
+
+
+@kernel
+def is_client_id(arena: Bytes, start: int, size: int) -> bool:
+    """Whether the bytes of [start, start + size) can be a client id.
+
+    Kafka takes any text, but binary data must not pass for one: an id has no control characters, or is ASCII with at
+    most a quarter of them.
+    """
+    control = beyond_ascii = 0
+    for at in range(start, start + size):
+        control += int(arena[at] < 0x20 or arena[at] == 0x7F)
+        beyond_ascii += int(arena[at] >= 0x80)
+    return control == 0 or (beyond_ascii == 0 and 4 * control <= size)
 
 
 @kernel
@@ -169,10 +183,10 @@ def plausible_request(arena: Bytes, start: int, end: int, size: int, apis: Short
     """Whether a frame of `size` declared bytes, of which [start, end) is there, can be a Kafka request.
 
     Its whole header must be there and inside the declared size, the API known, the version at most VERSIONS_AHEAD
-    beyond the newest known one, and the client id null or printable.
+    beyond the newest known one, and the client id null or text.
     """
     end = min(end, start + size)
     fault, key, version, _, client_id, client_id_length, _ = request_header(arena, start, end, apis)
     if fault != _OK or not 0 <= version <= apis[key, LAST_VERSION] + VERSIONS_AHEAD:
         return False
-    return is_printable(arena, client_id, client_id_length)
+    return is_client_id(arena, client_id, client_id_length)

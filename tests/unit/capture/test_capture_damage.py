@@ -1,9 +1,10 @@
-"""A damaged capture gives what comes before the damage, and names the rest by reason, offset and bytes."""
+"""A damaged capture gives what comes before and behind the damage, and names that by reason, offset and bytes."""
 
 from __future__ import annotations
 
 import gzip
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from tests.unit.capture.packet_builders import (
     store,
     tcp,
 )
-from udfs.capture import compression
+from udfs.capture import compression, packet_ranges
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.packet_table import LONGEST_RECORD, MOST_INTERFACES
 from udfs.capture.packets import read_packets
@@ -65,17 +66,95 @@ def record_header(*, fraction: int = 0, captured: int = 60, original: int = 60) 
 GARBAGE: dict[str, bytes] = {
     "zeros": bytes(4096),
     "text": b"# a line of a log file that was appended\n" * 9,
-    "another_capture": pcap([ethernet()]),
     "longer_than_any_packet": struct.pack("<IIII", 0, 0, 262_145, 262_145) + bytes(300_000),
     "more_captured_than_sent": record_header(original=59),
     "nothing_sent": record_header(captured=0, original=0),
-    "a_fraction_beyond_a_second": record_header(fraction=1_000_000),
+    "a_fraction_of_two_seconds": record_header(fraction=2_000_000),
 }
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
 def test_garbage_behind_pcap_packets_is_named(tmp_path: Path, garbage: bytes) -> None:
     check_fault(tmp_path, GOOD + garbage, FaultReason.PACKET_HEADER_IMPLAUSIBLE, len(GOOD))
+
+
+def check_skipped(folder: Path, content: bytes, skipped: list[tuple[int, int]], payloads: list[bytes]) -> None:
+    """Only these bytes are skipped, (offset, how many), each time by name, whatever the ranges."""
+    path = store(folder, content)
+    read = index(path)
+    named = [CaptureFault(FaultReason.PACKET_HEADER_IMPLAUSIBLE, at, bytes_) for at, bytes_ in skipped]
+    assert read.faults == named
+    assert read_bytes(read) + sum(fault.bytes_not_read for fault in read.faults) == len(content)
+    rows = read_rows(path)
+    assert rows["payload"].to_pylist() == payloads
+    assert rows["packet_no"].to_pylist() == list(range(len(payloads)))
+    for range_bytes in (1, 100, 250):
+        assert index(path, range_bytes=range_bytes).faults == named
+        assert read_rows(path, range_bytes=range_bytes).combine_chunks().equals(rows.combine_chunks())
+
+
+MANY = [str(number).encode() for number in range(12)]
+BEHIND = pcap(packets_of(*MANY))[24:]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
+@pytest.mark.parametrize(
+    ("order", "compress"), [("<", bytes), (">", bytes), ("<", gzip.compress)], ids=["little", "big", "gzip"]
+)
+def test_packets_behind_garbage_are_read(
+    tmp_path: Path, garbage: bytes, order: str, compress: Callable[[bytes], bytes]
+) -> None:
+    before, behind = pcap(packets_of(b"one", b"two"), order=order), pcap(packets_of(*MANY), order=order)[24:]
+    content = compress(before + garbage + behind)
+    path = store(tmp_path, content)
+    assert index(path).faults[0] == CaptureFault(FaultReason.PACKET_HEADER_IMPLAUSIBLE, len(before), len(garbage))
+    assert read_rows(path)["payload"].to_pylist() == [b"one", b"two", *MANY]
+
+
+def test_several_damaged_places_are_skipped_one_by_one(tmp_path: Path) -> None:
+    content = GOOD + bytes(77) + BEHIND + b"\xff" * 300 + BEHIND
+    second = len(GOOD) + 77 + len(BEHIND)
+    check_skipped(tmp_path, content, [(len(GOOD), 77), (second, 300)], [b"one", b"two", *MANY, *MANY])
+
+
+def test_a_capture_behind_another_in_a_file_is_read(tmp_path: Path) -> None:
+    check_skipped(tmp_path, GOOD + GOOD, [(len(GOOD), 24)], [b"one", b"two"] * 2)
+
+
+def test_a_packet_with_a_bad_header_costs_no_other_packet(tmp_path: Path) -> None:
+    bad = bytearray(pcap(packets_of(b"bad"))[24:])
+    bad[8:12] = struct.pack("<I", 1 << 30)
+    check_skipped(tmp_path, GOOD + bytes(bad) + BEHIND, [(len(GOOD), len(bad))], [b"one", b"two", *MANY])
+
+
+def test_damage_that_is_longer_than_what_is_read_at_once_is_skipped(tmp_path: Path) -> None:
+    check_skipped(tmp_path, GOOD + bytes(9 << 20) + BEHIND, [(len(GOOD), 9 << 20)], [b"one", b"two", *MANY])
+
+
+def test_packets_go_on_behind_damage_before_the_file_ends_within_one(tmp_path: Path) -> None:
+    read = index(store(tmp_path, GOOD + bytes(77) + BEHIND[:-3]))
+    assert [(fault.reason, fault.offset) for fault in read.faults] == [
+        (FaultReason.PACKET_HEADER_IMPLAUSIBLE, len(GOOD)),
+        (FaultReason.PACKET_CUT, len(GOOD) + 77 + sum(16 + len(p.data) for p in packets_of(*MANY)[:-1])),
+    ]
+
+
+def test_damage_is_skipped_a_bounded_number_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packet_ranges, "MOST_SKIPPED", 1)
+    content = GOOD + bytes(77) + BEHIND + bytes(300) + BEHIND
+    read = index(store(tmp_path, content))
+    assert [fault.bytes_not_read for fault in read.faults] == [77, 300 + len(BEHIND)]
+    assert read_bytes(read) + sum(fault.bytes_not_read for fault in read.faults) == len(content)
+
+
+@pytest.mark.parametrize("nanoseconds", [False, True])
+def test_a_fraction_of_a_whole_second_is_carried(tmp_path: Path, nanoseconds: bool) -> None:
+    """Writers that round, such as dpkt's, have it about once in a million packets."""
+    second = 1_000_000_000 if nanoseconds else 1_000_000
+    packets = [Packet(p.data, seconds=7, fraction=f) for p, f in zip(packets_of(b"a", b"b"), (second, 3), strict=True)]
+    path = store(tmp_path, pcap(packets, nanoseconds=nanoseconds))
+    assert index(path).faults == []
+    assert read_rows(path)["ts_ns"].to_pylist() == [8_000_000_000, 7_000_000_000 + 3 * (1_000_000_000 // second)]
 
 
 def test_a_large_snaplen_allows_long_packets(tmp_path: Path) -> None:
@@ -187,6 +266,10 @@ ALIENS: dict[str, tuple[bytes, str]] = {
     "printed": (
         b"12:00:00.0 IP 10.0.0.1.50000 > 10.0.0.2.9092: Flags [P.]\n",
         "text; `tcpdump -w FILE` writes a capture",
+    ),
+    "server_log": (
+        b"[2026-01-31 12:00:00,123] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n",
+        "a log of a broker, such as server.log, without requests; the request log has them",
     ),
     "html": (b"<!DOCTYPE html>", "HTML or XML, as a failed download leaves"),
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(40), "an image"),

@@ -68,6 +68,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
     monkeypatch.setattr(bootstrap, "_SETUP_LOG", tmp_path / ".venv.log")
     monkeypatch.setattr(bootstrap, "check_java", lambda: None)
+    monkeypatch.setattr(bootstrap, "QUICKSTART", ())  # what compiles beside a test would run in the next one, too
     monkeypatch.delenv("REFETCH_PYTHON", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return Machine(tmp_path)
@@ -147,3 +148,29 @@ def test_a_given_python_is_taken_as_it_is(machine: Machine, monkeypatch: pytest.
     monkeypatch.setenv("REFETCH_PYTHON", sys.executable)
     assert bootstrap.prepared_python(machine.run_pins) == Path(sys.executable)
     assert machine.asked() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("gone", "does not exist"), ("plain", "you may not run"), ("bin", "is a folder"), ("x" * 300, "does not exist")],
+)
+def test_a_python_that_cannot_be_run_is_told_with_the_reason(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    (tmp_path / "plain").touch(mode=0o600)
+    monkeypatch.setenv("REFETCH_PYTHON", str(tmp_path / name))
+    with pytest.raises(SetupError, match=f"REFETCH_PYTHON is .*, which {why}; name a Python"):
+        bootstrap.prepared_python(machine.run_pins)
+
+
+def test_a_python_of_somebody_else_is_told_apart_from_none(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(path: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setenv("REFETCH_PYTHON", str(tmp_path / "python"))
+    monkeypatch.setattr("jobs.bootstrap.os.stat", closed)
+    monkeypatch.setattr("jobs.bootstrap.shutil.which", lambda name: None)
+    with pytest.raises(SetupError, match="which is in a folder that is closed to you"):
+        bootstrap.prepared_python(machine.run_pins)

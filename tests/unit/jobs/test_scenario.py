@@ -416,3 +416,17 @@ def test_what_nobody_states_is_the_default_of_the_brokers_release(
 def test_what_is_stated_is_in_force_whatever_the_release() -> None:
     scenario = resolve_scenario(None, ["fetch.max.bytes=1MiB"], ["fetch.max.bytes=8MiB"])
     assert with_defaults_of(scenario, "2.4") == scenario
+
+
+def test_lists_without_end_are_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "deep.yaml").write_text("replay:\n  " + "[" * 100_000)
+    with pytest.raises(ScenarioError, match=r"deep.yaml:2: lists and mappings are nested more than 32 deep") as raised:
+        resolve_scenario(str(tmp_path / "deep.yaml"))
+    assert len(str(raised.value)) < 1000
+
+
+def test_a_grid_without_measure_is_refused_before_a_value_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.scenarios.scenario_file.parsed_values", None)
+    values = ",".join(f"{kib}KiB" for kib in range(1, 1001))
+    with pytest.raises(ScenarioError, match="fetch_max_bytes has 1000001 lanes; at most 1024"):
+        resolve_scenario(None, [f"consumer.fetch.max.bytes={values}", f"consumer.max.partition.fetch.bytes={values}"])

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from jobs.terminal.screen import with_short_words, wrapped
 from jobs.terminal.wording import (
     begun,
     changed,
@@ -93,3 +94,9 @@ def test_lanes_of_a_grid_are_told_by_the_values_tried() -> None:
     assert (
         lanes_said(["max.partitions=4", "max.partitions=9,kafka=kip"]) == "max.partitions=4; max.partitions=9,kafka=kip"
     )
+
+
+def test_a_name_of_many_lines_is_cut_in_its_middle_on_the_screen() -> None:
+    longest, longer = "t" * 249, "a" * 5000 + "z" * 5000
+    assert with_short_words(f"{longest} waits") == f"{longest} waits"
+    assert wrapped("   7  ", f"{longer} waits") == [f"   7  {'a' * 60}…{'z' * 53}", f"      {'z' * 7} waits"]

@@ -127,3 +127,18 @@ def test_a_header_must_fit_the_declared_size() -> None:
     frame = be("hhih", FETCH, 11, 1, 3) + b"abc" + b"next frame"
     assert is_plausible(frame, size=13)
     assert not is_plausible(frame, size=12)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "is_one"),
+    [
+        (b"console\x1b[31m-consumer", True),
+        (b"two\nlines", True),
+        ("größe".encode(), True),
+        (b"\0\0\0\1", False),
+        (b"a\x01\x02", False),
+        ("größe\t".encode(), False),
+    ],
+)
+def test_a_client_id_is_text_with_few_control_characters(client_id: bytes, is_one: bool) -> None:
+    assert is_plausible(be("hhih", FETCH, 11, 42, len(client_id)) + client_id) is is_one

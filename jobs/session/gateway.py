@@ -1,0 +1,77 @@
+"""Starts Spark's Java process, which ends with this one, and connects to it.
+
+pyspark's own `launch_gateway` starts a Java that outlives this process if that ends before Java is ready, and waits for
+ever for one that ends by itself with 0.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import UTF8Deserializer, read_int
+
+from jobs.session.child_process import bound, ended_at_exit
+from jobs.session.java import utf8_locale
+
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+_LOOK_EVERY_S = 0.02
+
+
+def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
+    """Py4J's gateway to a Java process that is started here; the attribute `proc` is the process.
+
+    home: Spark's folder. log: where Java's own output goes; beside it Java says for a moment where its gateway is.
+    Raises PySparkRuntimeError if Java ends instead.
+    """
+    given = [part for key, value in conf.getAll() for part in ("--conf", f"{key}={value}")]
+    rest = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    command = [str(home / "bin" / "spark-submit"), *given, *rest]
+    told = log.with_suffix(".gateway")
+    told.unlink(missing_ok=True)
+    environment = os.environ | utf8_locale() | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+    with log.open("ab") as output:
+        # Java also ends when its standard input does, where Linux does not end it with its parent.
+        java = subprocess.Popen(bound(command), stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment)
+    ended_at_exit(java)
+    try:
+        with _known_gateway(*_awaited(java, told)):
+            gateway: Any = launch_gateway(conf)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+    except BaseException:
+        java.kill()
+        raise
+    finally:
+        told.unlink(missing_ok=True)
+    gateway.proc = java
+    return gateway
+
+
+def _awaited(java: subprocess.Popen[bytes], told: Path) -> tuple[int, str]:
+    """The port and the secret of Java's gateway, once Java has written them."""
+    while not told.is_file():
+        if java.poll() is not None:
+            raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+        time.sleep(_LOOK_EVERY_S)
+    with told.open("rb") as content:
+        port: int = read_int(content)  # type: ignore[no-untyped-call]  # pyspark leaves both untyped
+        secret: str = UTF8Deserializer().loads(content)  # type: ignore[no-untyped-call]
+    return port, secret
+
+
+@contextmanager
+def _known_gateway(port: int, secret: str) -> Iterator[None]:
+    """Have pyspark connect to this gateway, and nobody else take it for one that was there before us."""
+    os.environ |= {_PORT: str(port), _SECRET: secret}
+    try:
+        yield
+    finally:
+        del os.environ[_PORT], os.environ[_SECRET]

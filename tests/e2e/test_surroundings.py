@@ -1,0 +1,54 @@
+"""What a command runs in: a pipe nobody reads, a closed stdout, a locale without UTF-8, a temporary folder of Java."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ENDS_WITHIN_S = 240
+
+
+def ingest(repository: Path, folder: Path, redirected: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Ingest a sample into `folder`/lake, by a shell that redirects; whatever Java leaves is in `folder`/java."""
+    (folder / "java").mkdir(parents=True)
+    capture = repository / "tests" / "captures" / "mixed.pcap.zst"
+    command = f'"$0" ingest --captures="{capture}" --lake="{folder}/lake" {redirected}'
+    environment = {
+        **os.environ,
+        "REFETCH_PYTHON": sys.executable,
+        "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder}/java",
+        **variables,
+    }
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command, str(repository / "spark-submit.sh")],
+        env=environment, capture_output=True, text=True, timeout=ENDS_WITHIN_S, check=False,
+    )  # fmt: skip
+
+
+def check_is_written(answer: subprocess.CompletedProcess[str], folder: Path) -> None:
+    assert (answer.returncode, "Traceback" in answer.stderr, "fail" in answer.stderr) == (0, False, False)
+    assert (folder / "lake" / "silver" / "exchanges" / "_delta_log").is_dir()
+
+
+@pytest.mark.parametrize("redirected", ["| head -c 0", ">&-", "2>&1 | head -n 1", "2>&- >&-"])
+def test_a_run_goes_on_where_nobody_reads_what_it_says(repository: Path, tmp_path: Path, redirected: str) -> None:
+    check_is_written(ingest(repository, tmp_path, redirected), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["C", "POSIX", "xx_YY.UTF-8"])
+def test_names_of_files_are_found_in_any_locale(repository: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "größe 大"
+    check_is_written(ingest(repository, folder, LC_ALL=name), folder)
+
+
+def test_a_run_leaves_nothing_among_javas_temporary_files(repository: Path, tmp_path: Path) -> None:
+    check_is_written(ingest(repository, tmp_path), tmp_path)
+    until = time.monotonic() + 10  # Java ends behind the command
+    while (left := list((tmp_path / "java").iterdir())) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left == []
