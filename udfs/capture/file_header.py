@@ -40,6 +40,8 @@ ALIENS = {
     b"GIF8": "an image",
 }
 TEXT = re.compile(rb"[\t\n\r -~]{2,}")
+BROKER_LOG = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}\]? ")
+"""How a line of log4j's begins, in the patterns that Kafka's files for it have."""
 UNKNOWN = "of no known format"
 
 
@@ -99,4 +101,9 @@ def _meaning(head: bytes) -> str:
         return "a tar archive; unpack it first"
     if not any(head):
         return "zeros, as a copy that was not finished has; copy it again"
+    if BROKER_LOG.match(head):
+        return (
+            "a log of a broker, such as server.log, without requests; the request log has them, once the logger "
+            "kafka.request.logger is at DEBUG (docs/capturing.md)"
+        )
     return "text; `tcpdump -w FILE` writes a capture, and prints text without -w" if TEXT.fullmatch(head) else UNKNOWN

@@ -188,6 +188,10 @@ ALIENS: dict[str, tuple[bytes, str]] = {
         b"12:00:00.0 IP 10.0.0.1.50000 > 10.0.0.2.9092: Flags [P.]\n",
         "text; `tcpdump -w FILE` writes a capture",
     ),
+    "server_log": (
+        b"[2026-01-31 12:00:00,123] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n",
+        "a log of a broker, such as server.log, without requests; the request log has them",
+    ),
     "html": (b"<!DOCTYPE html>", "HTML or XML, as a failed download leaves"),
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(40), "an image"),
     "tar": (b"broker1.pcap".ljust(257, b"\0") + b"ustar  \0" + bytes(800), "a tar archive; unpack it first"),
