@@ -15,7 +15,8 @@ INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE = "ingest", "replay", "pipeline", "
 EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE)
 READ_CAPTURES = (INGEST, PIPELINE)
 REPLAYS = (REPLAY, PIPELINE)
-WRITE_A_PAGE = (PIPELINE, REPORT)
+TELL = (REPLAY, PIPELINE, REPORT)
+"""Jobs that end with what a run comes to, on the screen and on a page."""
 WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, SIZE)
 _LISTED: Mapping[str, Any] = {"action": "extend", "nargs": "+"}
 _REPEATED: Mapping[str, Any] = {"action": "append"}
@@ -87,9 +88,8 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "--run": Flag((GATE, REPORT), "ID", "the run of the lake to work on (default: the newest)"),
     "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
-    "--out": Flag(
-        WRITE_A_PAGE, "FILE", "the page to write (default: report.html in the lake, if that is a local folder)"
-    ),
+    "--out": Flag(TELL, "FILE", "the page to write (default: report.html in the lake, if that is a local folder)"),
+    "--verbose": Flag(TELL, None, "print every answer and table, and not only the verdict", {"action": "store_true"}),
     "--strict": Flag(REPLAYS, None, "fail if one of several replays is refused", {"action": "store_true"}),
     "--master": Flag(EVERY_JOB, "URL", "Spark master (default: that of spark-submit, else local[*])"),
     "--conf": Flag(EVERY_JOB, "KEY=V", "a Spark property, which overrides refetch's own; repeatable", _REPEATED),

@@ -23,13 +23,17 @@ from jobs.ready_session import ready_session
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
 from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
+from jobs.report import reported
+from jobs.report_page.advice.recommendations import recommended, write_recommendations
+from jobs.report_page.findings import known_run, look_up
+from jobs.report_page.verdict import Verdict
 from jobs.run import Run
 from jobs.scenarios.scenario import with_defaults_of
 from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.table import Table
-from udfs.errors import CaptureError, LakeError
+from udfs.errors import CaptureError, GateError, LakeError
 from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 
@@ -116,6 +120,25 @@ def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replaye
     pass_gate(spark, run, subject, done.counts)
 
 
+def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
+    """Have a run pass the gate, write what it recommends, print what it comes to and write its page. Raises what
+    `pass_gold_gate` and `check_refused` do, when all that is done.
+    """
+    refused: GateError | None = None
+    try:
+        pass_gold_gate(spark, run, capture_id, done)
+    except GateError as fault:
+        refused = fault
+    known = known_run(spark, run.lake, done.run_id)
+    found = look_up(spark, run.lake, known)
+    made = recommended(found)
+    write_recommendations(spark, run.lake, done.run_id, made)
+    sys.stdout.write(reported(run, Verdict(known, found, made)))
+    if refused is not None:
+        raise refused
+    check_refused(run, done)
+
+
 def check_refused(run: Run, done: Replayed) -> None:
     """Raises CaptureError where a replay was refused, and --strict asks for all of them."""
     if run.strict and done.refused:
@@ -132,13 +155,10 @@ def lanes_of(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
 
 
 def main(run: Run) -> None:
-    """Run the job: replay a capture set of the lake, write the gold tables. Raises what `replay`, `pass_gold_gate` and
-    `check_refused` do.
+    """Run the job: replay a capture set of the lake, write the gold tables, print what the run comes to. Raises what
+    `replay` and `concluded` do.
     """
     spark = ready_session(run, run.scenario.algorithms)
     check_rules(spark, run.gates.in_pipeline)
     capture_id = chosen_capture(spark, run.lake, run.capture)
-    done = replay(spark, run, capture_id)
-    sys.stderr.writelines(f"refetch: {told}\n" for told in done.refused.values())
-    pass_gold_gate(spark, run, capture_id, done)
-    check_refused(run, done)
+    concluded(spark, run, capture_id, replay(spark, run, capture_id))

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.captures.inputs import checked_zone, resolve_captures
 from jobs.captures.pseudonym_key import pseudonyms_by
-from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPORT, SIZE, WRITE_A_PAGE, WRITE_THE_LAKE
+from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPORT, SIZE, TELL, WRITE_THE_LAKE
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
@@ -53,6 +53,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         capture=told["capture"],
         cluster_id=told["cluster_id"],
         strict=bool(told["strict"]),
+        verbose=bool(told["verbose"]),
         run_id=told["run"],
         job=job,
     )
@@ -79,7 +80,7 @@ def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
     in_file = told["lake"] is None and scenario.lake is not None
     named_by = f"{told['scenario']}: lake:" if in_file else BY_FLAG
     lake = absolute_lake(told_lake, named_by)
-    page = page_path(told["out"], lake) if job in WRITE_A_PAGE else None
+    page = page_path(told["out"], lake) if job in TELL else None
     if job == REPORT and page is None:
         raise ArgumentError(
             f"the lake {lake} is not a local folder: say with --out=FILE where the page is to be written"

@@ -37,6 +37,7 @@ class Run:
     page: the file of the report to write; None for no report.
     capture: the id of the capture set to replay or to check; None for the one written last.
     cluster_id: the cluster to replay; None for the only one of the capture set, else that with most requests.
+    verbose: all answers and tables are printed.
     strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
     job: its name on the command line.
@@ -60,6 +61,7 @@ class Run:
     capture: str | None = None
     cluster_id: str | None = None
     strict: bool = False
+    verbose: bool = False
     run_id: str | None = None
     job: str = PIPELINE
 

@@ -17,6 +17,7 @@ from jobs.lake.capture_sets import check_captures
 from jobs.lake.delta_tables import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
 from jobs.report_page.refusals import refusals
@@ -59,6 +60,11 @@ class KnownRun:
         return sorted(key for key in self.rows[0][RUNS.assumed] if ": " not in key)
 
     @property
+    def nobody_stated(self) -> frozenset[str]:
+        """Settings that nobody stated, whether the captures tell them or not."""
+        return frozenset(told.partition(": ")[0] for told in self.rows[0][RUNS.assumed])
+
+    @property
     def seen(self) -> list[str]:
         """Settings that the captures tell, each with its value and by what it is known."""
         return sorted(told for told in self.rows[0][RUNS.assumed] if ": " in told)
@@ -71,14 +77,19 @@ class KnownRun:
     @property
     def stated(self) -> list[str]:
         """Settings that somebody stated to have been in force, each with its value."""
-        others = {told.partition(": ")[0] for told in self.rows[0][RUNS.assumed]}
-        own = {key: value for key, value in self.captured.items() if key not in others}
+        own = {key: value for key, value in self.captured.items() if key not in self.nobody_stated}
         return sorted(f"{key}={setting_of(key).format(value)}" for key, value in own.items())
 
     @property
     def captured(self) -> Mapping[str, Value]:
         """By setting the value that was taken to be in force, but for what the captures tell."""
         return json.loads(self.rows[0][RUNS.scenario_json])["captured"]
+
+    @property
+    def varied(self) -> Mapping[str, list[str]]:
+        """By setting the values that lanes have of it, as --set has them."""
+        grids = json.loads(self.rows[0][RUNS.scenario_json])["replay"].values()
+        return {key: [setting_of(key).format(value) for value in of] for grid in grids for key, of in grid.items()}
 
     @property
     def kafka(self) -> str:
@@ -136,10 +147,11 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
         return rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id)
 
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
-    wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *queries_of(lanes)], of_cluster)
+    of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]
+    wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *of_advice, *queries_of(lanes)], of_cluster)
     wanted |= dict.fromkeys(ALWAYS, of_captures)
     wanted[refusals] = lambda _: results_there(spark, lake, (run.capture_id, run.run_id))
-    return Findings(asked(spark, wanted), lanes, run.refused, run.captured, run.kafka)
+    return Findings(asked(spark, wanted), lanes, run.refused, run.captured, run.kafka, run.nobody_stated)
 
 
 def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:

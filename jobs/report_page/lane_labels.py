@@ -53,6 +53,11 @@ def own_labels(found: Findings, lanes: Sequence[str], subject: Subject) -> dict[
     return own if tells else {lane: lane for lane in lanes}
 
 
+def settings_of_consumers(lane: str) -> dict[str, str]:
+    """The settings of a lane that concern consumers, by key."""
+    return {key: value for key, value in settings_of(lane).items() if _whose(setting_of(key)) == "consumers"}
+
+
 def can_be_set(row: Row) -> bool:
     """Whether a lane changes nothing but what somebody can set, so that it may be advised."""
     return settings_of(row[SCENARIO]).keys().isdisjoint(NOT_SET)

@@ -10,7 +10,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pyspark.sql import Row
 
-from jobs.report_page.advice import advice
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.markup import broken, coded, lines, paragraphs
@@ -30,6 +29,7 @@ from jobs.report_page.trust import (
     read_lines,
     trust_line,
 )
+from jobs.report_page.verdict import Verdict
 from jobs.terminal.screen import Grid, printable, size
 from jobs.terminal.wording import duration, lanes_said, moment, percent, shown
 from schemas.tables.gold import RUNS
@@ -70,14 +70,15 @@ class Tile:
     is_bad: bool = False
 
 
-def write_page(path: Path, lake: str, run: KnownRun, found: Findings) -> None:
+def write_page(path: Path, lake: str, verdict: Verdict) -> None:
     """Write the page; the same tables give the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(lake, run, found), encoding="utf-8")
+    path.write_text(page(lake, verdict), encoding="utf-8")
 
 
-def page(lake: str, run: KnownRun, found: Findings) -> str:
+def page(lake: str, verdict: Verdict) -> str:
     """The page as text."""
+    run, found = verdict.run, verdict.found
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -95,7 +96,7 @@ def page(lake: str, run: KnownRun, found: Findings) -> str:
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
         refused=list(refusal_lines(found)),
         agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
-        glance=answers(found), advice=advice(found),
+        glance=answers(found), advice=[],
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
 

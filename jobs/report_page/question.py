@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -61,6 +61,7 @@ class Findings:
     refused: by algorithm that was asked for and not replayed, why.
     captured: by setting, the value in force that the run took.
     kafka: the release whose semantics the replays follow, and how it is known.
+    assumed: the settings among `captured` that nobody stated.
     """
 
     rows: Mapping[Query, list[Row]]
@@ -68,6 +69,7 @@ class Findings:
     refused: Mapping[str, str]
     captured: Mapping[str, Value]
     kafka: str
+    assumed: Collection[str] = ()
 
     def of(self, query: Query) -> list[Row]:
         """The rows of a query; none where it was not asked, for its replay was not made."""

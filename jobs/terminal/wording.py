@@ -45,6 +45,15 @@ def moment(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def short_size(value: float) -> str:
+    """Bytes in three digits at most: `195 KiB`, `1.4 MiB`, `1 MiB`, `17 B`."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if value >= unit:
+            share = value / unit
+            return f"{share:,.0f} {name}" if share >= 99.95 else f"{share:.1f} {name}".replace(".0 ", " ")
+    return f"{value:,.0f} B"
+
+
 def percent(share: float | None) -> str:
     """A share in percent, with `100 %` and `0 %` for nothing but all and none; a ratio may be above 1."""
     if share is None:

@@ -56,7 +56,7 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
 
 def closed_lanes(own_rows: OwnRows) -> DataFrame:
     """A row per reader and lane of the closed loop. own_bound: of the reader that held most."""
-    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
         F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),

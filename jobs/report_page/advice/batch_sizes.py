@@ -1,0 +1,99 @@
+"""Advice on producers' batch.size (KIP-126), client by client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe
+from jobs.report_page.advice.client_rows import LANE, by_client, of_first_clients, with_fidelity
+from jobs.report_page.advice.in_force import confidence_of, in_force
+from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
+from jobs.report_page.batch_split.splits import unlike_captured
+from jobs.report_page.lane_labels import can_be_set
+from jobs.report_page.question import Findings
+from jobs.scenarios.settings import setting_of
+from jobs.terminal.lane_rows import in_lane_order, settings_of
+from jobs.terminal.wording import counted, percent
+from schemas.tables import algorithms
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.values import CHANGE, INFERRED, KEEP, OF_CLIENT, PRODUCER, STATED, WITHHELD
+
+BATCH_SIZE = "producer.batch.size"
+FEW = percent(MOST_SPLIT_RATE)
+
+
+def split_producers(own_rows: OwnRows) -> DataFrame:
+    """A row a producer's client.id and lane, of the clients that split most as captured. rate: of its worst topic."""
+    t = BATCH_SPLIT
+    rows = own_rows(t).groupBy(t.client_id, t.scenario).agg(
+        F.max(t.split_rate).alias("rate"), F.sum(t.batches).alias(t.batches), F.sum(t.failed_batches).alias("failed"),
+        F.max(t.batch_size).alias(t.batch_size), F.max(t.is_batch_size_told).alias(t.is_batch_size_told),
+    )  # fmt: skip
+    first = of_first_clients(rows, F.desc("failed"), F.desc("rate"), F.desc(t.batches))
+    return with_fidelity(first, own_rows, algorithms.BATCH_SPLIT, PRODUCER)
+
+
+def batch_sizes(found: Findings) -> Iterable[Recommendation]:
+    """For each producer: its batch.size is kept where few batches are split, else the largest replayed with which
+    few are.
+    """
+    rows = in_lane_order(found.of(split_producers), found.lanes.get(algorithms.BATCH_SPLIT, ()))
+    for client, of_client in by_client(rows).items():
+        yield from of_producer(found, Scope(OF_CLIENT, client), [row for row in of_client if can_be_set(row)])
+
+
+def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[Recommendation]:
+    """The advice for one producer. rows: its lanes, the captured one first."""
+    captured, now = rows[0], now_of(rows[0])
+    told = partial(Recommendation, algorithms.BATCH_SPLIT, scope, sure=confidence_of(captured))
+    if unlike := unlike_captured(found):
+        why = f"The replay splits none of its batches{unlike}."
+        yield told(BATCH_SIZE, WITHHELD, now, None, reason=why)
+        return
+    if is_safe(captured):
+        why = f"{percent(captured['rate'] or 0.0)} of its batches are split; up to {FEW} is fine."
+        yield told(BATCH_SIZE, KEEP, now, now.value, reason=why)
+        return
+    safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_of(row[LANE])]
+    if not safe:
+        why = f"{splits(captured)}, and no replayed batch.size has {FEW} or less: replay smaller ones."
+        yield told(BATCH_SIZE, WITHHELD, now, None, reason=why)
+        return
+    best = min(safe, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_of(row[LANE])), row["batches"]))
+    for key, text in settings_of(best[LANE]).items():
+        yield told(
+            key, CHANGE, now if key == BATCH_SIZE else in_force(found, key), str(setting_of(key).parse(text)),
+            gain=gain(captured, best), cost=cost(captured, best),
+            reason=f"It is the largest replayed batch.size with which {FEW} of the batches or less are split.",
+        )  # fmt: skip
+
+
+def now_of(captured: Row) -> InForce:
+    """The batch.size in force: as stated, else as the batches have it."""
+    t = BATCH_SPLIT
+    return InForce(str(captured[t.batch_size]), INFERRED if captured[t.is_batch_size_told] else STATED)
+
+
+def splits(row: Row) -> str:
+    """How many batches are split, or fail."""
+    told = f"{percent(row['rate'] or 0.0)} of batches split"
+    return f"{told}, {counted(row['failed'], 'batch fails', 'batches fail')}" if row["failed"] else told
+
+
+def gain(captured: Row, best: Row) -> Effect:
+    """How many fewer batches are split."""
+    told = f"{splits(captured)} -> {percent(best['rate'] or 0.0)}"
+    return Effect(told, str(BATCH_SPLIT.split_rate), captured["rate"], best["rate"])
+
+
+def cost(captured: Row, best: Row) -> Effect:
+    """How many more batches are sent."""
+    before, after = captured[BATCH_SPLIT.batches], best[BATCH_SPLIT.batches]
+    more = after / before - 1 if before else 0.0
+    told = f"{percent(abs(more))} {'more' if more >= 0 else 'fewer'} batches" if after != before else "as many batches"
+    return Effect(told, str(BATCH_SPLIT.batches), before, after)

@@ -1,0 +1,27 @@
+"""Advice on limits of partitions (KIP-578), which is a proposal: no release has such a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobs.replays.partition_limits.answers import lanes, safe
+from jobs.report_page.advice.in_force import confidence
+from jobs.report_page.advice.recommendation import InForce, Recommendation, Scope
+from jobs.report_page.question import Findings
+from schemas.tables import algorithms
+from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE
+from schemas.tables.values import DEFAULT, KEEP
+from udfs.replay.shared.lanes import NONE
+
+
+def broker_partitions(found: Findings) -> Iterable[Recommendation]:
+    """The smallest limits that refuse nothing of what was captured."""
+    c = PARTITION_LIMIT_CURVE
+    if not found.of(lanes):
+        return
+    for row in found.of(safe):
+        yield Recommendation(
+            algorithms.PARTITION_LIMITS, Scope(), row[c.refused_by], KEEP, InForce(NONE, DEFAULT), NONE,
+            confidence(found, algorithms.PARTITION_LIMITS), enough=str(row[c.limit_from]), is_proposal=True,
+            reason=f"From {row[c.limit_from]:,} on, nothing captured is refused; add the growth that you plan for.",
+        )  # fmt: skip

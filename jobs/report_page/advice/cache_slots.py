@@ -1,0 +1,91 @@
+"""Advice on the slots of brokers' fetch-session caches (KIP-227)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from pyspark.sql import Row
+
+from jobs.replays.session_cache.answers import are_possible, lanes, slots
+from jobs.report_page.advice.in_force import confidence, in_force
+from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
+from jobs.report_page.question import Findings
+from jobs.report_page.session_cache.sessions import captured_refused_share
+from jobs.terminal.wording import counted, percent
+from schemas.tables import algorithms
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from schemas.tables.values import CHANGE, INFERRED, KEEP, STATED, WITHHELD
+
+SLOTS = "broker.max.incremental.fetch.session.cache.slots"
+
+
+def cache_slots(found: Findings) -> Iterable[Recommendation]:
+    """The fewest slots with which nobody is refused or evicted; those in force are kept where they are as many."""
+    s, rows, needs = SESSION_SLOTS, found.by_lane(lanes, algorithms.SESSION_CACHE), found.of(slots)
+    if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
+        return
+    # Of the captured number of shards; others are nobody's to set.
+    need = next((row for row in needs if row[s.slots] is not None), needs[0])
+    now, enough = now_of(found, need), need[s.zero_harm_slots]
+    told = partial(
+        Recommendation,
+        algorithms.SESSION_CACHE,
+        Scope(),
+        SLOTS,
+        now=now,
+        sure=confidence(found, algorithms.SESSION_CACHE),
+    )
+    reason = f"From {enough:,} slots on, nobody is refused or evicted.{shared(need, now)}"
+    if now.value is None and not is_too_few(need):
+        yield told(WITHHELD, recommended=None, enough=str(enough), reason=range_of(need))
+    elif now.value is None or need[s.slots] < enough:
+        gain, cost = refused(rows[0]), kept_by_broker(rows)
+        yield told(CHANGE, recommended=str(enough), enough=str(enough), gain=gain, cost=cost, reason=reason)
+    else:
+        yield told(KEEP, recommended=now.value, enough=str(enough), reason=reason)
+
+
+def now_of(found: Findings, need: Row) -> InForce:
+    """The number of slots in force; not known where the capture contradicts the one that was taken for it."""
+    return in_force(found, SLOTS) if are_possible(need) else InForce(None, INFERRED)
+
+
+def is_too_few(need: Row) -> bool:
+    """Whether a broker has fewer slots than harm nobody, whatever their number."""
+    most = need[SESSION_SLOTS.slots_at_most]
+    return most is not None and most < need[SESSION_SLOTS.zero_harm_slots]
+
+
+def range_of(need: Row) -> str:
+    """What the capture says of the number of slots in force."""
+    s = SESSION_SLOTS
+    upto = "or more" if need[s.slots_at_most] is None else f"to {need[s.slots_at_most]:,}"
+    shown = f"{need[s.slots_at_least]:,} {upto}"
+    return f"The capture shows {shown} slots, and not {need[s.slots]:,}: state how many there are."
+
+
+def shared(need: Row, now: InForce) -> str:
+    """That fewer slots are there than stated, where the shards do not divide their number; empty where they do."""
+    s = SESSION_SLOTS
+    stated = int(now.value) if now.source == STATED and now.value else need[s.slots]
+    if stated == need[s.slots]:
+        return ""
+    evenly = f"{need[s.shards]:,} shards have the same number each, rounded down"
+    return f" The {stated:,} stated are {need[s.slots]:,}: {evenly}."
+
+
+def refused(captured: Row) -> Effect:
+    """What ends: refusals as they were captured, else evictions as replayed."""
+    c, share = SESSION_CACHE, captured_refused_share(captured)
+    if share:
+        return Effect(f"{percent(share)} of fetches that want a session refused -> none", c.refused_share, share, 0.0)
+    return Effect(f"{counted(captured[c.evicted], 'session')} evicted -> none", c.evicted, captured[c.evicted], 0.0)
+
+
+def kept_by_broker(rows: list[Row]) -> Effect:
+    """What a broker keeps in the cache then."""
+    before, most = rows[0], max(rows, key=lambda row: row["live"])
+    told = f"a broker keeps {before['live']:,} -> {counted(most['live'], 'session')}"
+    told += f", {before['cached']:,} -> {counted(most['cached'], 'partition')}"
+    return Effect(told, str(SESSION_CACHE.cached_partitions), before["cached"], most["cached"])

@@ -1,0 +1,39 @@
+"""What advice on single clients is made from: a row a client and lane, of so many clients that the driver can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.scenarios.scenario import CAPTURED_LANE
+from schemas.tables.gold import FIDELITY
+
+MOST_CLIENTS = 100
+"""Clients that get advice of their own: those that have most to gain."""
+CLIENT, LANE = "client_id", "scenario"
+"""Columns of all gold tables that are of clients."""
+
+
+def of_first_clients(rows: DataFrame, *order: Column) -> DataFrame:
+    """The rows of the clients that come first in an order of their captured lanes."""
+    first = rows.where(F.col(LANE) == CAPTURED_LANE).orderBy(*order, CLIENT).limit(MOST_CLIENTS)
+    return rows.join(F.broadcast(first.select(CLIENT)), CLIENT)
+
+
+def with_fidelity(rows: DataFrame, own_rows: OwnRows, algorithm: str, reader: str) -> DataFrame:
+    """The rows with how far the replay as captured agrees with the capture for each client."""
+    t = FIDELITY
+    of_clients = own_rows(t).where((F.col(t.algorithm) == algorithm) & (F.col(t.reader) == reader))
+    sums = [F.sum(count).alias(count) for count in (t.checked, t.agreed, t.unknown)]
+    return rows.join(F.broadcast(of_clients.groupBy(t.client_id).agg(*sums)), str(t.client_id), "left")
+
+
+def by_client(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows by client, each client's in the order that they came in."""
+    clients: dict[str, list[Row]] = {}
+    for row in rows:
+        clients.setdefault(row[CLIENT], []).append(row)
+    return clients

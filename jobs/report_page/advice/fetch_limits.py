@@ -1,0 +1,179 @@
+"""Advice on the fetch limits of consumers (KIP-74), client by client: docs/advice.md has the rules in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
+from jobs.report_page.advice.in_force import confidence_of, in_force
+from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
+from jobs.report_page.lane_labels import can_be_set, settings_of_consumers
+from jobs.report_page.question import Findings
+from jobs.scenarios.settings import setting_of
+from jobs.terminal.lane_rows import SCENARIO, in_lane_order
+from jobs.terminal.wording import counted, duration, short_size
+from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+from schemas.tables.silver import FETCH_PARTITIONS
+from schemas.tables.values import CAPTURED, CHANGE, CONSUMER, KEEP, OF_CLIENT
+from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
+
+ALIKE, LEAST_MS = 0.1, 10.0
+"""Times that differ by no more than this share or so many milliseconds are taken for the same: pace varies by that."""
+MOST_FETCHES = 2.0
+"""A lane with more fetches than so many times the captured ones is not advised."""
+MOST_VALUES = 5
+SHOWN = {
+    "consumer.fetch.max.bytes": FETCH_PARTITIONS.max_bytes,
+    "consumer.max.partition.fetch.bytes": FETCH_PARTITIONS.partition_max_bytes,
+    "consumer.fetch.min.bytes": FETCH_PARTITIONS.min_bytes,
+    "consumer.fetch.max.wait.ms": FETCH_PARTITIONS.max_wait_ms,
+}
+"""By setting the column of requests that shows it."""
+WAIT, TOOK = str(FETCH_FAIRNESS.longest_wait_ms), str(FETCH_CONSUMERS.catch_up_ms)
+HELD = str(FETCH_MEMORY.bytes_max)
+
+
+def consumer_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row a consumer's client.id and lane of the closed loop, with what its requests ask for, of the clients that
+    wait longest as captured.
+    """
+    c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    keys = [str(c.client_id), str(c.scenario)]
+    closed, of_consumers = F.col(c.mode) == CLOSED_LOOP, F.col(c.reader) == CONSUMER
+    fetched = own_rows(c).where(closed & of_consumers).groupBy(*keys).agg(
+        F.sum(c.requests).alias(c.requests), F.sum(c.cut_tail_bytes).alias(c.cut_tail_bytes),
+        F.max(c.catch_up_ms).alias(TOOK), F.max(F.col(c.catch_up_ms).isNull()).alias("never"),
+        F.max(c.memory_bound_bytes).alias("bound"),
+    )  # fmt: skip
+    waited = own_rows(f).where(closed & of_consumers).groupBy(*keys).agg(
+        F.max(f.longest_wait_ms).alias(WAIT), F.count_if(F.col(f.empty_though_available) > 0).alias("waiting")
+    )  # fmt: skip
+    held = own_rows(m).where(of_consumers).groupBy(*keys).agg(F.max(m.bytes_max).alias(HELD))
+    rows = of_first_clients(fetched.join(waited, keys).join(held, keys), F.desc(WAIT), F.desc(TOOK))
+    asked = F.broadcast(limits_asked(own_rows))
+    return with_fidelity(rows.join(asked, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
+
+
+def limits_asked(own_rows: OwnRows) -> DataFrame:
+    """By client.id of consumers the values that its requests have of each limit."""
+    p = FETCH_PARTITIONS
+    values = [F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES).alias(column) for column in SHOWN.values()]
+    return own_rows(p).where(F.col(p.reader) == CONSUMER).groupBy(p.client_id).agg(*values)
+
+
+def fetch_limits(found: Findings) -> Iterable[Recommendation]:
+    """A row for each setting to change of each client; where no lane is better, that its limits are kept."""
+    rows = in_lane_order(found.of(consumer_lanes), found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
+    for client, lanes in by_client(rows).items():
+        captured, *others = [row for row in lanes if can_be_set(row)]
+        if others and captured[HELD] + captured["waiting"]:
+            yield from of_one(found, Scope(OF_CLIENT, client), captured, others)
+
+
+def of_one(found: Findings, scope: Scope, captured: Row, others: Sequence[Row]) -> Iterable[Recommendation]:
+    """The advice for one client."""
+    own = {row[SCENARIO]: changes(found, captured, row) for row in others}
+    best = best_lane([row for row in others if own[row[SCENARIO]]], captured, own)
+    if best is None:
+        yield from kept(found, scope, captured, own)
+        return
+    for key, value in own[best[SCENARIO]].items():
+        yield Recommendation(
+            algorithms.FETCH_MAX_BYTES, scope, key, CHANGE, now_of(found, captured, key), value,
+            confidence_of(captured), reason=why(captured, best), gain=gain(captured, best), cost=cost(captured, best),
+        )  # fmt: skip
+
+
+def kept(found: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, str]]) -> Iterable[Recommendation]:
+    """That each setting that lanes vary keeps its value."""
+    for key in dict.fromkeys(key for changed in own.values() for key in changed):
+        now = now_of(found, captured, key)
+        yield Recommendation(
+            algorithms.FETCH_MAX_BYTES, scope, key, KEEP, now, now.value, confidence_of(captured),
+            reason="No replayed value shortens waits or the catch-up without making the other longer.",
+        )  # fmt: skip
+
+
+def now_of(found: Findings, captured: Row, key: str) -> InForce:
+    """The value that the client's requests have, else the one stated or Kafka's default."""
+    values = captured[SHOWN[key]] if key in SHOWN else None
+    return InForce(", ".join(map(str, values)), CAPTURED) if values else in_force(found, key)
+
+
+def changes(found: Findings, captured: Row, lane: Row) -> dict[str, str]:
+    """By setting the value that a lane has in the place of another one of this client."""
+    told = settings_of_consumers(lane[SCENARIO])
+    values = {key: str(setting_of(key).parse(text)) for key, text in told.items()}
+    return {key: value for key, value in values.items() if value != now_of(found, captured, key).value}
+
+
+def best_lane(lanes: Sequence[Row], captured: Row, own: dict[str, dict[str, str]]) -> Row | None:
+    """Of the lanes that are better: those in which nobody waits, else all; of these those with the shortest wait, then
+    those with the shortest catch-up, times that are alike taken for the same; of these the one that changes least, then
+    that with the lowest bound of memory. None if no lane is better.
+    """
+    better = [lane for lane in lanes if is_better(lane, captured)]
+    better = [lane for lane in better if not lane["waiting"]] or better
+    for metric in (WAIT, TOOK):
+        least = min((lane[metric] or 0.0 for lane in better), default=0.0)
+        better = [lane for lane in better if not is_longer(lane[metric] or 0.0, least)]
+    return min(better, key=lambda lane: (len(own[lane[SCENARIO]]), lane["bound"], lane[HELD]), default=None)
+
+
+def is_better(lane: Row, captured: Row) -> bool:
+    """Whether fewer partitions wait, or waits or the catch-up are shorter, and none of these is worse."""
+    if lane["never"] > captured["never"] or lane[FETCH_CONSUMERS.requests] > MOST_FETCHES * captured["requests"]:
+        return False
+    waits, took = (lane[WAIT], captured[WAIT]), (lane[TOOK] or 0.0, captured[TOOK] or 0.0)
+    is_worse = (
+        lane["waiting"] > captured["waiting"] or is_longer(*waits) or (not captured["never"] and is_longer(*took))
+    )
+    gains = lane["waiting"] < captured["waiting"] or is_longer(*reversed(waits)) or lane["never"] < captured["never"]
+    return not is_worse and bool(gains or (not captured["never"] and is_longer(*reversed(took))))
+
+
+def is_longer(one: float, other: float) -> bool:
+    """Whether a time is longer than another by more than pace varies."""
+    return one - other > max(LEAST_MS, ALIKE * other)
+
+
+def gain(captured: Row, best: Row) -> Effect:
+    """What ends: waits, else the time in which a backlog is read."""
+    if captured["waiting"] > best["waiting"] or is_longer(captured[WAIT], best[WAIT]):
+        told = f"{counted(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to "
+        told += f"{duration(captured[WAIT])} -> {waits_after(best)}"
+        return Effect(told, WAIT, captured[WAIT], best[WAIT])
+    return Effect(f"catch-up {took(captured)} -> {took(best)}", TOOK, captured[TOOK], best[TOOK])
+
+
+def waits_after(best: Row) -> str:
+    """Who still waits."""
+    return f"{best['waiting']:,} up to {duration(best[WAIT])}" if best["waiting"] else "none"
+
+
+def took(row: Row) -> str:
+    """How long the slowest backlog takes."""
+    return "not read to its end" if row["never"] else duration(row[TOOK])
+
+
+def cost(captured: Row, best: Row) -> Effect:
+    """What is held in memory, and what becomes of the catch-up."""
+    before, after = captured[HELD], best[HELD]
+    told = f"memory {short_size(before)} -> {short_size(after)}" if before != after else "memory as before"
+    alike = f"{took(best)}, unchanged" if took(captured) == took(best) else f"{took(captured)} -> {took(best)}"
+    told += "" if gain(captured, best).metric == TOOK else f"; catch-up {alike}"
+    more = best[FETCH_CONSUMERS.cut_tail_bytes] - captured[FETCH_CONSUMERS.cut_tail_bytes]
+    told += f"; {short_size(more)} more fetched twice" if more > 0 else ""
+    return Effect(told, HELD, before, after)
+
+
+def why(captured: Row, best: Row) -> str:
+    """Why the lane is better, as a sentence."""
+    if gain(captured, best).metric == TOOK:
+        return "The limits, and not the consumer, make the catch-up long."
+    return "The limits, and not the data, make partitions wait."

@@ -1,0 +1,54 @@
+"""Where the replay as captured is farther from the capture than the gates' floors allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.gates.rule_files import default_gates
+from jobs.gates.rules import QueryRule
+from jobs.gates.views import query_of
+from jobs.replays.algorithm import OwnRows
+from jobs.report_page.question import Findings
+from jobs.terminal.screen import share
+from jobs.terminal.wording import percent
+from schemas.tables.gold import FIDELITY
+
+FLOORS = ("fidelity_above_floor", "closed_loop_fidelity_above_floor")
+"""The rules of conf/gates that have floors."""
+VIEW = "refetch_fidelity_of_a_report"
+
+
+def below_floor(own_rows: OwnRows) -> DataFrame:
+    """(algorithm, metric, reader, checked, agreed, floor): what agrees less often than its floor allows."""
+    f, rows = FIDELITY, own_rows(FIDELITY)
+    rows.createOrReplaceTempView(VIEW)
+    columns = (f.algorithm, f.metric, f.reader, f.checked, f.agreed, F.col("floor").cast("double"))
+    found = [rows.sparkSession.sql(query_of(rule, FIDELITY, VIEW)).select(*columns) for rule in floor_rules()]
+    return found[0].unionAll(found[1]).orderBy(f.algorithm, f.metric, f.reader)
+
+
+def floor_rules() -> Iterator[QueryRule]:
+    """The rules that have floors, in their order."""
+    by_name = {rule.name: rule for rule in default_gates().rules}
+    for name in FLOORS:
+        if isinstance(rule := by_name[name], QueryRule):
+            yield rule
+
+
+def low_fidelity(found: Findings, algorithm: str) -> list[Row]:
+    """What of a replay is below its floor; the least first."""
+    f = FIDELITY
+    rows = [row for row in found.of(below_floor) if row[f.algorithm] == algorithm]
+    return sorted(rows, key=lambda row: row[f.agreed] / row[f.checked])
+
+
+def said_low(row: Row) -> str:
+    """What is below its floor, in words: `session grants equal the capture in 12 % of 40, below 99 %`."""
+    f = FIDELITY
+    metric = row[f.metric].replace("_", " ")
+    of = f" of {row[f.reader]}s" if row[f.reader] else ""
+    equal = f"{share(row[f.agreed], row[f.checked])} of {row[f.checked]:,}"
+    return f"{metric}{of} equal the capture in {equal}, below {percent(row['floor'])}"

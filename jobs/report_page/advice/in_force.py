@@ -1,0 +1,36 @@
+"""The value of a setting that was in force, and by what it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Row
+
+from jobs.report_page.advice.recommendation import Confidence, InForce
+from jobs.report_page.question import Findings
+from jobs.report_page.trust import compared
+from jobs.scenarios.settings import setting_of
+from schemas.tables.gold import FIDELITY
+from schemas.tables.values import DEFAULT, STATED
+
+CLIENT_COUNTS = ("checked", "agreed", "unknown")
+"""Columns of a client's rows that say how far its replay agrees with the capture."""
+
+
+def in_force(found: Findings, key: str) -> InForce:
+    """A setting's value that a capture does not show: as stated, else Kafka's default."""
+    value = found.captured.get(key, setting_of(key).default_value)
+    source = STATED if key in found.captured and key not in found.assumed else DEFAULT
+    return InForce(None if value is None else str(value), source)
+
+
+def confidence(found: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:
+    """How far a replay agrees with the capture; of these readers only, where any are named."""
+    t, of = FIDELITY, tuple(readers)
+    rows = [row for row in compared(found) if row[t.algorithm] == algorithm and (not of or row[t.reader] in of)]
+    return Confidence(*(sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown)))
+
+
+def confidence_of(row: Row) -> Confidence:
+    """That of a client, of whose row it is a part."""
+    return Confidence(*(row[count] or 0 for count in CLIENT_COUNTS))

@@ -1,0 +1,117 @@
+"""Advice on pools of memory: producers' buffer.memory, brokers' queued.max.request.bytes, consumers' buffer.memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.consumer_memory.answers import lanes
+from jobs.report_page.advice.client_rows import LANE, by_client, of_first_clients, with_fidelity
+from jobs.report_page.advice.in_force import confidence, confidence_of, in_force
+from jobs.report_page.advice.recommendation import Effect, Recommendation, Scope
+from jobs.report_page.question import Findings
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import setting_of, settings
+from jobs.terminal.lane_rows import in_lane_order, settings_of
+from jobs.terminal.wording import counted, duration, short_size
+from schemas.tables import algorithms
+from schemas.tables.gold_memory import PRODUCER_MEMORY
+from schemas.tables.values import CHANGE, CONSUMER, KEEP, OF_CLIENT, PRODUCER, WITHHELD
+
+OF_PRODUCERS, OF_BROKERS, OF_CONSUMERS = (
+    "producer.buffer.memory", "broker.queued.max.request.bytes", "consumer.buffer.memory"
+)  # fmt: skip
+LARGEST_REQUEST = "broker.socket.request.max.bytes"
+WAIT = str(PRODUCER_MEMORY.wait_ms_max)
+
+
+def producer_lanes(own_rows: OwnRows) -> DataFrame:
+    """A row a producer's client.id and lane, of the clients that wait most as captured."""
+    p = PRODUCER_MEMORY
+    failed = F.col(p.exhausted) + F.col(p.larger_than_buffer)
+    rows = own_rows(p).groupBy(p.client_id, p.scenario).agg(
+        F.sum(p.waits).alias(p.waits), F.sum(failed).alias("failed"), F.max(p.wait_ms_max).alias(WAIT),
+        F.max(p.used_bytes_max).alias("most"), F.max(p.buffer_bytes).alias(p.buffer_bytes),
+    )  # fmt: skip
+    first = of_first_clients(rows, F.desc("failed"), F.desc(p.waits), F.desc("most"))
+    return with_fidelity(first, own_rows, algorithms.CONSUMER_MEMORY, PRODUCER)
+
+
+def memory_pools(found: Findings) -> Iterable[Recommendation]:
+    """What to do about each side's pool that the capture shows."""
+    rows = in_lane_order(found.of(producer_lanes), found.lanes.get(algorithms.CONSUMER_MEMORY, ()))
+    for client, of_client in by_client(rows).items():
+        yield of_producer(found, Scope(OF_CLIENT, client), of_client)
+    captured = [row for row in found.of(lanes) if row[LANE] == CAPTURED_LANE]
+    for side, advised in (("brokers", of_brokers), ("consumers", of_consumers)):
+        yield from (advised(found, row) for row in captured if row["of"] == side and row["most"])
+
+
+def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
+    """The buffer.memory of a producer: kept where nobody waits, else the smallest replayed in which nobody does."""
+    captured, now = rows[0], in_force(found, OF_PRODUCERS)
+    advised = partial(
+        Recommendation, algorithms.CONSUMER_MEMORY, scope, OF_PRODUCERS, now=now, sure=confidence_of(captured)
+    )
+    if not harm(captured):
+        enough = captured["most"]
+        told = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
+        return advised(KEEP, recommended=now.value, enough=str(enough), reason=told)
+    without = [row for row in rows[1:] if not harm(row) and list(settings_of(row[LANE])) == [OF_PRODUCERS]]
+    if not without:
+        told = f"{harmed(captured)}, and no replayed buffer.memory ends that: replay larger ones."
+        return advised(WITHHELD, recommended=None, reason=told)
+    best = min(without, key=lambda row: row[PRODUCER_MEMORY.buffer_bytes])
+    before, after = captured[PRODUCER_MEMORY.buffer_bytes], best[PRODUCER_MEMORY.buffer_bytes]
+    return advised(
+        CHANGE, recommended=str(after), enough=str(after),
+        gain=Effect(f"{harmed(captured)} -> nothing waits", WAIT, captured[WAIT], best[WAIT]),
+        cost=Effect(f"buffer {short_size(before)} -> {short_size(after)}", PRODUCER_MEMORY.buffer_bytes, before, after),
+        reason="It is the smallest replayed buffer in which nothing waits.",
+    )  # fmt: skip
+
+
+def harm(row: Row) -> int:
+    """Batches that wait for memory or do not get it."""
+    return int(row[PRODUCER_MEMORY.waits] + row["failed"])
+
+
+def harmed(row: Row) -> str:
+    """How many those are, and how long they wait."""
+    return f"{counted(harm(row), 'batch', 'batches')} wait up to {duration(row[WAIT])}"
+
+
+def of_brokers(found: Findings, captured: Row) -> Recommendation:
+    """The bound on requests in a broker's memory: kept, for Kafka takes none below its largest request."""
+    now = in_force(found, OF_BROKERS)
+    least = int(found.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
+    enough = max(captured["smallest"], least)
+    advised = partial(
+        Recommendation, algorithms.CONSUMER_MEMORY, Scope(), OF_BROKERS, now=now, enough=str(enough),
+        sure=confidence(found, algorithms.CONSUMER_MEMORY),
+    )  # fmt: skip
+    if captured["waits"] + captured["stuck"]:
+        told = f"{counted(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
+        return advised(
+            CHANGE, recommended=str(enough), reason="It is the smallest pool in which nothing waits.",
+            gain=Effect(f"{told} -> nothing waits", WAIT, captured["longest"], 0.0),
+            cost=Effect(f"a broker holds up to {short_size(enough)} of requests", "pool_bytes", None, enough),
+        )  # fmt: skip
+    told = f"{short_size(captured['smallest'])} is enough for all captured requests."
+    if enough == least:
+        told += f" Kafka accepts no less than socket.request.max.bytes, {short_size(least)}."
+    return advised(KEEP, recommended=now.value, reason=told)
+
+
+def of_consumers(found: Findings, captured: Row) -> Recommendation:
+    """The pool of consumers that KIP-81 proposes, which no release has."""
+    now, enough = in_force(found, OF_CONSUMERS), captured["smallest"]
+    return Recommendation(
+        algorithms.CONSUMER_MEMORY, Scope(), setting_of(OF_CONSUMERS).key, KEEP, now, now.value,
+        confidence(found, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
+        reason=f"{short_size(enough)} is enough for everyone.", enough=str(enough), is_proposal=True,
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""A recommendation: what to do about one setting of one client, topic or cluster, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import Row
+
+from jobs.scenarios.settings import setting_of
+from jobs.terminal.wording import short_size
+from schemas.tables.gold_recommendations import RECOMMENDATIONS
+from schemas.tables.values import CHANGE, KEEP, OF_CLUSTER, WITHHELD
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.shared.lanes import NONE
+
+Verdict = Literal["change", "keep", "withheld"]
+ORDER = (CHANGE, WITHHELD, KEEP)
+NO_BOUND = "no bound"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a setting is of. name: empty for the cluster, and for clients without client.id."""
+
+    kind: str = OF_CLUSTER
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The value in force, as Kafka's files have it, None where it is not known; and where that is known from."""
+
+    value: str | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a change gains or costs: as a sentence, and by a metric before and after."""
+
+    told: str = ""
+    metric: str | None = None
+    before: float | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How often the replay as captured equals the capture, and how many of its results could not be checked."""
+
+    checked: int = 0
+    agreed: int = 0
+    unknown: int = 0
+
+
+NOTHING = Effect()
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to do about a setting, and why. recommended: the value to set; that in force where it is to be kept.
+
+    enough: the smallest value that would do, where the replay tells it.
+    """
+
+    algorithm: str
+    scope: Scope
+    setting: str
+    verdict: Verdict
+    now: InForce
+    recommended: str | None
+    sure: Confidence
+    reason: str
+    gain: Effect = NOTHING
+    cost: Effect = NOTHING
+    enough: str | None = None
+    is_proposal: bool = False
+
+    @property
+    def name(self) -> str:
+        """Kafka's own name of the setting."""
+        return setting_of(self.setting).name
+
+    @property
+    def weight(self) -> float:
+        """How much a change gains, as a share of what there was before; to rank by."""
+        before, after = self.gain.before or 0.0, self.gain.after or 0.0
+        return (before - after) / before if before else 0.0
+
+
+def said_value(setting: str, value: str | None) -> str:
+    """A value for people: `1 MiB`, `1,000`, `no bound`, `not known`."""
+    if value is None:
+        return "not known"
+    if value == NONE:
+        return NO_BOUND
+    parts = value.split(", ")
+    if len(parts) > 1:
+        return " or ".join(said_value(setting, part) for part in parts)
+    if not value.isdigit():
+        return value
+    kind = setting_of(setting).type
+    return short_size(int(value)) if kind == "bytes" else f"{int(value):,}{' ms' if kind == 'ms' else ''}"
+
+
+def ranked(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
+    """Changes first, then what is withheld, then what is kept; those that gain most first."""
+    return sorted(recommendations, key=lambda one: (ORDER.index(one.verdict), one.is_proposal, -one.weight))
+
+
+def recommendation_rows(run_id: str, recommendations: Iterable[Recommendation]) -> pa.Table:
+    """The rows of the table, in the order of the recommendations."""
+    t = RECOMMENDATIONS
+    rows: list[dict[str, object]] = [
+        {
+            t.run_id: run_id, t.place: place, t.algorithm: one.algorithm, t.scope_kind: one.scope.kind,
+            t.scope: one.scope.name, t.setting: one.setting, t.verdict: one.verdict, t.value_now: one.now.value,
+            t.source: one.now.source, t.recommended: one.recommended, t.enough: one.enough,
+            t.gain: one.gain.told, t.gain_metric: one.gain.metric, t.gain_before: one.gain.before,
+            t.gain_after: one.gain.after, t.cost: one.cost.told, t.cost_metric: one.cost.metric,
+            t.cost_before: one.cost.before, t.cost_after: one.cost.after, t.checked: one.sure.checked,
+            t.agreed: one.sure.agreed, t.unknown: one.sure.unknown, t.reason: one.reason,
+            t.is_proposal: one.is_proposal,
+        }
+        for place, one in enumerate(recommendations, 1)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=arrow_schema(t))
+
+
+def from_row(row: Row) -> Recommendation:
+    """The recommendation that a row of the table has."""
+    t = RECOMMENDATIONS
+    return Recommendation(
+        algorithm=row[t.algorithm],
+        scope=Scope(row[t.scope_kind], row[t.scope]),
+        setting=row[t.setting],
+        verdict=row[t.verdict],
+        now=InForce(row[t.value_now], row[t.source]),
+        recommended=row[t.recommended],
+        sure=Confidence(row[t.checked], row[t.agreed], row[t.unknown]),
+        reason=row[t.reason],
+        gain=Effect(row[t.gain], row[t.gain_metric], row[t.gain_before], row[t.gain_after]),
+        cost=Effect(row[t.cost], row[t.cost_metric], row[t.cost_before], row[t.cost_after]),
+        enough=row[t.enough],
+        is_proposal=row[t.is_proposal],
+    )

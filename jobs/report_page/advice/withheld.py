@@ -1,0 +1,62 @@
+"""What is not advised, because the replay that it rests on does not carry it; and the command that may mend that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from pyspark.sql import Row
+
+from jobs.replays.session_cache.answers import are_possible, slots
+from jobs.report_page.advice.cache_slots import SLOTS
+from jobs.report_page.advice.floors import low_fidelity, said_low
+from jobs.report_page.advice.recommendation import Recommendation
+from jobs.report_page.question import Findings
+from jobs.report_page.refusals import refusals
+from jobs.scenarios.settings import settings
+from jobs.terminal.wording import begun
+from schemas.tables.gold import FIDELITY
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.gold_sessions import SESSION_SLOTS
+from schemas.tables.values import CHANGE, WITHHELD
+
+UNCHECKED = "Nothing of its replay could be checked against the capture."
+
+
+def withheld(found: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
+    """The recommendations; withheld is what a refused or unchecked replay does not carry."""
+    for one in recommendations:
+        why = why_not(found, one)
+        yield replace(one, verdict=WITHHELD, reason=why) if why else one
+
+
+def why_not(found: Findings, one: Recommendation) -> str:
+    """Why a recommendation is not carried by its replay; empty where it is."""
+    low = low_fidelity(found, one.algorithm)
+    if low:
+        return f"{begun(said_low(low[0]))}."
+    for row in found.of(refusals):
+        if row[GATE_RESULTS.table_name] != FIDELITY.name:
+            return f"The {row[GATE_RESULTS.gate]} gate refused it: {row[GATE_RESULTS.rule]}."
+    return UNCHECKED if one.verdict == CHANGE and not one.sure.checked else ""
+
+
+def unstated(found: Findings, algorithm: str) -> list[str]:
+    """The settings of a replay that captures do not show and nobody stated: what may be behind a low fidelity."""
+    of = settings()
+    return [key for key in found.assumed if key in of and algorithm in of[key].algorithms and of[key].name != "kafka"]
+
+
+def corrected(found: Findings, algorithm: str) -> list[str]:
+    """The flags to state what was in force: values where the capture tells them, else names to fill in."""
+    own = unstated(found, algorithm)
+    need = next((row for row in found.of(slots) if row[SESSION_SLOTS.slots] is not None), None)
+    if SLOTS in own and need is not None and not are_possible(need):
+        return [f"--captured={settings()[SLOTS].name}={possible_slots(need)}"]
+    return [f"--captured={key}=..." for key in own]
+
+
+def possible_slots(need: Row) -> int:
+    """A number of slots that the capture allows."""
+    s = SESSION_SLOTS
+    return int(need[s.slots_at_most] if need[s.slots_at_most] is not None else need[s.slots_at_least])

@@ -1,0 +1,241 @@
+"""The first screen of a run: can it be trusted, what to change, what to keep, and what was not answered."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path, PurePosixPath
+
+from jobs.report_page.advice.floors import low_fidelity, said_low
+from jobs.report_page.advice.recommendation import Recommendation, said_value
+from jobs.report_page.advice.withheld import corrected
+from jobs.report_page.findings import KnownRun
+from jobs.report_page.question import Findings
+from jobs.report_page.questions import Answer, answers, leaves_out_usual
+from jobs.report_page.refusals import refused_by
+from jobs.report_page.row_caps import IN_ALL
+from jobs.report_page.trust import captures, compared, is_of_logs, quality
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import TRIES, setting_of
+from jobs.terminal.screen import WIDTH, printable, share, wrapped
+from jobs.terminal.wording import counted, name_of, percent
+from schemas.tables import algorithms
+from schemas.tables.gold import FIDELITY
+from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
+from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
+
+HEAD = 10
+"""Characters of the first column, which says what a line is about."""
+MOST_CHANGES, MOST_WITHHELD, MOST_KEPT, MOST_LOW, MOST_FILES = 4, 3, 6, 3, 2
+Alike = list[Recommendation]
+"""Recommendations that say the same of several clients; the first gains most."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A run, what its tables hold of it, and what it recommends."""
+
+    run: KnownRun
+    found: Findings
+    made: Sequence[Recommendation]
+
+
+def first_screen(lake: str, verdict: Verdict) -> list[str]:
+    """The verdict as lines, but for where report and tables are."""
+    return [
+        headline(verdict.run, verdict.found),
+        *trust_lines(verdict.found),
+        *change_lines(verdict.made),
+        *withheld_lines(verdict.made),
+        *again_lines(lake, verdict),
+        *keep_lines(verdict.made),
+        *ask_lines(verdict.found),
+    ]
+
+
+def headline(run: KnownRun, found: Findings) -> str:
+    """What was read: `refetch  starve.pcap  502 exchanges  Kafka 4.3`."""
+    rows = found.of(captures)
+    names = [PurePosixPath(row[CAPTURES.path]).name for row in rows[:MOST_FILES]]
+    more = rows[0][IN_ALL] - len(names) if rows else 0
+    files = ", ".join([*names, *([f"{more:,} more"] if more > 0 else [])])
+    of_cluster = [] if run.cluster_id is None else [f"cluster {run.cluster_id} alone, one of several"]
+    exchanges = counted(found.of(quality)[0][CAPTURE_QUALITY.exchanges], "exchange")
+    return "  ".join(["refetch", files, exchanges, f"Kafka {found.kafka.partition(', ')[0]}", *of_cluster])[:WIDTH]
+
+
+def trust_lines(found: Findings) -> Iterator[str]:
+    """Whether the run can be trusted, and why not."""
+    low = [said_low(row) for name in found.lanes for row in low_fidelity(found, name)]
+    if refused := refused_by(found):
+        yield from labelled("TRUST", f"no: {refused}")
+    else:
+        yield from labelled("TRUST", f"{'partly' if low else 'ok'}: {equal(found)}")
+    yield from (line for told in low[:MOST_LOW] for line in labelled("", told))
+    row = found.of(quality)[0]
+    if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(found):
+        lost = percent(row[CAPTURE_QUALITY.missing_share])
+        yield from labelled("", f"{lost} of the bytes are missing from the capture")
+
+
+def equal(found: Findings) -> str:
+    """How often the replay as captured equals the capture."""
+    checked, agreed, unknown = fidelity_of(found)
+    if not checked:
+        return f"nothing of the replay could be checked against the capture; {counted(unknown, 'result')} unknown"
+    of_all = f"all {checked:,}" if agreed == checked else f"{share(agreed, checked)} of {checked:,}"
+    return f"{of_all} results that could be checked equal the capture; {unknown:,} unknown"
+
+
+def fidelity_of(found: Findings) -> tuple[int, int, int]:
+    """Results checked, agreed and unknown, of all replays."""
+    t, rows = FIDELITY, compared(found)
+    checked, agreed, unknown = (sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown))
+    return checked, agreed, unknown
+
+
+def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:
+    """What to change: a line a setting, then gain, cost and how sure that is."""
+    blocks = changes(made)
+    for block in blocks[:MOST_CHANGES]:
+        first = block[0][0]
+        for alike in block:
+            yield from labelled("CHANGE", f"{alike[0].name}  {whose(alike)}  {from_to(alike[0])}")
+        yield from labelled("", f"why   {first.gain.told}")
+        yield from labelled("", f"cost  {first.cost.told}")
+        yield from labelled("", f"sure  {sure(first)}")
+    if len(blocks) > MOST_CHANGES:
+        yield from labelled("", f"and {len(blocks) - MOST_CHANGES:,} more changes, in the report and in the tables")
+
+
+def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
+    """The changes, those that a lane makes together in a block, and clients together for which they are the same."""
+    of_scope: dict[object, list[Recommendation]] = {}
+    for one in made:
+        if one.verdict == CHANGE:
+            of_scope.setdefault((one.algorithm, one.scope), []).append(one)
+    blocks: dict[object, list[Alike]] = {}
+    for together in of_scope.values():
+        key = tuple((one.setting, one.now, one.recommended) for one in together)
+        for alike, one in zip(blocks.setdefault(key, [[] for _ in together]), together, strict=True):
+            alike.append(one)
+    return list(blocks.values())
+
+
+def whose(alike: Alike) -> str:
+    """Who has the setting: `app`, `app and 3 more clients`, `brokers`."""
+    first, others = alike[0], len(alike) - 1
+    if first.scope.kind == OF_CLUSTER:
+        return "the cluster" if (set_on := setting_of(first.setting).set_on) is None else f"{set_on}s"
+    name = name_of(first.scope.name) if first.scope.kind == OF_CLIENT else first.scope.name
+    return f"{name} and {others:,} more {first.scope.kind}s" if others else name
+
+
+def from_to(one: Recommendation) -> str:
+    """`195 KiB (captured) -> 1 MiB`."""
+    return f"{now(one)} -> {said_value(one.setting, one.recommended)}"
+
+
+def now(one: Recommendation) -> str:
+    """The value in force, and where that is known from."""
+    return f"{said_value(one.setting, one.now.value)} ({one.now.source})"
+
+
+def sure(one: Recommendation) -> str:
+    """How far the replay agrees with the capture."""
+    c = one.sure
+    if not c.checked:
+        return "not checked"
+    of_all = f"all {c.checked:,}" if c.agreed == c.checked else f"{c.agreed:,} of {c.checked:,}"
+    return f"{of_all} results equal the capture{f', {c.unknown:,} unknown' if c.unknown else ''}"
+
+
+def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
+    """What the replays do not carry, those with the same reason together."""
+    by_reason: dict[tuple[str, str], Alike] = {}
+    for one in made:
+        if one.verdict == WITHHELD:
+            by_reason.setdefault((one.algorithm, one.reason), []).append(one)
+    for (_, reason), alike in list(by_reason.items())[:MOST_WITHHELD]:
+        names = ", ".join(dict.fromkeys(one.name for one in alike))
+        yield from labelled("WITHHELD", f"{names}: {reason}")
+    if len(by_reason) > MOST_WITHHELD:
+        yield from labelled("", f"and {len(by_reason) - MOST_WITHHELD:,} more, in the report and in the tables")
+
+
+def again_lines(lake: str, verdict: Verdict) -> Iterator[str]:
+    """The command that may carry what is withheld: with what was in force and nobody stated."""
+    found, withheld = verdict.found, [one for one in verdict.made if one.verdict == WITHHELD]
+    low = dict.fromkeys(one.algorithm for one in withheld if low_fidelity(found, one.algorithm))
+    flags = dict.fromkeys(flag for name in low for flag in corrected(found, name))
+    if flags:
+        yield from labelled("RUN", command(lake, verdict.run, flags))
+
+
+def command(lake: str, run: KnownRun, flags: Iterable[str]) -> str:
+    """The command that replays the run's lanes once more, with further flags."""
+    sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
+    stated = [f"--captured={told}" for told in run.stated]
+    return shlex.join(["./spark-submit.sh", "replay", f"--lake={shown_path(lake)}", *sets, *stated, *flags])
+
+
+def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
+    """What to keep: a line a setting and value, with the smallest value that would do."""
+    by_value: dict[tuple[str, str | None], Alike] = {}
+    for one in made:
+        if one.verdict == KEEP:
+            by_value.setdefault((one.setting, one.now.value), []).append(one)
+    for alike in list(by_value.values())[:MOST_KEPT]:
+        yield from labelled("KEEP", f"{alike[0].name}  {whose(alike)}  {now(alike[0])}{enough(alike)}")
+    if len(by_value) > MOST_KEPT:
+        yield from labelled("", f"and {len(by_value) - MOST_KEPT:,} more, in the report and in the tables")
+
+
+def enough(alike: Alike) -> str:
+    """The smallest value that would do for all of them; that the setting is proposed, where it is."""
+    values = [int(one.enough) for one in alike if one.enough is not None]
+    would_do = f"; {said_value(alike[0].setting, str(max(values)))} would do" if values else ""
+    return f"{would_do}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
+
+
+def ask_lines(found: Findings) -> Iterator[str]:
+    """Which questions have no answer, and what would answer them."""
+    without = [told for told in answers(found) if not told.is_answered]
+    lacking = {name: numbers for name in TRIES if (numbers := lacks(found, without, name))}
+    for name, numbers in lacking.items():
+        told = found.refused.get(name) or f"--set={TRIES[name]}"
+        if name not in found.refused and leaves_out_usual(found):
+            told += f", with `{name}:` under `replay:` in the scenario's file"
+        yield from labelled("ASK", f"{questions(numbers)}: {told}")
+    if tuple(found.lanes.get(algorithms.FETCH_MAX_BYTES, ())) == (CAPTURED_LANE,):
+        yield from labelled("ASK", f"what other fetch limits would do: --set={TRIES[algorithms.FETCH_MAX_BYTES]}")
+    others = [told.question.number for told in without if told.question.number not in {*chain(*lacking.values())}]
+    if others:
+        yield from labelled("ASK", f"{questions(others)}: not answered by this capture; --verbose says why")
+
+
+def lacks(found: Findings, without: Iterable[Answer], name: str) -> list[int]:
+    """The numbers of the questions that lack this replay."""
+    return [
+        told.question.number
+        for told in without
+        if next((of for of in told.question.algorithms if of not in found.lanes), None) == name
+    ]
+
+
+def questions(numbers: Sequence[int]) -> str:
+    """`question 4`, `questions 3, 15`."""
+    return f"question{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def labelled(label: str, text: str) -> list[str]:
+    """A line, or more of them, below a label."""
+    return wrapped(label.ljust(HEAD), printable(text), HEAD)
+
+
+def shown_path(path: str) -> str:
+    """A path relative to the current folder, where it is inside."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
