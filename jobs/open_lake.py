@@ -67,7 +67,8 @@ class OpenLake:
 
     def rows(self, table: Table) -> DataFrame:
         """A table's rows of this capture set or, in gold, of the newest run that made them; `fidelity`,
-        `recommendations` and `runs` have those of every replay. Raises LakeError that says which command makes what is not there.
+        `recommendations` and `runs` have those of every replay. Raises LakeError that says which command makes what is
+        not there.
         """
         if table.layer == "silver":
             return rows_of(self.spark, self.path, table, self.capture_id)

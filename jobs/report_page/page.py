@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from jobs.report_page.cards import cards, clients_ranked
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.markup import broken, coded, lines, paragraphs
+from jobs.report_page.markup import arrows, broken, coded, lines, paragraphs
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
 from jobs.report_page.refusals import refusal_lines
@@ -88,7 +88,13 @@ def page(lake: str, verdict: Verdict) -> str:
         lstrip_blocks=True,
         finalize=shown,
     )
-    environment.filters |= {"broken": broken, "coded": coded, "lines": lines, "paragraphs": paragraphs}
+    environment.filters |= {
+        "arrows": arrows,
+        "broken": broken,
+        "coded": coded,
+        "lines": lines,
+        "paragraphs": paragraphs,
+    }
     environment.globals["most_rows"] = MOST_ROWS
     template = environment.get_template("page.html.j2")
     return template.render(

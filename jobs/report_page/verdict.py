@@ -28,7 +28,7 @@ from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
 HEAD, NAME = 10, 25
 """Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
-MOST_CHANGES, MOST_WITHHELD, MOST_KEPT, MOST_LOW, MOST_FILES = 4, 3, 6, 3, 2
+MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 2, 2
 Alike = list[Recommendation]
 """Recommendations that say the same of several clients; the first gains most."""
 
@@ -102,17 +102,22 @@ def fidelity_of(found: Findings) -> tuple[int, int, int]:
 
 
 def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What to change: a line a setting, then gain, cost and how sure that is."""
-    blocks = changes(made)
-    for block in blocks[:MOST_CHANGES]:
-        first = block[0][0]
-        for alike in block:
-            yield from labelled("CHANGE", f"{alike[0].name:<{NAME}}  {whose(alike)}  {from_to(alike[0])}")
-        yield from labelled("", f"why   {first.gain.told}")
-        yield from labelled("", f"cost  {first.cost.told}")
-        yield from labelled("", f"sure  {sure(first)}")
-    if len(blocks) > MOST_CHANGES:
-        yield from labelled("", f"and {len(blocks) - MOST_CHANGES:,} more changes, in the report and in the tables")
+    """What to change: of each change its settings, then gain, cost and how sure that is; so many as a screen holds."""
+    blocks = [[*block_lines(block)] for block in changes(made)]
+    shown = [n for n in range(len(blocks)) if n == 0 or sum(map(len, blocks[: n + 1])) <= MOST_CHANGE_LINES]
+    yield from chain(*(blocks[n] for n in shown))
+    if len(blocks) > len(shown):
+        left = counted(len(blocks) - len(shown), "more change")
+        yield from labelled("", f"and {left}, in the report and in the tables")
+
+
+def block_lines(block: list[Alike]) -> Iterator[str]:
+    """The lines of one change."""
+    first = block[0][0]
+    for alike in block:
+        yield from labelled("CHANGE", f"{alike[0].name:<{NAME}}  {whose(alike)}  {from_to(alike[0])}")
+    for head, told in (("why", first.gain.told), ("cost", first.cost.told), ("sure", sure(first))):
+        yield from labelled("", f"{head:<4}  {told}")
 
 
 def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
@@ -229,7 +234,10 @@ def enough(alike: Alike) -> str:
 
 def ask_lines(found: Findings) -> Iterator[str]:
     """Which questions have no answer, and what would answer them."""
-    return (line for told in to_ask(found) for line in labelled("ASK", told))
+    told = [*to_ask(found)]
+    yield from (line for one in told[:MOST_ASKED] for line in labelled("ASK", one))
+    if len(told) > MOST_ASKED:
+        yield from labelled("", f"and {len(told) - MOST_ASKED:,} more, in the report")
 
 
 def to_ask(found: Findings) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.resolve import unlike_units
 from jobs.scenarios.scenario import Scenario, with_defaults_of
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, algorithms, settings
@@ -416,3 +417,10 @@ def test_what_nobody_states_is_the_default_of_the_brokers_release(
 def test_what_is_stated_is_in_force_whatever_the_release() -> None:
     scenario = resolve_scenario(None, ["fetch.max.bytes=1MiB"], ["fetch.max.bytes=8MiB"])
     assert with_defaults_of(scenario, "2.4") == scenario
+
+
+def test_units_that_may_be_meant_for_the_same_get_a_note() -> None:
+    asked = resolve_scenario(None, ["consumer.fetch.max.bytes=8MB,8MiB,50MiB"])
+    (note, *_) = unlike_units(asked)
+    assert note.startswith("consumer.fetch.max.bytes: 8MB and 8MiB are two lanes")
+    assert not [*unlike_units(resolve_scenario(None, ["consumer.fetch.max.bytes=8MiB,16MiB"]))]

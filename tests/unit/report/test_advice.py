@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +51,7 @@ def told(found: Findings) -> list[tuple[str, str, str, str | None]]:
     return [(one.verdict, one.scope.name, one.name, one.recommended) for one in recommended(found)]
 
 
-WAITS = {"longest_wait_ms": 224.0, "waiting": 5}
+WAITS: Mapping[str, Any] = {"longest_wait_ms": 224.0, "waiting": 5}
 
 
 def test_a_lane_in_which_nobody_waits_is_advised_with_gain_cost_and_how_sure_that_is() -> None:
@@ -69,7 +70,8 @@ def test_a_lane_that_is_not_better_is_not_advised() -> None:
 
 
 def test_a_shorter_wait_is_not_bought_with_a_longer_catch_up_or_many_more_fetches() -> None:
-    for worse in ({"catch_up_ms": 500.0}, {"requests": 201}, {"never": True, "catch_up_ms": None}):
+    worse_ones: list[dict[str, Any]] = [{"catch_up_ms": 500.0}, {"requests": 201}, {"never": True, "catch_up_ms": None}]
+    for worse in worse_ones:
         assert {one[0] for one in told(limits(consumer("captured", **WAITS), consumer(SMALL, **worse)))} == {"keep"}
 
 
@@ -102,7 +104,7 @@ def test_what_nobody_can_set_is_not_advised() -> None:
 
 
 def test_a_change_of_which_nothing_could_be_checked_is_withheld() -> None:
-    unchecked = {"checked": 0, "agreed": 0}
+    unchecked: dict[str, Any] = {"checked": 0, "agreed": 0}
     (one,) = recommended(limits(consumer("captured", **WAITS, **unchecked), consumer(SMALL, **unchecked)))
     assert (one.verdict, one.reason) == ("withheld", "Nothing of its replay could be checked against the capture.")
 

@@ -104,4 +104,4 @@ def test_limits_of_followers_alone_are_no_other_lane_of_consumers() -> None:
     lanes = ("captured", "replica.fetch.max.bytes=16KiB")
     found = findings({closed_lanes: [closed(lane, 105) for lane in lanes]}, {algorithms.FETCH_MAX_BYTES: lanes})
     assert "replica" not in sentence(found, 7)
-    assert "exceed; --set" in sentence(found, 6)
+    assert "before 4.0. --set" in sentence(found, 6)
