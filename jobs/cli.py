@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -106,6 +107,8 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
             name, help=what, description=about, epilog=epilog, formatter_class=layout, allow_abbrev=False
         )
         add_flags(job, name)
+    if argv and argv[0] not in JOBS and Path(argv[0]).exists():
+        parser.error(f"{argv[0]} is a file, and no job: `pipeline --captures={argv[0]}` reads and replays it")
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         jobs.choices[arguments.job].error(not_taken(arguments.job, unknown))

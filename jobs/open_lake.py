@@ -32,6 +32,7 @@ from jobs.scenarios.settings import ON_REQUEST, TRIES
 from jobs.session.spark import spark_session
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
 from udfs.errors import LakeError
@@ -39,7 +40,7 @@ from udfs.errors import LakeError
 LAKE_VARIABLE = "REFETCH_LAKE"
 """The environment variable that names the lake where none is given."""
 TABLES: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD)}
-_OF_ALL = (FIDELITY, RUNS)
+_OF_ALL = (FIDELITY, RECOMMENDATIONS, RUNS)
 _NOTEBOOK_CONF = {
     # A DataFrame at the end of a cell is shown as a table, its texts in full and the rows of a large grid's lanes.
     "spark.sql.repl.eagerEval.enabled": "true",
@@ -65,8 +66,9 @@ class OpenLake:
     replays: Mapping[str, Replay]
 
     def rows(self, table: Table) -> DataFrame:
-        """A table's rows of this capture set or, in gold, of the newest run that made them; `fidelity` and `runs` have
-        those of every replay. Raises LakeError that says which command makes what is not there.
+        """A table's rows of this capture set or, in gold, of the newest run that made them; `fidelity`,
+        `recommendations` and `runs` have those of every replay. Raises LakeError that says which command makes what is
+        not there.
         """
         if table.layer == "silver":
             return rows_of(self.spark, self.path, table, self.capture_id)

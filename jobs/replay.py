@@ -25,7 +25,8 @@ from jobs.replays.algorithms import asked
 from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.report import reported
 from jobs.report_page.advice.recommendations import recommended, write_recommendations
-from jobs.report_page.findings import known_run, look_up
+from jobs.report_page.findings import known_run, look_up, look_up_traffic
+from jobs.report_page.trust import missing_direction, missing_traffic
 from jobs.report_page.verdict import Verdict
 from jobs.run import Run
 from jobs.scenarios.scenario import with_defaults_of
@@ -55,12 +56,13 @@ class Replayed:
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
     """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
     cluster that is named, or is pseudonymised and the scenario names its topics, and CaptureError where no algorithm
-    that is asked for can be replayed, since the captures do not tell what they need. LakeError too where the capture
-    set is ingested again meanwhile.
+    that is asked for can be replayed, since the captures do not tell what they need; GateError where they hold nothing
+    that could be. LakeError too where the capture set is ingested again meanwhile.
 
     keep: leave them as they are where the same code has written them from the same silver rows before.
     """
     written = written_as(spark, run.lake, capture_id)
+    check_replayable(spark, run.lake, capture_id)
     run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
     seen = seen_release(spark, run.lake, capture_id, run.cluster_id)
     run = with_release(run, seen)
@@ -90,6 +92,16 @@ def with_release(run: Run, seen: SeenRelease | None) -> Run:
     run = replace(run, seen=seen.settings if seen else {})
     release = run.in_force.get(KAFKA_RELEASE)
     return replace(run, scenario=with_defaults_of(run.scenario, None if release is None else str(release)))
+
+
+def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
+    """Raises GateError where the captures hold nothing of Kafka's, or one direction of it: tables of no responses would
+    say that nobody waits and nobody is refused.
+    """
+    found = look_up_traffic(spark, lake, capture_id)
+    lacks = missing_direction(found) or missing_traffic(found)
+    if lacks:
+        raise GateError(f"nothing to replay, so nothing to recommend. {lacks} The silver tables have what was read")
 
 
 def write_replays(source: Source, to: Target) -> dict[str, str]:

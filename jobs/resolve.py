@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,12 @@ from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_
 from jobs.run import Run
 from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.settings import setting_of
 from jobs.scenarios.stated_brokers import stated_brokers
 from udfs.errors import ArgumentError
 
+NEARLY = 1.1
+"""Sizes whose ratio is less may be meant for the same, as GB and GiB are."""
 Told = Mapping[str, Any]
 """The arguments by name, `job` among them; None for a flag that is not given, or that the job does not read."""
 
@@ -29,6 +34,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
     told: Told = defaultdict(lambda: None, vars(arguments))
     job, scenario = arguments.job, resolve_scenario(told["scenario"], told["set"] or (), told["captured"] or ())
+    sys.stderr.writelines(f"refetch: {note}\n" for note in unlike_units(scenario))
     pseudonyms = pseudonyms_by(told["pseudonymise"])
     if pseudonyms is not None:
         scenario = with_topics_called(scenario, pseudonyms.topic_given)
@@ -57,6 +63,18 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         run_id=told["run"],
         job=job,
     )
+
+
+def unlike_units(scenario: Scenario) -> Iterator[str]:
+    """A note on each setting whose lanes have values that may be meant for the same: 8MB beside 8MiB."""
+    varied = {key: values for grid in scenario.replay.values() for key, values in grid.items()}
+    for key, values in varied.items():
+        setting = setting_of(key)
+        sizes = [value for value in values if setting.type == "bytes" and isinstance(value, int)]
+        for one, other in pairwise(sizes):
+            if one and other / one < NEARLY:
+                told = f"{setting.format(one)} and {setting.format(other)}"
+                yield f"{key}: {told} are two lanes; a MB is 1,000,000 bytes, a MiB 1,048,576"
 
 
 def captures_of(told: Told, scenario: Scenario) -> tuple[Path | str, ...]:

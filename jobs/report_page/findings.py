@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -21,7 +21,7 @@ from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
 from jobs.report_page.refusals import refusals
-from jobs.report_page.trust import ALWAYS, fidelity
+from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -108,11 +108,11 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     t = RUNS
     of = "" if capture_id is None else f" of capture set {capture_id}"
     # A run of `size` is of a cluster's file: no capture is behind it, and nothing here to tell.
-    captures = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
+    replayable = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
     if capture_id is not None:
-        captures = captures.where(F.col(CAPTURES.capture_id) == capture_id)
+        replayable = replayable.where(F.col(CAPTURES.capture_id) == capture_id)
     runs = read_table(spark, lake, t)
-    everything = runs.join(captures, str(t.capture_id), "left_semi")
+    everything = runs.join(replayable, str(t.capture_id), "left_semi")
     listed = everything.groupBy(t.run_id, t.capture_id, t.run_at).agg(
         F.array_sort(F.collect_list(t.algorithm)).alias("replays")
     )
@@ -156,9 +156,18 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
 
 def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
     """Ask the silver tables of a capture set what was read and lost."""
+    return of_captures_alone(spark, lake, capture_id, [query for query in ALWAYS if query is not fidelity])
+
+
+def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings:
+    """Ask the silver tables of a capture set whether it has anything of Kafka's."""
+    return of_captures_alone(spark, lake, capture_id, [captures, apis, connections])
+
+
+def of_captures_alone(spark: SparkSession, lake: str, capture_id: str, queries: Sequence[Query]) -> Findings:
+    """What queries of the silver tables give for a capture set."""
     own_rows = cache(partial(rows_of, spark, lake, identity=capture_id))
-    wanted: dict[Query, OwnRows] = {query: own_rows for query in ALWAYS if query is not fidelity}
-    return Findings(asked(spark, wanted), {}, {}, {}, "")
+    return Findings(asked(spark, dict.fromkeys(queries, own_rows)), {}, {}, {}, "")
 
 
 def asked(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Query, list[Row]]:

@@ -34,6 +34,11 @@ def broken(name: str) -> Markup:
     return Markup(".<wbr>").join(name.split("."))
 
 
+def arrows(text: str) -> str:
+    """A text with arrows in the place of those that every terminal has."""
+    return text.replace("->", "\N{RIGHTWARDS ARROW}")
+
+
 def paragraphs(notes: Sequence[str]) -> list[str]:
     """A table's notes, each whole, as a sentence; on a screen they are wrapped, and what goes on is farther in."""
     told: list[str] = []

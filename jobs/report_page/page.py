@@ -10,9 +10,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pyspark.sql import Row
 
+from jobs.report_page.cards import cards, clients_ranked
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.markup import broken, coded, lines, paragraphs
+from jobs.report_page.markup import arrows, broken, coded, lines, paragraphs
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
 from jobs.report_page.refusals import refusal_lines
@@ -29,7 +30,7 @@ from jobs.report_page.trust import (
     read_lines,
     trust_line,
 )
-from jobs.report_page.verdict import Verdict
+from jobs.report_page.verdict import Verdict, again, to_ask, trust
 from jobs.terminal.screen import Grid, printable, size
 from jobs.terminal.wording import duration, lanes_said, moment, percent, shown
 from schemas.tables.gold import RUNS
@@ -87,7 +88,13 @@ def page(lake: str, verdict: Verdict) -> str:
         lstrip_blocks=True,
         finalize=shown,
     )
-    environment.filters |= {"broken": broken, "coded": coded, "lines": lines, "paragraphs": paragraphs}
+    environment.filters |= {
+        "arrows": arrows,
+        "broken": broken,
+        "coded": coded,
+        "lines": lines,
+        "paragraphs": paragraphs,
+    }
     environment.globals["most_rows"] = MOST_ROWS
     template = environment.get_template("page.html.j2")
     return template.render(
@@ -96,7 +103,8 @@ def page(lake: str, verdict: Verdict) -> str:
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
         refused=list(refusal_lines(found)),
         agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
-        glance=answers(found), advice=[],
+        glance=answers(found), trust=trust(found), cards=list(cards(verdict.made)), again=again(lake, verdict),
+        ask=list(to_ask(found)), ranked=clients_ranked(verdict.made),
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
 

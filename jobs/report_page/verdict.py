@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from jobs.report_page.advice.floors import low_fidelity, said_low
@@ -25,9 +26,9 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
-HEAD = 10
-"""Characters of the first column, which says what a line is about."""
-MOST_CHANGES, MOST_WITHHELD, MOST_KEPT, MOST_LOW, MOST_FILES = 4, 3, 6, 3, 2
+HEAD, NAME = 10, 25
+"""Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
+MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 2, 2
 Alike = list[Recommendation]
 """Recommendations that say the same of several clients; the first gains most."""
 
@@ -67,16 +68,21 @@ def headline(run: KnownRun, found: Findings) -> str:
 
 def trust_lines(found: Findings) -> Iterator[str]:
     """Whether the run can be trusted, and why not."""
+    first, *others = trust(found)
+    yield from labelled("TRUST", first)
+    yield from (line for told in others for line in labelled("", told))
+
+
+def trust(found: Findings) -> list[str]:
+    """`ok`, `partly` or `no`, and why; then what agrees too seldom, and what the capture lacks."""
     low = [said_low(row) for name in found.lanes for row in low_fidelity(found, name)]
-    if refused := refused_by(found):
-        yield from labelled("TRUST", f"no: {refused}")
-    else:
-        yield from labelled("TRUST", f"{'partly' if low else 'ok'}: {equal(found)}")
-    yield from (line for told in low[:MOST_LOW] for line in labelled("", told))
+    refused = refused_by(found)
+    told = [f"no: {refused}" if refused else f"{'partly' if low else 'ok'}: {equal(found)}", *low[:MOST_LOW]]
     row = found.of(quality)[0]
     if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(found):
         lost = percent(row[CAPTURE_QUALITY.missing_share])
-        yield from labelled("", f"{lost} of the bytes are missing from the capture")
+        told.append(f"{lost} of the bytes are missing from the capture")
+    return told
 
 
 def equal(found: Findings) -> str:
@@ -96,17 +102,22 @@ def fidelity_of(found: Findings) -> tuple[int, int, int]:
 
 
 def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What to change: a line a setting, then gain, cost and how sure that is."""
-    blocks = changes(made)
-    for block in blocks[:MOST_CHANGES]:
-        first = block[0][0]
-        for alike in block:
-            yield from labelled("CHANGE", f"{alike[0].name}  {whose(alike)}  {from_to(alike[0])}")
-        yield from labelled("", f"why   {first.gain.told}")
-        yield from labelled("", f"cost  {first.cost.told}")
-        yield from labelled("", f"sure  {sure(first)}")
-    if len(blocks) > MOST_CHANGES:
-        yield from labelled("", f"and {len(blocks) - MOST_CHANGES:,} more changes, in the report and in the tables")
+    """What to change: of each change its settings, then gain, cost and how sure that is; so many as a screen holds."""
+    blocks = [[*block_lines(block)] for block in changes(made)]
+    shown = [n for n in range(len(blocks)) if n == 0 or sum(map(len, blocks[: n + 1])) <= MOST_CHANGE_LINES]
+    yield from chain(*(blocks[n] for n in shown))
+    if len(blocks) > len(shown):
+        left = counted(len(blocks) - len(shown), "more change")
+        yield from labelled("", f"and {left}, in the report and in the tables")
+
+
+def block_lines(block: list[Alike]) -> Iterator[str]:
+    """The lines of one change."""
+    first = block[0][0]
+    for alike in block:
+        yield from labelled("CHANGE", f"{alike[0].name:<{NAME}}  {whose(alike)}  {from_to(alike[0])}")
+    for head, told in (("why", first.gain.told), ("cost", first.cost.told), ("sure", sure(first))):
+        yield from labelled("", f"{head:<4}  {told}")
 
 
 def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
@@ -129,7 +140,7 @@ def whose(alike: Alike) -> str:
     if first.scope.kind == OF_CLUSTER:
         return "the cluster" if (set_on := setting_of(first.setting).set_on) is None else f"{set_on}s"
     name = name_of(first.scope.name) if first.scope.kind == OF_CLIENT else first.scope.name
-    return f"{name} and {others:,} more {first.scope.kind}s" if others else name
+    return f"{name} and {counted(others, f'more {first.scope.kind}')}" if others else name
 
 
 def from_to(one: Recommendation) -> str:
@@ -152,29 +163,44 @@ def sure(one: Recommendation) -> str:
 
 
 def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What the replays do not carry, those with the same reason together."""
+    """What the replays do not carry."""
+    alike = not_carried(made)
+    for together in alike[:MOST_WITHHELD]:
+        yield from labelled("WITHHELD", f"{settings_of_all(together)}: {together[0].reason}")
+    if len(alike) > MOST_WITHHELD:
+        yield from labelled("", f"and {len(alike) - MOST_WITHHELD:,} more, in the report and in the tables")
+
+
+def not_carried(made: Sequence[Recommendation]) -> list[Alike]:
+    """What is withheld, those with the same reason together."""
     by_reason: dict[tuple[str, str], Alike] = {}
     for one in made:
         if one.verdict == WITHHELD:
             by_reason.setdefault((one.algorithm, one.reason), []).append(one)
-    for (_, reason), alike in list(by_reason.items())[:MOST_WITHHELD]:
-        names = ", ".join(dict.fromkeys(one.name for one in alike))
-        yield from labelled("WITHHELD", f"{names}: {reason}")
-    if len(by_reason) > MOST_WITHHELD:
-        yield from labelled("", f"and {len(by_reason) - MOST_WITHHELD:,} more, in the report and in the tables")
+    return list(by_reason.values())
+
+
+def settings_of_all(alike: Alike) -> str:
+    """The settings that these recommendations are about."""
+    return ", ".join(dict.fromkeys(one.name for one in alike))
 
 
 def again_lines(lake: str, verdict: Verdict) -> Iterator[str]:
-    """The command that may carry what is withheld: with what was in force and nobody stated."""
-    found, withheld = verdict.found, [one for one in verdict.made if one.verdict == WITHHELD]
+    """The command that may carry what is withheld."""
+    if told := again(lake, verdict):
+        yield from labelled("RUN", told)
+
+
+def again(lake: str, verdict: Verdict) -> str:
+    """The command that replays the run's lanes once more, with what was in force and nobody stated; empty where that
+    mends nothing.
+    """
+    found, run = verdict.found, verdict.run
+    withheld = [one for one in verdict.made if one.verdict == WITHHELD]
     low = dict.fromkeys(one.algorithm for one in withheld if low_fidelity(found, one.algorithm))
     flags = dict.fromkeys(flag for name in low for flag in corrected(found, name))
-    if flags:
-        yield from labelled("RUN", command(lake, verdict.run, flags))
-
-
-def command(lake: str, run: KnownRun, flags: Iterable[str]) -> str:
-    """The command that replays the run's lanes once more, with further flags."""
+    if not flags:
+        return ""
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
     stated = [f"--captured={told}" for told in run.stated]
     return shlex.join(["./spark-submit.sh", "replay", f"--lake={shown_path(lake)}", *sets, *stated, *flags])
@@ -182,14 +208,21 @@ def command(lake: str, run: KnownRun, flags: Iterable[str]) -> str:
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
     """What to keep: a line a setting and value, with the smallest value that would do."""
+    alike = kept(made)
+    for together in alike[:MOST_KEPT]:
+        first = together[0]
+        yield from labelled("KEEP", f"{first.name:<{NAME}}  {whose(together)}  {now(first)}{enough(together)}")
+    if len(alike) > MOST_KEPT:
+        yield from labelled("", f"and {len(alike) - MOST_KEPT:,} more, in the report and in the tables")
+
+
+def kept(made: Sequence[Recommendation]) -> list[Alike]:
+    """What is to be kept, those of one setting and value together."""
     by_value: dict[tuple[str, str | None], Alike] = {}
     for one in made:
         if one.verdict == KEEP:
             by_value.setdefault((one.setting, one.now.value), []).append(one)
-    for alike in list(by_value.values())[:MOST_KEPT]:
-        yield from labelled("KEEP", f"{alike[0].name}  {whose(alike)}  {now(alike[0])}{enough(alike)}")
-    if len(by_value) > MOST_KEPT:
-        yield from labelled("", f"and {len(by_value) - MOST_KEPT:,} more, in the report and in the tables")
+    return list(by_value.values())
 
 
 def enough(alike: Alike) -> str:
@@ -201,18 +234,26 @@ def enough(alike: Alike) -> str:
 
 def ask_lines(found: Findings) -> Iterator[str]:
     """Which questions have no answer, and what would answer them."""
+    told = [*to_ask(found)]
+    yield from (line for one in told[:MOST_ASKED] for line in labelled("ASK", one))
+    if len(told) > MOST_ASKED:
+        yield from labelled("", f"and {len(told) - MOST_ASKED:,} more, in the report")
+
+
+def to_ask(found: Findings) -> Iterator[str]:
+    """What to ask for next: a line for each replay that is not there, and one for what the capture does not answer."""
     without = [told for told in answers(found) if not told.is_answered]
     lacking = {name: numbers for name in TRIES if (numbers := lacks(found, without, name))}
     for name, numbers in lacking.items():
         told = found.refused.get(name) or f"--set={TRIES[name]}"
         if name not in found.refused and leaves_out_usual(found):
             told += f", with `{name}:` under `replay:` in the scenario's file"
-        yield from labelled("ASK", f"{questions(numbers)}: {told}")
+        yield f"{questions(numbers)}: {told}"
     if tuple(found.lanes.get(algorithms.FETCH_MAX_BYTES, ())) == (CAPTURED_LANE,):
-        yield from labelled("ASK", f"what other fetch limits would do: --set={TRIES[algorithms.FETCH_MAX_BYTES]}")
-    others = [told.question.number for told in without if told.question.number not in sum(lacking.values(), [])]
+        yield f"what other fetch limits would do: --set={TRIES[algorithms.FETCH_MAX_BYTES]}"
+    others = [told.question.number for told in without if told.question.number not in {*chain(*lacking.values())}]
     if others:
-        yield from labelled("ASK", f"{questions(others)}: not answered by this capture; --verbose says why")
+        yield f"{questions(others)}: not answered by this capture; --verbose and the report say why"
 
 
 def lacks(found: Findings, without: Iterable[Answer], name: str) -> list[int]:

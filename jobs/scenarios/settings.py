@@ -207,7 +207,8 @@ def of_one_topic(name: str, setting: Setting) -> Setting | None:
 
 
 def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
-    """The candidate with this key, else the first with this Kafka name, else a topic's own.
+    """The candidate with this key, else the first with this Kafka name, else a topic's own, else the only one whose
+    name holds the word: `slots` is max.incremental.fetch.session.cache.slots.
 
     A bare Kafka name means the first setting in conf/settings.yaml that may be given in that place: `fetch.max.bytes`
     is the consumer's among lanes, and the broker's among captured settings. Raises KeyError with a hint where there is
@@ -223,6 +224,9 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
     for setting in candidates:
         if own := of_one_topic(name, setting):
             return own
+    holding = [setting for setting in candidates if f".{name}." in f".{setting.name}."]
+    if len(holding) == 1:
+        return holding[0]
     raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
 
 

@@ -15,7 +15,7 @@ from jobs.cli import run_command
 from jobs.report_page.page import page
 from jobs.report_page.questions import QUESTIONS
 from tests.e2e.conftest import CapturedLake
-from tests.unit.report.findings import known
+from tests.unit.report.findings import verdict
 from tests.unit.report.hostile import NAMES, named
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -102,7 +102,7 @@ def test_all_is_there_and_nothing_is_wider_than_the_screen(opened: Page) -> None
 @SCREENS
 def test_names_from_the_wire_do_nothing_and_fit(browser: Browser, screen: tuple[int, Scheme], tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
-    path.write_text(page("/lake", known(), named(*NAMES.values())), encoding="utf-8")
+    path.write_text(page("/lake", verdict(named(*NAMES.values()))), encoding="utf-8")
     with shown(browser, path, screen) as opened:
         for details in opened.locator("summary").all():
             details.click()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import Row
@@ -16,7 +15,6 @@ from schemas.tables.values import CHANGE, KEEP, OF_CLUSTER, WITHHELD
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.lanes import NONE
 
-Verdict = Literal["change", "keep", "withheld"]
 ORDER = (CHANGE, WITHHELD, KEEP)
 NO_BOUND = "no bound"
 
@@ -69,7 +67,7 @@ class Recommendation:
     algorithm: str
     scope: Scope
     setting: str
-    verdict: Verdict
+    verdict: str
     now: InForce
     recommended: str | None
     sure: Confidence

@@ -65,7 +65,7 @@ def bounded(found: Findings) -> str:
     captured = captured_of(rows)
     if captured is None or not found.of(hungry_consumers):
         raise Unanswered(NO_CONSUMER)
-    told = f"As captured, nobody waits from {PROPOSED} of {size(captured['smallest'])} on{unless_refused(found)}"
+    told = f"{size(captured['smallest'])} of {PROPOSED} is enough for everyone{unless_refused(found)}"
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
         return f"{told}; --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."

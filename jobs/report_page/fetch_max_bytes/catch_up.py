@@ -19,7 +19,7 @@ from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.terminal.screen import Grid, size
-from jobs.terminal.wording import counted, lane_heading, lane_label, lane_said, name_of
+from jobs.terminal.wording import begun, counted, lane_heading, lane_label, lane_said, name_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.values import CONSUMER
@@ -71,21 +71,19 @@ def catch_up(found: Findings) -> str:
     captured = captured_with_records(rows)
     took = "not read to its end" if captured["never"] else f"read in {took_within(captured)}"
     told = (
-        f"Replayed with the captured limits, the slowest backlog is {took}{without(captured)} while a consumer holds "
-        f"up to {size(captured['held'])} of records; its bound is {size(captured['own_bound'])}, min(brokers x "
-        "fetch.max.bytes, partitions x max.partition.fetch.bytes), which first batches larger than the limits and "
-        "Java clients before 4.0 can exceed"
+        f"Replayed as captured, the slowest backlog is {took}{without(captured)}. A consumer holds up to "
+        f"{size(captured['held'])} of records meanwhile. It can hold at most {size(captured['own_bound'])}, unless one "
+        "batch is larger than that or it is a Java client before 4.0"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
     if len(rows) < 2:
-        return f"{told}; --set={TRIES[algorithms.FETCH_MAX_BYTES]} tries other limits."
+        return f"{told}. --set={TRIES[algorithms.FETCH_MAX_BYTES]} tries other limits."
     if fastest["scenario"] == CAPTURED_LANE:
-        return f"{told}; no other replayed lane is faster."
+        return f"{told}. No other replayed lane is faster."
+    other = begun(lane_said(fastest["scenario"]))
     alike = "" if are_apart(fastest, captured) else ", no difference that this capture can tell"
-    return (
-        f"{told}; {lane_said(fastest['scenario'])} it takes {took_within(fastest)}{alike}, and {size(fastest['held'])}."
-    )
+    return f"{told}. {other} it takes {took_within(fastest)}{alike}, and {size(fastest['held'])}."
 
 
 def took_within(row: Row) -> str:

@@ -19,7 +19,7 @@ import jobs.cli
 from jobs.cli import JOBS, parse, run_command
 from jobs.flags import FLAGS
 from jobs.run import Run
-from udfs.errors import CaptureError, GateError, LakeError, RefetchError
+from udfs.errors import ArgumentError, CaptureError, GateError, LakeError, RefetchError
 
 Ran = Callable[..., tuple[int, Run | None]]
 
@@ -427,3 +427,10 @@ def read_only(folder: Path) -> Callable[..., TemporaryDirectory[str]]:
         return TemporaryDirectory(**place)
 
     return made
+
+
+def test_a_capture_in_the_place_of_a_job_gets_the_command_that_reads_it(tmp_path: Path) -> None:
+    capture = tmp_path / "a.pcap"
+    capture.touch()
+    with pytest.raises(ArgumentError, match=f"`pipeline --captures={capture}` reads and replays it"):
+        parse([str(capture)])

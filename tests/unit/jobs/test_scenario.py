@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs.resolve import unlike_units
 from jobs.scenarios.scenario import Scenario, with_defaults_of
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, algorithms, settings
@@ -430,3 +431,10 @@ def test_a_grid_without_measure_is_refused_before_a_value_is_read(monkeypatch: p
     values = ",".join(f"{kib}KiB" for kib in range(1, 1001))
     with pytest.raises(ScenarioError, match="fetch_max_bytes has 1000001 lanes; at most 1024"):
         resolve_scenario(None, [f"consumer.fetch.max.bytes={values}", f"consumer.max.partition.fetch.bytes={values}"])
+
+
+def test_units_that_may_be_meant_for_the_same_get_a_note() -> None:
+    asked = resolve_scenario(None, ["consumer.fetch.max.bytes=8MB,8MiB,50MiB"])
+    (note, *_) = unlike_units(asked)
+    assert note.startswith("consumer.fetch.max.bytes: 8MB and 8MiB are two lanes")
+    assert not [*unlike_units(resolve_scenario(None, ["consumer.fetch.max.bytes=8MiB,16MiB"]))]

@@ -152,3 +152,10 @@ def test_a_catalogue_declares_a_setting_once(tmp_path: Path) -> None:
     twice.write_text(entry() * 2)
     with pytest.raises(SettingError, match=r"broker\.a is declared twice"):
         settings(twice)
+
+
+def test_a_word_finds_the_only_setting_whose_name_holds_it() -> None:
+    captured = [setting for setting in settings().values() if setting.captured]
+    assert find_setting("slots", captured).name == "max.incremental.fetch.session.cache.slots"
+    with pytest.raises(KeyError):
+        find_setting("bytes", captured)

@@ -8,11 +8,13 @@ from typing import Any
 
 from pyspark.sql import Row
 
+from jobs.report_page.advice.recommendation import Recommendation
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity, quality
+from jobs.report_page.verdict import Verdict
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.table import Table
@@ -62,10 +64,15 @@ def findings(
 
 def known(run_id: str = "run", cluster_id: str | None = None) -> KnownRun:
     """The run that the findings are of."""
-    told = {"run_id": run_id, "cluster_id": cluster_id, "scenario_json": '{"captured": {}}'}
+    told = {"run_id": run_id, "cluster_id": cluster_id, "scenario_json": '{"captured": {}, "replay": {}}'}
     row = row_of(RUNS, capture_id="capture", refetch_version="0.0", **told)
     listed = Row(**{RUNS.run_id: run_id, RUNS.capture_id: "capture", RUNS.run_at: AT, "replays": ["fetch_max_bytes"]})
     return KnownRun((row,), (listed,))
+
+
+def verdict(found: Findings, *made: Recommendation, of: KnownRun | None = None) -> Verdict:
+    """A run with what was found of it, and these recommendations."""
+    return Verdict(of or known(), found, made)
 
 
 def sentence(found: Findings, number: int) -> str:

@@ -13,7 +13,7 @@ from jobs.report_page.page import page
 from jobs.report_page.question import Axis, Plot
 from jobs.report_page.summary import summary
 from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable
-from tests.unit.report.findings import known
+from tests.unit.report.findings import known, verdict
 from tests.unit.report.hostile import NAMES, named
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\N{LINE SEPARATOR}\N{RIGHT-TO-LEFT OVERRIDE}]")
@@ -45,7 +45,7 @@ def plotted(name: str) -> str:
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_page_shows_the_name_and_has_no_element_or_handler_of_it(name: str) -> None:
     told = Text()
-    told.feed(page("/lake", known(), named(name)))
+    told.feed(page("/lake", verdict(named(name))))
     assert printable(name) in told.text
     assert told.elements.isdisjoint({"script", "img"})
     assert told.handlers == []

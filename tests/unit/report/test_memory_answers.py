@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import Row
 
 from jobs.replays.consumer_memory.answers import HEAD, lanes, lanes_table
-from jobs.report_page.advice import advice
 from jobs.report_page.consumer_memory.memory_pool import bounded, slowed_consumers
 from jobs.report_page.consumer_memory.needed_memory import hungry_consumers, needed
 from jobs.report_page.question import Findings, Query
@@ -79,11 +78,9 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
     }
     told = bounded(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.startswith(
-        "As captured, nobody waits from buffer.memory of consumers (KIP-81, a proposal) of 101 B on, though the "
+        "101 B of buffer.memory of consumers (KIP-81, a proposal) is enough for everyone, though the "
         "proposal's prototype accepts only a pool larger than fetch.max.bytes, here 50.0 MiB; "
     )
-    (advised,) = advice(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
-    assert "only a pool larger than fetch.max.bytes, here 50.0 MiB" in advised.advice
 
 
 def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
@@ -105,43 +102,6 @@ def test_a_producer_has_neither_bound_nor_depleted_time() -> None:
     none = {"bound": None, "depleted": None, "ratio": None, "starved": None, "reckoned": None}
     (found,) = cells(row("producers", LANES[0], **none))
     assert {found[name] for name in ("bound", "depleted", "throughput", "starved", "remarks")} == {"-"}
-
-
-def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
-    """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
-    (small,) = advice(findings({lanes: [row("brokers", LANES[0])]}, {algorithms.CONSUMER_MEMORY: LANES}))
-    assert small.advice == "100.0 MiB, the least that Kafka accepts (socket.request.max.bytes): 101 B would do"
-    assert "headroom" not in small.cost
-    (large,) = advice(
-        findings({lanes: [row("brokers", LANES[0], smallest=200 << 20)]}, {algorithms.CONSUMER_MEMORY: LANES})
-    )
-    assert large.advice == "200.0 MiB: the smallest in which nobody waits as captured"
-    assert "no headroom: what was not captured may need more" in large.cost
-
-
-def test_the_memory_of_producers_that_is_enough_is_kept() -> None:
-    """Kafka's default is 32 MiB: what sufficed for a capture is no reason to go without headroom."""
-    (kept,) = advice(findings({lanes: [row("producers", LANES[0])]}, {algorithms.CONSUMER_MEMORY: LANES}))
-    assert kept.advice == "Keep it: nobody waits; 101 B would do"
-    assert "headroom" not in kept.cost
-    (raised,) = advice(findings({lanes: [row("producers", LANES[0], waits=1)]}, {algorithms.CONSUMER_MEMORY: LANES}))
-    assert raised.advice == "101 B: the smallest in which nobody waits as captured"
-
-
-def test_a_pool_in_which_connections_get_stuck_costs_more_than_one_in_which_somebody_waits() -> None:
-    rows = [row("consumers", LANES[0]), row("consumers", LANES[1], stuck=4), row("consumers", LANES[2], waits=1)]
-    told, *_ = advice(findings({lanes: rows}, {algorithms.CONSUMER_MEMORY: LANES}))
-    assert told.cost.endswith("; with buffer.memory=1 KiB 4 connections get stuck")
-
-
-def test_waits_of_producers_are_told_with_what_makes_them_too_long() -> None:
-    """Beside a live cluster busy producers waited for milliseconds where the replay has seconds (VALIDATION.md)."""
-    for side, is_too_long in (("producers", True), ("brokers", False)):
-        (told,) = advice(
-            findings({lanes: [row(side, LANES[0]), row(side, LANES[1], waits=9)]}, {algorithms.CONSUMER_MEMORY: LANES})
-        )
-        assert "somebody waits up to" in told.cost
-        assert ("an overestimate if the producer is busy" in told.cost) == is_too_long
 
 
 def one_of_client(others: int = 0, **columns: object) -> Row:

@@ -14,7 +14,7 @@ from jobs.report_page.questions import QUESTIONS
 from jobs.report_page.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
 from jobs.report_page.trust import agreement_bars, fidelity
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
-from tests.unit.report.findings import agreement, findings, known, one_of_one
+from tests.unit.report.findings import agreement, findings, known, one_of_one, verdict
 
 EVIL = "<script>alert('topic')</script>"
 
@@ -55,7 +55,7 @@ def rows(in_all: int = 1) -> dict[Query, list[Row]]:
 
 
 def written() -> str:
-    return page("/lake", known(), findings(rows()))
+    return page("/lake", verdict(findings(rows())))
 
 
 def elements() -> Elements:
@@ -86,25 +86,28 @@ def test_all_twenty_questions_are_there_and_every_link_leads_somewhere() -> None
     assert len(found.ids) == len(set(found.ids))
 
 
-def test_what_to_trust_comes_before_every_answer() -> None:
+def test_the_verdict_comes_first_and_says_whether_to_trust_it() -> None:
     ids = elements().ids
-    assert ids.index("trust") < ids.index("glance") < ids.index("advice") < ids.index("question-7")
+    assert (
+        ids.index("verdict") < ids.index("plots") < ids.index("clients") < ids.index("question-7") < ids.index("trust")
+    )
+    assert '<p class="trust ok"><b>Trust</b> ok: 99.50 % of 200 results' in written()
 
 
 def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None:
     given = [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, reason) for reason in (None, EVIL)]
-    assert "What the reasons mean" not in page("/lake", known(), findings({fidelity: given}))
+    assert "What the reasons mean" not in page("/lake", verdict(findings({fidelity: given})))
     given += [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, "another_connection")]
-    told = page("/lake", known(), findings({fidelity: given}))
+    told = page("/lake", verdict(findings({fidelity: given})))
     glossary = told.partition("What the reasons mean")[2].partition("</details>")[0]
     assert re.findall("<dt>(.*)</dt>", glossary) == ["another_connection"]
     assert "perhaps from another process with the same <code>client.id</code> and address." in glossary
-    assert told.index("What to trust") < told.index("What the reasons mean") < told.index('id="glance"')
+    assert told.index('id="trust"') < told.index("What the reasons mean")
 
 
 def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
     assert "No other plot: the estimates of producers were not replayed: <code>--set=" in written()
-    without_any = page("/lake", known(), findings(rows() | {batch_sizes: []}))
+    without_any = page("/lake", verdict(findings(rows() | {batch_sizes: []})))
     assert "No plot: the estimates of producers" in without_any
 
 
@@ -140,7 +143,7 @@ def test_each_setting_of_a_lane_has_a_line() -> None:
 
 
 def test_a_table_says_how_many_rows_it_leaves_out() -> None:
-    told = page("/lake", known(), findings(rows(in_all=10_001)))
+    told = page("/lake", verdict(findings(rows(in_all=10_001))))
     assert told.count("And 10,000 more, which silver/") == 2
 
 
@@ -162,5 +165,5 @@ def test_the_name_of_a_column_may_go_on_behind_a_dot_so_that_a_setting_does_not_
 def test_of_several_clusters_the_page_says_which_is_replayed() -> None:
     """Its id is from the wire."""
     told = "Only cluster {} is replayed, one of several that they show."
-    assert told.format("&lt;b&gt;other") in page("/lake", known(cluster_id="<b>other"), findings(rows()))
-    assert told.partition(" {}")[0] not in page("/lake", known(), findings(rows()))
+    assert told.format("&lt;b&gt;other") in page("/lake", verdict(findings(rows()), of=known(cluster_id="<b>other")))
+    assert told.partition(" {}")[0] not in page("/lake", verdict(findings(rows())))

@@ -9,7 +9,6 @@ from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.session_cache.answers import lanes as session_lanes
 from jobs.replays.session_cache.answers import slots
-from jobs.report_page.advice import advice
 from jobs.report_page.batch_split.splits import estimates, splitting_producers
 from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
 from jobs.report_page.fetch_max_bytes.fairness import waiting_partitions
@@ -140,30 +139,10 @@ def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> Non
     waits = Row(**(lane("captured", 0, 270, 500).asDict() | {"waiting": 2}))
     told = sentence(fetch_limits(waits, lane(LARGE, 0, 34, 900)), 7)
     assert "2 consumer partitions came away empty from a fetch although there were records; orders-7 of billing" in told
-    (advised,) = advice(fetch_limits(waits, lane(LARGE, 9, 34, 900)))
-    assert advised.advice == "Keep it: no wait is longer than 0 ms"
-
-
-def test_the_advice_on_limits_is_the_fairest_lane_with_what_it_costs() -> None:
-    rows = (
-        lane("captured", 105, 270, 500 << 10),
-        lane(SMALL, 0, 300, 300 << 10, cut=2048),
-        lane(LARGE, 0, 34, 1 << 20),
-    )
-    (told,) = advice(fetch_limits(*rows))
-    assert told.setting == "fetch.max.bytes"
-    assert told.now == "longest wait 105 ms, the slowest backlog takes 270 ms, 500.0 KiB held"
-    assert told.advice == "fetch.max.bytes=50 MiB: nobody waits, the slowest backlog takes 34 ms"
-    assert "holds up to 1.0 MiB" in told.cost
-    assert (
-        "300.0 KiB with fetch.max.bytes=1 MiB, but the slowest backlog takes 300 ms, and 2.0 KiB of cut tails"
-        in told.cost
-    )
 
 
 def test_what_nobody_can_set_is_not_advised() -> None:
     shuffled = lane("processing.us.per.record=0,order=shuffle", 0, 34, 900)
-    assert not advice(fetch_limits(lane("captured", 105, 270, 500), shuffled))
     assert "order=shuffle nobody waits" in sentence(fetch_limits(lane("captured", 105, 270, 500), shuffled), 7)
     assert [key for key in NOT_SET if key not in settings()] == []
 
@@ -171,43 +150,7 @@ def test_what_nobody_can_set_is_not_advised() -> None:
 def test_what_a_consumer_holds_is_told_beside_its_own_bound() -> None:
     """Another consumer, of more partitions, has the largest bound of the lane."""
     assert "up to 500 B of records" in (told := sentence(fetch_limits(lane("captured", 0, 270, 500)), 6))
-    assert "its bound is 8.0 MiB, min(brokers x" in told
-    (kept,) = advice(fetch_limits(lane("captured", 0, 30, 9 << 20), lane(LARGE, 0, 30, 9 << 20)))
-    assert "up to 9.0 MiB of records, 8.0 MiB at KIP-74's bound, which first batches of responses exceed" in kept.cost
-
-
-def test_limits_that_nothing_improves_are_kept() -> None:
-    (told,) = advice(fetch_limits(lane("captured", 0, 30, 500), lane(LARGE, 0, 30, 500)))
-    assert told.advice.startswith("Keep it")
-    smaller = Row(**(lane(SMALL, 0, 30, 500).asDict() | {"bound": 1 << 20, "own_bound": 1 << 20}))
-    (told,) = advice(fetch_limits(lane("captured", 0, 30, 500), smaller))
-    assert told.advice.startswith("Keep it"), "a bound that nothing came near is no reason"
-
-
-def test_a_shorter_wait_of_one_at_the_cost_of_all_is_not_advised() -> None:
-    captured = Row(**(lane("captured", 125, 309, 500).asDict() | {"waiting": 4, "requests": 184}))
-    nothing = Row(**(lane("consumer.fetch.max.bytes=0", 113, 532, 120).asDict() | {"waiting": 19, "requests": 16_370}))
-    (told,) = advice(fetch_limits(captured, nothing))
-    assert told.advice == "Keep it: no wait is longer than 125 ms"
-    better = Row(**(lane(LARGE, 99, 309, 500).asDict() | {"waiting": 4, "requests": 180}))
-    (told,) = advice(fetch_limits(captured, nothing, better))
-    assert told.advice.startswith("fetch.max.bytes=50 MiB: no wait is longer than 99 ms")
-    assert told.cost.endswith("; 180 fetches instead of 184")
-
-
-def test_of_lanes_that_come_to_the_same_the_one_that_sets_least_is_advised() -> None:
-    more = f"{LARGE},consumer_byte_rate=20000"
-    (told,) = advice(fetch_limits(lane("captured", 105, 270, 500), lane(more, 0, 34, 900), lane(LARGE, 0, 34, 900)))
-    assert told.advice.startswith("fetch.max.bytes=50 MiB: nobody waits")
-
-
-def test_where_consumers_got_no_records_nothing_is_said_of_limits() -> None:
-    found = fetch_limits(lane("captured", 0, 0, 0), lane(SMALL, 0, 0, 0))
-    assert not advice(found)
-    for number in (6, 7):
-        told = answer(found, BY_NUMBER[number])
-        assert not told.is_answered
-        assert told.sentence.startswith("The capture shows no records that a consumer fetched")
+    assert "It can hold at most 8.0 MiB, unless one batch is larger than that" in told
 
 
 def sessions(captured_refused: int, zero_harm: int, taken: int, at_most: int | None = None) -> Findings:
@@ -233,8 +176,6 @@ def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
     assert sentence(found, 9).startswith(
         "From 16 slots (8 shards) per broker on, nobody in the capture is refused or evicted; as captured, 75.0 %"
     )
-    (told,) = advice(found)
-    assert told.advice == "16: from there on, nobody is refused or evicted"
 
 
 def lost_sessions(captured_refused: int, full: int, full_with_fewer_slots: int) -> Findings:
@@ -311,34 +252,10 @@ def test_evictions_of_a_replay_are_not_told_beside_refusals_that_it_does_not_giv
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows, evictions: []}, found.lanes)
     assert sentence(other, 10).endswith("any other replayed one, though the capture has 30 refusals.")
-    (told,) = advice(other)
-    assert told.now == "75.0 % refused, which the replay does not reproduce"
-    (told,) = advice(found)
-    assert told.now == "75.0 % refused, 0 evicted"
-
-
-def test_enough_slots_are_kept() -> None:
-    (told,) = advice(sessions(captured_refused=0, zero_harm=16, taken=1000))
-    assert told.advice == "Keep 1,000: 16 would do"
-    assert told.cost.startswith("a broker keeps up to 8 sessions with 40 partitions in all (")
-    found = sessions(captured_refused=0, zero_harm=8, taken=8)
-    alone = [Row(**(row.asDict() | {"live": 1, "cached": 1})) for row in found.of(session_lanes)]
-    (told,) = advice(findings({**found.rows, session_lanes: alone}, found.lanes))
-    assert told.cost.startswith("a broker keeps up to 1 session with 1 partition in all (")
-    assert told.advice == "Keep 8: it is just enough"
-
-
-def test_slots_are_advised_for_the_shards_that_brokers_have() -> None:
-    found = sessions(captured_refused=0, zero_harm=16, taken=1000)
-    of_64 = row_of(SESSION_SLOTS, shards=64, zero_harm_slots=4096, slots=None, slots_at_most=None)
-    (told,) = advice(findings({**found.rows, slots: [*found.of(slots), of_64]}, found.lanes))
-    assert told.advice == "Keep 1,000: 16 would do"
 
 
 def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
-    (told,) = advice(found)
-    assert told.advice == "16: from there on, nobody is refused or evicted"
     assert sentence(found, 9).endswith(
         "; the capture allows 0 to 15 slots per broker; 1,000, which the replay took as captured, does not fit: state "
         "it with --captured."
@@ -375,14 +292,6 @@ def test_a_batch_size_that_is_safe_with_another_setting_alone_is_told_with_it() 
     rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.8, 0.0), strict=True)]
     found = findings({split_lanes: rows}, {"batch_split": names})
     assert "batch.size=65,536 with compression.type=zstd is the largest" in sentence(found, 4)
-    (told,) = advice(found)
-    assert told.advice.startswith("65,536 with compression.type=zstd: ")
-
-
-def test_no_constant_of_kafka_is_advised_beside_a_batch_size() -> None:
-    names = ["captured", *(f"producer.batch.size=64KiB,compression.ratio.estimation.factor={n}" for n in ("1.05", "9"))]
-    rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.8, 0.0), strict=True)]
-    assert not advice(findings({split_lanes: rows}, {"batch_split": names}))
 
 
 def test_refused_batches_that_the_replay_does_not_give_are_told_with_the_answer() -> None:
@@ -404,7 +313,6 @@ def test_no_batch_size_is_called_safe_where_the_replay_lacks_the_refused_batches
     rows = [split_lane(name, 0.0) for name in names]
     found = findings({split_lanes: rows, produced_codecs: [Row(refused=40)]}, {"batch_split": names})
     assert sentence(found, 4).startswith("The replayed lanes show no safe batch.size: with the captured settings")
-    assert not advice(found)
     (told, _) = safe_lines(rows, unlike=40)
     assert told.startswith("  no batch.size is called safe: brokers refused 40 batches")
     (told,) = safe_lines(rows, unlike=0)
@@ -414,15 +322,13 @@ def test_no_batch_size_is_called_safe_where_the_replay_lacks_the_refused_batches
 def test_a_backlog_that_is_not_read_to_its_end_is_not_said_to_be_read_never() -> None:
     captured = Row(**(lane("captured", 0, 0, 500).asDict() | {"took": None, "never": True}))
     found = fetch_limits(captured, lane(LARGE, 0, 34, 900))
-    assert "the slowest backlog is not read to its end while a consumer holds up to 500 B" in sentence(found, 6)
-    (told,) = advice(found)
-    assert told.now == "longest wait 0 ms, the slowest backlog is not read to its end, 500 B held"
+    assert "the slowest backlog is not read to its end. A consumer holds up to 500 B" in sentence(found, 6)
 
 
 def test_a_catch_up_says_which_backlogs_it_is_told_without() -> None:
     captured = Row(**(lane("captured", 0, 30, 500).asDict() | {"given_up": 3}))
     told = sentence(fetch_limits(captured), 6)
-    assert "read in 30 ms (without 3 backlogs that a consumer left before the end) while" in told
+    assert "read in 30 ms (without 3 backlogs that a consumer left before the end). A" in told
 
 
 def test_a_batch_size_is_not_said_to_split_where_it_is_unsafe_for_batches_that_fail() -> None:

@@ -8,7 +8,7 @@ from jobs.report_page.page import page
 from jobs.report_page.refusals import refusals
 from jobs.report_page.summary import summary
 from schemas.tables.gold_gates import GATE_RESULTS
-from tests.unit.report.findings import findings, known, row_of, sentence
+from tests.unit.report.findings import findings, known, row_of, sentence, verdict
 
 REFUSED: dict[str, Any] = {
     "gate": "gold", "rule": "fidelity_above_floor", "table_name": "fidelity", "severity": "critical",
@@ -22,9 +22,9 @@ TOLD = (
 
 def test_the_page_says_first_of_all_that_the_gate_refused_the_run() -> None:
     found = findings({refusals: [row_of(GATE_RESULTS, **REFUSED)]})
-    told = page("/lake", known(), found)
-    assert told.index("What to trust</h2>") < told.index(TOLD) < told.index("<h3>The capture</h3>")
-    assert "gate refused" not in page("/lake", known(), findings())
+    told = page("/lake", verdict(found))
+    assert told.index("Verdict</h2>") < told.index(TOLD) < told.index('<div class="cards">')
+    assert "gate refused" not in page("/lake", verdict(findings()))
 
 
 def test_the_screen_says_so_beside_fidelity() -> None:

@@ -1,0 +1,71 @@
+"""The begin of the page: the recommendations as cards, and the clients that have most to gain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jobs.report_page.advice.recommendation import Recommendation, said_value
+from jobs.report_page.batch_split.splits import SAFE
+from jobs.report_page.consumer_memory.memory_pool import BOUNDED
+from jobs.report_page.fetch_max_bytes.fairness import STARVING
+from jobs.report_page.partition_limits import REFUSED_TEAMS
+from jobs.report_page.session_cache.sessions import ENOUGH
+from jobs.report_page.verdict import changes, enough, from_to, kept, not_carried, now, settings_of_all, sure, whose
+from jobs.terminal.screen import Grid
+from jobs.terminal.wording import name_of
+from schemas.tables import algorithms
+from schemas.tables.values import CHANGE, OF_CLIENT
+
+QUESTION = {
+    algorithms.FETCH_MAX_BYTES: STARVING.number,
+    algorithms.CONSUMER_MEMORY: BOUNDED.number,
+    algorithms.SESSION_CACHE: ENOUGH.number,
+    algorithms.BATCH_SPLIT: SAFE.number,
+    algorithms.PARTITION_LIMITS: REFUSED_TEAMS.number,
+}
+"""By replay the question that its advice answers."""
+RANKED = ("client", "setting", "now", "better", "gain", "cost", "equal to the capture")
+
+
+@dataclass(frozen=True)
+class Card:
+    """A recommendation as the page has it: what it is about, lines of what to do, and terms with what they come to."""
+
+    verdict: str
+    title: str
+    lines: list[str]
+    terms: list[tuple[str, str]]
+    question: int
+    is_proposal: bool = False
+
+
+def cards(made: Sequence[Recommendation]) -> Iterator[Card]:
+    """What to change, what is withheld and what to keep, each in the order of the recommendations."""
+    for block in changes(made):
+        first = block[0][0]
+        terms = [("Why", f"{first.gain.told}. {first.reason}"), ("Cost", first.cost.told), ("Sure", sure(first))]
+        lines = [f"{alike[0].name}: {from_to(alike[0])}" for alike in block]
+        yield Card("change", whose(block[0]), lines, terms, QUESTION[first.algorithm], first.is_proposal)
+    for alike in not_carried(made):
+        terms = [("Why", alike[0].reason)]
+        yield Card("withheld", settings_of_all(alike), [whose(alike)], terms, QUESTION[alike[0].algorithm])
+    for alike in kept(made):
+        first = alike[0]
+        line = f"{now(first)}{enough(alike)}"
+        reasons = [("Why", first.reason)] if len(alike) == 1 else []
+        title = f"{first.name}, {whose(alike)}"
+        yield Card("keep", title, [line], reasons, QUESTION[first.algorithm], first.is_proposal)
+
+
+def clients_ranked(made: Sequence[Recommendation]) -> Grid:
+    """The clients with something to change, those that gain most first."""
+    cells = [
+        [
+            name_of(one.scope.name), one.name, now(one), said_value(one.setting, one.recommended), one.gain.told,
+            one.cost.told, sure(one),
+        ]
+        for one in made
+        if one.verdict == CHANGE and one.scope.kind == OF_CLIENT
+    ]  # fmt: skip
+    return Grid(RANKED, cells, RANKED)

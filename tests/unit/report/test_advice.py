@@ -1,0 +1,247 @@
+"""What is advised, client by client: the rules of docs/advice.md on plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import Row
+
+from jobs.replays.batch_split.answers import lanes as split_lanes
+from jobs.replays.consumer_memory.answers import lanes as memory_lanes
+from jobs.replays.session_cache.answers import lanes as session_lanes
+from jobs.replays.session_cache.answers import slots
+from jobs.report_page.advice.batch_sizes import split_producers
+from jobs.report_page.advice.cache_slots import SLOTS
+from jobs.report_page.advice.fetch_limits import consumer_lanes
+from jobs.report_page.advice.floors import below_floor
+from jobs.report_page.advice.memory_pools import producer_lanes
+from jobs.report_page.advice.recommendation import Recommendation, from_row, recommendation_rows
+from jobs.report_page.advice.recommendations import recommended
+from jobs.report_page.question import Findings
+from jobs.report_page.refusals import refusals
+from jobs.report_page.traffic import produced_codecs
+from jobs.report_page.trust import fidelity
+from schemas.tables import algorithms
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
+from tests.unit.report.findings import agreement, findings, row_of
+
+SMALL, LARGE = "consumer.fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=50MiB"
+BOTH = "consumer.fetch.max.bytes=1MiB,consumer.max.partition.fetch.bytes=512KiB"
+
+
+def consumer(lane: str, client: str = "app", **told: Any) -> Row:
+    """A row of the query: nobody waits, and the backlog is read in 300 ms, unless said otherwise."""
+    usual = {
+        "requests": 100, "cut_tail_bytes": 0, "catch_up_ms": 300.0, "never": False, "bound": 8 << 20, "bytes_max": 1000,
+        "longest_wait_ms": 0.0, "waiting": 0, "max_bytes": [200_000], "partition_max_bytes": [1 << 20],
+        "min_bytes": [1], "max_wait_ms": [500], "checked": 50, "agreed": 49, "unknown": 2,
+    }  # fmt: skip
+    return Row(client_id=client, scenario=lane, **usual | told)
+
+
+def limits(*rows: Row) -> Findings:
+    lanes = tuple(dict.fromkeys(row.scenario for row in rows))
+    return findings({consumer_lanes: list(rows)}, {algorithms.FETCH_MAX_BYTES: lanes})
+
+
+def told(found: Findings) -> list[tuple[str, str, str, str | None]]:
+    return [(one.verdict, one.scope.name, one.name, one.recommended) for one in recommended(found)]
+
+
+WAITS: Mapping[str, Any] = {"longest_wait_ms": 224.0, "waiting": 5}
+
+
+def test_a_lane_in_which_nobody_waits_is_advised_with_gain_cost_and_how_sure_that_is() -> None:
+    (one,) = recommended(limits(consumer("captured", **WAITS), consumer(SMALL, bytes_max=3000)))
+    assert (one.verdict, one.scope.name, one.setting) == ("change", "app", "consumer.fetch.max.bytes")
+    assert (one.now.value, one.now.source, one.recommended) == ("200000", "captured", str(1 << 20))
+    assert one.gain.told == "5 partitions wait up to 224 ms -> none"
+    assert (one.gain.metric, one.gain.before, one.gain.after) == ("longest_wait_ms", 224.0, 0.0)
+    assert one.cost.told == "memory 1,000 B -> 2.9 KiB; catch-up 300 ms, unchanged"
+    assert (one.sure.checked, one.sure.agreed, one.sure.unknown) == (50, 49, 2)
+
+
+def test_a_lane_that_is_not_better_is_not_advised() -> None:
+    alike = consumer(SMALL, catch_up_ms=295.0)
+    assert told(limits(consumer("captured"), alike)) == [("keep", "app", "fetch.max.bytes", "200000")]
+
+
+def test_a_shorter_wait_is_not_bought_with_a_longer_catch_up_or_many_more_fetches() -> None:
+    worse_ones: list[dict[str, Any]] = [{"catch_up_ms": 500.0}, {"requests": 201}, {"never": True, "catch_up_ms": None}]
+    for worse in worse_ones:
+        assert {one[0] for one in told(limits(consumer("captured", **WAITS), consumer(SMALL, **worse)))} == {"keep"}
+
+
+def test_of_lanes_that_are_as_good_the_one_that_changes_least_is_advised_then_the_one_with_the_lower_bound() -> None:
+    rows = [
+        consumer("captured", **WAITS),
+        consumer(BOTH, bound=1 << 20),
+        consumer(LARGE),
+        consumer(SMALL, bound=2 << 20),
+    ]
+    assert told(limits(*rows)) == [("change", "app", "fetch.max.bytes", str(1 << 20))]
+
+
+def test_a_backlog_that_other_limits_read_to_its_end_is_a_gain() -> None:
+    captured = consumer("captured", never=True, catch_up_ms=None)
+    (one,) = recommended(limits(captured, consumer(SMALL)))
+    assert one.gain.told == "catch-up not read to its end -> 300 ms"
+
+
+def test_clients_come_in_the_order_of_what_they_gain() -> None:
+    rows = [
+        consumer("captured", "slow", catch_up_ms=400.0), consumer(SMALL, "slow", catch_up_ms=300.0),
+        consumer("captured", "starved", **WAITS), consumer(SMALL, "starved"),
+    ]  # fmt: skip
+    assert [one[1] for one in told(limits(*rows))] == ["starved", "slow"]
+
+
+def test_what_nobody_can_set_is_not_advised() -> None:
+    assert told(limits(consumer("captured", **WAITS), consumer("order=shuffle"))) == []
+
+
+def test_a_change_of_which_nothing_could_be_checked_is_withheld() -> None:
+    unchecked: dict[str, Any] = {"checked": 0, "agreed": 0}
+    (one,) = recommended(limits(consumer("captured", **WAITS, **unchecked), consumer(SMALL, **unchecked)))
+    assert (one.verdict, one.reason) == ("withheld", "Nothing of its replay could be checked against the capture.")
+
+
+def test_what_a_replay_below_its_floor_supports_is_withheld_with_the_floor() -> None:
+    found = limits(consumer("captured", **WAITS), consumer(SMALL))
+    low = Row(
+        algorithm="fetch_max_bytes", metric="empty_fetches", reader="consumer", checked=100, agreed=40, floor=0.99
+    )
+    (one,) = recommended(replace(found, rows={**found.rows, below_floor: [low]}))
+    assert one.verdict == "withheld"
+    assert one.reason == "Empty fetches of consumers equal the capture in 40.00 % of 100, below 99.0 %."
+    other = Row(**(low.asDict() | {"algorithm": "session_cache"}))
+    (one,) = recommended(replace(found, rows={**found.rows, below_floor: [other]}))
+    assert one.verdict == "change"
+
+
+def test_what_a_gate_refused_is_withheld() -> None:
+    found = limits(consumer("captured", **WAITS), consumer(SMALL))
+    refused = row_of(GATE_RESULTS, gate="gold", rule="reader_totals_add_up", table_name="fetch_consumers")
+    (one,) = recommended(replace(found, rows={**found.rows, refusals: [refused]}))
+    assert (one.verdict, one.reason) == ("withheld", "The gold gate refused it: reader_totals_add_up.")
+
+
+def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | None = None) -> Findings:
+    c = SESSION_CACHE
+    own = {c.fetches: 100, c.captured_created: 10, c.captured_refused: 30, "live": 8, "cached": 40}
+    need = row_of(SESSION_SLOTS, shards=8, zero_harm_slots=enough, slots=taken, slots_at_most=at_most)
+    lane = Row(**row_of(c, scenario="captured").asDict() | own)
+    rows = {
+        session_lanes: [lane],
+        slots: [need],
+        fidelity: [agreement("session_cache", "consumer", "session_grants", 9, 9)],
+    }
+    found = findings(rows, {algorithms.SESSION_CACHE: ("captured",)})
+    in_force = {SLOTS: taken if stated is None else stated}
+    return replace(found, captured=in_force, assumed=() if stated else tuple(in_force))
+
+
+def test_slots_are_kept_where_they_are_enough() -> None:
+    (one,) = recommended(sessions(enough=16, taken=1000))
+    assert (one.verdict, one.now.value, one.now.source, one.enough) == ("keep", "1000", "default", "16")
+
+
+def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
+    (one,) = recommended(sessions(enough=16, taken=8, stated=8))
+    found = (one.verdict, one.now.source, one.recommended, one.gain.told)
+    assert found == ("change", "stated", "16", "75.0 % of fetches that want a session refused -> none")
+
+
+def test_stated_slots_are_told_as_stated_and_that_shards_share_them() -> None:
+    (one,) = recommended(sessions(enough=8, taken=8, stated=12))
+    assert one.now.value == "12"
+    assert one.reason.endswith("The 12 stated are 8: 8 shards have the same number each, rounded down.")
+
+
+def test_slots_that_the_capture_contradicts_are_to_be_stated() -> None:
+    (one,) = recommended(sessions(enough=8, taken=1000, at_most=15))
+    assert (one.verdict, one.now.value) == ("withheld", None)
+    assert one.reason == "The capture shows 0 to 15 slots, and not 1,000: state how many there are."
+
+
+def producer(lane: str, waits: int = 0, buffer: int = 32 << 20) -> Row:
+    return Row(
+        client_id="app", scenario=lane, waits=waits, failed=0, wait_ms_max=40.0 * bool(waits), most=1 << 18,
+        buffer_bytes=buffer, checked=9, agreed=9, unknown=0,
+    )  # fmt: skip
+
+
+def memory(*rows: Row, pools: tuple[Row, ...] = ()) -> Findings:
+    lanes = tuple(row.scenario for row in rows) or ("captured",)
+    return findings({producer_lanes: list(rows), memory_lanes: list(pools)}, {algorithms.CONSUMER_MEMORY: lanes})
+
+
+def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_replayed_that_is_enough() -> None:
+    (one,) = recommended(memory(producer("captured")))
+    assert (one.verdict, one.reason) == ("keep", "256 KiB is enough: nothing in the capture waits for memory.")
+    larger = [producer(f"producer.buffer.memory={mib}MiB", buffer=mib << 20) for mib in (128, 64)]
+    (one,) = recommended(memory(producer("captured", waits=3), *larger))
+    assert (one.verdict, one.recommended) == ("change", str(64 << 20))
+    (one,) = recommended(memory(producer("captured", waits=3)))
+    assert (one.verdict, one.recommended) == ("withheld", None)
+
+
+def pool(of: str, **told: Any) -> Row:
+    usual = {"most": 200, "smallest": 101, "waits": 0, "stuck": 0, "longest": 0.0}
+    return Row(of=of, scenario="captured", **usual | told)
+
+
+def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
+    """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
+    (one,) = recommended(memory(pools=(pool("brokers"),)))
+    assert (one.verdict, one.now.value, one.enough) == ("keep", "none", str(100 << 20))
+
+
+def test_a_pool_that_no_release_has_is_a_proposal() -> None:
+    (one,) = recommended(memory(pools=(pool("consumers"),)))
+    assert (one.is_proposal, one.reason) == (True, "101 B is enough for everyone.")
+
+
+def batches(lane: str, rate: float, size: int, failed: int = 0) -> Row:
+    return Row(
+        client_id="app", scenario=lane, rate=rate, batches=100, failed=failed, batch_size=size, is_batch_size_told=True,
+        checked=9, agreed=9, unknown=0,
+    )  # fmt: skip
+
+
+def split(*rows: Row) -> Findings:
+    return findings({split_producers: list(rows)}, {algorithms.BATCH_SPLIT: tuple(row.scenario for row in rows)})
+
+
+def sized(kib: int, rate: float, failed: int = 0) -> Row:
+    return batches(f"producer.batch.size={kib}KiB", rate, kib << 10, failed)
+
+
+def test_the_largest_batch_size_with_few_splits_is_advised_where_many_are_split() -> None:
+    captured = batches("captured", 0.085, 37_000)
+    (one,) = recommended(split(captured, sized(8, 0.0), sized(16, 0.009), sized(64, 0.8), sized(32, 0.0, failed=1)))
+    assert (one.verdict, one.now.source, one.recommended) == ("change", "inferred", str(16 << 10))
+    assert one.gain.told == "8.5 % of batches split -> 0.90 %"
+    (one,) = recommended(split(batches("captured", 0.01, 37_000), sized(8, 0.0)))
+    assert one.verdict == "keep"
+    (one,) = recommended(split(captured, sized(64, 0.8)))
+    assert (one.verdict, one.recommended) == ("withheld", None)
+
+
+def test_no_batch_size_is_advised_where_the_replay_lacks_the_refused_batches() -> None:
+    found = split(batches("captured", 0.5, 37_000), sized(8, 0.0))
+    unlike = {produced_codecs: [Row(refused=40)]}
+    calm = Row(splits=0, failed=0, scenario="captured")
+    (one,) = recommended(replace(found, rows={**found.rows, **unlike, split_lanes: [calm]}))
+    assert one.verdict == "withheld"
+    assert "state the batch.size, linger.ms and max.message.bytes" in one.reason
+
+
+def test_a_recommendation_comes_back_from_its_row_as_it_was() -> None:
+    made: list[Recommendation] = recommended(limits(consumer("captured", **WAITS), consumer(SMALL)))
+    rows = recommendation_rows("run", made).to_pylist()
+    assert [from_row(Row(**row)) for row in rows] == made
+    assert [row["place"] for row in rows] == [1]

@@ -1,0 +1,106 @@
+"""The first screen: whether to trust a run, what to change, what to keep, and what was not answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import Row
+
+from jobs.report_page.advice.floors import below_floor
+from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation, Scope
+from jobs.report_page.question import Findings
+from jobs.report_page.refusals import refusals
+from jobs.report_page.trust import quality
+from jobs.report_page.verdict import first_screen
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.silver import CAPTURE_QUALITY
+from tests.unit.report.findings import findings, row_of, verdict
+
+FETCH = "consumer.fetch.max.bytes"
+CHANGED = Recommendation(
+    "fetch_max_bytes", Scope("client", "app"), FETCH, "change", InForce("200000", "captured"), str(1 << 20),
+    Confidence(50, 49, 2), "The limits, and not the data, make partitions wait.",
+    Effect("5 partitions wait up to 224 ms -> none", "longest_wait_ms", 224.0, 0.0),
+    Effect("memory 1.4 MiB -> 1.6 MiB", "held_bytes", 1.0, 2.0),
+)  # fmt: skip
+
+
+def screen(found: Findings, *made: Recommendation) -> list[str]:
+    return first_screen("/lake", verdict(found, *made))
+
+
+def test_a_change_has_the_value_in_force_and_a_better_one_gain_cost_and_how_sure_that_is() -> None:
+    head, trust, *lines = screen(findings(), CHANGED)
+    assert head == "refetch  a.pcap  7 exchanges  Kafka 4.3"
+    assert trust == "TRUST     ok: 99.50 % of 200 results that could be checked equal the capture; 3 unknown"
+    assert lines[:4] == [
+        "CHANGE    fetch.max.bytes            app  195 KiB (captured) -> 1 MiB",
+        "          why   5 partitions wait up to 224 ms -> none",
+        "          cost  memory 1.4 MiB -> 1.6 MiB",
+        "          sure  49 of 50 results equal the capture, 2 unknown",
+    ]
+
+
+def test_clients_for_which_a_change_is_the_same_are_told_together() -> None:
+    others = [replace(CHANGED, scope=Scope("client", f"app-{n}")) for n in range(2)]
+    (line,) = [line for line in screen(findings(), CHANGED, *others) if line.startswith("CHANGE")]
+    assert "app and 2 more clients" in line
+
+
+def test_what_is_kept_says_what_would_do() -> None:
+    slots = "broker.max.incremental.fetch.session.cache.slots"
+    kept = replace(
+        CHANGED, verdict="keep", setting=slots, scope=Scope(), now=InForce("1000", "default"), enough="8",
+        gain=Effect(), cost=Effect(),
+    )  # fmt: skip
+    (line,) = [line for line in screen(findings(), kept) if line.startswith("KEEP")]
+    assert line.endswith("max.incremental.fetch.session.cache.slots  brokers  1,000 (default); 8 would do")
+
+
+def test_a_refused_run_says_so_first() -> None:
+    refused = row_of(GATE_RESULTS, gate="gold", rule="fidelity_above_floor", table_name="fidelity")
+    _, trust, *_ = screen(findings({refusals: [refused]}))
+    assert trust == "TRUST     no: the gold gate refused this run by fidelity_above_floor"
+
+
+def low(**told: Any) -> Row:
+    return Row(algorithm="session_cache", metric="session_grants", reader="consumer", checked=40, agreed=4, **told)
+
+
+def test_a_replay_below_its_floor_is_trusted_in_part_and_gets_the_command_that_states_what_was_in_force() -> None:
+    found = findings({below_floor: [low(floor=0.99)]}, {"session_cache": ("captured",)})
+    key = "broker.max.incremental.fetch.session.cache.slots"
+    found = replace(found, assumed=(key,))
+    held = replace(CHANGED, algorithm="session_cache", setting=key, verdict="withheld", reason="It is below the floor.")
+    lines = screen(found, held)
+    assert lines[1].startswith("TRUST     partly: ")
+    assert lines[2] == "          session grants of consumers equal the capture in 10.00 % of 40, below 99.0 %"
+    assert "WITHHELD  max.incremental.fetch.session.cache.slots: It is below the floor." in lines
+    (run,) = [line for line in lines if line.startswith("RUN")]
+    assert run == f"RUN       ./spark-submit.sh replay --lake=/lake --captured={key}=..."
+
+
+def test_what_the_capture_lacks_is_told_with_the_trust() -> None:
+    lossy = row_of(CAPTURE_QUALITY, missing_bytes=9, missing_share=0.021)
+    assert screen(findings({quality: [lossy]}))[2] == "          2.1 % of the bytes are missing from the capture"
+
+
+def test_questions_that_lack_a_replay_come_with_the_flag_that_asks_for_it() -> None:
+    others = ("fetch_max_bytes", "consumer_memory", "session_cache", "batch_split")
+    lines = screen(findings(lanes=dict.fromkeys(others, ("captured",))))
+    (line,) = [line for line in lines if line.startswith("ASK       questions 3, 15")]
+    assert line.startswith("ASK       questions 3, 15: --set=max.broker.partitions=2000,4000, with `partition_limits:`")
+
+
+def test_however_many_clients_and_settings_there_are_it_fits_a_screen() -> None:
+    settings = ["producer.buffer.memory", "producer.batch.size", "consumer.max.partition.fetch.bytes", FETCH]
+    many = [
+        replace(CHANGED, setting=setting, verdict=what, scope=Scope("client", f"{'long-' * 9}{n}"),
+                now=InForce(str(n), "captured"), reason=f"No {n}.")
+        for n in range(50) for setting in settings for what in ("change", "withheld", "keep")
+    ]  # fmt: skip
+    lows = [low(floor=0.99)] * 9
+    lines = screen(findings({below_floor: lows}, {"session_cache": ("captured",)}), *many)
+    assert len(lines) + 3 <= 40  # three more say where report and tables are
+    assert max(map(len, lines)) <= 120
