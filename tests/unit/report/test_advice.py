@@ -134,7 +134,7 @@ def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | 
     own = {c.fetches: 100, c.captured_created: 10, c.captured_refused: 30, "live": 8, "cached": 40}
     need = row_of(SESSION_SLOTS, shards=8, zero_harm_slots=enough, slots=taken, slots_at_most=at_most)
     lane = Row(**row_of(c, scenario="captured").asDict() | own)
-    rows = {
+    rows: dict[Query, list[Row]] = {
         session_lanes: [lane],
         slots: [need],
         fidelity: [agreement("session_cache", "consumer", "session_grants", 9, 9)],
