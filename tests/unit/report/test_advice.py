@@ -19,7 +19,7 @@ from jobs.report_page.advice.floors import below_floor
 from jobs.report_page.advice.memory_pools import producer_lanes
 from jobs.report_page.advice.recommendation import Recommendation, from_row, recommendation_rows
 from jobs.report_page.advice.recommendations import recommended
-from jobs.report_page.question import Findings
+from jobs.report_page.question import Findings, Query
 from jobs.report_page.refusals import refusals
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.trust import fidelity
