@@ -28,9 +28,9 @@ CALLED = (
 @pytest.fixture(params=[jobs.replay, jobs.pipeline], ids=["replay", "pipeline"])
 def job(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A job to which two of three replays are refused."""
-    for module in (jobs.replay, request.param):
+    for called in (jobs.replay, request.param):
         for name in CALLED:
-            monkeypatch.setattr(module, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
+            monkeypatch.setattr(called, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
     module: ModuleType = request.param
     return module
 
