@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from jobs.lake.delta_tables import table_path
-from jobs.report_page.advice.recommendations import read_recommendations
+from jobs.report_page.advice.recommendations import read_recommendations, recommended
 from jobs.report_page.findings import known_run, look_up
 from jobs.report_page.summary import summary
 from jobs.report_page.verdict import Verdict, first_screen, labelled, shown_path
@@ -54,5 +54,6 @@ def main(run: Run) -> None:
     """Run the job. Raises LakeError if the lake has no run, ArgumentError if it does not have the named one."""
     spark = spark_session(run.master, "refetch report", run.spark_conf)
     known = known_run(spark, run.lake, run.run_id)
-    made = read_recommendations(spark, run.lake, known.run_id)
-    sys.stdout.write(reported(run, Verdict(known, look_up(spark, run.lake, known), made)))
+    found = look_up(spark, run.lake, known)
+    made = read_recommendations(spark, run.lake, known.run_id) or recommended(found)
+    sys.stdout.write(reported(run, Verdict(known, found, made)))

@@ -150,7 +150,8 @@ def from_to(one: Recommendation) -> str:
 
 def now(one: Recommendation) -> str:
     """The value in force, and where that is known from."""
-    return f"{said_value(one.setting, one.now.value)} ({one.now.source})"
+    told = said_value(one.setting, one.now.value)
+    return told if one.now.value is None else f"{told} ({one.now.source})"
 
 
 def sure(one: Recommendation) -> str:
@@ -192,13 +193,16 @@ def again_lines(lake: str, verdict: Verdict) -> Iterator[str]:
 
 
 def again(lake: str, verdict: Verdict) -> str:
-    """The command that replays the run's lanes once more, with what was in force and nobody stated; empty where that
-    mends nothing.
+    """The command that replays the run's lanes once more, with what was in force and nobody stated; empty where nothing
+    is in doubt.
     """
     found, run = verdict.found, verdict.run
-    withheld = [one for one in verdict.made if one.verdict == WITHHELD]
-    low = dict.fromkeys(one.algorithm for one in withheld if low_fidelity(found, one.algorithm))
-    flags = dict.fromkeys(flag for name in low for flag in corrected(found, name))
+    doubtful = dict.fromkeys(
+        one.algorithm
+        for one in verdict.made
+        if one.now.value is None or (one.verdict == WITHHELD and low_fidelity(found, one.algorithm))
+    )
+    flags = dict.fromkeys(flag for name in doubtful for flag in corrected(found, name))
     if not flags:
         return ""
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]

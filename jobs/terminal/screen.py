@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.units import format_bytes
 
 MOST_LINES = 20
@@ -17,6 +18,11 @@ _LONGEST_NAME, _KEPT = 249, 60
 _TOO_LONG = re.compile(rf"\S{{{_LONGEST_NAME + 1},}}")
 
 
+OF_CAPTURED = ("lane", CAPTURED_LANE)
+"""Column and cell of the lane that replays the settings in force."""
+AS_CAPTURED = "replayed as captured"
+
+
 @dataclass(frozen=True)
 class Grid:
     """A table for people: cells as text, the columns named in `texts` to the left, and notes below it."""
@@ -25,6 +31,14 @@ class Grid:
     rows: Sequence[Sequence[str]]
     texts: Collection[str]
     notes: Sequence[str] = ()
+
+    @property
+    def shown(self) -> list[list[str]]:
+        """The rows, with the captured lane called what it is: a replay of the settings that were in force."""
+        return [
+            [AS_CAPTURED if (name, cell) == OF_CAPTURED else cell for name, cell in zip(self.head, row, strict=True)]
+            for row in self.rows
+        ]
 
 
 def aligned(
@@ -49,7 +63,7 @@ def aligned(
 
 def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
     """A table as lines of a screen, so many rows at most."""
-    return aligned(grid.head, grid.rows, grid.texts, grid.notes, most)
+    return aligned(grid.head, grid.shown, grid.texts, grid.notes, most)
 
 
 def wrapped(head: str, text: str, indent: int | None = None) -> list[str]:

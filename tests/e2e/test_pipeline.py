@@ -81,7 +81,7 @@ def test_the_summary_names_every_capture_lane_and_table(
     for table in TABLES:
         assert f"  {lake}/{table.layer}\n" in answer.stdout
         assert (lake / table.layer / table.name / "_delta_log").is_dir()
-    assert re.search(r"^  consumer +captured ", answer.stdout, re.MULTILINE)
+    assert re.search(r"^  consumer +replayed as captured ", answer.stdout, re.MULTILINE)
     assert re.search(r"^  consumer +fetch\.max\.bytes=64KiB ", answer.stdout, re.MULTILINE)
 
 

@@ -86,6 +86,6 @@ def refused(captured: Row) -> Effect:
 def kept_by_broker(rows: list[Row]) -> Effect:
     """What a broker keeps in the cache then."""
     before, most = rows[0], max(rows, key=lambda row: row["live"])
-    told = f"a broker keeps {before['live']:,} -> {counted(most['live'], 'session')}"
-    told += f", {before['cached']:,} -> {counted(most['cached'], 'partition')}"
+    told = f"a broker keeps {counted(most['live'], 'session')} with {counted(most['cached'], 'partition')}"
+    told += f" instead of {before['cached']:,}" if before["cached"] != most["cached"] else ""
     return Effect(told, str(SESSION_CACHE.cached_partitions), before["cached"], most["cached"])

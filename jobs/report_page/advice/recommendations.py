@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import rows_of
+from jobs.lake.delta_tables import has_table, rows_of
 from jobs.lake.target import Target
 from jobs.report_page.advice.batch_sizes import batch_sizes, split_producers
 from jobs.report_page.advice.broker_partitions import broker_partitions
@@ -51,7 +51,9 @@ def write_recommendations(spark: SparkSession, lake: str, run_id: str, made: Ite
 
 
 def read_recommendations(spark: SparkSession, lake: str, run_id: str) -> list[Recommendation]:
-    """Those that a run has. Raises LakeError where the lake has no such table."""
+    """Those that a run has; none where it was ended before it had any."""
     t = RECOMMENDATIONS
+    if not has_table(spark, lake, t):
+        return []
     rows = rows_of(spark, lake, t, run_id).where(F.col(t.run_id) == run_id).orderBy(t.place).collect()
     return [from_row(row) for row in rows]

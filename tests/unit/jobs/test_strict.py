@@ -17,10 +17,10 @@ from udfs.errors import CaptureError, GateError
 
 WHY = "the captures are request logs"
 DONE = Replayed("a-run", (ALGORITHMS["partition_limits"],), {"fetch_max_bytes": WHY, "consumer_memory": WHY}, None)
-ANSWERS = {"replay": DONE, "summary": "", "reported": ""}
+ANSWERS: dict[str, object] = {"replay": DONE, "reported": "", "recommended": []}
 CALLED = (
-    "ready_session", "check_rules", "chosen_capture", "ingest", "replay", "known_run", "look_up", "summary", "reported",
-    "pass_gold_gate",
+    "ready_session", "check_rules", "chosen_capture", "ingest", "replay", "known_run", "look_up", "recommended",
+    "write_recommendations", "reported", "pass_gold_gate",
 )  # fmt: skip
 """What the jobs call before they end."""
 
@@ -28,9 +28,11 @@ CALLED = (
 @pytest.fixture(params=[jobs.replay, jobs.pipeline], ids=["replay", "pipeline"])
 def job(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A job to which two of three replays are refused."""
-    for name in CALLED:
-        monkeypatch.setattr(request.param, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
-    return request.param
+    for called in (jobs.replay, request.param):
+        for name in CALLED:
+            monkeypatch.setattr(called, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
+    module: ModuleType = request.param
+    return module
 
 
 def run(*, strict: bool) -> Run:
@@ -41,7 +43,7 @@ def test_a_refused_replay_fails_nothing_where_another_was_made(
     job: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[object] = []
-    monkeypatch.setattr(job, "pass_gold_gate", lambda *_: passed.append(job))
+    monkeypatch.setattr(jobs.replay, "pass_gold_gate", lambda *_: passed.append(job))
     job.main(run(strict=False))
     assert passed == [job]
 
@@ -57,36 +59,27 @@ def test_a_gate_that_refuses_ends_the_job_before_a_refused_replay_does(
     def refuse(*_: object) -> None:
         raise GateError("rule r: 3 rows")
 
-    monkeypatch.setattr(job, "pass_gold_gate", refuse)
+    monkeypatch.setattr(jobs.replay, "pass_gold_gate", refuse)
     with pytest.raises(GateError):
         job.main(run(strict=True))
 
 
-def test_the_page_of_a_run_that_its_gate_refuses_is_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It then says so."""
-    pages: list[object] = []
+def test_a_run_that_its_gate_refuses_is_shown_with_its_page_before_the_job_fails(
+    job: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Screen and page then say so."""
+    done: list[object] = []
 
     def refuse(*_: object) -> None:
-        pages.append("refused")
+        done.append("refused")
         raise GateError("rule r: 3 rows")
 
     def report(*_: object) -> str:
-        pages.append("page")
+        done.append("page")
         return ""
 
-    for name in CALLED:
-        monkeypatch.setattr(jobs.pipeline, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
-    monkeypatch.setattr(jobs.pipeline, "pass_gold_gate", refuse)
-    monkeypatch.setattr(jobs.pipeline, "reported", report)
+    monkeypatch.setattr(jobs.replay, "pass_gold_gate", refuse)
+    monkeypatch.setattr(jobs.replay, "reported", report)
     with pytest.raises(GateError):
-        jobs.pipeline.main(run(strict=False))
-    assert pages == ["page", "refused", "page"]
-
-
-def test_replay_says_why_a_replay_was_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in CALLED:
-        monkeypatch.setattr(jobs.replay, name, lambda *_, name=name, **__: ANSWERS.get(name), raising=False)
-    jobs.replay.main(run(strict=False))
-    assert capsys.readouterr().err == f"refetch: {WHY}\n" * 2
+        job.main(run(strict=False))
+    assert done == ["refused", "page"]

@@ -19,7 +19,7 @@ from jobs.report_page.advice.floors import below_floor
 from jobs.report_page.advice.memory_pools import producer_lanes
 from jobs.report_page.advice.recommendation import Recommendation, from_row, recommendation_rows
 from jobs.report_page.advice.recommendations import recommended
-from jobs.report_page.question import Findings
+from jobs.report_page.question import Findings, Query
 from jobs.report_page.refusals import refusals
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.trust import fidelity
@@ -134,7 +134,7 @@ def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | 
     own = {c.fetches: 100, c.captured_created: 10, c.captured_refused: 30, "live": 8, "cached": 40}
     need = row_of(SESSION_SLOTS, shards=8, zero_harm_slots=enough, slots=taken, slots_at_most=at_most)
     lane = Row(**row_of(c, scenario="captured").asDict() | own)
-    rows = {
+    rows: dict[Query, list[Row]] = {
         session_lanes: [lane],
         slots: [need],
         fidelity: [agreement("session_cache", "consumer", "session_grants", 9, 9)],

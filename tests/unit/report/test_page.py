@@ -91,7 +91,7 @@ def test_the_verdict_comes_first_and_says_whether_to_trust_it() -> None:
     assert (
         ids.index("verdict") < ids.index("plots") < ids.index("clients") < ids.index("question-7") < ids.index("trust")
     )
-    assert '<p class="trust ok"><b>Trust</b> ok: 99.50 % of 200 results' in written()
+    assert '<p class="trust ok"><b>Trust</b> ok: 99.50 % of 200 results' in written().replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None:
