@@ -21,13 +21,13 @@ SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 
 
 def cache_slots(found: Findings) -> Iterable[Recommendation]:
-    """The fewest slots with which nobody is refused or evicted; those in force are kept where they are as many."""
+    """The fewest slots with which nobody who still fetches is harmed; those in force are kept where they are as many."""
     s, rows, needs = SESSION_SLOTS, found.by_lane(lanes, algorithms.SESSION_CACHE), found.of(slots)
     if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
         return
     # Of the captured number of shards; others are nobody's to set.
     need = next((row for row in needs if row[s.slots] is not None), needs[0])
-    now, enough = now_of(found, need), need[s.zero_harm_slots]
+    now, enough = now_of(found, need), need[s.enough_slots]
     told = partial(
         Recommendation,
         algorithms.SESSION_CACHE,
@@ -36,7 +36,7 @@ def cache_slots(found: Findings) -> Iterable[Recommendation]:
         now=now,
         sure=confidence(found, algorithms.SESSION_CACHE),
     )
-    reason = f"From {enough:,} slots on, nobody is refused or evicted.{shared(need, now)}"
+    reason = f"From {enough:,} slots on, nobody who still fetches is refused or evicted.{shared(need, now)}"
     if now.value is None and not is_too_few(need):
         yield told(WITHHELD, recommended=None, enough=str(enough), reason=range_of(need))
     elif now.value is None or need[s.slots] < enough:
@@ -54,7 +54,7 @@ def now_of(found: Findings, need: Row) -> InForce:
 def is_too_few(need: Row) -> bool:
     """Whether a broker has fewer slots than harm nobody, whatever their number."""
     most = need[SESSION_SLOTS.slots_at_most]
-    return most is not None and most < need[SESSION_SLOTS.zero_harm_slots]
+    return most is not None and most < need[SESSION_SLOTS.enough_slots]
 
 
 def range_of(need: Row) -> str:

@@ -132,7 +132,9 @@ def test_what_a_gate_refused_is_withheld() -> None:
 def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | None = None) -> Findings:
     c = SESSION_CACHE
     own = {c.fetches: 100, c.captured_created: 10, c.captured_refused: 30, "live": 8, "cached": 40}
-    need = row_of(SESSION_SLOTS, shards=8, zero_harm_slots=enough, slots=taken, slots_at_most=at_most)
+    need = row_of(
+        SESSION_SLOTS, shards=8, enough_slots=enough, zero_harm_slots=2 * enough, slots=taken, slots_at_most=at_most
+    )
     lane = Row(**row_of(c, scenario="captured").asDict() | own)
     rows: dict[Query, list[Row]] = {
         session_lanes: [lane],
