@@ -21,7 +21,7 @@ SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 
 
 def cache_slots(found: Findings) -> Iterable[Recommendation]:
-    """The fewest slots with which nobody who still fetches is harmed; those in force are kept where they are as many."""
+    """The fewest slots with which nobody who still fetches is harmed; as many in force, or more, are kept."""
     s, rows, needs = SESSION_SLOTS, found.by_lane(lanes, algorithms.SESSION_CACHE), found.of(slots)
     if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
         return
