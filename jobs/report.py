@@ -9,6 +9,7 @@ from jobs.lake.delta_tables import table_path
 from jobs.report_page.advice.recommendations import read_recommendations, recommended
 from jobs.report_page.findings import known_run, look_up
 from jobs.report_page.summary import summary
+from jobs.report_page.summary_json import NAME, write_summary
 from jobs.report_page.verdict import Verdict, first_screen, labelled, shown_path
 from jobs.run import Run
 from jobs.session.spark import spark_session
@@ -28,12 +29,13 @@ def reported(run: Run, verdict: Verdict) -> str:
 
 
 def write_report(page: Path, lake: str, verdict: Verdict) -> None:
-    """Write the page. Raises LakeError where it cannot be."""
+    """Write the page, and the same for programs beside it. Raises LakeError where they cannot be."""
     # Drawing takes a second to load, which a run without a page does not need.
     from jobs.report_page.page import write_page
 
     try:
         write_page(page, lake, verdict)
+        write_summary(page.parent, verdict)
     except OSError as fault:
         told = f"{page}: the page could not be written: {fault.strerror or fault}"
         raise LakeError(f"{told}; `report --out=FILE` writes it elsewhere") from fault
@@ -41,10 +43,11 @@ def write_report(page: Path, lake: str, verdict: Verdict) -> None:
 
 def place_lines(run: Run, run_id: str) -> list[str]:
     """Where the page and the tables are."""
-    page = "none, because the lake is not a local folder; --out=FILE writes one"
-    page = page if run.page is None else shown_path(str(run.page))
+    pages = "none, because the lake is not a local folder; --out=FILE writes one"
+    if run.page is not None:
+        pages = f"{shown_path(str(run.page))}  JSON {shown_path(str(run.page.with_name(NAME)))}"
     return [
-        *labelled("Report", page),
+        *labelled("Report", pages),
         *labelled("Tables", f"{shown_path(table_path(run.lake, RECOMMENDATIONS))}, run {run_id}"),
         *([] if run.verbose else labelled("", "--verbose prints every answer and table")),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -92,7 +93,8 @@ def test_the_summary_tells_how_far_consumers_can_be_trusted(answer: subprocess.C
 
 
 def test_the_screen_has_the_answers_of_the_report(answer: subprocess.CompletedProcess[str], lake: Path) -> None:
-    assert f"\nReport    {lake.name}/report.html\n" in answer.stdout
+    assert f"\nReport    {lake.name}/report.html  JSON {lake.name}/summary.json\n" in answer.stdout
+    assert json.loads((lake / "summary.json").read_text(encoding="utf-8"))["recommendations"]
     page = unescape((lake / "report.html").read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")
     told = re.findall(r"^ +(\d+)  (\S.{40,60}) ", answer.stdout, re.MULTILINE)
     assert len(told) >= 10

@@ -1,0 +1,150 @@
+"""A run for programs: `summary.json` beside the page, with the verdict, the answers, and how far the replays agree.
+
+schemas/summary.schema.json is its JSON Schema, made from the models here by `python -m jobs.doc_pages`. A field that is
+added leaves `schema_version` as it is; one that goes, or means something else, raises it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from jobs.report_page.advice.recommendation import Effect, Recommendation
+from jobs.report_page.questions import answers
+from jobs.report_page.refusals import refused_by
+from jobs.report_page.trust import captures, compared
+from jobs.report_page.verdict import Verdict
+from jobs.version import VERSION
+from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.silver import CAPTURES
+
+NAME = "summary.json"
+
+
+class Told(BaseModel):
+    """What all parts have in common: they do not change, and have no other fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TableEffect(Told):
+    """What a change gains or costs: as a sentence, and by a metric in the lane `captured` and with the change."""
+
+    sentence: str
+    metric: str | None
+    before: float | None
+    after: float | None
+
+
+class Advised(Told):
+    """A row of gold/recommendations; docs/advice.md has the rules."""
+
+    verdict: Literal["change", "keep", "withheld"]
+    algorithm: str
+    scope_kind: str
+    scope: str
+    setting: str
+    value_now: str | None
+    source: str
+    recommended: str | None
+    enough: str | None
+    gain: TableEffect
+    cost: TableEffect
+    checked: int
+    agreed: int
+    unknown: int
+    reason: str
+    is_proposal: bool
+
+
+class Answered(Told):
+    """One of the twenty questions; the sentence of one without an answer says why, and what to do."""
+
+    number: int
+    question: str
+    is_answered: bool
+    sentence: str
+
+
+class Fidelity(Told):
+    """How often the replay of the captured settings equals the capture, by what is compared."""
+
+    algorithm: str
+    reader: str | None
+    metric: str
+    checked: int
+    agreed: int
+    unknown: int
+
+
+class Summary(Told):
+    """A run. refused_by: the rules of gates that refused its tables, null where none did. not_replayed: by replay what
+    the captures lack for it. lanes: by replay, as runs.lanes.
+    """
+
+    schema_version: Literal[1] = 1
+    refetch_version: str
+    run_id: str
+    capture_id: str
+    run_at: str
+    captures: list[str]
+    kafka: str
+    lanes: dict[str, list[str]]
+    not_replayed: dict[str, str]
+    refused_by: str | None
+    recommendations: list[Advised]
+    answers: list[Answered]
+    fidelity: list[Fidelity]
+
+
+def write_summary(folder: Path, verdict: Verdict) -> None:
+    """Write the file; the same tables give the same bytes."""
+    (folder / NAME).write_text(summary_of(verdict).model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def summary_of(verdict: Verdict) -> Summary:
+    """What the file says of a run."""
+    run, found, f = verdict.run, verdict.found, FIDELITY
+    return Summary(
+        refetch_version=VERSION,
+        run_id=run.run_id,
+        capture_id=run.capture_id,
+        run_at=run.rows[0][RUNS.run_at].isoformat(),
+        captures=[PurePosixPath(row[CAPTURES.path]).name for row in found.of(captures)],
+        kafka=found.kafka,
+        lanes={name: [*lanes] for name, lanes in found.lanes.items()},
+        not_replayed=dict(run.refused),
+        refused_by=refused_by(found) or None,
+        recommendations=[advised(one) for one in verdict.made],
+        answers=[
+            Answered(
+                number=told.question.number,
+                question=told.question.text,
+                is_answered=told.is_answered,
+                sentence=told.sentence,
+            )
+            for told in answers(found)
+        ],
+        fidelity=[
+            Fidelity(**{str(name): row[name] for name in
+                        (f.algorithm, f.reader, f.metric, f.checked, f.agreed, f.unknown)})
+            for row in compared(found)
+        ],
+    )  # fmt: skip
+
+
+def advised(one: Recommendation) -> Advised:
+    """A recommendation."""
+    return Advised(
+        verdict=one.verdict, algorithm=one.algorithm, scope_kind=one.scope.kind, scope=one.scope.name,
+        setting=one.setting, value_now=one.now.value, source=one.now.source, recommended=one.recommended,
+        enough=one.enough, gain=effect(one.gain), cost=effect(one.cost), checked=one.sure.checked,
+        agreed=one.sure.agreed, unknown=one.sure.unknown, reason=one.reason, is_proposal=one.is_proposal,
+    )  # fmt: skip
+
+
+def effect(of: Effect) -> TableEffect:
+    """What a change gains or costs."""
+    return TableEffect(sentence=of.told, metric=of.metric, before=of.before, after=of.after)
