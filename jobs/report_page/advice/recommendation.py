@@ -106,7 +106,13 @@ def said_value(setting: str, value: str | None) -> str:
 
 def ranked(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
     """Changes first, then what is withheld, then what is kept; those that gain most first."""
-    return sorted(recommendations, key=lambda one: (ORDER.index(one.verdict), one.is_proposal, -one.weight))
+
+    def place(one: Recommendation) -> tuple[object, ...]:
+        """Equal weights are in the order of names, whatever order the rows came in."""
+        of = (one.algorithm, one.scope.kind, one.scope.name, one.setting)
+        return (ORDER.index(one.verdict), one.is_proposal, -one.weight, *of)
+
+    return sorted(recommendations, key=place)
 
 
 def recommendation_rows(run_id: str, recommendations: Iterable[Recommendation]) -> pa.Table:
