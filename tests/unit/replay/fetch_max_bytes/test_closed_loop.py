@@ -418,8 +418,8 @@ def fetches(*nodes: tuple[list[int], list[int], list[int]]) -> PacedFetches:
 
 
 def test_a_client_is_as_slow_as_it_was_when_it_had_taken_as_many_records() -> None:
-    """10 records in 40 ms, and 30 in 10: in whichever responses they come. A quarter of the way from the shortest to the
-    median time is for the response itself.
+    """10 records in 40 ms, and 30 in 10: in whichever responses they come. A quarter of the way from the shortest time
+    to the median is for the response itself.
     """
     pace = pace_of(observed_pace(fetches(([0, 50, 70], [10, 60, 80], [10, 30, 0])), 1, is_one_process=True))
     assert pace.gap_us.tolist() == [13.75]
