@@ -85,6 +85,6 @@ def test_as_many_times_are_drawn_as_there_were_out_of_one_stretch_behind_the_fir
 
 def test_a_node_of_which_nothing_is_drawn_keeps_its_own_times() -> None:
     node = np.array([0] * 300 + [1])
-    assert 300 in drawn_rows(node, 2, True, np.full(1, 1))
-    apart = drawn_rows(node, 2, False, np.full(1, 1))
+    assert 300 in drawn_rows(node, np.arange(2), True, np.full(1, 1))
+    apart = drawn_rows(node, np.arange(2), False, np.full(1, 1))
     assert np.bincount(node[apart]).tolist() == [300, 1]

@@ -96,9 +96,9 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
     random: int64[1], the generator's state, moved on. The shares: how much of a response's time is no matter of what is
     in it, as `Sample` has them.
     """
-    observed, nodes = intent.observed, len(intent.unit.nodes)
-    taking = drawn_rows(observed.taking.node, nodes, observed.is_one_process, random)
-    sending = drawn_rows(observed.sending.node, nodes, False, random)
+    observed, begin = intent.observed, intent.unit.nodes["begin"].copy()
+    taking = drawn_rows(observed.taking.node, begin, observed.is_one_process, random)
+    sending = drawn_rows(observed.sending.node, begin, False, random)
     pace = pace_of_samples(observed, Sample(taking, taking_share), Sample(sending, sending_share))
     return intent.unit._replace(
         nodes=with_pace(intent.unit.nodes.copy(), pace), taking=pace.taking.points, sending=pace.sending.points
@@ -117,19 +117,22 @@ def with_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
 
 
 @allocating_kernel
-def drawn_rows(node: Ints, nodes: int, together: bool, random: Ints) -> Ints:
+def drawn_rows(node: Ints, begin: Ints, together: bool, random: Ints) -> Ints:
     """The rows of a drawing, as many as there are; a node of which it has none keeps its own.
 
-    node: int64[rows], whose time each is. together: all nodes are one sequence, else each is one.
+    node: int64[rows], whose time each is. begin: int64[nodes], us: a node has draws of its own by when it begins, so
+    that the order of nodes is no matter. together: all nodes are one sequence, else each is one.
     """
     if not together:
-        drawn = np.empty(0, np.int64)
-        for of in range(nodes):
+        drawn, of_node = np.empty(0, np.int64), np.empty(1, np.int64)
+        draw_below(random, 1)
+        for of in range(len(begin)):
             own = np.flatnonzero(node == of)
-            drawn = np.append(drawn, own[blocks(len(own), random)])
+            of_node[0] = random[0] ^ begin[of]
+            drawn = np.append(drawn, own[blocks(len(own), of_node)])
         return drawn
     drawn = blocks(len(node), random)
-    for of in range(nodes):
+    for of in range(len(begin)):
         if not np.any(node[drawn] == of):
             drawn = np.append(drawn, np.flatnonzero(node == of))
     return drawn
