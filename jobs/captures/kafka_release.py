@@ -9,16 +9,15 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
-from jobs.scenarios.settings import followed_for, release_number, settings
+from jobs.scenarios.settings import followed_for, settings
 from schemas.tables.silver import EXCHANGES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.values import KRAFT, RELEASE, ZOOKEEPER
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.releases import FETCHES, MARKS
-from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL
+from udfs.replay.partition_limits.settings import CONTROLLER
+from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, release_number
 
-CONTROLLER = "controller"
-"""The setting that says which controller a release that exists with both works with."""
 FOLLOWER = r"^broker-\d+-fetcher-\d+$"
 BY_APIS, BY_FOLLOWERS = "the API versions that brokers offer", "what followers say of themselves"
 BY_FETCHES = "the Fetch versions that followers use"

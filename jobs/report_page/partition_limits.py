@@ -28,7 +28,6 @@ from jobs.terminal.wording import (
     name_of,
 )
 from schemas.tables import algorithms
-from schemas.tables.fidelity_reasons import CHANGES
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
@@ -37,6 +36,7 @@ from schemas.tables.gold_limits import (
     PARTITION_LIMITS,
     PARTITIONS_PER_BROKER,
 )
+from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.values import AUTO_CREATE, CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
 from udfs.replay.partition_limits.fidelity import PLACEMENTS
 from udfs.replay.partition_limits.rows import LIMIT_NAMES

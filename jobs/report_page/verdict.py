@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from jobs.report_page.advice.floors import low_fidelity, said_low
+from jobs.report_page.advice.in_force import summed
 from jobs.report_page.advice.recommendation import Recommendation, said_value
 from jobs.report_page.advice.withheld import corrected
 from jobs.report_page.findings import KnownRun
@@ -22,7 +23,6 @@ from jobs.scenarios.settings import TRIES, setting_of
 from jobs.terminal.screen import WIDTH, printable, share, wrapped
 from jobs.terminal.wording import counted, name_of, percent
 from schemas.tables import algorithms
-from schemas.tables.gold import FIDELITY
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
@@ -87,18 +87,11 @@ def trust(found: Findings) -> list[str]:
 
 def equal(found: Findings) -> str:
     """How often the replay as captured equals the capture."""
-    checked, agreed, unknown = fidelity_of(found)
-    if not checked:
-        return f"nothing of the replay could be checked against the capture; {counted(unknown, 'result')} unknown"
-    of_all = f"all {checked:,}" if agreed == checked else f"{share(agreed, checked)} of {checked:,}"
-    return f"{of_all} results that could be checked equal the capture; {unknown:,} unknown"
-
-
-def fidelity_of(found: Findings) -> tuple[int, int, int]:
-    """Results checked, agreed and unknown, of all replays."""
-    t, rows = FIDELITY, compared(found)
-    checked, agreed, unknown = (sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown))
-    return checked, agreed, unknown
+    of = summed(compared(found))
+    if not of.checked:
+        return f"nothing of the replay could be checked against the capture; {counted(of.unknown, 'result')} unknown"
+    of_all = f"all {of.checked:,}" if of.agreed == of.checked else f"{share(of.agreed, of.checked)} of {of.checked:,}"
+    return f"{of_all} results that could be checked equal the capture; {of.unknown:,} unknown"
 
 
 def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from jobs.paths import CONF
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
 from udfs.replay.partition_limits.schedule import format_schedule, parse_schedule
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import NONE, release_number
 from udfs.replay.shared.lanes import Value as Value
 
 _PARSERS: Mapping[str, Callable[[str], int | float]] = {
@@ -139,11 +139,6 @@ class Setting(BaseModel):
         if self.choices:
             return (self.choices.index(str(value)),)
         return (math.inf if value == NONE else float(value),)
-
-
-def release_number(release: str) -> tuple[int, ...]:
-    """A release as numbers, to be compared."""
-    return tuple(map(int, release.split(".")))
 
 
 def followed_for(release: str, releases: Sequence[str]) -> str | None:

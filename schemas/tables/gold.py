@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.gold_columns import CLIENT_ADDRESS, CLIENT_ID, MODE, READER, RUN_ID, SCENARIO
+from schemas.tables.gold_columns import MODE, OF_READER, RUN_ID, SCENARIO
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.gold_memory import GOLD_MEMORY
@@ -56,9 +56,7 @@ FETCH_FAIRNESS = table(
     run_id=RUN_ID,
     scenario=SCENARIO,
     mode=MODE,
-    client_id=CLIENT_ID,
-    client_address=CLIENT_ADDRESS,
-    reader=READER,
+    **OF_READER,
     broker=C("string", "The broker's node id, else its address and port"),
     topic=C("string", "Topic name, or its id where the name is not known"),
     partition=C("int", "Partition of the topic"),
@@ -92,9 +90,7 @@ FETCH_CONSUMERS = table(
     run_id=RUN_ID,
     scenario=SCENARIO,
     mode=MODE,
-    client_id=CLIENT_ID,
-    client_address=CLIENT_ADDRESS,
-    reader=READER,
+    **OF_READER,
     requests=C("bigint", "Fetches"),
     partitions=C("bigint", "Partitions fetched from, each once"),
     brokers=C("bigint", "Brokers fetched from"),
@@ -130,9 +126,7 @@ FETCH_RANGES = table(
     ("run_id", "scenario", "client_id", "client_address", "reader", "metric"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
-    client_id=CLIENT_ID,
-    client_address=CLIENT_ADDRESS,
-    reader=READER,
+    **OF_READER,
     metric=C("string", "catch_up_ms and requests, as in fetch_consumers; longest_wait_ms, of the partition that waits "
                        "longest; held_bytes, bytes_max of fetch_memory"),
     value=C("double", "At the captured pace; null for a backlog that is not read", nullable=True),
@@ -149,9 +143,7 @@ FETCH_TIMELINE = table(
     ("run_id", "scenario", "client_id", "client_address", "reader", "broker", "topic", "partition", "bucket"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
-    client_id=CLIENT_ID,
-    client_address=CLIENT_ADDRESS,
-    reader=READER,
+    **OF_READER,
     broker=C("string", "The broker's node id, else its address and port"),
     topic=C("string", "Topic name, or its id where the name is not known"),
     partition=C("int", "Partition of the topic"),
@@ -169,9 +161,7 @@ FETCH_MEMORY = table(
     ("run_id", "scenario", "client_id", "client_address", "reader"), "run_id",
     run_id=RUN_ID,
     scenario=SCENARIO,
-    client_id=CLIENT_ID,
-    client_address=CLIENT_ADDRESS,
-    reader=READER,
+    **OF_READER,
     tick_ms=C("double", "Time is cut into pieces of this length; the most that is held at once in a piece is its value",
               "ms"),
     held_bytes=C("array<bigint>", "The most that is held at once in each bucket of fetch_timeline, from the first on",

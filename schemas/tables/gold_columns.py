@@ -11,6 +11,8 @@ MODE = C(
     "open: each captured request is answered under the lane's settings; closed: the reader goes on from what it "
     "received, until it has read everything that the capture shows",
 )
-CLIENT_ID = C("string", "client.id of the reader; empty for none")
-CLIENT_ADDRESS = C("string", "The reader's IP address")
-READER = C("string", "consumer or follower")
+OF_READER = {
+    "client_id": C("string", "client.id of the reader; empty for none"),
+    "client_address": C("string", "The reader's IP address"),
+    "reader": C("string", "consumer or follower"),
+}

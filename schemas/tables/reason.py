@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+WHOLE = (
+    "Capture whole packets (`-s 0`), lose none (`-B`), and let the capture run until the clients have their responses."
+)
+"""What to do about responses that a capture lacks."""
 Counts = Literal["unknown", "different", "equal"]
 """As what `fidelity` counts what a reason is given for: as `unknown`, among `checked` or among `agreed`."""
 

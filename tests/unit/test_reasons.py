@@ -18,6 +18,7 @@ from jobs.scenarios.settings import find_setting, settings
 from schemas.tables import fault_reasons, fidelity_reasons
 from schemas.tables.fault_reasons import FAULT_REASONS
 from schemas.tables.fidelity_reasons import CLOSED_OBSTACLES, FIDELITY_REASONS, reason_of
+from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.metrics import METRICS
 from schemas.tables.reason import FaultReasons, FidelityReason, FidelityReasons
 from schemas.tables.session_reasons import SESSIONS
@@ -43,7 +44,7 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 
 DERIVED = (
     fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES, fidelity_reasons.DRAINED, fidelity_reasons.HELD,
-    fidelity_reasons.BUFFERS, fidelity_reasons.CHANGES, fidelity_reasons.SPLITS, SESSIONS,
+    fidelity_reasons.BUFFERS, CHANGES, fidelity_reasons.SPLITS, SESSIONS,
 )  # fmt: skip
 """What is declared, and the code takes its words from."""
 

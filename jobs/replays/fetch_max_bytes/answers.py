@@ -34,8 +34,8 @@ CLOSED_NOTES = (
     "    anew from what the capture shows of it; without brackets, pace makes no difference.",
     NO_ROW,
 )
-RANGED = ("catch_up_ms", "longest_wait_ms", "held_bytes")
-"""What of a lane has a range."""
+RANGED = ("catch_up_ms", "longest_wait_ms")
+"""What is shown of a lane with its range."""
 NOT_READ = "not all"
 """In place of a time in which a backlog was read to its end."""
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")

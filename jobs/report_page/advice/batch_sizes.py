@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe
-from jobs.report_page.advice.client_rows import LANE, by_client, of_first_clients, with_fidelity
+from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
 from jobs.report_page.batch_split.splits import unlike_captured
 from jobs.report_page.lane_labels import can_be_set
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.lane_rows import in_lane_order, settings_of
+from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_of
 from jobs.terminal.wording import counted, percent
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT
@@ -59,13 +59,13 @@ def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[
         why = f"{percent(captured['rate'] or 0.0)} of its batches are split; up to {FEW} is fine."
         yield told(BATCH_SIZE, KEEP, now, now.value, reason=why)
         return
-    safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_of(row[LANE])]
+    safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_of(row[SCENARIO])]
     if not safe:
         why = f"{splits(captured)}, and no replayed batch.size has {FEW} or less: replay smaller ones."
         yield told(BATCH_SIZE, WITHHELD, now, None, reason=why)
         return
-    best = min(safe, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_of(row[LANE])), row["batches"]))
-    for key, text in settings_of(best[LANE]).items():
+    best = min(safe, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_of(row[SCENARIO])), row["batches"]))
+    for key, text in settings_of(best[SCENARIO]).items():
         yield told(
             key, CHANGE, now if key == BATCH_SIZE else in_force(found, key), str(setting_of(key).parse(text)),
             gain=gain(captured, best), cost=cost(captured, best),

@@ -9,17 +9,18 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import SCENARIO
 from schemas.tables.gold import FIDELITY
 
 MOST_CLIENTS = 100
 """Clients that get advice of their own: those that have most to gain."""
-CLIENT, LANE = "client_id", "scenario"
-"""Columns of all gold tables that are of clients."""
+CLIENT = str(FIDELITY.client_id)
+"""The column of a client's name in all gold tables that are of clients; SCENARIO has that of lanes."""
 
 
 def of_first_clients(rows: DataFrame, *order: Column) -> DataFrame:
     """The rows of the clients that come first in an order of their captured lanes."""
-    first = rows.where(F.col(LANE) == CAPTURED_LANE).orderBy(*order, CLIENT).limit(MOST_CLIENTS)
+    first = rows.where(F.col(SCENARIO) == CAPTURED_LANE).orderBy(*order, CLIENT).limit(MOST_CLIENTS)
     return rows.join(F.broadcast(first.select(CLIENT)), CLIENT)
 
 

@@ -28,7 +28,13 @@ def confidence(found: Findings, algorithm: str, readers: Iterable[str] = ()) -> 
     """How far a replay agrees with the capture; of these readers only, where any are named."""
     t, of = FIDELITY, tuple(readers)
     rows = [row for row in compared(found) if row[t.algorithm] == algorithm and (not of or row[t.reader] in of)]
-    return Confidence(*(sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown)))
+    return summed(rows)
+
+
+def summed(rows: Iterable[Row]) -> Confidence:
+    """That of several rows of `fidelity` together."""
+    t, of = FIDELITY, list(rows)
+    return Confidence(*(sum(row[count] for row in of) for count in (t.checked, t.agreed, t.unknown)))
 
 
 def confidence_of(row: Row) -> Confidence:

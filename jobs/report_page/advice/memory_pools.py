@@ -10,13 +10,13 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
-from jobs.report_page.advice.client_rows import LANE, by_client, of_first_clients, with_fidelity
+from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence, confidence_of, in_force
 from jobs.report_page.advice.recommendation import Effect, Recommendation, Scope
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of, settings
-from jobs.terminal.lane_rows import in_lane_order, settings_of
+from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_of
 from jobs.terminal.wording import counted, duration, short_size
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import PRODUCER_MEMORY
@@ -46,7 +46,7 @@ def memory_pools(found: Findings) -> Iterable[Recommendation]:
     rows = in_lane_order(found.of(producer_lanes), found.lanes.get(algorithms.CONSUMER_MEMORY, ()))
     for client, of_client in by_client(rows).items():
         yield of_producer(found, Scope(OF_CLIENT, client), of_client)
-    captured = [row for row in found.of(lanes) if row[LANE] == CAPTURED_LANE]
+    captured = [row for row in found.of(lanes) if row[SCENARIO] == CAPTURED_LANE]
     for side, advised in (("brokers", of_brokers), ("consumers", of_consumers)):
         yield from (advised(found, row) for row in captured if row["of"] == side and row["most"])
 
@@ -61,7 +61,7 @@ def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Recommend
         enough = captured["most"]
         told = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
         return advised(KEEP, recommended=now.value, enough=str(enough), reason=told)
-    without = [row for row in rows[1:] if not harm(row) and list(settings_of(row[LANE])) == [OF_PRODUCERS]]
+    without = [row for row in rows[1:] if not harm(row) and list(settings_of(row[SCENARIO])) == [OF_PRODUCERS]]
     if not without:
         told = f"{harmed(captured)}, and no replayed buffer.memory ends that: replay larger ones."
         return advised(WITHHELD, recommended=None, reason=told)

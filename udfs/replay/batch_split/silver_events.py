@@ -12,6 +12,7 @@ from schemas.tables.silver_topics import TOPIC_CHANGES
 from schemas.tables.steps import SENT
 from schemas.tables.values import CREATE_TOPIC, FROM_PRODUCE
 from udfs.columns.arrow_columns import compute as pc
+from udfs.replay.batch_split.settings import HALVES_SINCE
 from udfs.replay.shared.client_software import Software, may_be_java, numbers_by_connection, release_of
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
@@ -54,15 +55,14 @@ CHANGE_COLUMNS = (
     TOPIC_CHANGES.max_message_bytes, TOPIC_CHANGES.request_time, TOPIC_CHANGES.connection_id,
     TOPIC_CHANGES.exchange_no, TOPIC_CHANGES.position,
 )  # fmt: skip
-HALVES_SINCE = 4, 2
-"""The first release that splits a batch which came of a split in halves; a client that tells none may be of it."""
 Release = tuple[int, int]
 
 
 class Producers(NamedTuple):
     """What is known of the clients that produce, by connection: 1 for yes, 0 for no.
 
-    is_java: it may be Kafka's own client. halves: it may be, and of HALVES_SINCE or later. linger_ms: the default of
+    is_java: it may be Kafka's own client. halves: it may be, and of HALVES_SINCE or later,
+    as a client that tells no release may be. linger_ms: the default of
     linger.ms in its release. began_before: the capture does not show the connection being opened.
     """
 

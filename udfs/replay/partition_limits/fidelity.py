@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables import algorithms
-from schemas.tables.fidelity_reasons import CHANGES
 from schemas.tables.gold import FIDELITY
+from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Ints, Records

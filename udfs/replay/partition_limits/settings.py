@@ -6,15 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.tables.values import ZOOKEEPER
+from schemas.wire.releases import BOTH_CONTROLLERS
 from udfs.columns.arrays import Ints, Records, edges, read_only
 from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
-from udfs.replay.shared.lanes import CAPTURED, KAFKA_RELEASE, NONE, LaneSettings, Value, release_numbers
+from udfs.replay.shared.lanes import CAPTURED, KAFKA_RELEASE, NONE, LaneSettings, Value, release_number, release_numbers
 
-KRAFT_SINCE, KRAFT_ALONE_SINCE = (3, 3), (4, 0)
-"""The first release whose KRaft is fit for production (KIP-833), and the first without ZooKeeper."""
-ZOOKEEPER = "zookeeper"
-"""The value of the setting `controller` for a cluster without KRaft."""
+CONTROLLER = "controller"
+"""The setting that says which controller a release that exists with both works with: ZOOKEEPER, or KRaft's."""
+KRAFT_SINCE, ZOOKEEPER_UNTIL = map(release_number, BOTH_CONTROLLERS)
 FORWARDED_SINCE = (2, 8)
 """The first release whose brokers have the controller make the topic that a Metadata request names (KIP-590)."""
 GROWTH_CHECKED_SINCE = (4, 4)
@@ -84,7 +85,7 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     steps = [limits_over_time(*pair) for pair in zip(brokers, cluster, strict=True)]
     releases = [release_numbers(value) for value in lanes.values(KAFKA_RELEASE)]
     table = np.zeros(len(releases), LANE)
-    controller = lanes.in_force.get("controller")
+    controller = lanes.in_force.get(CONTROLLER)
     table["has_kraft"] = [has_kraft(release, controller) for release in releases]
     table["checks_growth"] = [release is not None and release >= GROWTH_CHECKED_SINCE for release in releases]
     table["mutation_rate"] = [mutation_rate(value) for value in lanes.values("controller_mutation_rate")]
@@ -134,7 +135,7 @@ def has_kraft(release: tuple[int, ...] | None, controller: Value | None) -> bool
     """
     if release is None or release < KRAFT_SINCE:
         return False
-    return release >= KRAFT_ALONE_SINCE or controller != ZOOKEEPER
+    return release > ZOOKEEPER_UNTIL or controller != ZOOKEEPER
 
 
 def mutation_rate(value: Value | None) -> float:

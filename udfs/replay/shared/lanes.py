@@ -59,4 +59,13 @@ class LaneSettings:
 
 def release_numbers(value: Value | None) -> tuple[int, ...] | None:
     """A value of the setting `kafka` as numbers, which can be compared; None for a proposal's text, and for none."""
-    return None if value is None or value == PROPOSAL else tuple(map(int, str(value).split(".")))
+    return None if value is None or value == PROPOSAL else release_number(str(value))
+
+
+def release_number(release: str) -> tuple[int, ...]:
+    """A release as numbers, which can be compared.
+
+    >>> release_number("3.10") > release_number("3.9")
+    True
+    """
+    return tuple(map(int, release.split(".")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.tables.fidelity_reasons import CHANGES
 from schemas.tables.gold import FIDELITY
+from schemas.tables.limit_reasons import CHANGES
 from schemas.wire import errors
 from tests.unit.replay.partition_limits.clusters import IN_FORCE, Rows, created, grown, replay, requested, shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schemas.tables.fidelity_reasons import CHANGES
+from schemas.tables.limit_reasons import CHANGES
 from schemas.wire import errors
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.time_units import ALWAYS
