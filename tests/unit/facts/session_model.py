@@ -25,6 +25,16 @@ class Want:
     offset: int = 0
     max_bytes: int = 1000
 
+    @property
+    def epoch(self) -> int:
+        """Of the last record that was fetched: it rises as the log is read."""
+        return self.offset // 10
+
+    @property
+    def log_start(self) -> int:
+        """Where the reader's own log begins, which moves on behind what it reads."""
+        return self.offset // 2
+
 
 @dataclass(frozen=True)
 class Got:
@@ -56,6 +66,8 @@ class Row:
     returned: int | None
     offset: int = -1
     max_bytes: int = -1
+    epoch: int = -1
+    log_start: int = -1
     high_watermark: int = -1
     is_known: bool = True
 
@@ -74,8 +86,8 @@ class Model:
             is_next = self.is_known and fetch.session == (self.id, self.epoch)
             is_known = is_next and fetch.answer[1] != INVALID_FETCH_SESSION_EPOCH
             return [
-                Row(f, want.partition, i, None, None, want.offset, want.max_bytes, is_known=is_known)
-                for i, want in enumerate(fetch.wants)
+                Row(f, of.partition, i, None, None, of.offset, of.max_bytes, of.epoch, of.log_start, is_known=is_known)
+                for i, of in enumerate(fetch.wants)
             ]
         return self.full(f, fetch) if fetch.session[1] <= 0 else self.incremental(f, fetch)
 
@@ -106,6 +118,7 @@ class Model:
         for want in fetch.wants:
             entry = self.partitions.setdefault(want.partition, {"high_watermark": -1})
             entry |= {"offset": want.offset, "max_bytes": want.max_bytes}
+            entry |= {"epoch": want.epoch, "log_start": want.log_start}
         for partition in fetch.forgets:
             self.partitions.pop(partition, None)
         was_read = list(self.partitions)
@@ -127,6 +140,8 @@ class Model:
                 returned.get(partition),
                 entry.get("offset", -1),
                 entry.get("max_bytes", -1),
+                entry.get("epoch", -1),
+                entry.get("log_start", -1),
                 entry["high_watermark"],
                 self.is_known,
             )
@@ -165,7 +180,11 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
         row["is_answered"] = fetch.answer is not None
         row["response_session_id"], row["response_error"] = fetch.answer or (0, 0)
         for name, lines, more in (
-            ("requested", requested, [(*want.partition, want.offset, want.max_bytes, 7, 6, 0) for want in fetch.wants]),
+            (
+                "requested",
+                requested,
+                [(*of.partition, of.offset, of.max_bytes, 7, of.epoch, of.log_start) for of in fetch.wants],
+            ),
             ("forgotten", forgotten, list(fetch.forgets)),
             ("returned", returned, [(*got.partition, got.records, got.high_watermark, 4, 0) for got in fetch.gets]),
         ):
@@ -203,6 +222,8 @@ def product_row(row: dict[str, int], fetches: np.ndarray) -> Row:
         or_none(row["returned"], fetch["returned_from"]),
         int(row["fetch_offset"]),
         int(row["partition_max_bytes"]),
+        int(row["last_fetched_epoch"]),
+        int(row["reader_log_start_offset"]),
         int(row["high_watermark"]),
         bool(row["is_known"]),
     )

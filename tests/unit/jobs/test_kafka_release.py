@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from pyspark.sql import Row
 
@@ -14,6 +16,9 @@ from jobs.captures.kafka_release import (
     releases,
     shown_controller,
 )
+from jobs.replay import with_release
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.wire.releases import MARKS
 
 
@@ -78,3 +83,26 @@ def test_one_broker_with_zookeeper_is_a_cluster_with_zookeeper(
 
 def test_nothing_seen_is_nothing_assumed() -> None:
     assert oldest_and_newest([]) is None
+
+
+@pytest.mark.parametrize(
+    ("release", "stated", "limit"),
+    [
+        ("2.4", [], 1_000_012),
+        ("2.5", [], 1_048_588),
+        ("2.4", ["kafka=4.3"], 1_048_588),
+        ("2.4", ["broker.message.max.bytes=2MB"], 2_000_000),
+    ],
+)
+def test_brokers_have_the_defaults_of_the_release_that_is_seen_unless_something_else_is_stated(
+    release: str, stated: list[str], limit: int
+) -> None:
+    scenario = resolve_scenario(None, ["producer.batch.size=16KiB"], stated)
+    run = Run(scenario, (), "/lake", datetime(2026, 1, 31, tzinfo=UTC))
+    seen = with_release(run, SeenRelease(release, release, BY_APIS))
+    assert seen.scenario.captured["broker.message.max.bytes"] == limit
+
+
+def test_brokers_of_no_known_release_have_the_newest_defaults() -> None:
+    run = Run(resolve_scenario(None, ["producer.batch.size=16KiB"], []), (), "/lake", datetime(2026, 1, 31, tzinfo=UTC))
+    assert with_release(run, None).scenario == run.scenario
