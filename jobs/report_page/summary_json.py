@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.report_page.advice.recommendation import Effect, Recommendation
+from jobs.report_page.advice.recommendation import Effect, Ends, Recommendation
 from jobs.report_page.questions import answers
 from jobs.report_page.refusals import refused_by
 from jobs.report_page.trust import captures, compared
@@ -30,12 +30,17 @@ class Told(BaseModel):
 
 
 class TableEffect(Told):
-    """What a change gains or costs: as a sentence, and by a metric in the lane `captured` and with the change."""
+    """What a change gains or costs: as a sentence, and by a metric in the lane `captured` and with the change.
+
+    The ranges: at least and at most, when the pace of clients and brokers is drawn anew.
+    """
 
     sentence: str
     metric: str | None
     before: float | None
+    before_range: Ends
     after: float | None
+    after_range: Ends
 
 
 class Advised(Told):
@@ -147,4 +152,7 @@ def advised(one: Recommendation) -> Advised:
 
 def effect(of: Effect) -> TableEffect:
     """What a change gains or costs."""
-    return TableEffect(sentence=of.told, metric=of.metric, before=of.before, after=of.after)
+    return TableEffect(
+        sentence=of.told, metric=of.metric, before=of.before, before_range=of.before_range, after=of.after,
+        after_range=of.after_range,
+    )  # fmt: skip

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_max_bytes.ranges import NOT_READ, ranges, time_within
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, grid_lines, size
-from jobs.terminal.wording import duration
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch_max_bytes.closed_loop.events import FETCH_CAP
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
 
@@ -34,10 +34,6 @@ CLOSED_NOTES = (
     "    anew from what the capture shows of it; without brackets, pace makes no difference.",
     NO_ROW,
 )
-RANGED = ("catch_up_ms", "longest_wait_ms")
-"""What is shown of a lane with its range."""
-NOT_READ = "not all"
-"""In place of a time in which a backlog was read to its end."""
 CLOSED_HEAD = ("reader", "lane", "catch-up", "longest wait", "of", "waiting*", "requests", "cut tails", "held", "bound")
 
 
@@ -74,17 +70,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         most[m.memory_bound_bytes].alias("own_bound"),
     )  # fmt: skip
     keys = [str(c.reader), str(c.scenario)]
-    return by_lane.join(waits, keys).join(held, keys).join(ranges(own_rows), keys, "left")
-
-
-def ranges(own_rows: OwnRows) -> DataFrame:
-    """A row per reader and lane: of the reader of the largest value, between what that lies at other paces."""
-    r = FETCH_RANGES
-
-    def of_largest(metric: str) -> Column:
-        return F.max(F.when(F.col(r.metric) == metric, F.struct(r.value, r.p10, r.p90))).alias(f"{metric}_range")
-
-    return own_rows(r).groupBy(r.reader, r.scenario).agg(*(of_largest(metric) for metric in RANGED))
+    return by_lane.join(waits, keys).join(held, keys).join(ranges(own_rows, *keys), keys, "left")
 
 
 QUERIES = {"open": open_lanes, "closed": closed_lanes}
@@ -125,21 +111,6 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
 def lane_of(row: Row) -> str:
     """The lane's name: the reader's own settings without saying again whose they are."""
     return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
-
-
-def time_within(ms: float, within: Row | None) -> str:
-    """A time with the range in which it lies at other paces, `146 ms (120 to 210 ms)`; alone where these do not matter.
-
-    A backlog that is not read at a slow pace has no end of its range.
-    """
-    if within is None or within["p10"] == within["p90"] == ms:
-        return duration(ms)
-    low, *_, high = sorted(ms if end is None else end for end in (ms, within["p10"], within["p90"]))
-    first, last = duration(low), NOT_READ if within["p90"] is None else duration(high)
-    if first == last:
-        return duration(ms)
-    number, _, unit = first.rpartition(" ")
-    return f"{duration(ms)} ({number if last.endswith(f' {unit}') else first} to {last})"
 
 
 def open_cells(row: Row) -> list[str]:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isinf
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_max_bytes.ranges import (
+    NO_DIFFERENCE,
+    UNREAD,
+    Span,
+    are_apart,
+    is_longer,
+    range_of,
+    ranges,
+    span,
+    time_within,
+)
 from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
@@ -22,11 +34,12 @@ from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CAPTURED, CHANGE, CONSUMER, KEEP, OF_CLIENT
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
-ALIKE, LEAST_MS = 0.1, 10.0
-"""Times that differ by no more than this share or so many milliseconds are taken for the same: pace varies by that."""
+LEAST_MS = 10.0
+"""Times that differ by no more milliseconds than so many are not worth a change."""
 MOST_FETCHES = 2.0
 """A lane with more fetches than so many times the captured ones is not advised."""
 MOST_VALUES = 5
+NOT_SHORTER = "No replayed value shortens waits or catch-up at every pace that was drawn, and makes neither longer."
 SHOWN = {
     "consumer.fetch.max.bytes": FETCH_PARTITIONS.max_bytes,
     "consumer.max.partition.fetch.bytes": FETCH_PARTITIONS.partition_max_bytes,
@@ -54,9 +67,10 @@ def consumer_lanes(own_rows: OwnRows) -> DataFrame:
         F.max(f.longest_wait_ms).alias(WAIT), F.count_if(F.col(f.empty_though_available) > 0).alias("waiting")
     )  # fmt: skip
     held = own_rows(m).where(of_consumers).groupBy(*keys).agg(F.max(m.bytes_max).alias(HELD))
-    rows = of_first_clients(fetched.join(waited, keys).join(held, keys), F.desc(WAIT), F.desc(TOOK))
+    rows = fetched.join(waited, keys).join(held, keys).join(ranges(own_rows, *keys), keys, "left")
+    first = of_first_clients(rows, F.desc(WAIT), F.desc(TOOK))
     asked = F.broadcast(limits_asked(own_rows))
-    return with_fidelity(rows.join(asked, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
+    return with_fidelity(first.join(asked, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
 
 
 def limits_asked(own_rows: OwnRows) -> DataFrame:
@@ -95,7 +109,7 @@ def kept(found: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, 
         now = now_of(found, captured, key)
         yield Recommendation(
             algorithms.FETCH_MAX_BYTES, scope, key, KEEP, now, now.value, confidence_of(captured),
-            reason="No replayed value shortens waits or the catch-up without making the other longer.",
+            reason=NOT_SHORTER,
         )  # fmt: skip
 
 
@@ -113,63 +127,85 @@ def changes(found: Findings, captured: Row, lane: Row) -> dict[str, str]:
 
 
 def best_lane(lanes: Sequence[Row], captured: Row, own: dict[str, dict[str, str]]) -> Row | None:
-    """Of the lanes that are better: those in which nobody waits, else all; of these those with the shortest wait, then
-    those with the shortest catch-up, times that are alike taken for the same; of these the one that changes least, then
-    that with the lowest bound of memory. None if no lane is better.
+    """Of the lanes that are better: those in which nobody waits at whatever pace, else all; of these those with the
+    shortest wait, then those with the shortest catch-up, with all lanes that may be as short; of these the one that
+    changes least, then that with the lowest bound of memory. None if no lane is better.
     """
     better = [lane for lane in lanes if is_better(lane, captured)]
-    better = [lane for lane in better if not lane["waiting"]] or better
+    better = [lane for lane in better if not time_of(lane, WAIT).high] or better
     for metric in (WAIT, TOOK):
-        least = min((lane[metric] or 0.0 for lane in better), default=0.0)
-        better = [lane for lane in better if not is_longer(lane[metric] or 0.0, least)]
+        shortest = min(better, key=lambda lane: time_of(lane, metric).value, default=None)
+        better = [lane for lane in better if shortest and not is_worse_by(metric, lane, shortest)]
     return min(better, key=lambda lane: (len(own[lane[SCENARIO]]), lane["bound"], lane[HELD]), default=None)
 
 
 def is_better(lane: Row, captured: Row) -> bool:
-    """Whether fewer partitions wait, or waits or the catch-up are shorter, and none of these is worse."""
+    """Whether waits or the catch-up are shorter at whatever pace, and nothing is worse."""
     if lane["never"] > captured["never"] or lane[FETCH_CONSUMERS.requests] > MOST_FETCHES * captured["requests"]:
         return False
-    waits, took = (lane[WAIT], captured[WAIT]), (lane[TOOK] or 0.0, captured[TOOK] or 0.0)
-    is_worse = (
-        lane["waiting"] > captured["waiting"] or is_longer(*waits) or (not captured["never"] and is_longer(*took))
-    )
-    gains = lane["waiting"] < captured["waiting"] or is_longer(*reversed(waits)) or lane["never"] < captured["never"]
-    return not is_worse and bool(gains or (not captured["never"] and is_longer(*reversed(took))))
+    is_worse = lane["waiting"] > captured["waiting"] or any(is_worse_by(by, lane, captured) for by in (WAIT, TOOK))
+    return not is_worse and any(is_worse_by(by, captured, lane) for by in (WAIT, TOOK))
 
 
-def is_longer(one: float, other: float) -> bool:
-    """Whether a time is longer than another by more than pace varies."""
-    return one - other > max(LEAST_MS, ALIKE * other)
+def is_worse_by(metric: str, one: Row, other: Row) -> bool:
+    """Whether a time of a lane is longer than that of another at whatever pace, and by enough to matter."""
+    first, second = time_of(one, metric), time_of(other, metric)
+    return is_longer(first, second) and first.value - second.value > LEAST_MS
+
+
+def time_of(lane: Row, metric: str) -> Span:
+    """A time of a lane, and between what it lies at other paces."""
+    return UNREAD if metric == TOOK and lane["never"] else span(lane[metric], lane[range_of(metric)])
 
 
 def gain(captured: Row, best: Row) -> Effect:
     """What ends: waits, else the time in which a backlog is read."""
-    if captured["waiting"] > best["waiting"] or is_longer(captured[WAIT], best[WAIT]):
-        told = f"{counted(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to "
-        told += f"{duration(captured[WAIT])} -> {waits_after(best)}"
-        return Effect(told, WAIT, captured[WAIT], best[WAIT])
-    return Effect(f"catch-up {took(captured)} -> {took(best)}", TOOK, captured[TOOK], best[TOOK])
+    if not is_worse_by(WAIT, captured, best):
+        return of_time(f"catch-up {took(captured)} -> {took(best)}", TOOK, captured, best)
+    told = f"{counted(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to "
+    return of_time(f"{told}{within(captured, WAIT)} -> {waits_after(best)}", WAIT, captured, best)
+
+
+def of_time(told: str, metric: str, captured: Row, best: Row) -> Effect:
+    """What becomes of a time, None in place of that of a backlog that is not read."""
+    before, after = ([None if isinf(ms) else ms for ms in time_of(row, metric)] for row in (captured, best))
+    return Effect(told, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
+
+
+def within(lane: Row, metric: str) -> str:
+    """A time of a lane with its range."""
+    return time_within(lane[metric], lane[range_of(metric)])
 
 
 def waits_after(best: Row) -> str:
     """Who still waits."""
-    return f"{best['waiting']:,} up to {duration(best[WAIT])}" if best["waiting"] else "none"
+    if best["waiting"]:
+        return f"{best['waiting']:,} up to {within(best, WAIT)}"
+    most = time_of(best, WAIT).high
+    return f"none, at another pace up to {duration(most)}" if most else "none"
 
 
 def took(row: Row) -> str:
     """How long the slowest backlog takes."""
-    return "not read to its end" if row["never"] else duration(row[TOOK])
+    return "not read to its end" if row["never"] else within(row, TOOK)
 
 
 def cost(captured: Row, best: Row) -> Effect:
     """What is held in memory, and what becomes of the catch-up."""
     before, after = captured[HELD], best[HELD]
     told = f"memory {short_size(before)} -> {short_size(after)}" if before != after else "memory as before"
-    alike = f"{took(best)}, unchanged" if took(captured) == took(best) else f"{took(captured)} -> {took(best)}"
-    told += "" if gain(captured, best).metric == TOOK else f"; catch-up {alike}"
+    told += "" if gain(captured, best).metric == TOOK else f"; catch-up {catch_up_after(captured, best)}"
     more = best[FETCH_CONSUMERS.cut_tail_bytes] - captured[FETCH_CONSUMERS.cut_tail_bytes]
     told += f"; {short_size(more)} more fetched twice" if more > 0 else ""
     return Effect(told, HELD, before, after)
+
+
+def catch_up_after(captured: Row, best: Row) -> str:
+    """What becomes of the catch-up where the gain is another one."""
+    if took(captured) == took(best):
+        return f"{took(best)}, unchanged"
+    alike = "" if are_apart(time_of(captured, TOOK), time_of(best, TOOK)) else f", {NO_DIFFERENCE}"
+    return f"{took(captured)} -> {took(best)}{alike}"
 
 
 def why(captured: Row, best: Row) -> str:

@@ -35,14 +35,23 @@ class InForce:
     source: str
 
 
+Ends = tuple[float | None, float | None]
+"""Between what a value lies at other paces; the same twice where pace does not matter. None where that is not known,
+and in place of the time of a backlog that is not read.
+"""
+NO_ENDS: Ends = (None, None)
+
+
 @dataclass(frozen=True)
 class Effect:
-    """What a change gains or costs: as a sentence, and by a metric before and after."""
+    """What a change gains or costs: as a sentence, and by a metric before and after, each with its range."""
 
     told: str = ""
     metric: str | None = None
     before: float | None = None
     after: float | None = None
+    before_range: Ends = NO_ENDS
+    after_range: Ends = NO_ENDS
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,8 @@ def recommendation_rows(run_id: str, recommendations: Iterable[Recommendation]) 
             t.scope: one.scope.name, t.setting: one.setting, t.verdict: one.verdict, t.value_now: one.now.value,
             t.source: one.now.source, t.recommended: one.recommended, t.enough: one.enough,
             t.gain: one.gain.told, t.gain_metric: one.gain.metric, t.gain_before: one.gain.before,
-            t.gain_after: one.gain.after, t.cost: one.cost.told, t.cost_metric: one.cost.metric,
+            t.gain_after: one.gain.after, **gain_ranges(one.gain),
+            t.cost: one.cost.told, t.cost_metric: one.cost.metric,
             t.cost_before: one.cost.before, t.cost_after: one.cost.after, t.checked: one.sure.checked,
             t.agreed: one.sure.agreed, t.unknown: one.sure.unknown, t.reason: one.reason,
             t.is_proposal: one.is_proposal,
@@ -132,6 +142,13 @@ def recommendation_rows(run_id: str, recommendations: Iterable[Recommendation]) 
         for place, one in enumerate(recommendations, 1)
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=arrow_schema(t))
+
+
+def gain_ranges(gain: Effect) -> dict[str, object]:
+    """The columns with the ranges of a gain."""
+    t = RECOMMENDATIONS
+    before, after = (t.gain_before_low, t.gain_before_high), (t.gain_after_low, t.gain_after_high)
+    return dict(zip((*before, *after), (*gain.before_range, *gain.after_range), strict=True))
 
 
 def from_row(row: Row) -> Recommendation:
@@ -146,7 +163,14 @@ def from_row(row: Row) -> Recommendation:
         recommended=row[t.recommended],
         sure=Confidence(row[t.checked], row[t.agreed], row[t.unknown]),
         reason=row[t.reason],
-        gain=Effect(row[t.gain], row[t.gain_metric], row[t.gain_before], row[t.gain_after]),
+        gain=Effect(
+            row[t.gain],
+            row[t.gain_metric],
+            row[t.gain_before],
+            row[t.gain_after],
+            (row[t.gain_before_low], row[t.gain_before_high]),
+            (row[t.gain_after_low], row[t.gain_after_high]),
+        ),
         cost=Effect(row[t.cost], row[t.cost_metric], row[t.cost_before], row[t.cost_after]),
         enough=row[t.enough],
         is_proposal=row[t.is_proposal],

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.answers import NOT_READ, closed_lanes, time_within
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, NOT_READ, UNREAD, Span, are_apart, span, time_within
 from jobs.report_page.fetch_max_bytes.fairness import (
     captured_with_records,
     consumers_in_closed_loop,
@@ -82,7 +83,7 @@ def catch_up(found: Findings) -> str:
     if fastest["scenario"] == CAPTURED_LANE:
         return f"{told}. No other replayed lane is faster."
     other = begun(lane_said(fastest["scenario"]))
-    alike = "" if are_apart(fastest, captured) else ", no difference that this capture can tell"
+    alike = "" if are_apart(takes(fastest), takes(captured)) else f", {NO_DIFFERENCE}"
     return f"{told}. {other} it takes {took_within(fastest)}{alike}, and {size(fastest['held'])}."
 
 
@@ -91,12 +92,9 @@ def took_within(row: Row) -> str:
     return time_within(row["took"], row["catch_up_ms_range"])
 
 
-def are_apart(one: Row, other: Row) -> bool:
-    """Whether the ranges of two lanes' catch-up do not meet."""
-    ranges = [row["catch_up_ms_range"] for row in (one, other)]
-    if any(within is None or within["p90"] is None for within in ranges):
-        return True
-    return bool(max(within["p10"] for within in ranges) > min(within["p90"] for within in ranges))
+def takes(row: Row) -> Span:
+    """The same as times."""
+    return UNREAD if row["never"] else span(row["took"], row["catch_up_ms_range"])
 
 
 def without(row: Row) -> str:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, Span, are_apart, is_longer, span, time_within
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more, first_lanes, first_rows
@@ -67,6 +68,7 @@ def starving(found: Findings) -> str:
     rows = own_in_closed_loop(found)
     captured = captured_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
+    within = time_within(waited, captured["longest_wait_ms_range"])
     if not captured["waiting"]:
         told = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
     else:
@@ -74,9 +76,9 @@ def starving(found: Findings) -> str:
         told = (
             f"With the captured limits, {counted(captured['waiting'], 'consumer partition')} came away empty from a "
             f"fetch although there were records; {partition} of {whose} waited longest, "
-            f"{duration(waited)}{skew(captured)}"
+            f"{within}{skew(captured)}"
         )
-    return f"{told}{best_and_worst(rows, waited)}."
+    return f"{told}{best_and_worst(rows, captured)}."
 
 
 def skew(captured: Row) -> str:
@@ -88,22 +90,36 @@ def skew(captured: Row) -> str:
     )
 
 
-def best_and_worst(rows: list[Row], waited: float) -> str:
+def best_and_worst(rows: list[Row], captured: Row) -> str:
     """What the other lanes do to the longest wait."""
-    if len(rows) > 1 and not any(row["waiting"] for row in rows):
-        return ", nor in any other replayed lane"
     others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
+    if others and not any(waits(row).high for row in rows):
+        return ", nor in any other replayed lane"
     if not others:
         return ""
-    best = min(others, key=lambda row: (row["longest"][0], row["waiting"]))
-    worst = max(others, key=lambda row: row["longest"][0])
-    longest = f"{lane_said(worst['scenario'])} the longest wait is {duration(worst['longest'][0])}"
-    if not any(row["waiting"] for row in rows if row["scenario"] == CAPTURED_LANE):
-        return f"; {longest}"
-    cure = "the limits are the cause: " if waited and not best["waiting"] else ""
-    least = "nobody waits" if not best["waiting"] else f"the longest wait is {duration(best['longest'][0])}"
-    told = f"; {cure}{lane_said(best['scenario'])} {least}"
-    return f"{told}, {longest}" if worst["longest"][0] > best["longest"][0] else told
+    best = min(others, key=lambda row: (waits(row).value, row["waiting"]))
+    worst = max(others, key=lambda row: waits(row).value)
+    if not captured["waiting"]:
+        return f"; {wait_of(worst)}{unlike(worst, captured)}"
+    cure = "the limits are the cause: " if waits(captured).low and not waits(best).high else ""
+    told = f"; {cure}{wait_of(best)}{unlike(best, captured)}"
+    return f"{told}, {wait_of(worst)}" if is_longer(waits(worst), waits(best)) else told
+
+
+def waits(row: Row) -> Span:
+    """The longest wait of a lane, and between what it lies at other paces."""
+    return span(row["longest"][0], row["longest_wait_ms_range"])
+
+
+def wait_of(row: Row) -> str:
+    """The same as a sentence that names the lane."""
+    longest = f"the longest wait is {time_within(row['longest'][0], row['longest_wait_ms_range'])}"
+    return f"{lane_said(row['scenario'])} {longest if waits(row).high else 'nobody waits'}"
+
+
+def unlike(row: Row, captured: Row) -> str:
+    """That a wait is not known to differ from that of the captured lane; empty where it does."""
+    return "" if are_apart(waits(row), waits(captured)) else f", {NO_DIFFERENCE}"
 
 
 def waits_by_lane(found: Findings) -> Plot:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from pyspark.sql import Row
 
 from jobs.replays.batch_split.answers import lanes as split_lanes
@@ -21,6 +22,7 @@ from jobs.report_page.advice.recommendation import Recommendation, from_row, rec
 from jobs.report_page.advice.recommendations import recommended
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.refusals import refusals
+from jobs.report_page.summary_json import effect
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.trust import fidelity
 from schemas.tables import algorithms
@@ -36,8 +38,9 @@ def consumer(lane: str, client: str = "app", **told: Any) -> Row:
     """A row of the query: nobody waits, and the backlog is read in 300 ms, unless said otherwise."""
     usual = {
         "requests": 100, "cut_tail_bytes": 0, "catch_up_ms": 300.0, "never": False, "bound": 8 << 20, "bytes_max": 1000,
-        "longest_wait_ms": 0.0, "waiting": 0, "max_bytes": [200_000], "partition_max_bytes": [1 << 20],
-        "min_bytes": [1], "max_wait_ms": [500], "checked": 50, "agreed": 49, "unknown": 2,
+        "longest_wait_ms": 0.0, "waiting": 0, "catch_up_ms_range": None, "longest_wait_ms_range": None,
+        "max_bytes": [200_000], "partition_max_bytes": [1 << 20], "min_bytes": [1],
+        "max_wait_ms": [500], "checked": 50, "agreed": 49, "unknown": 2,
     }  # fmt: skip
     return Row(client_id=client, scenario=lane, **usual | told)
 
@@ -67,6 +70,41 @@ def test_a_lane_in_which_nobody_waits_is_advised_with_gain_cost_and_how_sure_tha
 def test_a_lane_that_is_not_better_is_not_advised() -> None:
     alike = consumer(SMALL, catch_up_ms=295.0)
     assert told(limits(consumer("captured"), alike)) == [("keep", "app", "fetch.max.bytes", "200000")]
+
+
+def within(low: float, high: float | None) -> Row:
+    """Between what a time lies when pace is drawn anew."""
+    return Row(value=low, p10=low, p90=high)
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"), [((150, 249), "change"), ((150, 251), "keep"), ((150, None), "keep"), ((291, 295), "keep")]
+)
+def test_a_time_is_shorter_only_where_its_range_ends_before_the_other_begins(
+    other: tuple[float, float | None], verdict: str
+) -> None:
+    captured = consumer("captured", catch_up_ms=300.0, catch_up_ms_range=within(250, 500))
+    lane = consumer(SMALL, catch_up_ms=float(other[0]), catch_up_ms_range=within(*other))
+    (one,) = recommended(limits(captured, lane))
+    assert one.verdict == verdict
+
+
+def test_screen_tables_and_json_have_the_ranges_of_a_gain() -> None:
+    captured = consumer("captured", catch_up_ms=300.0, catch_up_ms_range=within(250, None))
+    (one,) = recommended(limits(captured, consumer(SMALL, catch_up_ms=100.0, catch_up_ms_range=within(80, 130))))
+    assert one.gain.told == "catch-up 300 ms (250 ms to not all) -> 100 ms (80 to 130 ms)"
+    assert (one.gain.before_range, one.gain.after_range) == ((250.0, None), (80.0, 130.0))
+    (row,) = recommendation_rows("run", [one]).to_pylist()
+    assert from_row(Row(**row)).gain == one.gain
+    assert effect(one.gain).after_range == (80.0, 130.0)
+
+
+def test_a_lane_in_which_somebody_waits_at_another_pace_says_so() -> None:
+    captured = consumer("captured", **WAITS, longest_wait_ms_range=within(150, 300))
+    (one,) = recommended(limits(captured, consumer(SMALL, longest_wait_ms_range=within(0, 40))))
+    assert one.gain.told == "5 partitions wait up to 224 ms (150 to 300 ms) -> none, at another pace up to 40 ms"
+    never = consumer(LARGE, longest_wait_ms_range=within(0, 0))
+    assert told(limits(captured, consumer(SMALL, longest_wait_ms_range=within(0, 40)), never))[0][3] == str(50 << 20)
 
 
 def test_a_shorter_wait_is_not_bought_with_a_longer_catch_up_or_many_more_fetches() -> None:

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.fetch_max_bytes.answers import time_within
+from jobs.replays.fetch_max_bytes.ranges import are_apart, span, time_within
 from jobs.report_page.fetch_max_bytes.catch_up import (
-    are_apart,
     backlog_over_time,
     held_curves,
     held_over_time,
@@ -124,5 +123,4 @@ def test_a_time_is_told_with_the_range_in_which_it_lies_at_other_paces(
 def test_lanes_are_told_apart_by_ranges_that_do_not_meet(
     one: tuple[float, float | None], other: tuple[float, float | None], apart: bool
 ) -> None:
-    rows = [Row(catch_up_ms_range=within(*ends)) for ends in (one, other)]
-    assert are_apart(*rows) is apart
+    assert are_apart(*(span(ends[0], within(*ends)) for ends in (one, other))) is apart

@@ -107,6 +107,23 @@ def test_starvation_that_other_limits_end_is_the_limits() -> None:
     assert "the limits are the cause: with fetch.max.bytes=50 MiB nobody waits" in told
 
 
+def test_waits_are_compared_only_where_their_ranges_do_not_meet() -> None:
+    captured = with_range(lane("captured", 105, 270, 500), 80, 200)
+    told = sentence(fetch_limits(captured, with_range(lane(LARGE, 0, 34, 900), 0, 90)), 7)
+    assert "orders-7 of billing waited longest, 105 ms (80 to 200 ms)" in told
+    alike = (
+        "with fetch.max.bytes=50 MiB the longest wait is 0 ms (0 to 90 ms), no difference that this capture can tell"
+    )
+    assert told.endswith(f"; {alike}.")
+    ended = sentence(fetch_limits(captured, with_range(lane(LARGE, 0, 34, 900), 0, 0)), 7)
+    assert ended.endswith("the limits are the cause: with fetch.max.bytes=50 MiB nobody waits.")
+
+
+def with_range(row: Row, low: float, high: float) -> Row:
+    """The lane with a range of its longest wait."""
+    return Row(**row.asDict() | {"longest_wait_ms_range": Row(value=row.longest[0], p10=low, p90=high)})
+
+
 def test_starvation_that_no_lane_ends_is_not_called_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 99, 34, 900)), 7)
     assert "the limits are the cause" not in told

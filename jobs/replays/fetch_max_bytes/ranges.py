@@ -1,0 +1,80 @@
+"""Between what a time of a lane lies when the pace of clients and brokers is drawn anew from the capture."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.terminal.wording import duration
+from schemas.tables.gold import FETCH_RANGES
+
+RANGED = ("catch_up_ms", "longest_wait_ms")
+"""The times of a lane that have a range."""
+NOT_READ = "not all"
+"""In place of a time in which a backlog was read to its end."""
+NO_DIFFERENCE = "no difference that this capture can tell"
+
+
+class Span(NamedTuple):
+    """A time at the captured pace and its range at others, in ms; inf for a backlog that is not read."""
+
+    value: float
+    low: float
+    high: float
+
+
+UNREAD = Span(inf, inf, inf)
+
+
+def range_of(metric: str) -> str:
+    """The column with the range of a time."""
+    return f"{metric}_range"
+
+
+def ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
+    """A row for each value of the keys, a column for each time: the range of the reader for whom it is longest."""
+    r = FETCH_RANGES
+
+    def of_longest(metric: str) -> Column:
+        own = F.when(F.col(r.metric) == metric, F.struct(r.value, r.p10, r.p90))
+        return F.max(own).alias(range_of(metric))
+
+    return own_rows(r).groupBy(*keys).agg(*map(of_longest, RANGED))
+
+
+def span(ms: float, within: Row | None) -> Span:
+    """A time with its range; a point where pace does not matter, or where no range is known.
+
+    The time at the captured pace is always inside. A range without an end is of a backlog that a slow pace leaves.
+    """
+    ends = [ms] if within is None else [ms, *(inf if end is None else end for end in (within["p10"], within["p90"]))]
+    return Span(ms, min(ends), max(ends))
+
+
+def time_within(ms: float, within: Row | None) -> str:
+    """A time with the range in which it lies at other paces, `146 ms (120 to 210 ms)`; alone where these do not matter.
+
+    A backlog that is not read at a slow pace has no end of its range.
+    """
+    _, low, high = span(ms, within)
+    if low == high:
+        return duration(ms)
+    first, last = duration(low), NOT_READ if high == inf else duration(high)
+    if first == last:
+        return duration(ms)
+    number, _, unit = first.rpartition(" ")
+    return f"{duration(ms)} ({number if last.endswith(f' {unit}') else first} to {last})"
+
+
+def is_longer(one: Span, other: Span) -> bool:
+    """Whether a time is longer than another at whatever pace: their ranges do not meet."""
+    return one.low > other.high
+
+
+def are_apart(one: Span, other: Span) -> bool:
+    """Whether either of two times is longer at whatever pace."""
+    return is_longer(one, other) or is_longer(other, one)
