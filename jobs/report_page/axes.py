@@ -44,8 +44,9 @@ def scale(plot: Plot, of: Axis) -> dict[str, Any]:
 
 
 def reach(plot: Plot, of: Axis) -> tuple[float, float]:
-    """The least and the greatest value on an axis, with the end of histogram bars and the rule."""
-    values = [float(str(row[name])) for row in plot.rows for name in (of.field, "until") if name in row]
+    """The least and the greatest value on an axis, with the ends of histogram bars and of intervals, and the rule."""
+    ends = (of.field, "until", "low", "high")
+    values = [float(str(row[name])) for row in plot.rows for name in ends if name in row]
     if plot.rule is not None and of.log:
         values.append(plot.rule[0])
     return min(values), max(values)

@@ -10,6 +10,7 @@ import altair as alt
 import vl_convert
 
 from jobs.report_page.axes import ACROSS, CHARACTER, LONGEST_LABEL, WIDTH, encoding, reach, room_beside
+from jobs.report_page.mark_titles import SAID, UNDER_POINTER, said, titled
 from jobs.report_page.question import Plot
 from jobs.terminal.wording import shown
 
@@ -17,7 +18,7 @@ Layers = alt.LayerChart | alt.FacetChart
 Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]
 HEIGHT = 240
 ROW, NARROW_ROW, MANY_ROWS = 26, 19, 14
-MOST_POINTS = 60
+MOST_POINTS, MOST_TOUCHED = 60, 150
 MOST_COLUMNS, SYMBOL, BETWEEN = 3, 20, 12
 """Of a legend: columns, the width of a symbol with its room, and the room between columns."""
 MEASURED = 6.5
@@ -38,7 +39,7 @@ _TEXT = {
 }
 _CONFIG = {
     "padding": {"left": 5, "right": 24, "top": 5, "bottom": 5},
-    "font": "system-ui, sans-serif", "background": None, "aria": False, "view": {"stroke": None},
+    "font": "system-ui, sans-serif", "background": None, "view": {"stroke": None},
     "axis": {**_TEXT, "labelColor": MUTED, "labelLimit": LONGEST_LABEL, "labelFlush": False,
              "gridColor": GRID, "domainColor": GRID, "tickColor": GRID},
     "legend": {**_TEXT, "labelColor": INK, "labelLimit": LONGEST_LABEL, "orient": "top", "offset": 26,
@@ -47,13 +48,16 @@ _CONFIG = {
 
 
 def svg(plot: Plot) -> str:
-    """The plot as an SVG element. Names in it are text, which Vega escapes."""
-    return str(vl_convert.vegalite_to_svg(chart(plot).to_dict(), vl_version=_VEGA_LITE, config=_CONFIG))
+    """The plot as an SVG element, whose marks say their values under the pointer. Names in it are text, which Vega
+    escapes.
+    """
+    return titled(str(vl_convert.vegalite_to_svg(chart(plot).to_dict(), vl_version=_VEGA_LITE, config=_CONFIG)))
 
 
 def chart(plot: Plot) -> Layers:
     """The plot as a chart: its marks and, where there is one, the rule."""
     plot = replace(plot, rows=[{name: shown(value) for name, value in row.items()} for row in plot.rows])
+    plot = replace(plot, rows=[{**row, SAID: said(plot, row)} for row in plot.rows])
     rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
     layers = [_MARKS[plot.mark](alt.Chart(alt.InlineData(values=rows)), plot), *ruled(plot), *diagonal(plot)]
     size: dict[str, Any] = {
@@ -86,10 +90,10 @@ def bars(base: alt.Chart, plot: Plot) -> alt.Chart:
     """Bars to the right, by name; or a histogram, whose bars end at `until`."""
     x, y = encoding(plot, plot.x), encoding(plot, plot.y)
     if plot.x.log:
-        ends = {"x2": {"field": "until"}, "y2": {"field": "begin"}}
-        return encoded(base.mark_bar(binSpacing=1), {"x": x, "y": y | {"stack": None}, **ends, **coloured(plot)})
+        ends = {"y": y | {"stack": None}, "x2": {"field": "until"}, "y2": {"field": "begin"}}
+        return encoded(base.mark_bar(binSpacing=1), {"x": x, **ends, **coloured(plot), **UNDER_POINTER})
     order = {} if plot.colour is None else {"order": {"field": "rank", "type": "quantitative"}}
-    return encoded(base.mark_bar(height={"band": 0.7}), {"x": x, "y": y, **order, **coloured(plot)})
+    return encoded(base.mark_bar(height={"band": 0.7}), {"x": x, "y": y, **order, **coloured(plot), **UNDER_POINTER})
 
 
 def grouped(base: alt.Chart, plot: Plot) -> alt.Chart:
@@ -97,22 +101,41 @@ def grouped(base: alt.Chart, plot: Plot) -> alt.Chart:
     colour = plot.colour or plot.y
     beside = {"yOffset": {"field": colour.field, "type": "nominal", "sort": None}}
     x = encoding(plot, plot.x) | {"stack": None}
-    return encoded(base.mark_bar(), {"x": x, "y": encoding(plot, plot.y), **beside, **coloured(plot)})
+    placed_at = {"x": x, "y": encoding(plot, plot.y), **beside}
+    return encoded(base.mark_bar(), {**placed_at, **coloured(plot), **UNDER_POINTER})
 
 
-def lines(base: alt.Chart, plot: Plot) -> alt.Chart:
+def lines(base: alt.Chart, plot: Plot) -> Layers:
     """A line a colour, with points where there are few."""
-    return placed(base.mark_line(strokeWidth=2, point=len(plot.rows) <= MOST_POINTS), plot)
+    line = placed(base.mark_line(strokeWidth=2, aria=False), plot)
+    return alt.layer(line, touched(plot, 1.0 if len(plot.rows) <= MOST_POINTS else 0.0))
 
 
-def steps(base: alt.Chart, plot: Plot) -> alt.Chart:
+def steps(base: alt.Chart, plot: Plot) -> Layers:
     """A line a colour that holds its value until the next."""
-    return placed(base.mark_line(strokeWidth=2, interpolate="step-after"), plot)
+    line = placed(base.mark_line(strokeWidth=2, interpolate="step-after", aria=False), plot)
+    return alt.layer(line, touched(plot, 0.0))
+
+
+def touched(plot: Plot, opacity: float) -> alt.Chart:
+    """The points of lines, which say their values under the pointer: so many that a page stays small."""
+    apart = -(-len(plot.rows) // MOST_TOUCHED)
+    base = alt.Chart(alt.InlineData(values=list(plot.rows[::apart])))
+    return placed(base.mark_circle(size=40, opacity=opacity), plot, **UNDER_POINTER)
 
 
 def points(base: alt.Chart, plot: Plot) -> alt.Chart:
     """Points that show through each other."""
-    return placed(base.mark_circle(size=90, opacity=0.5), plot)
+    return placed(base.mark_circle(size=90, opacity=0.5), plot, **UNDER_POINTER)
+
+
+def intervals(base: alt.Chart, plot: Plot) -> Layers:
+    """By name a band from `low` to `high`, and a tick at the value."""
+    x, y, colour = encoding(plot, plot.x), encoding(plot, plot.y), coloured(plot)
+    ends = {"x": x | {"field": "low", "stack": None}, "x2": {"field": "high"}}
+    band = encoded(base.mark_bar(height={"band": 0.5}, opacity=0.35), {"y": y, **ends, **colour, **UNDER_POINTER})
+    value = base.mark_tick(thickness=3, height={"band": 0.7})
+    return alt.layer(band, encoded(value, {"x": x, "y": y, **colour, **UNDER_POINTER}))
 
 
 def heat(base: alt.Chart, plot: Plot) -> Layers:
@@ -122,9 +145,9 @@ def heat(base: alt.Chart, plot: Plot) -> Layers:
     place = {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y)}
     strength = {"domain": [0, most], "range": [0.06, 0.7]}
     opacity = {"field": value, "type": "quantitative", "legend": None, "scale": strength}
-    cells = encoded(base.mark_rect(color=COLOURS[0], cornerRadius=2), {**place, "opacity": opacity})
+    cells = encoded(base.mark_rect(color=COLOURS[0], cornerRadius=2), {**place, "opacity": opacity, **UNDER_POINTER})
     text = {"field": value, "type": "quantitative", "format": ","}
-    return alt.layer(cells, encoded(base.mark_text(color=INK, fontSize=FONT), {**place, "text": text}))
+    return alt.layer(cells, encoded(base.mark_text(color=INK, fontSize=FONT, aria=False), {**place, "text": text}))
 
 
 _MARKS: Mapping[str, Marks] = {
@@ -133,6 +156,7 @@ _MARKS: Mapping[str, Marks] = {
     "line": lines,
     "step": steps,
     "point": points,
+    "interval": intervals,
     "heat": heat,
 }
 
@@ -147,9 +171,9 @@ def ruled(plot: Plot) -> list[alt.Chart]:
     base = alt.Chart(alt.InlineData(values=[{"at": at, "told": told}]))
     side: dict[str, Any] = {"align": "right", "dx": -6} if is_late else {"align": "left", "dx": 6}
     x = {"field": "at", "type": "quantitative"}
-    text = base.mark_text(baseline="top", dy=8, color=INK, fontSize=FONT, **side)
+    text = base.mark_text(baseline="top", dy=8, color=INK, fontSize=FONT, aria=False, **side)
     return [
-        encoded(base.mark_rule(color=INK, strokeDash=[5, 4]), {"x": x}),
+        encoded(base.mark_rule(color=INK, strokeDash=[5, 4], aria=False), {"x": x}),
         encoded(text, {"x": x, "y": {"value": 0}, "text": {"field": "told", "type": "nominal"}}),
     ]
 
@@ -162,16 +186,16 @@ def diagonal(plot: Plot) -> list[alt.Chart]:
     base = alt.Chart(alt.InlineData(values=[{"begin": 0, "end": end, "told": plot.diagonal}]))
     begins, ends = ({"field": field, "type": "quantitative"} for field in ("begin", "end"))
     line = {"x": begins, "y": begins, "x2": {"field": "end"}, "y2": {"field": "end"}}
-    text = base.mark_text(baseline="bottom", align="right", dx=-6, color=MUTED, fontSize=FONT)
+    text = base.mark_text(baseline="bottom", align="right", dx=-6, color=MUTED, fontSize=FONT, aria=False)
     return [
-        encoded(base.mark_rule(color=MUTED, strokeDash=[5, 4]), line),
+        encoded(base.mark_rule(color=MUTED, strokeDash=[5, 4], aria=False), line),
         encoded(text, {"x": ends, "y": ends, "text": {"field": "told", "type": "nominal"}}),
     ]
 
 
-def placed(marks: alt.Chart, plot: Plot) -> alt.Chart:
+def placed(marks: alt.Chart, plot: Plot, **channels: Any) -> alt.Chart:
     """Marks at x and y, in their colour."""
-    return encoded(marks, {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y), **coloured(plot)})
+    return encoded(marks, {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y), **coloured(plot), **channels})
 
 
 def encoded(marks: alt.Chart, channels: dict[str, Any]) -> alt.Chart:

@@ -17,7 +17,7 @@ Query = Callable[[OwnRows], DataFrame]
 """What to ask of the tables: a frame of so few rows that the driver can hold them, however large the capture."""
 
 Marked = TypeVar("Marked", bound=Row | Mapping[str, Any])
-Mark = Literal["line", "step", "bar", "grouped", "point", "heat"]
+Mark = Literal["line", "step", "bar", "grouped", "point", "interval", "heat"]
 Scale = Literal["bytes", "ms", "time", "percent", "count", "ratio", "name"]
 """What an axis measures, which says how its ticks are written. Percent values are shares from 0 to 1; a time is in the
 unit that the axis's title names; a count has whole ticks only."""
@@ -37,7 +37,8 @@ class Axis:
 class Plot:
     """A plot as data.
 
-    rows: one a mark; bars of a histogram, which has x in doublings, end at `until`.
+    rows: one a mark; bars of a histogram, which has x in doublings, end at `until`; intervals are from `low` to
+    `high`.
     rule: a value of x to draw a line at, and what it is.
     diagonal: what it is where x and y are the same, which a line shows; none where empty.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -11,12 +12,14 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, NOT_READ, UNREAD, Span, are_apart, span, time_within
 from jobs.report_page.fetch_max_bytes.fairness import (
+    MOST_PLOTTED,
+    NO_OTHER_LIMITS,
     captured_with_records,
     consumers_in_closed_loop,
     own_in_closed_loop,
 )
 from jobs.report_page.lane_labels import own_labels
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted, seen_in, told_apart
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
 from jobs.terminal.screen import Grid, size
@@ -28,6 +31,7 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
 MOST_LANES, MOST_ROWS = 6, 20_000
 NO_LAG = "no consumer lagged for longer than one time bucket"
+NOT_ALWAYS_READ = "no lane reads a backlog to its end at every pace"
 HELD_NOTES = (
     "Each column has the worst consumer. catch-up: from the first fetch that asks for a partition, which may be later "
     "than its consumer's first, until its backlog is read; in brackets the range at other paces.",
@@ -90,6 +94,21 @@ def catch_up(found: Findings) -> str:
 def took_within(row: Row) -> str:
     """How long the slowest backlog of a lane takes, and between what that lies at other paces."""
     return time_within(row["took"], row["catch_up_ms_range"])
+
+
+def catch_up_by_lane(found: Findings) -> Plot:
+    """A lane a row: how long the slowest backlog takes, and between what that lies at other paces."""
+    rows = [row for row in own_in_closed_loop(found) if takes(row).high < inf][:MOST_PLOTTED]
+    labels = [lane_label(row["scenario"]) for row in rows]
+    marks = [
+        {"lane": label, "took": takes(row).value, "low": takes(row).low, "high": takes(row).high}
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    return Plot(
+        "Until the slowest backlog of a consumer is read: at the captured pace, and between what that lies at others",
+        "interval", told_apart(seen_in(marks, NOT_ALWAYS_READ, "high"), NO_OTHER_LIMITS, "lane"),
+        Axis("took", "catch-up", "ms"), Axis("lane", lane_heading(labels), "name"),
+    )  # fmt: skip
 
 
 def takes(row: Row) -> Span:
@@ -193,7 +212,7 @@ CATCH_UP = Question(
     algorithms=(algorithms.FETCH_MAX_BYTES,),
     queries=(closed_lanes, backlog_over_time, held_over_time),
     sentence=catch_up,
-    plots=(lag_curves, held_curves),
+    plots=(lag_curves, held_curves, catch_up_by_lane),
     table=held_table,
     trust=("closed_loop_bytes", "closed_loop_catch_up"),
 )

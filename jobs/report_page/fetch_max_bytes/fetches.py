@@ -8,6 +8,7 @@ from jobs.replays.fetch_max_bytes.answers import closed_lanes, closed_table, ope
 from jobs.report_page.fetch_max_bytes.fairness import (
     MOST_PLOTTED,
     NO_CONSUMER,
+    NO_OTHER_LIMITS,
     NO_RECORDS,
     OF_LOOP,
     captured_of,
@@ -29,7 +30,6 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 HARD_LIMIT_BEFORE = 3
 """Fetch versions below take the limit of a partition for hard, and so never get a larger message (KIP-74)."""
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
-NO_OTHER_LIMITS = "only the captured limits were replayed"
 
 
 def consumers_in_open_loop(found: Findings) -> list[Row]:

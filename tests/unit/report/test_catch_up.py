@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import Row
 
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.fetch_max_bytes.ranges import are_apart, span, time_within
 from jobs.report_page.fetch_max_bytes.catch_up import (
     backlog_over_time,
+    catch_up_by_lane,
     held_curves,
     held_over_time,
     lag_curves,
@@ -92,6 +94,25 @@ def test_without_a_lag_there_is_nothing_to_show_and_that_is_said(plotted: object
         plotted(lagging({LANES[0]: [0, 0]}, {LANES[0]: [9]}))
     with pytest.raises(Unplotted, match="no consumer lagged for longer than one time bucket"):
         plotted(lagging({LANES[0]: [5, 0]}, {LANES[0]: [9]}))
+
+
+def caught_up(*ranges: tuple[float, float, float | None]) -> Findings:
+    """Lanes with the time of their slowest backlog, p10 and p90 of it."""
+    rows = [
+        Row(
+            reader="consumer", scenario=lane, took=took, never=False, catch_up_ms_range=within(p10, p90),
+            longest=Row(longest_wait_ms=0.0), waiting=0, held=took,
+        )
+        for lane, (took, p10, p90) in zip(LANES, ranges, strict=False)
+    ]  # fmt: skip
+    return findings({closed_lanes: rows}, {algorithms.FETCH_MAX_BYTES: LANES[: len(rows)]})
+
+
+def test_each_lane_is_drawn_with_its_range_but_one_that_a_slow_pace_never_ends() -> None:
+    plot = catch_up_by_lane(caught_up((146, 120, 210), (900, 700, None), (31, 31, 31)))
+    assert [tuple(row.values()) for row in plot.rows] == [("captured", 146, 120, 210), ("8 MiB", 31, 31, 31)]
+    with pytest.raises(Unplotted, match="at every pace"):
+        catch_up_by_lane(caught_up((900, 700, None)))
 
 
 def within(p10: float | None, p90: float | None) -> Row:

@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from jobs.report_page.axes import CHARACTER, WIDTH, doublings, room_below, room_beside, round_bytes
-from jobs.report_page.charts import COLOURS, GRID, INK, MUTED, SYMBOL, svg
+from jobs.report_page.axes import CHARACTER, WIDTH, doublings, reach, room_below, room_beside, round_bytes
+from jobs.report_page.charts import COLOURS, GRID, INK, MOST_TOUCHED, MUTED, SYMBOL, svg
 from jobs.report_page.page import TEMPLATES
 from jobs.report_page.question import Axis, Mark, Plot
 
@@ -86,7 +86,7 @@ def test_beside_long_names_there_are_fewer_ticks() -> None:
 def test_what_is_unknown_has_a_colour_of_none_of_the_findings() -> None:
     rows = [{"metric": "bytes", "share": 0.5, "verdict": verdict} for verdict in ("equal", "unknown")]
     plot = Plot("f", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name"), Axis("verdict", "", "name"))
-    assert re.findall(r'<path d="[^"]*" fill="(#\w+)"/>', svg(plot)) == [COLOURS[0], MUTED]
+    assert re.findall(r'<path d="[^"]*" fill="(#\w+)"><title>', svg(plot)) == [COLOURS[0], MUTED]
 
 
 def test_lanes_stand_in_their_own_order_under_what_they_change() -> None:
@@ -97,7 +97,7 @@ def test_lanes_stand_in_their_own_order_under_what_they_change() -> None:
 
 @pytest.mark.parametrize("mark", get_args(Mark))
 def test_a_name_from_the_wire_is_text_wherever_it_stands(mark: Mark) -> None:
-    rows = [{"topic": EVIL, "count": 3, "client": EVIL + str(i), "x": i} for i in (1, 2)]
+    rows = [{"topic": EVIL, "count": 3, "client": EVIL + str(i), "x": i, "low": 2, "high": 4} for i in (1, 2)]
     name, count = Axis("topic", EVIL, "name"), Axis("count", "count", "count")
     colour = Axis("count", "n", "count") if mark == "heat" else Axis("client", EVIL, "name")
     x = {"heat": Axis("client", EVIL, "name"), "line": Axis("x", "x", "count"), "step": Axis("x", "x", "count")}
@@ -105,6 +105,35 @@ def test_a_name_from_the_wire_is_text_wherever_it_stands(mark: Mark) -> None:
     drawn = svg(plot)
     assert "<script" not in drawn
     assert "&lt;script&gt;" in drawn
+
+
+def titles(drawn: str) -> list[str]:
+    return re.findall(r"<title>([^<]*)</title>", drawn)
+
+
+def test_a_mark_says_its_values_under_the_pointer_as_people_write_them() -> None:
+    assert titles(svg(BY_LANE)) == ["captured; longest wait: 105 ms", "1 MiB; longest wait: 0 ms"]
+    assert titles(svg(over_bytes(3 << 20))) == ["held: 0; of the time: 50.0 %", "held: 3.0 MiB; of the time: 50.0 %"]
+    took = [{"lane": "captured", "took": 146.0, "low": 120.0, "high": 2400.0}]
+    plot = Plot("took", "interval", took, Axis("took", "catch-up", "ms"), Axis("lane", "lane", "name"))
+    assert set(titles(svg(plot))) == {"captured; catch-up: 146 ms (120 ms to 2.4 s)"}
+
+
+def test_of_a_long_curve_so_many_points_say_their_values_that_the_page_stays_small() -> None:
+    rows = [{"at": float(at), "n": at} for at in range(1000)]
+    drawn = svg(Plot("p", "step", rows, Axis("at", "seconds", "time"), Axis("n", "n", "count")))
+    assert MOST_TOUCHED / 2 < len(titles(drawn)) <= MOST_TOUCHED
+    assert titles(drawn)[0] == "seconds: 0; n: 0"
+
+
+def test_an_interval_reaches_from_its_low_to_its_high_end() -> None:
+    rows = [{"lane": "captured", "took": 200.0, "low": 100.0, "high": 400.0}]
+    plot = Plot("took", "interval", rows, Axis("took", "catch-up", "ms"), Axis("lane", "lane", "name"))
+    assert reach(plot, plot.x) == (100.0, 400.0)
+    drawn = svg(plot)
+    (band,) = (float(end) for end in re.findall(r'mark-rect role-mark[^>]*>.*?d="M[^h]*h([\d.]+)', drawn)[:1])
+    whole = WIDTH - room_beside(plot)
+    assert 0.6 * whole < band < 0.9 * whole
 
 
 def test_a_histogram_stacks_its_colours_and_draws_the_limit() -> None:

@@ -11,7 +11,7 @@ from jobs.replays.session_cache.answers import lanes as session_lanes
 from jobs.replays.session_cache.answers import slots
 from jobs.report_page.batch_split.splits import estimates, splitting_producers
 from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
-from jobs.report_page.fetch_max_bytes.fairness import waiting_partitions
+from jobs.report_page.fetch_max_bytes.fairness import NO_OTHER_LIMITS, waiting_partitions
 from jobs.report_page.lane_labels import NOT_SET
 from jobs.report_page.page import part
 from jobs.report_page.question import Findings, Query
@@ -397,7 +397,7 @@ def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
 
 def test_why_two_plots_are_left_out_is_said_once() -> None:
     found = fetch_limits(lane("captured", 0.0, 300.0, 1 << 20))
-    assert [figure.why_not for figure in part(found, BY_NUMBER[6]).figures] == [NO_LAG]
+    assert [figure.why_not for figure in part(found, BY_NUMBER[6]).figures] == [NO_LAG, NO_OTHER_LIMITS]
 
 
 def test_a_table_without_rows_is_left_out() -> None:

@@ -1,0 +1,58 @@
+"""What a mark of a plot says under the pointer: its values as people write them, as an SVG title, without a script."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jobs.report_page.question import Axis, Plot
+from jobs.terminal.screen import size
+from jobs.terminal.wording import duration, percent
+
+SAID = "said"
+"""The field of a plot's rows that has the text."""
+UNDER_POINTER: Mapping[str, Any] = {"description": {"field": SAID, "type": "nominal"}}
+"""The channel of the marks that say it."""
+_AS_WRITTEN: Mapping[str, Callable[[Any], str]] = {
+    "bytes": lambda value: size(round(value)),
+    "ms": duration,
+    "percent": percent,
+    "time": "{:,g}".format,
+    "count": "{:,g}".format,
+    "ratio": "{:.2f}".format,
+    "name": str,
+}
+_MARK = re.compile(r'<(\w+) aria-label="([^"]*)" role="graphics-symbol"([^>]*?)/>')
+_FOR_READERS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
+
+
+def said(plot: Plot, row: Mapping[str, Any]) -> str:
+    """`captured; time since its first fetch: 20 ms; bytes held: 1.2 MiB`: names first, then what is measured."""
+    axes = [axis for axis in (plot.y, plot.colour, plot.x) if axis is not None and row.get(axis.field) is not None]
+    names = [written(axis, row[axis.field]) for axis in axes if axis.scale == "name"]
+    values = [measured(axis, row) for axis in (plot.x, plot.y, plot.colour) if axis in axes and axis.scale != "name"]
+    return "; ".join([*names, *values])
+
+
+def measured(axis: Axis, row: Mapping[str, Any]) -> str:
+    """A value with what it is, and the ends of the interval or of the bar of a histogram where it has any."""
+    value = written(axis, row[axis.field])
+    if "low" in row:
+        value += f" ({written(axis, row['low'])} to {written(axis, row['high'])})"
+    elif axis.log and "until" in row:
+        value += f" to {written(axis, row['until'])}"
+    return f"{axis.title}: {value}" if axis.title else value
+
+
+def written(axis: Axis, value: Any) -> str:
+    """A value of an axis, with its unit."""
+    return _AS_WRITTEN[axis.scale](value)
+
+
+def titled(drawn: str) -> str:
+    """An SVG of Vega in which each mark has its description as a title, which browsers show under the pointer.
+
+    The texts for screen readers go: such a reader is told of the plot as a whole.
+    """
+    return _FOR_READERS.sub("", _MARK.sub(r"<\1\3><title>\2</title></\1>", drawn))
