@@ -11,7 +11,7 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import estimated_bytes, has_room, upper_bound
 from udfs.replay.batch_split.partition_queue import has_to_wait
 from udfs.replay.batch_split.sender_events import CAPTURED_CLOSE, LINGERED, schedule, schedule_close
-from udfs.replay.batch_split.settings import UNCOMPRESSED
+from udfs.replay.batch_split.settings import DAMPED, UNCOMPRESSED
 from udfs.replay.batch_split.state import Sim, bytes_in_batch, codec_of, estimate_topic, topic_of
 from udfs.replay.shared.event_heap import push
 from udfs.replay.shared.resent_batches import NONE
@@ -19,10 +19,17 @@ from udfs.replay.shared.resent_batches import NONE
 
 @kernel
 def estimated_size(sim: Sim, lane: int, partition: int) -> int:
-    """The estimated size of the batch that is being filled."""
+    """The estimated size of the batch that is being filled, by the estimate at its creation (ProducerBatch).
+
+    Before KIP-126 it was that of now (`MemoryRecordsBuilder.estimatedBytesWritten` of 0.10.2 reads TYPE_TO_RATE).
+    """
     filling, settings = sim.filling[partition], sim.settings[lane]
-    is_compressed = codec_of(sim, lane, filling.first) != 0 and settings.profile != UNCOMPRESSED
-    return estimated_bytes(filling.uncompressed, filling.ratio, settings.estimation_factor, is_compressed)
+    codec = codec_of(sim, lane, filling.first)
+    is_compressed = codec != 0 and settings.profile != UNCOMPRESSED
+    ratio = filling.ratio
+    if settings.profile == DAMPED:
+        ratio = sim.estimates[lane, estimate_topic(settings, topic_of(sim, filling.first)), codec]
+    return estimated_bytes(filling.uncompressed, ratio, settings.estimation_factor, is_compressed)
 
 
 @kernel

@@ -40,9 +40,11 @@ def updated(settings: Record, estimate: np.float32, observed: np.float32) -> np.
 
 @kernel
 def updated_by_text(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
-    """The estimate after a batch was closed, by 2b and 2c of KIP-126: one step, however far off it was; in (0, 1]."""
+    """The estimate after a batch was closed, by 2b and 2c of KIP-126: one step, however far off it was. The text has no
+    bounds; a step to 0 or below is not taken, for a batch would never be full.
+    """
     if observed > estimate:
-        return min(np.float32(estimate + settings.deteriorate_step), np.float32(INITIAL_RATIO))
+        return np.float32(estimate + settings.deteriorate_step)
     lower = np.float32(estimate - settings.improving_step)
     return lower if observed < estimate and lower > 0 else estimate
 

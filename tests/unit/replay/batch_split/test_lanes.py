@@ -65,6 +65,17 @@ def test_before_kip_126_nothing_is_split_and_a_batch_that_is_too_large_fails() -
     assert (too_large.of("splits"), too_large.of("failed"), too_large.of("bytes_sent")) == (0, 1, 75 * 70 + 61)
 
 
+def test_before_kip_126_a_batch_that_is_being_filled_goes_by_the_estimate_of_now() -> None:
+    """One topic fills its batch while another, which does not compress, raises the estimate of both."""
+    n = 1000
+    times = [at for at in range(n) for _ in range(2)]
+    records = Produced(times, [100, 1000] * n, [0, 1] * n, topic=(0, 1), initial=[0.1, 0.1])
+    sizes = even_sizes(records, [0.1, 1.0] * n)
+    before = replayed(Producer(10_000, 1 << 20, linger=10**6, profile=DAMPED), records, sizes)
+    today = replayed(Producer(10_000, 1 << 20, linger=10**6), records, sizes)
+    assert (today.outcomes["batches"][0], before.outcomes["batches"][0] > 5) == (2, True)
+
+
 def test_batches_of_uncompressed_size_take_the_same_records_however_they_compress() -> None:
     """The KIP's first rejected alternative: nothing is misjudged, and batches that compress well are small."""
     records = Produced([0] * 90, [100] * 90, initial=[0.1])
