@@ -35,6 +35,14 @@ def links(page: Path) -> list[Path]:
     return [(page.parent / link).resolve() for link in told if not link.startswith("http")]
 
 
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return {
+        re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in lines if line.startswith("#")
+    }
+
+
 @pages
 def test_every_command_has_flags_that_its_job_takes(page: Path) -> None:
     for command in commands(page):
@@ -59,15 +67,10 @@ def test_every_exit_code_has_its_meaning(repository: Path) -> None:
 
 @pages
 def test_every_link_leads_to_a_file_or_heading(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
     assert [link for link in links(page) if not link.exists()] == []
-    anchors = re.findall(r"\]\(#([^)]+)\)", text)
-    headings = {
-        re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
-        for line in text.splitlines()
-        if line.startswith("#")
-    }
-    assert [anchor for anchor in anchors if anchor not in headings] == []
+    anchors = re.findall(r"\]\(([^)#\s]*\.md)?#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    led_to = [(page.parent / (file or page.name), anchor) for file, anchor in anchors if not file.startswith("http")]
+    assert [anchor for file, anchor in led_to if anchor not in headings(file)] == []
 
 
 def test_every_page_for_users_is_reached_from_the_readme() -> None:
