@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.chosen_scenario import with_chosen_grids
 from jobs.ingest import ingest
 from jobs.ready_session import ready_session
 from jobs.replay import concluded, replay
@@ -11,6 +12,7 @@ from jobs.run import Run
 def main(run: Run) -> None:
     """Run the jobs one after the other, print what the run comes to and write its page. Raises GateError where a gate
     refuses, and CaptureError if a replay is refused and --strict asks for all."""
-    spark = ready_session(run, run.scenario.algorithms)
+    spark = ready_session(run, run.algorithms)
     capture_id = ingest(spark, run, keep=True)
+    run = with_chosen_grids(spark, run, capture_id)
     concluded(spark, run, capture_id, replay(spark, run, capture_id, keep=True))

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs.captures.clusters import chosen_cluster
 from jobs.captures.kafka_release import SeenRelease, seen_release
+from jobs.chosen_scenario import with_chosen_grids
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
@@ -170,7 +171,8 @@ def main(run: Run) -> None:
     """Run the job: replay a capture set of the lake, write the gold tables, print what the run comes to. Raises what
     `replay` and `concluded` do.
     """
-    spark = ready_session(run, run.scenario.algorithms)
+    spark = ready_session(run, run.algorithms)
     check_rules(spark, run.gates.in_pipeline)
     capture_id = chosen_capture(spark, run.lake, run.capture)
+    run = with_chosen_grids(spark, run, capture_id)
     concluded(spark, run, capture_id, replay(spark, run, capture_id))

@@ -13,7 +13,7 @@ from typing import Any
 
 from jobs.captures.inputs import checked_zone, resolve_captures
 from jobs.captures.pseudonym_key import pseudonyms_by
-from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPORT, SIZE, TELL, WRITE_THE_LAKE
+from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPLAYS, REPORT, SIZE, TELL, WRITE_THE_LAKE
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
@@ -52,6 +52,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         brokers=stated_brokers(told["brokers"], pseudonyms),
         spark_conf=spark_properties(told["conf"] or ()),
         cluster=cluster,
+        chooses=job in REPLAYS and not scenario.names_replays,
         gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
         on=on,
         data_docs=docs_folder(told["data_docs"]),

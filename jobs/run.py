@@ -11,7 +11,7 @@ from jobs.flags import PIPELINE
 from jobs.gates.rule_files import default_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.scenarios.scenario import Scenario
-from jobs.scenarios.settings import ON_REQUEST, Value
+from jobs.scenarios.settings import ON_REQUEST, Value, algorithms
 from udfs.capture.request_log_head import UTC
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
@@ -30,6 +30,7 @@ class Run:
     brokers: node id by server (address:port), where the captures do not tell it.
     log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
+    chooses: nobody says what to replay, and grids are to be chosen from the capture.
     seen: settings that the capture itself tells, where nobody states them.
     gates: the rules that tables have to pass.
     on: the gates that the job `gate` applies.
@@ -53,6 +54,7 @@ class Run:
     brokers: Mapping[str, str] = field(default_factory=dict)
     log_zone: str = UTC
     cluster: str | None = None
+    chooses: bool = False
     seen: Mapping[str, Value] = field(default_factory=dict)
     gates: Gates = field(default_factory=default_gates)
     on: tuple[Gate, ...] = ()
@@ -71,8 +73,13 @@ class Run:
         return {**self.seen, **self.scenario.captured}
 
     @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The replays that the run may make, by name."""
+        return algorithms() if self.chooses else self.scenario.algorithms
+
+    @property
     def records(self) -> RecordSampling | None:
         """What ingest is to learn of records: nothing, unless a replay of the scenario needs it."""
-        if not ON_REQUEST & set(self.scenario.algorithms):
+        if not ON_REQUEST & set(self.algorithms):
             return None
         return RecordSampling(every=1) if self.scenario.captured.get("recompress") == "all" else RecordSampling()

@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of
-from udfs.replay.shared.lanes import release_numbers
+from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
+from udfs.replay.shared.lanes import NONE, release_numbers
 
+Grids = Mapping[str, Mapping[str, tuple[Value, ...]]]
+"""By algorithm, the values of each varied setting."""
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
 
@@ -38,16 +40,21 @@ class Scenario:
     places: the file and line of each of the captures.
     log_zone: the zone of times in request logs, as written; None where it names none.
     assumed: keys of `captured` that nobody stated.
+    stated: by key the values of those that somebody did.
+    names_replays: whether somebody names a replay, or a value to replay; if nobody does, grids are chosen from the
+    capture.
     """
 
     captured: Mapping[str, Value]
-    replay: Mapping[str, Mapping[str, tuple[Value, ...]]]
+    replay: Grids
     captures: tuple[str, ...] = field(default=(), compare=False)
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
     log_zone: str | None = field(default=None, compare=False)
     lake: str | None = field(default=None, compare=False)
     cluster: str | None = field(default=None, compare=False)
     assumed: tuple[str, ...] = field(default=(), compare=False)
+    stated: Mapping[str, Value] = field(default_factory=dict, compare=False)
+    names_replays: bool = field(default=True, compare=False)
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -78,6 +85,19 @@ class Scenario:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
 
+def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
+    """The scenario with these grids as its own, as if somebody named them, and what is in force of their settings."""
+    concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(grids)}
+    in_force = {key: setting.default_value for key, setting in concern.items()} | dict(scenario.stated)
+    return replace(
+        scenario,
+        captured={key: value for key, value in in_force.items() if value not in (None, NONE)},
+        replay=grids,
+        assumed=tuple(key for key in in_force if key not in scenario.stated),
+        names_replays=True,
+    )
+
+
 def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
     """The scenario with the defaults that brokers of a release have, for settings of theirs that nobody states.
 
@@ -96,8 +116,11 @@ def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scen
         algorithm: {key_with_topic(key, called): values for key, values in grid.items()}
         for algorithm, grid in scenario.replay.items()
     }
-    captured = {key_with_topic(key, called): value for key, value in scenario.captured.items()}
-    return replace(scenario, captured=captured, replay=grids)
+    captured, stated = (
+        {key_with_topic(key, called): value for key, value in values.items()}
+        for values in (scenario.captured, scenario.stated)
+    )
+    return replace(scenario, captured=captured, replay=grids, stated=stated)
 
 
 def lane_count(grid: Mapping[str, Sequence[object]]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from jobs.scenarios.located_yaml import MALFORMED, Address, Fault, LocatedYaml, Plain, Texts, read_located_yaml
-from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count
+from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count, with_grids
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
 from jobs.scenarios.settings import (
     ON_REQUEST,
@@ -25,7 +26,6 @@ from jobs.scenarios.settings import (
 from udfs.capture.locations import is_uri
 from udfs.errors import ScenarioError
 from udfs.replay.partition_limits.schedule import EXPECTED
-from udfs.replay.shared.lanes import NONE
 
 
 def _given(value: object) -> object:
@@ -74,19 +74,18 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
         # A flag's value is parsed for each replay that takes it.
         raise ScenarioError(path or "arguments", tuple(dict.fromkeys(map(str, in_order))))
     folder = Path(path).parent if path else Path()
-    concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(replay)}
-    in_force = {key: setting.default_value for key, setting in concern.items()} | captured
     captures = tuple(_beside(folder, capture) for capture in text.captures)
-    return Scenario(
-        captured={key: value for key, value in in_force.items() if value not in (None, NONE)},
-        replay=replay,
+    scenario = Scenario(
+        captured={},
+        replay={},
         captures=captures,
         places={capture: str(located.at(("captures", i))) for i, capture in enumerate(captures)},
         log_zone=text.log_zone,
         lake=None if text.lake is None else _beside(folder, text.lake),
         cluster=None if text.cluster is None else _beside(folder, text.cluster),
-        assumed=tuple(key for key in in_force if key not in captured),
+        stated=captured,
     )
+    return replace(with_grids(scenario, replay), names_replays=bool(text.replay) or any(replay.values()))
 
 
 def _resolved(

@@ -1,0 +1,106 @@
+"""What a capture set shows of the amounts that settings bound: a handful of numbers, each an aggregate of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as F
+
+from jobs.captures.clusters import rows_of_cluster
+from jobs.lake.delta_tables import side_by_side
+from jobs.scenarios.chosen_grids import Amounts, Fetched
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
+from schemas.tables.table import Table
+from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, PARTITION
+from schemas.wire.fetch import FETCH_REQUEST
+from schemas.wire.produce import PRODUCE_REQUEST
+
+OfTable = Callable[[Table], DataFrame]
+"""The rows of a silver table that are looked at."""
+SESSIONLESS = -1
+"""Epoch of a fetch that wants no session."""
+
+
+def amounts_of(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> Amounts:
+    """The amounts of a capture set, of one of its clusters where one is named."""
+
+    def rows(table: Table) -> DataFrame:
+        return rows_of_cluster(spark, lake, table, capture_id, cluster_id)
+
+    queries = (fetched, batches, readers, sent, replicas, changes)
+    by_reader, (of_batches,), (of_readers,), (of_sent,), (of_replicas,), of_changes = side_by_side(
+        spark, [partial(_collected, query, rows) for query in queries]
+    )
+    of = {row[0]: Fetched(*(int(value or 0) for value in row[1:])) for row in by_reader}
+    return Amounts(
+        consumers=of.get(CONSUMER),
+        followers=of.get(FOLLOWER),
+        batch=of_batches[0] or 0,
+        readers=of_readers[0],
+        produced=of_batches[1],
+        sent=of_sent[0],
+        replicas=of_replicas[0],
+        changes=bool(of_changes),
+    )
+
+
+def _collected(query: Callable[[OfTable], DataFrame], rows: OfTable) -> Sequence[Row]:
+    return query(rows).collect()
+
+
+def fetched(rows: OfTable) -> DataFrame:
+    """A row for consumers and one for followers: its kind and the fields of Fetched."""
+    f = FETCH_PARTITIONS
+    limits = (F.max(f.max_bytes).alias("max_bytes"), F.max(f.partition_max_bytes).alias("partition_max_bytes"))
+    of_broker = rows(f).groupBy(f.reader, f.client_address, f.client_id, f.broker).agg(
+        *limits, F.max(f.response_record_bytes).alias("response")
+    )  # fmt: skip
+    widest = [F.max(name).alias(name) for name in ("max_bytes", "partition_max_bytes", "response")]
+    of_client = of_broker.groupBy(f.reader, f.client_address, f.client_id).agg(*widest, F.sum("response").alias("held"))
+    return of_client.groupBy(f.reader).agg(*widest, F.max("held"))
+
+
+def batches(rows: OfTable) -> DataFrame:
+    """A row: bytes of the largest batch, and of the largest one of several records that a broker took."""
+    b = RECORD_BATCHES
+    is_taken = (F.col(b.source) == FROM_PRODUCE) & (F.col(b.error_code) == 0)
+    produced = F.when(is_taken & (F.col(b.record_count) > 1), F.col(b.size_bytes))
+    read = F.when((F.col(b.source) != FROM_PRODUCE) | is_taken, F.col(b.size_bytes))
+    return rows(b).agg(F.max(read), F.max(produced))
+
+
+def readers(rows: OfTable) -> DataFrame:
+    """A row: the most connections that fetch in sessions from one broker at a time, from first fetch to last."""
+    x = EXCHANGES
+    in_session = (F.col(x.api_key) == FETCH_REQUEST.api_key) & (F.col(x.fetch_session_epoch) != SESSIONLESS)
+    spans = rows(x).where(in_session).groupBy(x.broker, x.connection_id).agg(
+        F.min(x.request_time).alias("first"), F.max(x.request_time).alias("last")
+    )  # fmt: skip
+    steps = F.explode(F.array(F.struct(F.col("first").alias("at"), F.lit(-1).alias("fewer")),
+                              F.struct(F.col("last").alias("at"), F.lit(1).alias("fewer")))).alias("step")  # fmt: skip
+    in_order = Window.partitionBy(x.broker).orderBy("step.at", "step.fewer").rowsBetween(Window.unboundedPreceding, 0)
+    at_a_time = (-F.sum("step.fewer").over(in_order)).alias("readers")
+    return spans.select(x.broker, steps).select(at_a_time).agg(F.max("readers"))
+
+
+def sent(rows: OfTable) -> DataFrame:
+    """A row: bytes of the largest produce request."""
+    x = EXCHANGES
+    return rows(x).where(F.col(x.api_key) == PRODUCE_REQUEST.api_key).agg(F.max(x.request_bytes))
+
+
+def replicas(rows: OfTable) -> DataFrame:
+    """A row: replicas on the broker that has most, without internal topics, as the last Metadata responses have them."""
+    m = CLUSTER_METADATA
+    listed = rows(m).where((F.col(m.entry) == PARTITION) & ~F.coalesce(m.is_internal, F.lit(False)))
+    last = F.max_by(m.replica_nodes, F.struct(m.request_time, m.connection_id, m.exchange_no)).alias("nodes")
+    nodes = listed.groupBy(m.topic, m.partition).agg(last).select(F.explode("nodes").alias("node"))
+    return nodes.groupBy("node").count().agg(F.max("count"))
+
+
+def changes(rows: OfTable) -> DataFrame:
+    """A row, if the capture shows any change to topics."""
+    return rows(TOPIC_CHANGES).select(TOPIC_CHANGES.kind).limit(1)

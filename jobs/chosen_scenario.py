@@ -1,0 +1,60 @@
+"""What is replayed where nobody says what: grids chosen from the capture, printed and kept as a scenario."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobs.captures.amounts import amounts_of
+from jobs.captures.clusters import seen_clusters
+from jobs.report_page.verdict import shown_path
+from jobs.run import Run
+from jobs.scenarios.chosen_grids import chosen_grids
+from jobs.scenarios.scenario import Scenario, with_grids
+from jobs.scenarios.scenario_text import as_file
+from jobs.scenarios.settings import setting_of
+from udfs.errors import LakeError
+
+NAME = "scenario.yaml"
+"""The file beside the page that states what was chosen."""
+
+
+def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
+    """The run with grids chosen from a capture set of the lake, where nobody says what to replay; else as it is. Raises
+    LakeError where they cannot be written beside the page.
+    """
+    if not run.chooses:
+        return run
+    clusters = seen_clusters(spark, run.lake, capture_id)
+    cluster_id = run.cluster_id or (clusters[0].cluster_id if len(clusters) > 1 else None)
+    grids = chosen_grids(amounts_of(spark, run.lake, capture_id, cluster_id), run.scenario.stated)
+    if not grids:  # there is nothing to replay, which `replay` says
+        return run
+    scenario = with_grids(run.scenario, grids)
+    kept = None if run.page is None else run.page.with_name(NAME)
+    if kept is not None:
+        keep(kept, scenario, run.captures)
+    sys.stderr.writelines(f"refetch: {line}\n" for line in chosen_lines(scenario, kept))
+    return replace(run, scenario=scenario, chooses=False)
+
+
+def keep(file: Path, scenario: Scenario, captures: tuple[Path | str, ...]) -> None:
+    """Write what was chosen as a scenario's file. Raises LakeError where it cannot be."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(as_file(scenario, map(str, captures)), encoding="utf-8")
+    except OSError as fault:
+        raise LakeError(f"{file}: the chosen scenario could not be written: {fault.strerror or fault}") from fault
+
+
+def chosen_lines(scenario: Scenario, kept: Path | None) -> list[str]:
+    """What was chosen, for people: a line a setting of a replay."""
+    file = "" if kept is None else f"; {shown_path(str(kept))} states them"
+    lines = [f"no --set and no scenario says what to replay, so the capture does{file}"]
+    for name, grid in sorted(scenario.replay.items()):
+        values = [f"{key}={','.join(map(setting_of(key).format, of))}" for key, of in grid.items()]
+        lines.append(f"  {name}: {' '.join(values) or 'as captured'}")
+    return lines

@@ -1,0 +1,183 @@
+"""Which settings to replay where nobody names any: grids of a few values, around what a capture set shows.
+
+Pure functions: the same amounts give the same grids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jobs.scenarios.scenario import Grids
+from jobs.scenarios.settings import Value, setting_of
+from schemas.tables import algorithms
+
+DEFAULT_SHARDS = 8
+"""Shards of a broker's cache of fetch sessions since Kafka 3.8: fewer slots than that are none at all."""
+FULL = 0.5
+"""A response that holds this share of what its request allows may have been bounded by it."""
+
+
+class Limits(NamedTuple):
+    """The fetch limits of one kind of reader: the keys of the two settings."""
+
+    response: str
+    partition: str
+
+
+OF_CONSUMERS = Limits("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes")
+OF_FOLLOWERS = Limits("replica.fetch.response.max.bytes", "replica.fetch.max.bytes")
+CONSUMER_MEMORY, PRODUCER_MEMORY = "consumer.buffer.memory", "producer.buffer.memory"
+SLOTS, BATCH_SIZE = "max.incremental.fetch.session.cache.slots", "producer.batch.size"
+BROKER_PARTITIONS = "max.broker.partitions"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What readers of one kind ask for and get, in bytes.
+
+    max_bytes, partition_max_bytes: the most that a request allows. response: the record bytes of the largest response.
+    held: the most that one client holds if all its brokers send their largest responses at once.
+    """
+
+    max_bytes: int
+    partition_max_bytes: int
+    response: int
+    held: int
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What a capture set shows of what settings bound; None where it shows nothing of the kind.
+
+    consumers, followers: what they fetch. batch: bytes of the largest batch. readers: the most connections that fetch
+    in sessions from one broker at a time. produced: bytes of the largest batch of several records that a broker took.
+    sent: bytes of the largest produce request. replicas: the most on one broker, without internal topics, as the last
+    Metadata responses have them. changes: whether topics are created, deleted or grown.
+    """
+
+    consumers: Fetched | None = None
+    followers: Fetched | None = None
+    batch: int = 0
+    readers: int | None = None
+    produced: int | None = None
+    sent: int | None = None
+    replicas: int | None = None
+    changes: bool = False
+
+
+def chosen_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
+    """The grid of each replay that the captures have something for: at most 12 lanes beside the captured one.
+
+    stated: by key the settings that somebody stated to be in force.
+    """
+    grids = {
+        algorithms.FETCH_MAX_BYTES: fetch_limits(amounts),
+        algorithms.CONSUMER_MEMORY: memory(amounts),
+        algorithms.SESSION_CACHE: slots(amounts),
+        algorithms.BATCH_SPLIT: batch_sizes(amounts, stated),
+        algorithms.PARTITION_LIMITS: partitions(amounts),
+    }
+    return {name: _within_bounds(grid) for name, grid in grids.items() if grid is not None}
+
+
+def fetch_limits(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
+    """Limits from the largest batch to what requests ask for; the consumers', or the followers' where nobody else
+    fetches."""
+    fetched, keys = (amounts.consumers, OF_CONSUMERS) if amounts.consumers else (amounts.followers, OF_FOLLOWERS)
+    if fetched is None:
+        return None
+    least, most = doubled(amounts.batch), doubled(fetched.response)
+    if fetched.response >= FULL * fetched.max_bytes:
+        most = 4 * doubled(fetched.max_bytes)
+    return {
+        keys.response: tuple(sorted({*between(least, most, 3), fetched.max_bytes})),
+        keys.partition: between(least, doubled(fetched.partition_max_bytes), 3),
+    }
+
+
+def memory(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
+    """Pools from all that a consumer may hold down to a sixteenth; a producer's where nobody consumes."""
+    if amounts.consumers:
+        held = doubled(amounts.consumers.held)
+        return {CONSUMER_MEMORY: tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))}
+    if amounts.sent is None:
+        return None
+    return {PRODUCER_MEMORY: tuple(doubled(amounts.sent) * times for times in (1, 4, 16))}
+
+
+def slots(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
+    """Half, all and twice the slots that would do if every reader had a session at a time, in whole shards."""
+    if amounts.readers is None:
+        return None
+    enough = -(-amounts.readers // DEFAULT_SHARDS) * DEFAULT_SHARDS
+    half = max(enough // 2 // DEFAULT_SHARDS, 1) * DEFAULT_SHARDS
+    return {SLOTS: tuple(sorted({half, enough, 2 * enough}))}
+
+
+def batch_sizes(amounts: Amounts, stated: Mapping[str, Value]) -> Mapping[str, tuple[int, ...]] | None:
+    """From a quarter of what is in force to four times as much: as stated, else Kafka's default or, where batches are
+    larger than that, what the largest shows."""
+    if amounts.produced is None:
+        return None
+    default = int(setting_of(BATCH_SIZE).default_value or 0)
+    base = int(stated.get(BATCH_SIZE, max(default, nearest_doubling(amounts.produced))))
+    return {BATCH_SIZE: tuple(sorted({max(base * times // 4, 1) for times in (1, 2, 4, 8, 16)}))}
+
+
+def partitions(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
+    """Limits from three quarters of what the fullest broker has to twice as much; none to vary where no Metadata
+    response shows that."""
+    if amounts.replicas is None:
+        return {} if amounts.changes else None
+    return {BROKER_PARTITIONS: tuple(sorted({rounded(amounts.replicas * part / 4) for part in (3, 4, 5, 8)}))}
+
+
+def doubled(amount: int) -> int:
+    """The least power of two that is no smaller, from 1 KiB on.
+
+    >>> doubled(40_000), doubled(65_536), doubled(0)
+    (65536, 65536, 1024)
+    """
+    return max(1 << max(amount - 1, 0).bit_length(), 1024)
+
+
+def nearest_doubling(amount: int) -> int:
+    """The power of two that is nearest by ratio.
+
+    >>> nearest_doubling(17_900), nearest_doubling(30_000)
+    (16384, 32768)
+    """
+    above = 1 << max(amount - 1, 0).bit_length()
+    return above if 2 * amount * amount > above * above else above // 2
+
+
+def between(least: int, most: int, count: int) -> tuple[int, ...]:
+    """So many powers of two, evenly spread by ratio, both ends among them; fewer where there are not so many.
+
+    >>> between(1 << 16, 1 << 20, 3), between(1 << 20, 1 << 16, 3)
+    ((65536, 262144, 1048576), (1048576,))
+    """
+    low, high = least.bit_length() - 1, max(most, least).bit_length() - 1
+    steps = {low + round(step * (high - low) / (count - 1)) for step in range(count)}
+    return tuple(1 << power for power in sorted(steps))
+
+
+def rounded(amount: float) -> int:
+    """To two digits, and no less than 1: a limit as people set them.
+
+    >>> rounded(43.0), rounded(3_127.5), rounded(0.2)
+    (43, 3100, 1)
+    """
+    return max(int(float(f"{amount:.1e}")), 1)
+
+
+def _within_bounds(grid: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[Value, ...]]:
+    """The grid with values beyond a setting's bounds at them, as the catalogue parses them."""
+
+    def bounded(key: str, value: int) -> Value:
+        setting = setting_of(key)
+        return setting.parse(str(value if setting.maximum is None else min(value, setting.maximum)))
+
+    return {key: tuple(dict.fromkeys(bounded(key, value) for value in values)) for key, values in grid.items()}
