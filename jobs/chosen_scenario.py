@@ -31,8 +31,6 @@ def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
     clusters = seen_clusters(spark, run.lake, capture_id)
     cluster_id = run.cluster_id or (clusters[0].cluster_id if len(clusters) > 1 else None)
     grids = chosen_grids(amounts_of(spark, run.lake, capture_id, cluster_id), run.scenario.stated)
-    if not grids:  # there is nothing to replay, which `replay` says
-        return run
     scenario = with_grids(run.scenario, grids)
     kept = None if run.page is None else run.page.with_name(NAME)
     if kept is not None:

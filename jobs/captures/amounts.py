@@ -12,7 +12,7 @@ from jobs.captures.clusters import rows_of_cluster
 from jobs.lake.delta_tables import side_by_side
 from jobs.scenarios.chosen_grids import Amounts, Fetched
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
-from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
+from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from schemas.tables.values import CONSUMER, FOLLOWER, FROM_PRODUCE, PARTITION
 from schemas.wire.fetch import FETCH_REQUEST
@@ -30,8 +30,8 @@ def amounts_of(spark: SparkSession, lake: str, capture_id: str, cluster_id: str 
     def rows(table: Table) -> DataFrame:
         return rows_of_cluster(spark, lake, table, capture_id, cluster_id)
 
-    queries = (fetched, batches, readers, sent, replicas, changes)
-    by_reader, (of_batches,), (of_readers,), (of_sent,), (of_replicas,), of_changes = side_by_side(
+    queries = (fetched, batches, readers, sent, replicas)
+    by_reader, (of_batches,), (of_readers,), (of_sent,), (of_replicas,) = side_by_side(
         spark, [partial(_collected, query, rows) for query in queries]
     )
     of = {row[0]: Fetched(*(int(value or 0) for value in row[1:])) for row in by_reader}
@@ -43,7 +43,6 @@ def amounts_of(spark: SparkSession, lake: str, capture_id: str, cluster_id: str 
         produced=of_batches[1],
         sent=of_sent[0],
         replicas=of_replicas[0],
-        changes=bool(of_changes),
     )
 
 
@@ -93,14 +92,9 @@ def sent(rows: OfTable) -> DataFrame:
 
 
 def replicas(rows: OfTable) -> DataFrame:
-    """A row: replicas on the broker that has most, without internal topics, as the last Metadata responses have them."""
+    """A row: replicas on the broker that has most, without internal topics, as the last Metadata responses say."""
     m = CLUSTER_METADATA
     listed = rows(m).where((F.col(m.entry) == PARTITION) & ~F.coalesce(m.is_internal, F.lit(False)))
     last = F.max_by(m.replica_nodes, F.struct(m.request_time, m.connection_id, m.exchange_no)).alias("nodes")
     nodes = listed.groupBy(m.topic, m.partition).agg(last).select(F.explode("nodes").alias("node"))
     return nodes.groupBy("node").count().agg(F.max("count"))
-
-
-def changes(rows: OfTable) -> DataFrame:
-    """A row, if the capture shows any change to topics."""
-    return rows(TOPIC_CHANGES).select(TOPIC_CHANGES.kind).limit(1)

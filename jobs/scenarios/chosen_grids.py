@@ -19,6 +19,10 @@ FULL = 0.5
 """A response that holds this share of what its request allows may have been bounded by it."""
 
 
+Grid = Mapping[str, tuple[int, ...]]
+"""The values of each setting of a replay, ascending; none where the captured lane is alone."""
+
+
 class Limits(NamedTuple):
     """The fetch limits of one kind of reader: the keys of the two settings."""
 
@@ -29,7 +33,7 @@ class Limits(NamedTuple):
 OF_CONSUMERS = Limits("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes")
 OF_FOLLOWERS = Limits("replica.fetch.response.max.bytes", "replica.fetch.max.bytes")
 CONSUMER_MEMORY, PRODUCER_MEMORY = "consumer.buffer.memory", "producer.buffer.memory"
-SLOTS, BATCH_SIZE = "max.incremental.fetch.session.cache.slots", "producer.batch.size"
+SLOTS, BATCH_SIZE = "broker.max.incremental.fetch.session.cache.slots", "producer.batch.size"
 BROKER_PARTITIONS = "max.broker.partitions"
 
 
@@ -54,7 +58,7 @@ class Amounts:
     consumers, followers: what they fetch. batch: bytes of the largest batch. readers: the most connections that fetch
     in sessions from one broker at a time. produced: bytes of the largest batch of several records that a broker took.
     sent: bytes of the largest produce request. replicas: the most on one broker, without internal topics, as the last
-    Metadata responses have them. changes: whether topics are created, deleted or grown.
+    Metadata responses have them.
     """
 
     consumers: Fetched | None = None
@@ -64,11 +68,11 @@ class Amounts:
     produced: int | None = None
     sent: int | None = None
     replicas: int | None = None
-    changes: bool = False
 
 
 def chosen_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
-    """The grid of each replay that the captures have something for: at most 12 lanes beside the captured one.
+    """The grid of each replay, with at most 12 lanes beside the captured one, which is alone where captures show
+    nothing to choose by. Batches are not replayed where no producer is captured.
 
     stated: by key the settings that somebody stated to be in force.
     """
@@ -76,18 +80,19 @@ def chosen_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
         algorithms.FETCH_MAX_BYTES: fetch_limits(amounts),
         algorithms.CONSUMER_MEMORY: memory(amounts),
         algorithms.SESSION_CACHE: slots(amounts),
-        algorithms.BATCH_SPLIT: batch_sizes(amounts, stated),
         algorithms.PARTITION_LIMITS: partitions(amounts),
     }
-    return {name: _within_bounds(grid) for name, grid in grids.items() if grid is not None}
+    if amounts.produced is not None:
+        grids[algorithms.BATCH_SPLIT] = batch_sizes(amounts.produced, stated)
+    return {name: _within_bounds(grid) for name, grid in grids.items()}
 
 
-def fetch_limits(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
+def fetch_limits(amounts: Amounts) -> Grid:
     """Limits from the largest batch to what requests ask for; the consumers', or the followers' where nobody else
     fetches."""
     fetched, keys = (amounts.consumers, OF_CONSUMERS) if amounts.consumers else (amounts.followers, OF_FOLLOWERS)
     if fetched is None:
-        return None
+        return {}
     least, most = doubled(amounts.batch), doubled(fetched.response)
     if fetched.response >= FULL * fetched.max_bytes:
         most = 4 * doubled(fetched.max_bytes)
@@ -97,40 +102,37 @@ def fetch_limits(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
     }
 
 
-def memory(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
+def memory(amounts: Amounts) -> Grid:
     """Pools from all that a consumer may hold down to a sixteenth; a producer's where nobody consumes."""
     if amounts.consumers:
         held = doubled(amounts.consumers.held)
         return {CONSUMER_MEMORY: tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))}
     if amounts.sent is None:
-        return None
+        return {}
     return {PRODUCER_MEMORY: tuple(doubled(amounts.sent) * times for times in (1, 4, 16))}
 
 
-def slots(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
+def slots(amounts: Amounts) -> Grid:
     """Half, all and twice the slots that would do if every reader had a session at a time, in whole shards."""
     if amounts.readers is None:
-        return None
+        return {}
     enough = -(-amounts.readers // DEFAULT_SHARDS) * DEFAULT_SHARDS
     half = max(enough // 2 // DEFAULT_SHARDS, 1) * DEFAULT_SHARDS
     return {SLOTS: tuple(sorted({half, enough, 2 * enough}))}
 
 
-def batch_sizes(amounts: Amounts, stated: Mapping[str, Value]) -> Mapping[str, tuple[int, ...]] | None:
+def batch_sizes(produced: int, stated: Mapping[str, Value]) -> Grid:
     """From a quarter of what is in force to four times as much: as stated, else Kafka's default or, where batches are
     larger than that, what the largest shows."""
-    if amounts.produced is None:
-        return None
     default = int(setting_of(BATCH_SIZE).default_value or 0)
-    base = int(stated.get(BATCH_SIZE, max(default, nearest_doubling(amounts.produced))))
+    base = int(stated.get(BATCH_SIZE, max(default, nearest_doubling(produced))))
     return {BATCH_SIZE: tuple(sorted({max(base * times // 4, 1) for times in (1, 2, 4, 8, 16)}))}
 
 
-def partitions(amounts: Amounts) -> Mapping[str, tuple[int, ...]] | None:
-    """Limits from three quarters of what the fullest broker has to twice as much; none to vary where no Metadata
-    response shows that."""
+def partitions(amounts: Amounts) -> Grid:
+    """Limits from three quarters of what the fullest broker has to twice as much."""
     if amounts.replicas is None:
-        return {} if amounts.changes else None
+        return {}
     return {BROKER_PARTITIONS: tuple(sorted({rounded(amounts.replicas * part / 4) for part in (3, 4, 5, 8)}))}
 
 
@@ -173,7 +175,7 @@ def rounded(amount: float) -> int:
     return max(int(float(f"{amount:.1e}")), 1)
 
 
-def _within_bounds(grid: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[Value, ...]]:
+def _within_bounds(grid: Grid) -> dict[str, tuple[Value, ...]]:
     """The grid with values beyond a setting's bounds at them, as the catalogue parses them."""
 
     def bounded(key: str, value: int) -> Value:

@@ -32,25 +32,25 @@ crowded() {
   topic prices 6 1
   topic ledger 24 1
   printf '%s\n' '5000 create search-0=6 search-1=6' '20000 create search-2=12' '40000 grow search-0=12' \
-    '60000 create search-3=12' '80000 delete search-1' '100000 create search-4=6' '125000 create search-5=12' >"$state/team-search"
+    '60000 create search-3=12' '80000 delete search-1=0' '100000 create search-4=6' '125000 create search-5=12' >"$state/team-search"
   printf '%s\n' '10000 create invoices=3' '30000 create invoices-late=3 refunds=3' '70000 grow invoices=6' \
-    '95000 create invoices-2027=6' '115000 delete refunds' >"$state/team-billing"
+    '95000 create invoices-2027=6' '115000 delete refunds=0' >"$state/team-billing"
   client "$older" "$here/Readers.java" "$boot" dashboard prices 5 150 100 &
   client "$jars" "$here/Readers.java" "$boot" dashboard prices 5 150 100 &
   client "$jars" "$backtest/SeededAdmin.java" "$boot" true "$state/team-search" "$state/team-billing" &
   (for at in $(seq 14); do sleep 10; echo "$at" | kcat -P -b "$boot" -X client.id=ticker -t prices -p $((at % 6)); done) &
   (sleep 124; client "$jars" "$here/Readers.java" "$boot" ledger-audit ledger 4 24 24) &
-  wait %1 %2 %3 %4 %5
+  wait
 }
 
 export lab jars older here backtest boot state
 export -f client topic split crowded
 "$lab/cluster.sh" up "$jars" "$state" max.incremental.fetch.session.cache.slots=8
 trap '"$lab/cluster.sh" down "$state"; rm -rf "$state"' EXIT
-topic orders 12 2
-topic clicks 24 2
-topic audit 3 2
-topic backlog 8 2
+topic orders 12 1
+topic clicks 24 1
+topic audit 3 1
+topic backlog 8 1
 for name in split crowded; do
   "$lab/capture.sh" "$out/$name.pcap" bash -c "$name"
 done
