@@ -51,7 +51,7 @@ def keep(file: Path, scenario: Scenario, captures: tuple[Path | str, ...]) -> No
 def chosen_lines(scenario: Scenario, kept: Path | None) -> list[str]:
     """What was chosen, for people: a line a setting of a replay."""
     file = "" if kept is None else f"; {shown_path(str(kept))} states them"
-    lines = [f"no --set and no scenario says what to replay, so the capture does{file}"]
+    lines = [f"no --set and no scenario says what to replay: these values are chosen from the capture{file}"]
     for name, grid in sorted(scenario.replay.items()):
         values = [f"{key}={','.join(map(setting_of(key).format, of))}" for key, of in grid.items()]
         lines.append(f"  {name}: {' '.join(values) or 'as captured'}")

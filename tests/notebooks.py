@@ -46,14 +46,16 @@ ASKED = (
     "broker.max.incremental.fetch.session.cache.slots=8,16",
     "max.broker.partitions=4,200",
 )
-"""What is replayed over the sample captures for the notebooks."""
+"""What is replayed over sample captures for the notebooks."""
 OF_PRODUCERS, PRODUCERS = "splits", "split"
-"""The notebook that the sample captures cannot answer, for their records are zeros, and the shared capture that can."""
+"""The notebook that these cannot answer, for their records are zeros, and the shared capture that can."""
+SAMPLES = ("mixed", "starve")
+"""The sample captures that the others show."""
 
 
 def sample_run(lake: Path) -> Run:
     """The sample captures, replayed for the notebooks."""
-    captures = tuple(sorted((REPOSITORY / "tests" / "captures").glob("*.pcap.zst")))
+    captures = tuple(REPOSITORY / "tests" / "captures" / f"{name}.pcap.zst" for name in SAMPLES)
     scenario = resolve_scenario(None, ASKED, ["broker.fetch.max.bytes=55MiB"])
     return Run(scenario, captures, str(lake), RUN_AT, master="local[2]")
 

@@ -9,7 +9,7 @@ import yaml
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import Value, setting_of
 
-HEAD = "# What was replayed, as a scenario: `pipeline --scenario=FILE` does it again, and settings may be changed.\n"
+HEAD = "# What was replayed, as a scenario: --scenario=FILE does it again, and any value may be changed.\n"
 
 
 def as_file(scenario: Scenario, captures: Iterable[str]) -> str:

@@ -25,8 +25,8 @@ _PARSERS: Mapping[str, Callable[[str], int | float]] = {
 }  # fmt: skip
 _FORMATS: Mapping[str, Callable[[int], str]] = {"bytes": format_bytes, "ms": format_ms}
 ON_REQUEST = frozenset({"batch_split"})
-"""Replays that need more of a capture than others do. They are made only where a scenario names them, or a flag names a
-setting that is about them first."""
+"""Replays that need more of a capture than others do. They are made only where a scenario names them, a flag names a
+setting that is about them first, or nobody names anything."""
 TRIES: Mapping[str, str] = {
     "fetch_max_bytes": "consumer.fetch.max.bytes=1MiB,8MiB,50MiB",
     "consumer_memory": "consumer.buffer.memory=16MiB,64MiB",

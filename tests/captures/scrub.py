@@ -1,15 +1,20 @@
-"""Take the record contents out of a capture: scrub.py IN.pcap OUT.pcap.zst
+"""Take the record contents out of a capture: scrub.py IN.pcap OUT.pcap.zst [--keep-records] [--earlier=SECONDS]
 
 Every record batch keeps its 61-byte header, size and place; what follows becomes zeros and the CRC is made to fit. So
 sizes, offsets, codecs, timing and TCP are as captured, and no key, value or header is left. For captures on a
 loopback interface, without loss, of plain Kafka connections whose opening is in the capture.
+
+--keep-records: leave the records, of producers whose records are made up. --earlier: so many whole seconds are taken
+from the times of packets and of batches, for one capture to follow another.
 """
 
 from __future__ import annotations
 
+import argparse
 import struct
-import sys
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,17 +32,30 @@ from udfs.wire.checksums import CRC32C, checksum
 from udfs.wire.messages import decode
 from udfs.wire.record_batches import walk
 
-HEADER_BYTES, CRC_AT, CRC_FROM = 61, 17, 21
+HEADER_BYTES, CRC_AT, CRC_FROM, TIMES_AT = 61, 17, 21, 27
+Rewritten = Callable[[bytes], bytearray]
+"""A batch, or what there is of it, as it is to be written."""
 
 
-def scrubbed(arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> list[tuple[int, bytes, bytes]]:
+def rewritten(batch: bytes, *, keep_records: bool, earlier: int) -> bytearray:
+    """A batch without its records' contents, unless they are kept, and with its two times (ms) moved."""
+    new = bytearray(batch if keep_records else batch[:HEADER_BYTES] + bytes(max(len(batch) - HEADER_BYTES, 0)))
+    if earlier and len(new) >= TIMES_AT + 16:
+        times = struct.unpack_from(">qq", new, TIMES_AT)
+        struct.pack_into(">qq", new, TIMES_AT, *(time - 1000 * earlier for time in times))
+    return new
+
+
+def scrubbed(
+    arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray, rewrite: Rewritten
+) -> list[tuple[int, bytes, bytes]]:
     """(arena position, old bytes, new bytes) of each batch in the record fields; a cut batch loses what it has."""
     found = walk(arena, starts, lengths)
     changes = []
     places = found.start.tolist(), found.available.tolist(), found.is_cut.tolist()
     for at, available, is_cut in zip(*places, strict=True):
         old = arena[at : at + available].tobytes()
-        new = bytearray(old[:HEADER_BYTES] + bytes(max(available - HEADER_BYTES, 0)))
+        new = rewrite(old)
         if not is_cut:
             body = np.frombuffer(bytes(new), np.uint8)
             new[CRC_AT:CRC_FROM] = struct.pack(">I", int(checksum(CRC32C, body, CRC_FROM, len(new))))
@@ -45,7 +63,7 @@ def scrubbed(arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> list
     return changes
 
 
-def record_changes(chunk: Frames) -> list[tuple[bytes, int, int, bytes]]:
+def record_changes(chunk: Frames, rewrite: Rewritten) -> list[tuple[bytes, int, int, bytes]]:
     """(endpoints, direction, stream offset, new bytes) of each batch in a chunk of frames."""
     exchanges = exchanges_of(chunk, "", HashedNames())
     changes = []
@@ -61,7 +79,7 @@ def record_changes(chunk: Frames) -> list[tuple[bytes, int, int, bytes]]:
         starts, lengths = level.span("records")
         of = chunk.requests[exchanges.request] if side == "request" else chunk.responses[exchanges.response]
         client = chunk.connections["client"][exchanges.connection]
-        for at, _, new in scrubbed(chunk.arena, starts, lengths):
+        for at, _, new in scrubbed(chunk.arena, starts, lengths, rewrite):
             row = int(frame[np.flatnonzero((starts <= at) & (at < starts + lengths))[0]])
             direction = int(client[row]) if side == "request" else 1 - int(client[row])
             endpoints = chunk.endpoints[exchanges.connection[row]]
@@ -69,8 +87,9 @@ def record_changes(chunk: Frames) -> list[tuple[bytes, int, int, bytes]]:
     return changes
 
 
-def main(source: str, target: str) -> None:
+def main(source: str, target: str, *, keep_records: bool, earlier: int) -> None:
     """Write the scrubbed capture."""
+    rewrite = partial(rewritten, keep_records=keep_records, earlier=earlier)
     index = index_capture(source, range_bytes=1 << 40, buckets=1)
     raw = bytearray(Path(source).read_bytes())
     batches = [b for r in index.ranges for b in read_packets(r, file_no=0, buckets=1, batch_bytes=1 << 30)]
@@ -91,25 +110,44 @@ def main(source: str, target: str) -> None:
         for offset, _, payload in parts:
             whole[key][offset : offset + len(payload)] = payload
     for chunk in frames(packets.to_batches()):
-        for endpoints, direction, offset, new in record_changes(chunk):
+        for endpoints, direction, offset, new in record_changes(chunk, rewrite):
             whole[endpoints, direction][offset : offset + len(new)] = new
     for key, parts in streams.items():
         for offset, place, payload in parts:
             raw[place : place + len(payload)] = whole[key][offset : offset + len(payload)]
+    move_packets(raw, earlier)
     Path(target).write_bytes(zstandard.ZstdCompressor(level=19).compress(bytes(raw)))
 
 
-def payload_places(raw: bytes | bytearray) -> dict[int, int]:
-    """Where each packet's TCP payload begins in a little-endian pcap of Ethernet frames with IPv4."""
-    places, at, number = {}, 24, 0
+def packet_places(raw: bytes | bytearray) -> list[int]:
+    """Where each packet's record begins in a little-endian pcap."""
+    places, at = [], 24
     while at < len(raw):
-        captured = struct.unpack_from("<I", raw, at + 8)[0]
-        ip = at + 16 + 14
-        tcp = ip + 4 * (raw[ip] & 15)
-        places[number] = tcp + 4 * (raw[tcp + 12] >> 4)
-        at, number = at + 16 + captured, number + 1
+        places.append(at)
+        at += 16 + struct.unpack_from("<I", raw, at + 8)[0]
     return places
 
 
+def payload_places(raw: bytes | bytearray) -> list[int]:
+    """Where each packet's TCP payload begins in a little-endian pcap of Ethernet frames with IPv4."""
+    places = []
+    for at in packet_places(raw):
+        ip = at + 16 + 14
+        tcp = ip + 4 * (raw[ip] & 15)
+        places.append(tcp + 4 * (raw[tcp + 12] >> 4))
+    return places
+
+
+def move_packets(raw: bytearray, earlier: int) -> None:
+    """Take so many seconds from the time of each packet."""
+    for at in packet_places(raw):
+        struct.pack_into("<I", raw, at, struct.unpack_from("<I", raw, at)[0] - earlier)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source")
+    parser.add_argument("target")
+    parser.add_argument("--keep-records", action="store_true")
+    parser.add_argument("--earlier", type=int, default=0)
+    main(**vars(parser.parse_args()))

@@ -22,7 +22,7 @@ public class Readers {
     }
 
     static void read(String bootstrap, String client, String topic, int seconds) {
-        Map<String, Object> p = Map.of("bootstrap.servers", bootstrap, "client.id", client, "fetch.max.wait.ms", "6000",
+        Map<String, Object> p = Map.of("bootstrap.servers", bootstrap, "client.id", client, "fetch.max.wait.ms", "9000",
             "key.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer",
             "value.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer");
         long end = System.nanoTime() + seconds * 1_000_000_000L;
