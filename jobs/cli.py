@@ -19,7 +19,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from jobs.flags import FLAGS, GATE, INGEST, PIPELINE, REPLAY, REPORT, SIZE, add_flags, empty, not_taken
+from jobs.flags import (
+    COMPARE,
+    FLAGS,
+    GATE,
+    INGEST,
+    PIPELINE,
+    REPLAY,
+    REPORT,
+    RUNS,
+    SIZE,
+    add_flags,
+    empty,
+    not_taken,
+)
 from jobs.terminal.signals import are_watched, end_at_signals, end_plainly, interrupted_text
 from jobs.terminal.streams import survive_closed_streams
 from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
@@ -33,6 +46,8 @@ JOBS: Mapping[str, str] = {
     PIPELINE: "ingest and replay whatever has not been done yet, then print the results and write the report",
     GATE: "check the lake's tables against the rules in conf/gates and your own, and render Data Docs",
     REPORT: "write the page that answers twenty questions about a run of the lake",
+    COMPARE: "say what changed between two runs, and whether what the first one predicted came true",
+    RUNS: "list the runs and the capture sets of the lake",
     SIZE: "try partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""

@@ -12,12 +12,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE = "ingest", "replay", "pipeline", "gate", "report", "size"
-EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE)
+COMPARE, RUNS = "compare", "runs"
+EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, SIZE)
 READ_CAPTURES = (INGEST, PIPELINE)
 REPLAYS = (REPLAY, PIPELINE)
 TELL = (REPLAY, PIPELINE, REPORT)
 """Jobs that end with what a run comes to, on the screen and on a page."""
 WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, SIZE)
+PREVIOUS, LATEST = "previous", "latest"
+"""Names of runs beside their ids: the newest, and the one before."""
+_RUNS_HELP = (
+    f"two runs, the earlier one first: ids, `{PREVIOUS}`, `{LATEST}`, or two lakes, of which the newest runs are taken "
+    f"(default: {PREVIOUS} {LATEST}; one alone is compared with {LATEST})"
+)
 _LISTED: Mapping[str, Any] = {"action": "extend", "nargs": "+"}
 _REPEATED: Mapping[str, Any] = {"action": "append"}
 
@@ -89,7 +96,13 @@ FLAGS: Mapping[str, Flag] = {
     "--run": Flag((GATE, REPORT), "ID", "the run of the lake to work on (default: the newest)"),
     "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
     "--out": Flag(TELL, "FILE", "the page to write (default: report.html in the lake, if that is a local folder)"),
-    "--verbose": Flag(TELL, None, "print every answer and table, and not only the verdict", {"action": "store_true"}),
+    "--verbose": Flag(
+        (*TELL, COMPARE, RUNS),
+        None,
+        "print everything: answers and tables, every change, every run",
+        {"action": "store_true"},
+    ),
+    "--json": Flag((COMPARE, RUNS), None, "print the same as JSON", {"action": "store_true"}),
     "--strict": Flag(REPLAYS, None, "fail if one of several replays is refused", {"action": "store_true"}),
     "--master": Flag(EVERY_JOB, "URL", "Spark master (default: that of spark-submit, else local[*])"),
     "--conf": Flag(EVERY_JOB, "KEY=V", "a Spark property, which overrides refetch's own; repeatable", _REPEATED),
@@ -107,6 +120,8 @@ def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
             named = {} if flag.metavar is None else {"metavar": flag.metavar}
             options: dict[str, Any] = {**named, **flag.options}
             parser.add_argument(name, help=flag.help, **options)
+    if job == COMPARE:
+        parser.add_argument("runs", nargs="*", metavar="RUN", help=_RUNS_HELP)
 
 
 def not_taken(job: str, arguments: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.flags import LATEST
 from jobs.gates.results import results_there
 from jobs.lake.capture_sets import chosen_capture
 from jobs.lake.delta_tables import has_table, read_table, rows_of, table_path
@@ -26,12 +27,14 @@ from jobs.lake.lake_storage import check_reachable
 from jobs.paths import CONF
 from jobs.places import absolute_lake
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.report_page.findings import known_run
 from jobs.report_page.refusals import by_rules, is_of_captures, refusals
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 from jobs.session.spark import spark_session
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
@@ -40,7 +43,7 @@ from udfs.errors import LakeError
 LAKE_VARIABLE = "REFETCH_LAKE"
 """The environment variable that names the lake where none is given."""
 TABLES: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD)}
-_OF_ALL = (FIDELITY, RECOMMENDATIONS, RUNS)
+_OF_ALL = (FIDELITY, PREDICTIONS_CHECKED, RECOMMENDATIONS, RUNS)
 _NOTEBOOK_CONF = {
     # A DataFrame at the end of a cell is shown as a table, its texts in full and the rows of a large grid's lanes.
     "spark.sql.repl.eagerEval.enabled": "true",
@@ -67,8 +70,8 @@ class OpenLake:
 
     def rows(self, table: Table) -> DataFrame:
         """A table's rows of this capture set or, in gold, of the newest run that made them; `fidelity`,
-        `recommendations` and `runs` have those of every replay. Raises LakeError that says which command makes what is
-        not there.
+        `predictions_checked`, `recommendations` and `runs` have those of every replay. Raises LakeError that says which
+        command makes what is not there.
         """
         if table.layer == "silver":
             return rows_of(self.spark, self.path, table, self.capture_id)
@@ -108,12 +111,18 @@ class OpenLake:
 
 
 def open_lake(
-    path: str | None = None, *, capture: str | None = None, conf: Mapping[str, str] | None = None
+    path: str | None = None,
+    *,
+    capture: str | None = None,
+    run: str | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> OpenLake:
     """Open a lake: at this folder or URI, else at REFETCH_LAKE, else the quickstart's.
 
     capture: the id of a capture set; None for the one whose rows were written last. If the lake has several, stderr
     says which one it is.
+
+    run: the id of a run, or `latest`, whose replays are the only ones; None for the newest run of each replay.
 
     conf: Spark properties, as those of --conf. An existing session is used; else Spark is started here.
     Raises LakeError where the lake cannot be reached or has no captures, ArgumentError where it has not those named,
@@ -122,8 +131,12 @@ def open_lake(
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})})
     check_reachable(spark, lake)
-    capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")
-    replays = _newest_replays(spark, lake, capture_id)
+    if run is None:
+        capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")
+        replays = _newest_replays(spark, lake, capture_id)
+    else:
+        known = known_run(spark, lake, None if run == LATEST else run, capture)
+        capture_id, replays = known.capture_id, _replays_in(known.rows)
     _tell_refused(spark, lake, [capture_id, *(replay.run_id for replay in replays.values())])
     return OpenLake(spark, lake, capture_id, replays)
 
@@ -132,7 +145,12 @@ def _newest_replays(spark: SparkSession, lake: str, capture_id: str) -> Mapping[
     if not has_table(spark, lake, RUNS):
         return {}
     runs = read_table(spark, lake, RUNS).where(F.col(RUNS.capture_id) == capture_id).orderBy(RUNS.run_at, RUNS.run_id)
-    return {row[RUNS.algorithm]: Replay(row[RUNS.run_id], row[RUNS.lanes]) for row in runs.collect()}
+    return _replays_in(runs.collect())
+
+
+def _replays_in(rows: Iterable[Row]) -> Mapping[str, Replay]:
+    """By algorithm the replay of the last of the rows of `runs` that has it."""
+    return {row[RUNS.algorithm]: Replay(row[RUNS.run_id], row[RUNS.lanes]) for row in rows}
 
 
 def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> None:

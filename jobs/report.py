@@ -3,49 +3,81 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from shutil import copyfile
+from typing import NamedTuple
 
 from jobs.lake.delta_tables import table_path
 from jobs.report_page.advice.recommendations import read_recommendations, recommended
-from jobs.report_page.findings import known_run, look_up
+from jobs.report_page.findings import KnownRun, known_run, look_up
 from jobs.report_page.summary import summary
 from jobs.report_page.summary_json import NAME, write_summary
 from jobs.report_page.verdict import Verdict, first_screen, labelled, shown_path
 from jobs.run import Run
 from jobs.session.spark import spark_session
+from schemas.tables.gold import RUNS
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from udfs.errors import LakeError
 
 
+class Place(NamedTuple):
+    """The file of a page, and that of the same for programs."""
+
+    page: Path
+    summary: Path
+
+
 def reported(run: Run, verdict: Verdict) -> str:
-    """Write the page, if there is to be one. Returns what to print: the verdict, and where everything is; before them
+    """Write the pages, if there are to be any. Returns what to print: the verdict, and where everything is; before them
     every answer and table, where the run is to print them.
     """
-    if run.page is not None:
-        write_report(run.page, run.lake, verdict)
+    written = places(run, verdict.run)
+    if written:
+        write_report(written, run.lake, verdict)
     everything = summary(run.lake, verdict.run, verdict.found) if run.verbose else ""
-    lines = [*first_screen(run.lake, verdict), *place_lines(run, verdict.run.run_id)]
+    lines = [*first_screen(run.lake, verdict), *place_lines(run, verdict.run.run_id, written)]
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
 
 
-def write_report(page: Path, lake: str, verdict: Verdict) -> None:
-    """Write the page, and the same for programs beside it. Raises LakeError where they cannot be."""
+def places(run: Run, known: KnownRun) -> list[Place]:
+    """Where the page goes: into the file that was named; else into one of the run's own, and into `report.html` where
+    no run of the lake is newer.
+    """
+    if run.page is None:
+        return []
+    newest = Place(run.page, run.page.with_name(NAME))
+    if not run.keeps_pages:
+        return [newest]
+    own = Place(*(of.with_stem(f"{of.stem}-{known.run_id}") for of in newest))
+    is_newest = known.rows[0][RUNS.run_at] >= known.newest[0][RUNS.run_at] or not run.page.exists()
+    return [newest, own] if is_newest else [own]
+
+
+def write_report(to: Sequence[Place], lake: str, verdict: Verdict) -> None:
+    """Write the page, and the same for programs beside it, once, and copy both to the other places. Raises LakeError
+    where they cannot be.
+    """
     # Drawing takes a second to load, which a run without a page does not need.
     from jobs.report_page.page import write_page
 
+    first, *others = to
     try:
-        write_page(page, lake, verdict)
-        write_summary(page.parent, verdict)
+        write_page(first.page, lake, verdict)
+        write_summary(first.summary, verdict)
+        for other in others:
+            copyfile(first.page, other.page)
+            copyfile(first.summary, other.summary)
     except OSError as fault:
-        told = f"{page}: the page could not be written: {fault.strerror or fault}"
+        told = f"{fault.filename or first.page}: the page could not be written: {fault.strerror or fault}"
         raise LakeError(f"{told}; `report --out=FILE` writes it elsewhere") from fault
 
 
-def place_lines(run: Run, run_id: str) -> list[str]:
+def place_lines(run: Run, run_id: str, written: Sequence[Place]) -> list[str]:
     """Where the page and the tables are."""
     pages = "none, because the lake is not a local folder; --out=FILE writes one"
-    if run.page is not None:
-        pages = f"{shown_path(str(run.page))}  JSON {shown_path(str(run.page.with_name(NAME)))}"
+    if written:
+        pages = f"{shown_path(str(written[0].page))}  JSON {shown_path(str(written[0].summary))}"
     return [
         *labelled("Report", pages),
         *labelled("Tables", f"{shown_path(table_path(run.lake, RECOMMENDATIONS))}, run {run_id}"),

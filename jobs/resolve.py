@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,19 @@ from typing import Any
 
 from jobs.captures.inputs import checked_zone, resolve_captures
 from jobs.captures.pseudonym_key import pseudonyms_by
-from jobs.flags import FLAGS, GATE, READ_CAPTURES, REPLAYS, REPORT, SIZE, TELL, WRITE_THE_LAKE
+from jobs.flags import (
+    COMPARE,
+    FLAGS,
+    GATE,
+    LATEST,
+    PREVIOUS,
+    READ_CAPTURES,
+    REPLAYS,
+    REPORT,
+    SIZE,
+    TELL,
+    WRITE_THE_LAKE,
+)
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
@@ -62,6 +74,9 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         strict=bool(told["strict"]),
         verbose=bool(told["verbose"]),
         run_id=told["run"],
+        compared=compared_runs(told["runs"]) if job == COMPARE else (),
+        as_json=bool(told["json"]),
+        keeps_pages=page is not None and told["out"] is None,
         job=job,
     )
 
@@ -109,6 +124,21 @@ def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
     if page is not None:
         check_page_writable(told["out"], page)
     return lake, page
+
+
+def compared_runs(names: Sequence[str]) -> tuple[str, ...]:
+    """The two runs to compare, lakes from the root; what is not named is `previous`, and `latest`. Raises ArgumentError
+    for more than two.
+    """
+    if len(names) > 2:
+        raise ArgumentError(f"compare takes two runs, and not {len(names)}: {', '.join(names)}")
+    named = [*names, *([PREVIOUS, LATEST] if not names else [LATEST] if len(names) == 1 else [])]
+    return tuple(absolute_lake(name, "compare:") if names_lake(name) else name for name in named)
+
+
+def names_lake(name: str) -> bool:
+    """Whether what is to be compared is the newest run of a lake: a folder or a URI, and no run of this one."""
+    return "/" in name or Path(name).is_dir()
 
 
 def gates_of(told: Told) -> tuple[Gate, ...]:

@@ -41,6 +41,9 @@ class Run:
     verbose: all answers and tables are printed.
     strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
+    compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
+    as_json: what is printed is JSON.
+    keeps_pages: the page of each run has a place of its own beside `page`, which has the newest run's.
     job: its name on the command line.
     """
 
@@ -65,6 +68,9 @@ class Run:
     strict: bool = False
     verbose: bool = False
     run_id: str | None = None
+    compared: tuple[str, ...] = ()
+    as_json: bool = False
+    keeps_pages: bool = False
     job: str = PIPELINE
 
     @property

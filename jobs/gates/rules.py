@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from jobs.scenarios.located_yaml import Fault, Place
 from schemas.tables.gold import GOLD
 from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
 
@@ -20,7 +21,9 @@ GATES: tuple[Gate, ...] = get_args(Gate)
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The worse the later."""
 
-CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) if table != GATE_RESULTS}
+_OF_NO_RUN = (GATE_RESULTS, PREDICTIONS_CHECKED)
+"""Tables that no gate sees: what gates found, and what is written of two runs when both are there."""
+CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) if table not in _OF_NO_RUN}
 """The tables that rules may be about, by name."""
 OWN_TABLE, LANES, EVERYTHING = "table", "lanes", "all."
 """In braces: the rule's own table in a query; the run's lanes in an expression; before a table: all its rows."""

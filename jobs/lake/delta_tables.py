@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 from jobs.lake import delta_log, local_log
 from jobs.lake.lake_storage import as_pattern, workers_folder
 from jobs.lake.local_log import LocalTable
+from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
@@ -131,6 +132,8 @@ def _made_by(lake: str, table: Table) -> str:
     """What to do for a table that is not there."""
     if table.layer == "silver":
         return "run `ingest` with captures and this --lake first"
+    if table == PREDICTIONS_CHECKED:
+        return f"run `compare --lake={lake}` first"
     return f"run `replay --lake={lake}` first, or `pipeline` with captures and this --lake"
 
 

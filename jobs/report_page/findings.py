@@ -104,18 +104,10 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     """The run of this id, else the newest; of this capture set, where one is named. Raises LakeError if there is
     none, ArgumentError if the named one does not exist.
     """
-    check_captures(spark, lake)
     t = RUNS
     of = "" if capture_id is None else f" of capture set {capture_id}"
-    # A run of `size` is of a cluster's file: no capture is behind it, and nothing here to tell.
-    replayable = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
-    if capture_id is not None:
-        replayable = replayable.where(F.col(CAPTURES.capture_id) == capture_id)
-    runs = read_table(spark, lake, t)
-    everything = runs.join(replayable, str(t.capture_id), "left_semi")
-    listed = everything.groupBy(t.run_id, t.capture_id, t.run_at).agg(
-        F.array_sort(F.collect_list(t.algorithm)).alias("replays")
-    )
+    everything = rows_on_captures(spark, lake, capture_id)
+    listed = runs_on_captures(spark, lake, capture_id)
     newest = tuple(listed.orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
     if not newest:
         raise LakeError(
@@ -125,26 +117,52 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     rows = tuple(everything.where(F.col(t.run_id) == chosen).orderBy(t.algorithm).collect())
     if not rows:
         known = ", ".join(row[t.run_id] for row in newest)
+        runs = read_table(spark, lake, t)
         is_known = capture_id is None and not runs.where(F.col(t.run_id) == chosen).isEmpty()
         told = f"run {chosen} is of `size`, and not on captures" if is_known else f"no run {chosen}{of}"
         raise ArgumentError(f"{lake}: {told}; the newest are {known}")
     return KnownRun(rows, newest)
 
 
+def rows_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:
+    """The rows of `runs` that are of captures, or of this capture set. A run of `size` is of a cluster's file: no
+    capture is behind it. Raises LakeError where the lake has no captures.
+    """
+    check_captures(spark, lake)
+    replayable = read_table(spark, lake, CAPTURES).select(CAPTURES.capture_id).distinct()
+    if capture_id is not None:
+        replayable = replayable.where(F.col(CAPTURES.capture_id) == capture_id)
+    return read_table(spark, lake, RUNS).join(replayable, str(RUNS.capture_id), "left_semi")
+
+
+def runs_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:
+    """(run_id, capture_id, run_at, replays): the same, a row a run."""
+    t = RUNS
+    replays = F.array_sort(F.collect_list(t.algorithm)).alias("replays")
+    return rows_on_captures(spark, lake, capture_id).groupBy(t.run_id, t.capture_id, t.run_at).agg(replays)
+
+
+def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
+    """The rows of a run's tables; in silver those of the cluster that it replays."""
+
+    @cache
+    def own_rows(table: Table) -> DataFrame:
+        if table.layer == "gold":
+            return rows_of(spark, lake, table, run.run_id)
+        return rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id)
+
+    return own_rows
+
+
 def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     """Ask the tables whatever the summary and the report need."""
     t = RUNS
     lanes = {row[t.algorithm]: tuple(row[t.lanes]) for row in run.rows}
+    of_cluster = own_rows_of(spark, lake, run)
 
     @cache
     def of_captures(table: Table) -> DataFrame:
         return rows_of(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
-
-    @cache
-    def of_cluster(table: Table) -> DataFrame:
-        if table.layer == "gold":
-            return of_captures(table)
-        return rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id)
 
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
     of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]

@@ -104,9 +104,9 @@ class Summary(Told):
     fidelity: list[Fidelity]
 
 
-def write_summary(folder: Path, verdict: Verdict) -> None:
+def write_summary(path: Path, verdict: Verdict) -> None:
     """Write the file; the same tables give the same bytes."""
-    (folder / NAME).write_text(summary_of(verdict).model_dump_json(indent=2) + "\n", encoding="utf-8")
+    path.write_text(summary_of(verdict).model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def summary_of(verdict: Verdict) -> Summary:

@@ -6,6 +6,7 @@ from schemas.tables.gold_columns import MODE, OF_READER, RUN_ID, SCENARIO
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.gold_memory import GOLD_MEMORY
+from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
@@ -177,4 +178,5 @@ FETCH_MEMORY = table(
 GOLD = (
     RECOMMENDATIONS, FIDELITY, FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY,
     *GOLD_MEMORY, *SESSION_TABLES, BATCH_SPLIT, BATCH_SPLIT_TIMELINE, *LIMIT_TABLES, RUNS, GATE_RESULTS,
+    PREDICTIONS_CHECKED,
 )  # fmt: skip

@@ -109,8 +109,8 @@ def by_version(found: Findings) -> str:
     if len(of_most) < 2 or not name:
         are = ", ".join(software(row) for same in of_name.values() for row in same) or "none names its software"
         raise Unanswered(
-            f"No client fetches with two versions here ({are}): capture before and after the upgrade, each into its "
-            "own lake, and compare the two reports."
+            f"No client fetches with two versions here ({are}): capture before and after the upgrade, and `compare` "
+            "says what changed."
         )
     enough = [row for row in of_most if row["fetches"] >= LEAST_CASES]
     sentence = f"Fetches of {name} come from {len(of_most)} versions"

@@ -24,7 +24,7 @@ def test_the_schema_is_current(repository: Path) -> None:
 
 
 def test_a_program_reads_what_to_change_from_what_to_what_and_why(tmp_path: Path) -> None:
-    write_summary(tmp_path, verdict(findings(), CHANGED))
+    write_summary(tmp_path / NAME, verdict(findings(), CHANGED))
     told = json.loads((tmp_path / NAME).read_text(encoding="utf-8"))
     assert (told["schema_version"], told["run_id"], told["captures"]) == (1, "run", ["a.pcap"])
     (one,) = told["recommendations"]
@@ -37,7 +37,7 @@ def test_a_program_reads_what_to_change_from_what_to_what_and_why(tmp_path: Path
 
 
 def test_what_is_written_is_what_the_models_read(tmp_path: Path) -> None:
-    write_summary(tmp_path, verdict(findings(), CHANGED))
+    write_summary(tmp_path / NAME, verdict(findings(), CHANGED))
     text = (tmp_path / NAME).read_text(encoding="utf-8")
     assert Summary.model_validate_json(text) == summary_of(verdict(findings(), CHANGED))
 

@@ -1,0 +1,28 @@
+"""compare: two runs side by side, and whether what the first one predicted came true."""
+
+from __future__ import annotations
+
+import sys
+
+from jobs.comparison.comparison import compare
+from jobs.comparison.comparison_json import comparison_of
+from jobs.comparison.named_runs import named_runs
+from jobs.comparison.screen import screen_lines, verbose_lines
+from jobs.run import Run
+from jobs.session.spark import spark_session
+from jobs.terminal.progress import stage
+
+
+def main(run: Run) -> None:
+    """Run the job: print what changed, and write `predictions_checked`. Raises LakeError where a lake has no run,
+    ArgumentError where it has not those named.
+    """
+    spark = spark_session(run.master, "refetch compare", run.spark_conf)
+    before, after = named_runs(spark, run.lake, run.compared)
+    with stage("compare", spark):
+        found = compare(spark, before, after)
+    if run.as_json:
+        sys.stdout.write(comparison_of(found).model_dump_json(indent=2) + "\n")
+        return
+    lines = [*verbose_lines(found), ""] if run.verbose else []
+    sys.stdout.writelines(f"{line}\n" for line in [*lines, *screen_lines(found)])

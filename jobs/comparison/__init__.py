@@ -1,0 +1,1 @@
+"""Two runs side by side: what changed between them, and whether what the earlier one predicted came true."""

@@ -1,0 +1,233 @@
+"""The predictions of an earlier run, looked up in its tables, beside what a later run's tables show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.comparison.figure_rows import METRIC, NUMBERS, SCOPE, Columns, figure_rows, share
+from jobs.comparison.figures import Figure
+from jobs.comparison.named_runs import ComparedRun
+from jobs.comparison.outcome_figures import (
+    captured,
+    fetch_outcomes,
+    session_shares,
+    session_sums,
+    split_outcomes,
+)
+from jobs.comparison.predictions import BY_CAPTURE, BY_REPLAY, InForce, Prediction, in_force, lane_in_force, lane_values
+from jobs.comparison.traffic_figures import CLIENT, LIMITS, limits_by_client, values
+from jobs.replays.algorithm import OwnRows
+from jobs.report_page.row_caps import IN_ALL, first_rows
+from jobs.report_page.traffic import fetches, produced
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import SCENARIO
+from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_FAIRNESS, RUNS
+from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.values import CONSUMER, OF_CLUSTER
+from schemas.wire.errors import MESSAGE_TOO_LARGE
+from udfs.replay.fetch_max_bytes.rows import OPEN_LOOP
+
+MOST_CLIENTS = 100
+"""Clients whose predictions are checked: those whose settings changed before others."""
+WAIT = "longest_wait_ms"
+SPLITS: Mapping[str, str] = {
+    "producer.batch.size": BATCH_SPLIT.batch_size,
+    "topic.max.message.bytes": BATCH_SPLIT.max_message_bytes,
+}
+"""Settings of producers and topics, by the column that has what was in force."""
+Figures = Mapping[tuple[str, str], Figure]
+"""Figures by scope and metric."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The predictions of some replays; for how many clients with other settings than before no lane has them; how many
+    clients were not looked at.
+    """
+
+    predictions: tuple[Prediction, ...] = ()
+    without_lane: int = 0
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Whose prediction a lane is: the lane of a client, None where no lane has its settings."""
+
+    scope: str
+    lane: str | None
+    is_changed: bool
+
+
+def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
+    """Waits, catch-up and memory of clients that both captures have."""
+    f, algorithm = FETCH_PARTITIONS, algorithms.FETCH_MAX_BYTES
+    keys = [str(f.client_id), str(f.reader)]
+    shown = clients_of_both(*(limits_by_client(run.own_rows) for run in (before, after)), keys)
+    rows = shown.collect()
+    of = [*predicted_of(algorithm, before, after, rows, LIMITS)]
+    figures = read(fetch_outcomes(before.own_rows, of_lanes(of, str(f.client_id))))
+    by_replay = read(
+        fetch_outcomes(after.own_rows, clients_in(of, str(f.client_id)) & (F.col(SCENARIO) == CAPTURED_LANE))
+    )
+    by_capture = read(captured_waits(after.own_rows, of))
+    return checked(algorithm, of, figures, by_capture, by_replay, rows)
+
+
+def captured_waits(own_rows: OwnRows, of: Sequence[Predicted]) -> DataFrame:
+    """By client its longest wait as captured: what open loop at the captured settings has."""
+    t = FETCH_FAIRNESS
+    rows = captured(own_rows(t)).where((F.col(t.mode) == OPEN_LOOP) & clients_in(of, str(t.client_id)))
+    waits = rows.groupBy(t.client_id).agg(F.max(t.longest_wait_ms).alias(WAIT))
+    return figure_rows(waits, CLIENT, str(t.client_id), {WAIT: Columns(F.col(WAIT))})
+
+
+def checked_sessions(before: ComparedRun, after: ComparedRun) -> Checked:
+    """Full fetches, refused and lost sessions of the cluster."""
+    c, algorithm = SESSION_CACHE, algorithms.SESSION_CACHE
+    was, now = (run_in_force(algorithm, run, {}) for run in (before, after))
+    lane = lane_in_force(lanes_of(before, algorithm), was, now)
+    if lane is None:
+        return Checked(without_lane=1)
+    rows = before.own_rows(c).where(F.col(SCENARIO) == lane).agg(*session_sums())
+    predicted = read(figure_rows(rows, OF_CLUSTER, F.lit(""), session_shares()))
+    of = [Predicted("", lane, was != now)]
+    return checked(algorithm, of, predicted, read(captured_sessions(after.own_rows)), {}, (), OF_CLUSTER)
+
+
+def captured_sessions(own_rows: OwnRows) -> DataFrame:
+    """The same of the capture itself."""
+    c, x = SESSION_CACHE, EXCHANGES
+    refused, created = F.col(c.captured_refused), F.col(c.captured_created)
+    sums = captured(own_rows(c)).agg(*(F.sum(of).alias(of) for of in (
+        c.captured_refused, c.captured_created, c.captured_not_found, c.captured_fetches
+    )))  # fmt: skip
+    full = fetches(own_rows).agg(
+        F.count_if(F.col(x.fetch_session_epoch) <= 0).alias("full"), F.count("*").alias("fetches")
+    )
+    return figure_rows(sums, OF_CLUSTER, F.lit(""), {
+        "refused_share": share(refused, created + refused),
+        "not_found_share": share(F.col(c.captured_not_found), F.col(c.captured_fetches)),
+    }).unionByName(
+        figure_rows(full, OF_CLUSTER, F.lit(""), {"full_fetch_share": share(F.col("full"), F.col("fetches"))})
+    )  # fmt: skip
+
+
+def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
+    """How many of the batches of each producer are split, where both captures have it."""
+    t, algorithm = BATCH_SPLIT, algorithms.BATCH_SPLIT
+    sizes = [values(F.col(column)).alias(column) for column in SPLITS.values()]
+    shown = clients_of_both(
+        *(captured(run.own_rows(t)).groupBy(t.client_id).agg(*sizes) for run in (before, after)), [str(t.client_id)]
+    )
+    rows = shown.collect()
+    of = [*predicted_of(algorithm, before, after, rows, {CONSUMER: SPLITS})]
+    is_split = F.col(METRIC) == "split_share"
+    predicted = read(split_outcomes(before.own_rows, of_lanes(of, str(t.client_id))).where(is_split))
+    return checked(algorithm, of, predicted, read(captured_splits(after.own_rows, of)), {}, rows)
+
+
+def captured_splits(own_rows: OwnRows, of: Sequence[Predicted]) -> DataFrame:
+    """By producer how many of its batches brokers refused as too large: those that it had to split."""
+    b = RECORD_BATCHES
+    rows = produced(own_rows).where(clients_in(of, str(b.client_id))).groupBy(b.client_id).agg(
+        F.count_if(F.col(b.error_code) == MESSAGE_TOO_LARGE).alias("refused"), F.count("*").alias("sent")
+    )  # fmt: skip
+    return figure_rows(rows, CLIENT, str(b.client_id), {"split_share": share(F.col("refused"), F.col("sent"))})
+
+
+CHECKS = {
+    algorithms.FETCH_MAX_BYTES: checked_fetches,
+    algorithms.SESSION_CACHE: checked_sessions,
+    algorithms.BATCH_SPLIT: checked_splits,
+}
+"""By replay what is checked of its predictions; limits on partitions and KIP-81's pool are in no production."""
+
+
+def clients_of_both(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows of two runs that have the same key, as the structs `before` and `after`; of the first clients, those
+    with other values before others.
+    """
+    sides = [
+        rows.select(*keys, F.struct(*(name for name in rows.columns if name not in keys)).alias(side))
+        for rows, side in zip((before, after), ("before", "after"), strict=True)
+    ]
+    both = sides[0].join(sides[1], list(keys))
+    return first_rows(both, MOST_CLIENTS, F.col("before") == F.col("after"), *keys)
+
+
+def predicted_of(
+    algorithm: str, before: ComparedRun, after: ComparedRun, rows: Iterable[Row],
+    shown_by: Mapping[str, Mapping[str, str]],
+) -> Iterator[Predicted]:  # fmt: skip
+    """The lane of each client. shown_by: by kind of reader the column that shows a setting."""
+    lanes = lanes_of(before, algorithm)
+    for row in rows:
+        reader = row.asDict().get("reader", CONSUMER)
+        columns = shown_by.get(reader, {})
+        apart = "replica" if reader == CONSUMER else "consumer"
+        was, now = (
+            run_in_force(algorithm, run, {key: row[side][str(column)] or "" for key, column in columns.items()}, apart)
+            for run, side in ((before, "before"), (after, "after"))
+        )
+        yield Predicted(row[str(FETCH_PARTITIONS.client_id)], lane_in_force(lanes, was, now), was != now)
+
+
+def run_in_force(algorithm: str, run: ComparedRun, shown: InForce, apart_from: str = "") -> InForce:
+    """Every setting of a replay with its value in force in a run. shown: by its capture."""
+    release = run.run.kafka.partition(",")[0].partition(" ")[0]
+    return in_force(algorithm, run.run.captured, release, shown, (apart_from,))
+
+
+def lanes_of(run: ComparedRun, algorithm: str) -> Mapping[str, InForce]:
+    """A run's lanes of a replay, with what they set."""
+    names = next(row[RUNS.lanes] for row in run.run.rows if row[RUNS.algorithm] == algorithm)
+    return {name: lane_values(name) for name in names}
+
+
+def of_lanes(of: Sequence[Predicted], client: str) -> Column:
+    """Whether a row is of a client, in its lane."""
+    scopes: dict[str, list[str]] = {}
+    for one in of:
+        if one.lane is not None:
+            scopes.setdefault(one.lane, []).append(one.scope)
+    parts = ((F.col(SCENARIO) == lane) & F.col(client).isin(*names) for lane, names in scopes.items())
+    return reduce(or_, parts, F.lit(False))
+
+
+def clients_in(of: Sequence[Predicted], client: str) -> Column:
+    """Whether a row is of one of these clients."""
+    return F.coalesce(F.col(client), F.lit("")).isin(*(one.scope for one in of)) if of else F.lit(False)
+
+
+def read(rows: DataFrame) -> Figures:
+    """The figures that rows of `figure_rows` have."""
+    return {(row[SCOPE], row[METRIC]): Figure(*(row[name] for name in NUMBERS)) for row in rows.collect()}
+
+
+def checked(
+    algorithm: str, of: Sequence[Predicted], predicted: Figures, by_capture: Figures, by_replay: Figures,
+    rows: Sequence[Row], kind: str = CLIENT,
+) -> Checked:  # fmt: skip
+    """Every figure that is both predicted and seen; by the capture itself where that shows it."""
+    lanes = {one.scope: one for one in of if one.lane is not None}
+    found = []
+    for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):
+        seen_by, seen = next(
+            ((by, figures[scope, metric]) for by, figures in ((BY_CAPTURE, by_capture), (BY_REPLAY, by_replay))
+             if (scope, metric) in figures), ("", None),
+        )  # fmt: skip
+        own = lanes.get(scope)
+        if own is not None and own.lane is not None and seen is not None:
+            found.append(Prediction(algorithm, own.lane, own.is_changed, kind, scope, metric, figure, seen, seen_by))
+    without = sum(one.lane is None for one in of)
+    return Checked(tuple(found), without, rows[0][IN_ALL] - len(rows) if rows else 0)

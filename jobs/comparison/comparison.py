@@ -1,0 +1,190 @@
+"""Two runs compared: every figure of theirs, in few rows, and the predictions of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.comparison.checked_predictions import CHECKS, Checked
+from jobs.comparison.figure_rows import change_of, left_out, side_by_side_rows
+from jobs.comparison.figures import Change, Figure
+from jobs.comparison.named_runs import ComparedRun
+from jobs.comparison.outcome_figures import ADVISED, OUTCOMES, advice_figures, agreement_figures
+from jobs.comparison.predictions import Prediction, check_id, prediction_rows
+from jobs.comparison.traffic_figures import (
+    CONSUMED,
+    PRODUCED,
+    RATE,
+    Span,
+    client_figures,
+    limit_figures,
+    span_of,
+    topic_figures,
+    version_figures,
+    whole_span,
+)
+from jobs.comparison.upgrades import Upgrade, upgrades
+from jobs.gates.row_rules import Watch
+from jobs.lake.delta_tables import has_table, read_table, side_by_side
+from jobs.lake.target import Target
+from jobs.report_page.findings import KnownRun
+from jobs.report_page.traffic import fetching_software
+from jobs.scenarios.settings import setting_of
+from schemas.tables.gold import RUNS
+from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
+from schemas.tables.gold_recommendations import RECOMMENDATIONS
+from udfs.replay.shared.lanes import KAFKA_RELEASE
+
+TRAFFIC, VERSIONS, SETTINGS, OUTCOMES_PART, ADVICE, AGREEMENT = (
+    "traffic", "versions", "settings", "outcomes", "advice", "agreement"
+)  # fmt: skip
+PARTS = (TRAFFIC, VERSIONS, SETTINGS, OUTCOMES_PART, ADVICE, AGREEMENT)
+"""What changes are about, in the order in which they are shown."""
+LONE = (RATE, PRODUCED, CONSUMED, ADVISED)
+"""The metrics that say what is new and what is gone: of clients, topics and advice."""
+SETTING = "setting"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What lies between two runs.
+
+    changes: of all parts, the largest of each metric. left_out: by part how many more there are, each of them smaller.
+    upgrades: by software. replayed_once: replays that one run alone has. checked: predictions of the first run.
+    hits, in_all: of all predictions that the lake of the second run has, how many hit.
+    """
+
+    before: ComparedRun
+    after: ComparedRun
+    changes: Sequence[Change]
+    left_out: Mapping[str, int]
+    upgrades: Sequence[Upgrade]
+    replayed_once: Collection[str]
+    checked: Checked
+    hits: int = 0
+    in_all: int = 0
+
+
+def compare(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Compared:
+    """Ask the tables of both runs, and keep what was predicted and seen in `predictions_checked`."""
+    rows = differing_rows(spark, before, after)
+    changes = [change_of(row, part) for part, of_part in rows for row in of_part]
+    changes += setting_changes(stated(before.run), stated(after.run))
+    more: dict[str, int] = {}
+    for part, of_part in rows:
+        more[part] = more.get(part, 0) + left_out(of_part)
+    was, now = side_by_side(spark, [partial(software_rows, run) for run in (before, after)])
+    replays = [frozenset(replays_of(run)) for run in (before, after)]
+    checked = checked_predictions(spark, before, after, replays[0] & replays[1])
+    hits, in_all = keep(spark, before, after, checked.predictions)
+    return Compared(
+        before, after, changes, more, upgrades(was, now), sorted(replays[0] ^ replays[1]), checked, hits, in_all
+    )
+
+
+def differing_rows(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> list[tuple[str, list[Row]]]:
+    """By part the rows of figures that differ."""
+    spans = side_by_side(spark, [partial(run_span, run) for run in (before, after)])
+    # A run that was ended before it had any, has no advice.
+    has_advice = all(has_table(spark, run.lake, RECOMMENDATIONS) for run in (before, after))
+    asked: list[Callable[[], tuple[str, list[Row]]]] = [
+        partial(differing, part, before, after, of)
+        for part, of in queries(before, after, spans)
+        if part != ADVICE or has_advice
+    ]
+    return side_by_side(spark, asked)
+
+
+def queries(
+    before: ComparedRun, after: ComparedRun, spans: Sequence[Span]
+) -> Iterable[tuple[str, Callable[[ComparedRun], DataFrame]]]:
+    """What is asked of each run, by part."""
+    span = dict(zip((before.run_id, after.run_id), spans, strict=True))
+    yield TRAFFIC, lambda run: client_figures(run.own_rows, span[run.run_id])
+    yield TRAFFIC, lambda run: topic_figures(run.own_rows, span[run.run_id])
+    yield VERSIONS, lambda run: version_figures(run.own_rows)
+    yield SETTINGS, lambda run: limit_figures(run.own_rows)
+    for name, outcomes in OUTCOMES.items():
+        if name in replays_of(before) and name in replays_of(after):
+            yield OUTCOMES_PART, partial(of_run, outcomes)
+    yield ADVICE, lambda run: advice_figures(run.own_rows)
+    yield AGREEMENT, lambda run: agreement_figures(run.own_rows)
+
+
+def of_run(outcomes: Callable[..., DataFrame], run: ComparedRun) -> DataFrame:
+    """The outcomes of a run."""
+    return outcomes(run.own_rows)
+
+
+def differing(
+    part: str, before: ComparedRun, after: ComparedRun, of: Callable[[ComparedRun], DataFrame]
+) -> tuple[str, list[Row]]:
+    """The rows of one query."""
+    return part, side_by_side_rows(of(before), of(after), LONE).collect()
+
+
+def run_span(run: ComparedRun) -> Span:
+    """The time that a run's requests cover."""
+    (row,) = whole_span(run.own_rows).collect()
+    return span_of(row["first"], row["last"])
+
+
+def software_rows(run: ComparedRun) -> list[Row]:
+    """The software that fetches."""
+    return fetching_software(run.own_rows).collect()
+
+
+def replays_of(run: ComparedRun) -> list[str]:
+    """The replays that a run has."""
+    return [row[RUNS.algorithm] for row in run.run.rows]
+
+
+def stated(run: KnownRun) -> dict[str, str]:
+    """By setting the value in force that the capture does not show by client."""
+    captured = {key: setting_of(key).format(value) for key, value in run.captured.items()}
+    return {**captured, KAFKA_RELEASE: run.kafka.partition(",")[0]}
+
+
+def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """The settings of a run that have another value, or that one run alone takes."""
+    return [
+        Change(SETTINGS, SETTING, key, "value", *(
+            Figure(text=of[key]) if key in of else None for of in (before, after)
+        ))
+        for key in dict.fromkeys([*before, *after])
+        if before.get(key) != after.get(key)
+    ]  # fmt: skip
+
+
+def checked_predictions(
+    spark: SparkSession, before: ComparedRun, after: ComparedRun, replays: Collection[str]
+) -> Checked:
+    """Those of every replay that both runs have."""
+    tasks = [partial(check, before, after) for name, check in CHECKS.items() if name in replays]
+    found = side_by_side(spark, tasks)
+    return Checked(
+        tuple(one for of in found for one in of.predictions),
+        sum(of.without_lane for of in found),
+        sum(of.left_out for of in found),
+    )
+
+
+def keep(
+    spark: SparkSession, before: ComparedRun, after: ComparedRun, predictions: Sequence[Prediction]
+) -> tuple[int, int]:
+    """Put the predictions in the place of those that the same two runs had. Returns how many of all that the lake has
+    hit, and how many there are; of changed settings alone.
+    """
+    t, identity = PREDICTIONS_CHECKED, check_id(before.run_id, after.run_id)
+    if predictions or has_table(spark, after.lake, t):
+        rows = prediction_rows(before.run_id, after.run_id, predictions)
+        Target(after.lake, identity, Watch()).write_here(spark, rows, t)
+    if not has_table(spark, after.lake, t):
+        return 0, 0
+    kept = read_table(spark, after.lake, t).where(F.col(t.is_changed))
+    (row,) = kept.agg(F.count_if(F.col(t.is_hit)), F.count("*")).collect()
+    return row[0], row[1]

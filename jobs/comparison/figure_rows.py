@@ -1,0 +1,83 @@
+"""Figures as rows of Spark: one for each thing and metric, however many things a run has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.comparison.figures import Change, Figure
+from jobs.report_page.row_caps import IN_ALL, first_of_each
+
+KIND, SCOPE, METRIC = "kind", "scope", "metric"
+NUMBERS = ("value", "low", "high", "cases", "text")
+SIDES = ("before", "after")
+MOST_OF_A_METRIC = 100
+"""Changes of one metric that come to the driver: the largest, the largest of what is new, and of what is gone."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that a figure is made of: either a value, with its range or its number of cases, or a text."""
+
+    value: Column | None = None
+    low: Column | None = None
+    high: Column | None = None
+    cases: Column | None = None
+    text: Column | None = None
+
+    def struct(self, metric: str) -> Column:
+        """The figure as one column."""
+        none = F.lit(None)
+        value, low, high = ((none if of is None else of).cast("double") for of in (self.value, self.low, self.high))
+        cases, text = ((none if of is None else of) for of in (self.cases, self.text))
+        parts = (value, low, high, cases.cast("bigint"), text.cast("string"))
+        named = (part.alias(name) for part, name in zip(parts, NUMBERS, strict=True))
+        return F.struct(F.lit(metric).alias(METRIC), *named)
+
+
+def share(part: Column, cases: Column) -> Columns:
+    """The share of so many cases; there is no figure where there are none."""
+    return Columns(value=F.when(cases > 0, part / cases), cases=cases)
+
+
+def figure_rows(rows: DataFrame, kind: str, scope: Column | str, figures: Mapping[str, Columns]) -> DataFrame:
+    """(kind, scope, metric, *NUMBERS) of rows that are each of one thing; figures without value and text are none."""
+    name = F.col(scope) if isinstance(scope, str) else scope
+    all_of = F.array(*(columns.struct(metric) for metric, columns in figures.items()))
+    made = rows.select(F.lit(kind).alias(KIND), F.coalesce(name, F.lit("")).alias(SCOPE), F.inline(all_of))
+    return made.where(F.col("value").isNotNull() | F.col("text").isNotNull())
+
+
+def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str] = ()) -> DataFrame:
+    """The figures of two runs that differ in any way, those of each metric with the largest changes, each with the
+    number of all that its metric has on the same sides as `in_all`. lone: the metrics whose figures are to be told
+    where one run alone has them.
+    """
+    key = [KIND, SCOPE, METRIC]
+    sides = [
+        rows.select(*key, F.struct(*NUMBERS).alias(side)) for rows, side in zip((before, after), SIDES, strict=True)
+    ]
+    both = sides[0].join(sides[1], key, "full_outer")
+    was, now = (F.col(side) for side in SIDES)
+    differs = ~(was["value"].eqNullSafe(now["value"]) & was["text"].eqNullSafe(now["text"]))
+    distance = F.abs(F.coalesce(now["value"], F.lit(0.0)) - F.coalesce(was["value"], F.lit(0.0)))
+    group = F.concat_ws("/", KIND, METRIC, was.isNull().cast("string"), now.isNull().cast("string"))
+    is_told = F.col(METRIC).isin(*lone) if lone else F.lit(False)
+    told = both.where(differs & ((was.isNotNull() & now.isNotNull()) | is_told))
+    told = told.withColumns({"group": group, "distance": distance})
+    return first_of_each(told, "group", MOST_OF_A_METRIC, F.desc("distance"), SCOPE)
+
+
+def change_of(row: Row, part: str) -> Change:
+    """The change that a row of `side_by_side_rows` has."""
+    before, after = (None if row[side] is None else Figure(**row[side].asDict()) for side in SIDES)
+    return Change(part, row[KIND], row[SCOPE], row[METRIC], before, after)
+
+
+def left_out(rows: Sequence[Row]) -> int:
+    """How many changes stayed behind."""
+    groups = {row["group"]: row[IN_ALL] for row in rows}
+    return sum(groups.values()) - len(rows)

@@ -1,0 +1,81 @@
+"""How figures are called and written for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+from jobs.comparison.figures import Change, Figure
+from jobs.comparison.outcome_figures import ADVISED, OF
+from jobs.report_page.advice.recommendation import said_value
+from jobs.scenarios.settings import settings
+from jobs.terminal.wording import duration, percent, short_size
+
+WORDS: Mapping[str, str] = {
+    "requests_per_s": "requests a second",
+    "bytes_per_s": "bytes a second",
+    "produced_bytes_per_s": "produced a second",
+    "consumed_bytes_per_s": "consumed a second",
+    "full_fetch_share": "full fetches",
+    "not_found_share": "sessions not found",
+    "refused_share": "sessions refused",
+    "bytes_a_request": "bytes a request",
+    "bytes_a_response": "bytes a response",
+    "software": "software",
+    "fetch_version": "Fetch version",
+    "produce_version": "Produce version",
+    "longest_wait_ms": "longest wait",
+    "catch_up_ms": "catch-up",
+    "held_bytes": "memory held",
+    "used_bytes_max": "most memory used",
+    "producer_used_bytes_max": "most of buffer.memory used",
+    "waiting_batch_share": "batches that wait for memory",
+    "live_sessions": "most fetch sessions",
+    "zero_harm_slots": "slots needed",
+    "split_share": "batches split",
+    "failed_batches": "batches that fail",
+    "batch_bytes_max": "largest batch",
+    "partitions": "replicas",
+    "agreement": "results that equal the capture",
+    "value": "is",
+    "recommended": "advice",
+}
+"""By metric what it is in a sentence."""
+NOT_READ = "not read to its end"
+
+
+def said(one: Change, figure: Figure | None) -> str:
+    """A figure for people: `122 ms`, `1 MiB`, `12 %`, `not read to its end`."""
+    if figure is None:
+        return "nothing"
+    if figure.text is not None:
+        return said_text(one, figure.text)
+    return said_number(one.metric, inf if figure.value is None else figure.value)
+
+
+def said_text(one: Change, text: str) -> str:
+    """A text for people: a setting's value, and advice about one, with its unit."""
+    if one.metric == ADVISED:
+        verdict, _, value = text.partition(" ")
+        return f"{verdict} {said_value(one.scope.partition(OF)[0], value)}"
+    return said_value(one.metric, text) if one.metric in settings() else text
+
+
+def said_number(metric: str, value: float) -> str:
+    """A number in the unit that its metric's name has."""
+    if value == inf:
+        return NOT_READ
+    if metric.endswith("_ms"):
+        return duration(value)
+    if metric.endswith("share") or metric == "agreement":
+        return percent(value)
+    if "bytes" in metric:
+        return short_size(value)
+    return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:,.2g}"
+
+
+def said_range(metric: str, low: float, high: float) -> str:
+    """Two ends, with their unit once where it is the same: `78 to 219 ms`."""
+    least, most = said_number(metric, low), said_number(metric, high)
+    number, _, unit = least.partition(" ")
+    return f"{number if most.endswith(f' {unit}') else least} to {most}"

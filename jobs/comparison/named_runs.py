@@ -1,0 +1,88 @@
+"""The runs that a command line names: ids, `latest`, `previous`, or the newest runs of two lakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jobs.flags import LATEST, PREVIOUS
+from jobs.lake.capture_sets import MOST_FILES, CaptureSet
+from jobs.lake.delta_tables import rows_of
+from jobs.replays.algorithm import OwnRows
+from jobs.report_page.findings import KnownRun, known_run, own_rows_of, runs_on_captures
+from schemas.tables.gold import RUNS
+from schemas.tables.silver import CAPTURES
+from udfs.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run that is compared: the lake it is in, and its capture set."""
+
+    lake: str
+    run: KnownRun
+    captures: CaptureSet
+    own_rows: OwnRows
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.run.run_id
+
+
+def is_lake(name: str) -> bool:
+    """Whether a resolved name is that of a lake: a path from the root, or a URI."""
+    return "/" in name
+
+
+def named_runs(spark: SparkSession, lake: str, names: Sequence[str]) -> tuple[ComparedRun, ComparedRun]:
+    """The two runs, in the order of their names. Raises LakeError where a lake has no run, ArgumentError where it has
+    not those named, and where both are the same run.
+    """
+    found: dict[int, tuple[str, KnownRun]] = {}
+    # What `previous` is, follows from the other.
+    for place in sorted(range(len(names)), key=lambda place: names[place] == PREVIOUS):
+        other = next(iter(found.values()), None)
+        found[place] = named_run(spark, lake, names[place], other)
+    (one_lake, one), (other_lake, two) = found[0], found[1]
+    if (one_lake, one.run_id) == (other_lake, two.run_id):
+        raise ArgumentError(f"{one_lake}: both are run {one.run_id}; `runs` lists those that can be compared")
+    return compared_run(spark, one_lake, one), compared_run(spark, other_lake, two)
+
+
+def named_run(spark: SparkSession, lake: str, name: str, other: tuple[str, KnownRun] | None) -> tuple[str, KnownRun]:
+    """A run and its lake, by its name. other: the run it is compared with, where that is known already."""
+    if is_lake(name):
+        return name, known_run(spark, name, None)
+    if name == PREVIOUS:
+        newest = known_run(spark, lake, None) if other is None or other[0] != lake else other[1]
+        return lake, known_run(spark, lake, previous_id(spark, lake, newest))
+    return lake, known_run(spark, lake, None if name == LATEST else name)
+
+
+def previous_id(spark: SparkSession, lake: str, run: KnownRun) -> str:
+    """The newest run before another one, on another capture set where there is one. Raises ArgumentError where it is
+    the first.
+    """
+    t, of = RUNS, run.rows[0]
+    before = runs_on_captures(spark, lake).where(
+        (F.col(t.run_at) <= F.lit(of[t.run_at])) & (F.col(t.run_id) != run.run_id)
+    )
+    first = before.orderBy(F.col(t.capture_id) == run.capture_id, F.desc(t.run_at), t.run_id).select(t.run_id).first()
+    if first is None:
+        raise ArgumentError(f"{lake}: no run is older than {run.run_id}; `runs` lists those that can be compared")
+    return str(first[0])
+
+
+def compared_run(spark: SparkSession, lake: str, run: KnownRun) -> ComparedRun:
+    """A run with its captures."""
+    t = CAPTURES
+    rows = rows_of(spark, lake, t, run.capture_id)
+    paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
+    (row,) = rows.agg(
+        F.count("*"), F.slice(paths, 1, MOST_FILES), F.min(t.first_time), F.max(t.last_time)
+    ).collect()  # fmt: skip
+    return ComparedRun(lake, run, CaptureSet(run.capture_id, *row), own_rows_of(spark, lake, run))

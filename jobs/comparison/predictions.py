@@ -1,0 +1,133 @@
+"""What an earlier run predicted of the settings that are now in force, beside what a later capture shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import pyarrow as pa
+
+from jobs.comparison.figures import Figure, range_of_share
+from jobs.scenarios.settings import Value, setting_of, settings
+from jobs.terminal.lane_rows import settings_of
+from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.replay.shared.lanes import KAFKA_RELEASE
+
+BY_CAPTURE, BY_REPLAY = "capture", "replay"
+NEARLY_MS = 0.1
+"""A time so near to a range counts as within it."""
+InForce = Mapping[str, str]
+"""Settings by key with their values as text; several values of a client with commas between."""
+IN_NO_RELEASE = ("consumer.buffer.memory", "processing.us.per.record", "profile", "order")
+"""Settings that no production has: a lane that changes one is no prediction."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A figure as predicted and as seen.
+
+    lane: of the earlier run. is_changed: other settings are in force than before. seen_by: BY_CAPTURE or BY_REPLAY.
+    """
+
+    algorithm: str
+    lane: str
+    is_changed: bool
+    kind: str
+    scope: str
+    metric: str
+    predicted: Figure
+    seen: Figure
+    seen_by: str
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between which values 80 % are to lie; the predicted value alone where it is exact."""
+        of, value = self.predicted, number(self.predicted)
+        if of.cases is not None and self.seen.cases:
+            # Both shares are samples, so their difference has the variance of both.
+            both = 1 / (1 / max(of.cases, 1) + 1 / self.seen.cases)
+            return range_of_share(value, both)
+        return (value, value) if of.low is None or of.high is None else (of.low, of.high)
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether what was seen lies within the range."""
+        (low, high), seen = self.range, number(self.seen)
+        nearly = NEARLY_MS if self.metric.endswith("_ms") else 0.0
+        return low - nearly <= seen <= high + nearly
+
+
+def number(figure: Figure) -> float:
+    """A figure's value; inf for a time without end."""
+    return inf if figure.value is None else figure.value
+
+
+def in_force(
+    algorithm: str, captured: Mapping[str, Value], release: str, shown: InForce, apart_from: Iterable[str] = ()
+) -> InForce:
+    """Every setting that a replay takes with its value in force: as a capture shows it, else as stated, else Kafka's
+    default; without those of other readers.
+
+    captured: of the run, stated or default. release: that of the brokers. apart_from: what the settings that are left
+    out are set on.
+    """
+    others = tuple(apart_from)
+    wanted = [key for key, of in settings().items() if algorithm in of.algorithms and of.set_on not in others]
+    wanted += [key for key in captured if algorithm in setting_of(key).algorithms and key not in wanted]
+    known = {KAFKA_RELEASE: release, **{key: str(value) for key, value in captured.items()}, **shown}
+    return {key: known.get(key, default_of(key)) for key in wanted if setting_of(key).set_on not in others}
+
+
+def default_of(key: str) -> str:
+    """Kafka's default as text; empty where captures show the value."""
+    value = setting_of(key).default_value
+    return "" if value is None else str(value)
+
+
+def lane_values(lane: str) -> InForce:
+    """What a lane sets, by key.
+
+    >>> lane_values("consumer.fetch.max.bytes=1MiB")
+    {'consumer.fetch.max.bytes': '1048576'}
+    """
+    return {key: str(setting_of(key).parse(text)) for key, text in settings_of(lane).items()}
+
+
+def lane_in_force(lanes: Mapping[str, InForce], before: InForce, after: InForce) -> str | None:
+    """The first lane of an earlier run whose settings are in force in the later one; None where no lane has them.
+
+    lanes: by name what they set, the captured one first.
+    """
+    for name, changed in lanes.items():
+        of_lane = {**before, **{key: value for key, value in changed.items() if key in before}}
+        if not any(key in IN_NO_RELEASE for key in changed) and of_lane == {**dict.fromkeys(before, ""), **after}:
+            return name
+    return None
+
+
+def check_id(predicted_by: str, run_id: str) -> str:
+    """The identity of a comparison."""
+    return f"{predicted_by}-{run_id}"
+
+
+def prediction_rows(predicted_by: str, run_id: str, predictions: Sequence[Prediction]) -> pa.Table:
+    """The rows of the table."""
+    t = PREDICTIONS_CHECKED
+    rows: list[dict[str, object]] = [
+        {
+            t.check_id: check_id(predicted_by, run_id), t.run_id: run_id, t.predicted_by: predicted_by,
+            t.algorithm: one.algorithm, t.scenario: one.lane, t.is_changed: one.is_changed, t.scope_kind: one.kind,
+            t.scope: one.scope, t.metric: one.metric, t.predicted: finite(number(one.predicted)),
+            t.p10: finite(one.range[0]), t.p90: finite(one.range[1]), t.seen: finite(number(one.seen)),
+            t.seen_by: one.seen_by, t.is_hit: one.is_hit,
+        }
+        for one in predictions
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=arrow_schema(t))
+
+
+def finite(value: float) -> float | None:
+    """The value; None for one without end."""
+    return None if value == inf else value

@@ -1,0 +1,220 @@
+"""The runs and the capture sets that a lake has, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake.capture_sets import CaptureSet, capture_sets
+from jobs.lake.delta_tables import has_table, read_table
+from jobs.report_page.row_caps import IN_ALL, first_rows
+from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable, share, with_rest
+from jobs.terminal.wording import moment
+from schemas.tables import algorithms
+from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.silver import CAPTURES
+from udfs.errors import LakeError
+
+MOST_SHOWN, MOST_LISTED = 20, 1_000
+"""Runs and capture sets on the first screen, and at most."""
+Gate = Literal["passed", "refused", "not applied"]
+HEAD = ("run", "at", "capture set", "replays of KIP", "gate", "equal", "captures")
+SET_HEAD = ("capture set", "files", "from", "to", "gate", "runs", "captures")
+
+
+KIPS: Mapping[str, str] = {
+    algorithms.FETCH_MAX_BYTES: "74",
+    algorithms.CONSUMER_MEMORY: "81",
+    algorithms.BATCH_SPLIT: "126",
+    algorithms.SESSION_CACHE: "227",
+    algorithms.PARTITION_LIMITS: "578",
+}
+"""What each replay is of, in a word that a table has room for."""
+
+
+class ListedRun(BaseModel):
+    """A run. captures: the names of the first files of its capture set; none of `size`. gate: what the gates say of
+    the run and its captures. checked, agreed: results of the replay as captured.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    run_at: str
+    capture_id: str
+    captures: list[str]
+    files: int
+    replays: list[str]
+    gate: Gate
+    checked: int
+    agreed: int
+
+
+class ListedSet(BaseModel):
+    """A capture set, with the times of its first and last packet, and how many runs there are of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    capture_id: str
+    files: int
+    captures: list[str]
+    first_time: str | None
+    last_time: str | None
+    gate: Gate
+    runs: int
+
+
+class RunList(BaseModel):
+    """What a lake has, the newest first; of both the first ones, and how many there are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    lake: str
+    runs: list[ListedRun]
+    runs_in_all: int
+    capture_sets: list[ListedSet]
+    capture_sets_in_all: int
+
+
+class Checked(NamedTuple):
+    """What gates found of a capture set or run: rules that were applied, and critical ones that refused rows."""
+
+    rules: int
+    refused: int
+
+
+def run_list(spark: SparkSession, lake: str) -> RunList:
+    """The lake's runs and capture sets. Raises LakeError where it has neither."""
+    has_captures, has_runs = (has_table(spark, lake, table) for table in (CAPTURES, RUNS))
+    if not has_captures and not has_runs:
+        raise LakeError(f"{lake}: no captures and no runs; run `pipeline` with captures and this --lake first")
+    sets = capture_sets(spark, lake) if has_captures else []
+    runs = (
+        first_rows(run_rows(spark, lake), MOST_LISTED, F.desc(RUNS.run_at), RUNS.run_id).collect() if has_runs else []
+    )
+    gates = gate_counts(spark, lake)
+    by_id = {one.capture_id: one for one in sets}
+    of_set = runs_by_set(spark, lake) if has_runs else {}
+    return RunList(
+        lake=lake,
+        runs=[listed_run(row, by_id.get(row[RUNS.capture_id]), gates) for row in runs],
+        runs_in_all=runs[0][IN_ALL] if runs else 0,
+        capture_sets=[listed_set(one, gates, of_set.get(one.capture_id, 0)) for one in sets[:MOST_LISTED]],
+        capture_sets_in_all=len(sets),
+    )
+
+
+def run_rows(spark: SparkSession, lake: str) -> DataFrame:
+    """(run_id, capture_id, run_at, replays, checked, agreed): a row a run."""
+    t, f = RUNS, FIDELITY
+    replays = F.array_sort(F.collect_list(t.algorithm)).alias("replays")
+    runs = read_table(spark, lake, t).groupBy(t.run_id, t.capture_id, t.run_at).agg(replays)
+    if not has_table(spark, lake, f):
+        return runs.withColumns({str(f.checked): F.lit(0), str(f.agreed): F.lit(0)})
+    sums = [F.sum(column).alias(column) for column in (f.checked, f.agreed)]
+    return runs.join(read_table(spark, lake, f).groupBy(f.run_id).agg(*sums), str(t.run_id), "left")
+
+
+def runs_by_set(spark: SparkSession, lake: str) -> dict[str, int]:
+    """How many runs there are of each capture set."""
+    t = RUNS
+    counts = read_table(spark, lake, t).groupBy(t.capture_id).agg(F.count_distinct(t.run_id))
+    return {row[0]: row[1] for row in counts.collect()}
+
+
+def gate_counts(spark: SparkSession, lake: str) -> dict[str, Checked]:
+    """What gates found, by capture set and run."""
+    t = GATE_RESULTS
+    if not has_table(spark, lake, t):
+        return {}
+    refused = F.count_if((F.col(t.severity) == "critical") & ~F.col(t.passed))
+    rows = read_table(spark, lake, t).groupBy(t.checked_id).agg(F.count("*"), refused).collect()
+    return {row[0]: Checked(row[1], row[2]) for row in rows}
+
+
+def gate_of(*found: Checked | None) -> Gate:
+    """What the gates say of something, by what they found of its parts.
+
+    >>> gate_of(Checked(12, 0), Checked(7, 1)), gate_of(None)
+    ('refused', 'not applied')
+    """
+    applied = [one for one in found if one is not None and one.rules]
+    if any(one.refused for one in applied):
+        return "refused"
+    return "passed" if applied else "not applied"
+
+
+def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, Checked]) -> ListedRun:
+    """A run."""
+    t = RUNS
+    at: datetime = row[t.run_at]
+    return ListedRun(
+        run_id=row[t.run_id], run_at=at.isoformat(), capture_id=row[t.capture_id],
+        captures=[] if captures is None else names(captures), files=0 if captures is None else captures.files,
+        replays=list(row["replays"]), gate=gate_of(gates.get(row[t.run_id]), gates.get(row[t.capture_id])),
+        checked=row[FIDELITY.checked] or 0, agreed=row[FIDELITY.agreed] or 0,
+    )  # fmt: skip
+
+
+def listed_set(of: CaptureSet, gates: dict[str, Checked], runs: int) -> ListedSet:
+    """A capture set."""
+    first, last = (None if at is None else at.isoformat() for at in (of.first_time, of.last_time))
+    return ListedSet(
+        capture_id=of.capture_id, files=of.files, captures=names(of), first_time=first, last_time=last,
+        gate=gate_of(gates.get(of.capture_id)), runs=runs,
+    )  # fmt: skip
+
+
+def names(of: CaptureSet) -> list[str]:
+    """The names of the first files of a set."""
+    return [path.rpartition("/")[2] for path in of.first_paths]
+
+
+def list_lines(of: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
+    """Both as tables, so many rows of each at most."""
+    yield f"Runs of {of.lake}, the newest first, times in UTC"
+    yield from table(HEAD, [run_cells(one) for one in of.runs], of.runs_in_all, most, "run")
+    yield from ("", "Capture sets, the one written last first")
+    yield from table(SET_HEAD, [set_cells(one) for one in of.capture_sets], of.capture_sets_in_all, most, "capture set")
+    if of.runs:
+        yield from (
+            "",
+            "compare RUN RUN says what changed between two of them; report --run=RUN writes the page of one.",
+        )
+
+
+def table(head: Sequence[str], cells: Sequence[Sequence[str]], in_all: int, most: int, what: str) -> list[str]:
+    """Rows as lines, with how many more there are."""
+    if not cells:
+        return [f"  no {what}"]
+    texts = [name for name in head if name not in ("files", "runs", "equal")]
+    lines = [line[:WIDTH] for line in grid_lines(Grid(head, cells[:most], texts), most)]
+    left = in_all - min(most, len(cells))
+    return [*lines, f"  ... {left:,} more"] if left else lines
+
+
+def run_cells(one: ListedRun) -> list[str]:
+    """A run as cells."""
+    files = ", ".join(with_rest(one.captures[:1], one.files)) if one.files else "a cluster's file"
+    replays = ", ".join(kip for name, kip in KIPS.items() if name in one.replays)
+    at = short_moment(one.run_at)
+    return [one.run_id, at, one.capture_id, replays, one.gate, share(one.agreed, one.checked), printable(files)]
+
+
+def set_cells(one: ListedSet) -> list[str]:
+    """A capture set as cells."""
+    files = ", ".join(with_rest(one.captures, one.files))
+    times = [short_moment(at) for at in (one.first_time, one.last_time)]
+    return [one.capture_id, f"{one.files:,}", *times, one.gate, f"{one.runs:,}", printable(files)]
+
+
+def short_moment(at: str | None) -> str:
+    """A time in UTC to the minute."""
+    return "-" if at is None else moment(datetime.fromisoformat(at))[:16]

@@ -1,0 +1,157 @@
+"""What a capture set shows of its traffic: clients, topics, rates, versions of clients, and the limits they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.comparison.figure_rows import Columns, figure_rows, share
+from jobs.replays.algorithm import OwnRows
+from jobs.report_page.advice.fetch_limits import SHOWN
+from jobs.report_page.traffic import FETCH, produced
+from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
+from schemas.tables.values import CONSUMER, FOLLOWER
+from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
+from udfs.columns.time_units import US_PER_S
+
+SLICES = 10
+"""A capture's time is cut into so many pieces. The rates of all but the lowest and the highest of them are a range that
+has 80 % of the pieces, as between p10 and p90."""
+LOWEST, HIGHEST = 1, SLICES - 2
+MOST_VALUES = 5
+PRODUCE = "PRODUCE"
+CLIENT, TOPIC = "client", "topic"
+RATE, PRODUCED, CONSUMED = "requests_per_s", "produced_bytes_per_s", "consumed_bytes_per_s"
+SOFTWARE = "software"
+LIMITS: Mapping[str, Mapping[str, str]] = {
+    CONSUMER: SHOWN,
+    FOLLOWER: {
+        "replica.fetch.response.max.bytes": FETCH_PARTITIONS.max_bytes,
+        "replica.fetch.max.bytes": FETCH_PARTITIONS.partition_max_bytes,
+        "replica.fetch.min.bytes": FETCH_PARTITIONS.min_bytes,
+        "replica.fetch.wait.max.ms": FETCH_PARTITIONS.max_wait_ms,
+    },
+}
+"""By kind of reader the settings that its fetches show, by the column that shows them."""
+
+
+class Span(NamedTuple):
+    """The time that a capture set covers: when it begins (microseconds since 1970), and how long it is, in seconds."""
+
+    first_us: int
+    seconds: float
+
+
+def span_of(first: datetime | None, last: datetime | None) -> Span:
+    """The span from the first request to the last; one that is no time is taken for a second."""
+    if first is None or last is None:
+        return Span(0, 1.0)
+    return Span(round(first.timestamp() * US_PER_S), max((last - first).total_seconds(), 1e-6) if last > first else 1.0)
+
+
+def whole_span(own_rows: OwnRows) -> DataFrame:
+    """(first, last) of the requests."""
+    x = EXCHANGES
+    return own_rows(x).agg(F.min(x.request_time).alias("first"), F.max(x.request_time).alias("last"))
+
+
+def client_figures(own_rows: OwnRows, span: Span) -> DataFrame:
+    """By client how much it asks for, and how its fetches are answered."""
+    x = EXCHANGES
+    rows = own_rows(x).where(F.col(x.request_time).isNotNull())
+    fetch = F.col(x.api_name) == FETCH
+    sums = {
+        "requests": F.count("*"),
+        "bytes": F.sum(F.col(x.request_bytes) + F.col(x.response_bytes)),
+        "fetches": F.count_if(fetch),
+        "full": F.count_if(fetch & (F.col(x.fetch_session_epoch) <= 0)),
+        "not_found": F.count_if(fetch & (F.col(x.error_code) == FETCH_SESSION_ID_NOT_FOUND)),
+    }
+    of = sliced(rows, x.client_id, x.request_time, sums, span)
+    fetches = F.col("fetches")
+    return figure_rows(of, CLIENT, str(x.client_id), {
+        RATE: rate("requests", span),
+        "bytes_per_s": rate("bytes", span),
+        "full_fetch_share": share(F.col("full"), fetches),
+        "not_found_share": share(F.col("not_found"), fetches),
+    })  # fmt: skip
+
+
+def topic_figures(own_rows: OwnRows, span: Span) -> DataFrame:
+    """By topic how much is produced and consumed."""
+    b, f = RECORD_BATCHES, FETCH_PARTITIONS
+    sent = sliced(produced(own_rows), b.topic, b.request_time, {"bytes": F.sum(b.size_bytes)}, span)
+    consumed = own_rows(f).where((F.col(f.reader) == CONSUMER) & (F.col(f.returned_bytes) > 0))
+    read = sliced(consumed, f.topic, f.request_time, {"bytes": F.sum(f.returned_bytes)}, span)
+    return figure_rows(sent, TOPIC, str(b.topic), {PRODUCED: rate("bytes", span)}).unionByName(
+        figure_rows(read, TOPIC, str(f.topic), {CONSUMED: rate("bytes", span)})
+    )
+
+
+def version_figures(own_rows: OwnRows) -> DataFrame:
+    """By client its software with the version, and the versions of Fetch and Produce that it uses."""
+    x = EXCHANGES
+    software = F.concat_ws(" ", x.client_software_name, x.client_software_version)
+    named = F.when(F.col(x.client_software_name).isNotNull(), software)
+    fetch, produce = (F.when(F.col(x.api_name) == api, F.col(x.api_version)) for api in (FETCH, PRODUCE))
+    of = own_rows(x).groupBy(x.client_id).agg(
+        values(named).alias(SOFTWARE), values(fetch).alias("fetch"), values(produce).alias("produce")
+    )  # fmt: skip
+    return figure_rows(of, CLIENT, str(x.client_id), {
+        SOFTWARE: Columns(text=F.col(SOFTWARE)),
+        "fetch_version": Columns(text=F.col("fetch")),
+        "produce_version": Columns(text=F.col("produce")),
+    })  # fmt: skip
+
+
+def limit_figures(own_rows: OwnRows) -> DataFrame:
+    """By client the limits that its fetches ask for, by the settings that they come from."""
+    f = FETCH_PARTITIONS
+    figures = {
+        key: Columns(text=F.when(F.col(f.reader) == reader, F.col(column)))
+        for reader, of_reader in LIMITS.items()
+        for key, column in of_reader.items()
+    }
+    return figure_rows(limits_by_client(own_rows), CLIENT, str(f.client_id), figures)
+
+
+def limits_by_client(own_rows: OwnRows) -> DataFrame:
+    """(client_id, reader, and of each column of SHOWN its values as a text): what the fetches of a client ask for."""
+    f = FETCH_PARTITIONS
+    limits = (values(F.col(column)).alias(column) for column in SHOWN.values())
+    return own_rows(f).groupBy(f.client_id, f.reader).agg(*limits)
+
+
+def values(column: Column) -> Column:
+    """The first values in their order, as one text; null where there are none."""
+    first = F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES)
+    return F.when(F.size(first) > 0, F.array_join(first.cast("array<string>"), ", "))
+
+
+def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: Span) -> DataFrame:
+    """The sums by what the rows are of; with each, in the column of that name and `_by_slice`, what each slice of the
+    span has of it, in ascending order.
+    """
+    place = F.floor((F.unix_micros(F.col(at)) - span.first_us) * SLICES / (span.seconds * US_PER_S))
+    slice_no = F.greatest(F.least(place, F.lit(SLICES - 1)), F.lit(0)).alias("slice_no")
+    by_slice = rows.groupBy(of, slice_no).agg(*(column.alias(name) for name, column in sums.items()))
+    found = by_slice.groupBy(of).agg(
+        *(F.sum(name).alias(name) for name in sums),
+        *(F.collect_list(F.col(name).cast("double")).alias(f"{name}_by_slice") for name in sums),
+    )
+
+    def with_empty_slices(name: str) -> Column:
+        empty = F.array_repeat(F.lit(0.0), F.lit(SLICES) - F.size(name))
+        return F.sort_array(F.concat(F.col(name), empty))
+
+    return found.withColumns({f"{name}_by_slice": with_empty_slices(f"{name}_by_slice") for name in sums})
+
+
+def rate(name: str, span: Span) -> Columns:
+    """A sum by second, and between which rates most slices lie."""
+    by_slice, seconds = F.col(f"{name}_by_slice"), span.seconds / SLICES
+    return Columns(F.col(name) / span.seconds, by_slice[LOWEST] / seconds, by_slice[HIGHEST] / seconds)

@@ -1,0 +1,75 @@
+"""Question 18 over two runs: what changed with the versions of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.comparison.figures import Change, Figure
+from schemas.tables.silver import EXCHANGES
+
+SOFTWARE_ROW = ("fetches", "full", "not_found", "sessions", "request_bytes", "response_bytes")
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """A client's software that fetches with other versions than before, and how its fetches changed.
+
+    was, now: the versions that are gone, all of the first run where none is; those that are new. apis: the versions of
+    Fetch that they use, the oldest and the newest.
+    """
+
+    name: str
+    was: tuple[str, ...]
+    now: tuple[str, ...]
+    apis: tuple[tuple[int, int], tuple[int, int]]
+    changes: tuple[Change, ...]
+
+
+def upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
+    """The software that has versions in the second run which it had not in the first.
+
+    before, after: rows of the query `fetching_software`.
+    """
+    x = EXCHANGES
+    names = sorted(
+        {row[x.client_software_name] for row in before} & {row[x.client_software_name] for row in after} - {None}
+    )
+    found = (upgrade(name, of(name, before), of(name, after)) for name in names)
+    return [one for one in found if one is not None]
+
+
+def of(name: str, rows: Iterable[Any]) -> dict[str, Any]:
+    """The rows of one software by version."""
+    x = EXCHANGES
+    return {row[x.client_software_version] or "": row for row in rows if row[x.client_software_name] == name}
+
+
+def upgrade(name: str, before: dict[str, Any], after: dict[str, Any]) -> Upgrade | None:
+    """What changed for one software; None where no version is new."""
+    now = [version for version in after if version not in before]
+    was = [version for version in before if version not in after] or list(before)
+    if not now:
+        return None
+    old, new = [before[version] for version in was], [after[version] for version in now]
+    apis = tuple((min(row["oldest"] for row in rows), max(row["newest"] for row in rows)) for rows in (old, new))
+    return Upgrade(name, tuple(sorted(was)), tuple(sorted(now)), (apis[0], apis[1]), fetch_changes(name, old, new))
+
+
+def fetch_changes(name: str, old: Sequence[Any], new: Sequence[Any]) -> tuple[Change, ...]:
+    """How the fetches of the versions before and after differ."""
+    was, now = fetch_figures(old), fetch_figures(new)
+    return tuple(Change("versions", "software", name, metric, was[metric], now[metric]) for metric in was)
+
+
+def fetch_figures(rows: Sequence[Any]) -> dict[str, Figure]:
+    """Shares of fetches, and their sizes, of some versions together."""
+    sums = {name: sum(row[name] for row in rows) for name in SOFTWARE_ROW}
+    fetches = sums["fetches"]
+    return {
+        "full_fetch_share": Figure(sums["full"] / fetches, cases=fetches),
+        "not_found_share": Figure(sums["not_found"] / fetches, cases=fetches),
+        "bytes_a_request": Figure(sums["request_bytes"] / fetches),
+        "bytes_a_response": Figure(sums["response_bytes"] / fetches),
+    }

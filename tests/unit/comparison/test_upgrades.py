@@ -1,0 +1,46 @@
+"""Question 18: what changed with the versions of a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs.comparison.upgrades import upgrades
+from schemas.tables.silver import EXCHANGES
+
+JAVA, PYTHON = "apache-kafka-java", "kafka-python"
+
+
+def fetched(name: str | None, version: str | None, api: int, full: int, fetches: int = 1000) -> dict[str, Any]:
+    """What the query `fetching_software` has of one version."""
+    x = EXCHANGES
+    return {
+        x.client_software_name: name, x.client_software_version: version, "fetches": fetches, "full": full,
+        "not_found": 0, "sessions": 3, "request_bytes": 100 * fetches, "response_bytes": 1000 * fetches,
+        "oldest": api, "newest": api,
+    }  # fmt: skip
+
+
+def test_the_new_version_is_set_beside_the_one_that_is_gone() -> None:
+    before = [fetched(JAVA, "3.9.0", 16, 40), fetched(PYTHON, "2.0.2", 11, 10), fetched(None, None, 17, 5)]
+    after = [fetched(JAVA, "4.1.0", 17, 300), fetched(PYTHON, "2.0.2", 11, 900), fetched(None, None, 17, 5)]
+    (one,) = upgrades(before, after)
+    assert (one.name, one.was, one.now, one.apis) == (JAVA, ("3.9.0",), ("4.1.0",), ((16, 16), (17, 17)))
+    judged = {of.metric: of.judgement for of in one.changes}
+    assert judged == {
+        "full_fetch_share": "beyond", "not_found_share": "same", "bytes_a_request": "same", "bytes_a_response": "same",
+    }  # fmt: skip
+
+
+def test_a_version_that_comes_beside_an_old_one_is_set_beside_all_that_were_there() -> None:
+    before = [fetched(JAVA, "3.8.0", 16, 40), fetched(JAVA, "3.9.0", 16, 60)]
+    (one,) = upgrades(before, [*before, fetched(JAVA, "4.1.0", 18, 55)])
+    assert (one.was, one.now, one.apis) == (("3.8.0", "3.9.0"), ("4.1.0",), ((16, 16), (18, 18)))
+    (full, *_) = one.changes
+    assert full.before is not None
+    assert (full.before.value, full.before.cases, full.judgement) == (0.05, 2000, "noise")
+
+
+def test_no_upgrade_is_one_that_goes_and_one_that_was_not_there_before() -> None:
+    both = [fetched(JAVA, "3.9.0", 16, 40), fetched(JAVA, "4.1.0", 17, 40)]
+    assert upgrades(both, both[1:]) == []
+    assert upgrades(both, [fetched(PYTHON, "2.0.2", 11, 10)]) == []
