@@ -64,6 +64,7 @@ REFETCH_TRACEBACK=1 shows stack traces.
 _SETTINGS_EPILOG = """\
 Settings are spelt as in conf/settings.yaml: consumer.fetch.max.bytes, replica.fetch.max.bytes, broker.fetch.max.bytes.
 Kafka's bare name will do; fetch.max.bytes is the consumer's in --set and the broker's in --captured.
+Where neither --set nor a scenario says what to replay, `pipeline` and `replay` choose values from the capture.
 """
 _PATHS_EPILOG = """\
 Paths in flags are relative to the working directory, paths in a scenario file to that file's folder.
