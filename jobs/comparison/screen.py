@@ -32,8 +32,8 @@ from schemas.tables.values import CHANGE, WITHHELD
 
 MOST_NAMES, MOST_ROWS = 4, 1_000
 NAME = 24
-MOST_LINES = {TRAFFIC: 7, VERSIONS: 4, SETTINGS: 5, OUTCOMES_PART: 7, ADVICE: 4, AGREEMENT: 3}
-MOST_PREDICTED = 5
+MOST_LINES = {TRAFFIC: 7, VERSIONS: 4, SETTINGS: 4, OUTCOMES_PART: 7, ADVICE: 4, AGREEMENT: 2}
+MOST_PREDICTED, MOST_OF_A_NAME = 5, 2
 """Lines of the first screen that each part may have: with the rest it has no more than 40."""
 HEADS = {
     TRAFFIC: "TRAFFIC", VERSIONS: "VERSIONS", SETTINGS: "SETTINGS", OUTCOMES_PART: "OUTCOMES", ADVICE: "ADVICE",
@@ -51,12 +51,13 @@ NOTHING = {
 
 def screen_lines(of: Compared) -> list[str]:
     """The first screen: at most 40 lines."""
-    lines = [*labelled("COMPARE", described(of.before)), *labelled("with", described(of.after))]
+    lines = block("COMPARE", [described(of.before)], MOST_OF_A_NAME)
+    lines += block("with", [described(of.after)], MOST_OF_A_NAME)
     for part in PARTS:
         sentences = [*part_sentences(of, part)] or [NOTHING[part]]
         lines += block(HEADS[part], sentences, MOST_LINES[part])
     lines += block("PREDICTED", [*predicted_sentences(of)], MOST_PREDICTED)
-    return [*lines, *labelled("NOISE", noise(of)), *labelled("Tables", place(of))]
+    return [*lines, *block("NOISE", [noise(of)], 1), *block("Tables", [place(of)], MOST_OF_A_NAME)]
 
 
 def described(of: ComparedRun) -> str:

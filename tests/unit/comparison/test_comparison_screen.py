@@ -38,10 +38,9 @@ def run_of(run_id: str, file: str) -> ComparedRun:
 
 def compared(changes: Sequence[Change] = (), checked: Checked | None = None, is_upgraded: bool = False) -> Compared:
     before, after = [fetched(JAVA, "3.9.0", 16, 40)], [fetched(JAVA, "4.1.0", 17, 300)]
-    return Compared(
-        run_of("one", "monday.pcap"), run_of("two", "tuesday.pcap"), changes, {}, upgrades(before, after) if is_upgraded
-        else (), (), checked or Checked(),
-    )  # fmt: skip
+    one, two = run_of("one", f"{'monday-' * 40}.pcap"), run_of("two", "tuesday.pcap")
+    upgraded = upgrades(before, after) if is_upgraded else ()
+    return Compared(one, two, changes, {}, upgraded, (), checked or Checked())
 
 
 def change(part: str, scope: str, before: Figure | None, after: Figure | None, metric: str = WAIT) -> Change:

@@ -222,8 +222,30 @@ def test_a_capture_set_and_a_run_are_named_by_their_ids(run: Ran) -> None:
 
 
 @pytest.mark.parametrize(
+    ("named", "compared"),
+    [
+        ([], ("previous", "latest")),
+        (["1f2e"], ("1f2e", "latest")),
+        (["1f2e", "3d4c"], ("1f2e", "3d4c")),
+        (["s3a://bucket/before", "after/lake"], ("s3a://bucket/before", "{folder}/after/lake")),
+        (["captures", "latest"], ("{folder}/captures", "latest")),
+    ],
+)
+def test_what_is_compared_are_runs_or_lakes(
+    run: Ran, folder: Path, named: list[str], compared: tuple[str, ...]
+) -> None:
+    (folder / "captures").mkdir()
+    _, told = run("compare", *named, "--lake=lake", "--json")
+    assert told is not None
+    assert told.compared == tuple(name.format(folder=folder) for name in compared)
+    assert told.as_json
+
+
+@pytest.mark.parametrize(
     ("argv", "told"),
     [
+        (["compare", "a", "b", "c"], "compare takes two runs, and not 3: a, b, c"),
+        (["runs", "previous"], "unrecognized arguments: previous"),
         ([], "the following arguments are required: JOB; see refetch --help"),
         (["ingets"], "argument JOB: invalid choice: 'ingets'"),
         (["ingest", "--lakes=x"], "unrecognized arguments: --lakes=x"),
