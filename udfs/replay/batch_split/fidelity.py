@@ -23,6 +23,7 @@ from udfs.replay.batch_split.recompression import BY_PARTS, FITTED
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.resent_batches import NONE
+from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
@@ -71,13 +72,14 @@ class NearLimit(NamedTuple):
 
 @dataclass
 class Fidelity:
-    """The verdicts on a producer, gathered stretch by stretch.
+    """The verdicts on what a producer sent in the window, gathered stretch by stretch.
 
     estimates: those at the end of what was judged, by topic and codec. sizes: captured batches with the sizes that the
     replay gives them.
     """
 
     memory: Memory
+    window: Window = WHOLE
     verdicts: Verdicts = field(default_factory=Verdicts)
     estimates: dict[tuple[int, int], float] = field(default_factory=dict)
     near_limit: NearLimit = field(default_factory=NearLimit)
@@ -85,12 +87,13 @@ class Fidelity:
 
     def count_unread(self, sent: Sent) -> None:
         """Count the batches that could not be read."""
-        unread = int((sent.sendings["records"] == 0).sum())
+        unread = int(((sent.sendings["records"] == 0) & self.window.has(sent.sendings["request_time"])).sum())
         self.verdicts[Metric.BATCHES, CODES[SPLITS.records_unknown]] += unread
 
     def count_unchecked(self, sent: Sent) -> None:
         """Count the batches of a client that is not Kafka's own."""
-        self.verdicts[Metric.BATCHES, CODES[SPLITS.not_a_java_client]] += len(sent.capture.batches)
+        counted = int(self.window.has(sent.first_sendings["request_time"]).sum())
+        self.verdicts[Metric.BATCHES, CODES[SPLITS.not_a_java_client]] += counted
 
     def judge(self, sent: Sent, settings: Records, limits: Ints) -> Records:
         """Count the verdicts on batches and refusals; the order of closes and splits that the batches show.
@@ -106,8 +109,9 @@ class Fidelity:
             write_order(order, group, number, placed)
             verdicts, estimate = judge(group, records, settings, self.memory)
             self.estimates[group.topic, group.codec] = estimate
-            self.count(Metric.BATCHES, known_until(sent, group, verdicts))
-            self.count(Metric.IN_ONE_ORDER, known_until(sent, group, in_order))
+            counts = self.window.has(group.batches["time"])
+            self.count(Metric.BATCHES, known_until(sent, group, verdicts)[counts])
+            self.count(Metric.IN_ONE_ORDER, known_until(sent, group, in_order)[counts])
         return order
 
     def count(self, metric: Metric, verdicts: Ints) -> None:
@@ -119,6 +123,7 @@ class Fidelity:
         """Compare the batches that were refused as too large with those that are larger than max.message.bytes."""
         sendings = sent.sendings
         is_answered = (sendings["error"] != NONE) & (sendings["records"] > 1)
+        is_answered &= self.window.has(sendings["request_time"])
         refused = is_answered & (sendings["error"] == MESSAGE_TOO_LARGE)
         larger = is_answered & (sendings["size"] > limits[sendings["topic"]])
         for verdict, cases in (
@@ -131,6 +136,7 @@ class Fidelity:
     def count_near_limit(self, sent: Sent, limits: Ints) -> None:
         """Count the batches that are within their mean record of the limit, by what the broker did with them."""
         sendings = sent.first_sendings
+        sendings = sendings[self.window.has(sendings["request_time"])]
         distance = np.abs(sendings["size"] - limits[sendings["topic"]])
         near = sendings["error"][distance * sendings["records"] <= sendings["size"]]
         refused = int((near == MESSAGE_TOO_LARGE).sum())
@@ -139,7 +145,7 @@ class Fidelity:
 
     def compare_sizes(self, sent: Sent, measure: Measure | None) -> None:
         """Note the sizes that captured batches have in the replay. measure: compresses their very records, if held."""
-        for metric, sizes in compared_sizes(sent, measure):
+        for metric, sizes in compared_sizes(sent, measure, self.window):
             self.sizes.setdefault(metric, []).append(sizes)
 
     def count_replayed(self, replayed: int, at_once: int) -> None:
@@ -191,19 +197,25 @@ class Cuts(NamedTuple):
     end: Ints
 
 
-def compared_sizes(sent: Sent, measure: Measure | None) -> Iterator[tuple[Metric, Sizes]]:
-    """What each metric of sizes compares.
+def compared_sizes(sent: Sent, measure: Measure | None, window: Window = WHOLE) -> Iterator[tuple[Metric, Sizes]]:
+    """What each metric of sizes compares, of batches that were sent in the window.
 
     Batches that splits made are cut anew in the capture, as those are that the replay has to size. A batch as it was
     sent first has its captured size in the models, so that only the size of its very records is compared.
     """
-    recut, batches = recut_batches(sent), sent.capture.batches
+    recut, batches = cuts_in(recut_batches(sent), sent, window), sent.capture.batches
     for metric, model in ((Metric.RECUT_BY_PARTS, BY_PARTS), (Metric.RECUT_FITTED, FITTED)):
         yield metric, modelled_sizes(sent, recut, model)
     if measure is not None:
         yield Metric.RECUT_EXACT, measured_sizes(sent, recut, measure)
-        first = Cuts(batches["sending"], batches["first"], batches["end"])
+        first = cuts_in(Cuts(batches["sending"], batches["first"], batches["end"]), sent, window)
         yield Metric.FIRST_EXACT, measured_sizes(sent, first, measure)
+
+
+def cuts_in(cuts: Cuts, sent: Sent, window: Window) -> Cuts:
+    """Those that were sent in the window."""
+    counts = window.has(sent.sendings["request_time"][cuts.sending])
+    return Cuts(*(column[counts] for column in cuts))
 
 
 def recut_batches(sent: Sent) -> Cuts:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from udfs.columns.arrays import Records
-from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.accumulator import append, close_as_captured, leave_partition, seal
 from udfs.replay.batch_split.sender import handle, waits
@@ -63,12 +62,15 @@ def begin_lane(sim: Sim) -> None:
 @kernel
 def replay_lane(sim: Sim, lane: int) -> bool:
     """Append every record, and close every batch; what is being filled at the end is sent, as by a client that closes.
+    What comes behind the window is left alone.
 
     False where it did not get to the end, as `handle_until` has it.
     """
     progress = sim.progress[0]
     while progress.appended < len(sim.capture.append_order):
         record = sim.capture.append_order[progress.appended]
+        if sim.capture.records[record].time > progress.last:
+            return handle_until(sim, lane, progress.last)
         if not handle_until(sim, lane, sim.capture.records[record].time):
             return False
         leave_partition(sim, lane, record)
@@ -79,7 +81,7 @@ def replay_lane(sim: Sim, lane: int) -> bool:
         filling = sim.filling[partition]
         if filling.count:
             seal(sim, partition, sim.capture.records[filling.first + filling.count - 1].time)
-    return handle_until(sim, lane, NEVER)
+    return handle_until(sim, lane, progress.last)
 
 
 @kernel

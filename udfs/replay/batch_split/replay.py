@@ -78,9 +78,10 @@ def rows_of_producers(
     """
     memory = new_memory()
     for (client_id, client_address), parts in by_key(batches, CLIENT):
-        producer = Producer(client_id, client_address, lanes, Fidelity(memory))
+        producer = Producer(client_id, client_address, lanes, Fidelity(memory, lanes.window))
         for rows in stretches(parts, most):
-            replay_rows(producer, rows, held)
+            if rows[SENT.append_from][0].as_py() < lanes.window.end:
+                replay_rows(producer, rows, held)
         yield from producer_rows(producer, run_id)
 
 
@@ -128,7 +129,7 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     """
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
     capture, limits = timed(sent, times, linger_us), with_at_once(producer.max_message_bytes)
-    sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes)
+    sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes, producer.lanes.window)
     producer.spans += replay_stretch(sim, range(producer.at_once), measure)
     at_once = capture._replace(batches=timed_batches(sent, soonest(sent, times, linger_us), linger_us))
     last = range(producer.at_once, producer.at_once + 1)

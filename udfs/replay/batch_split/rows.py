@@ -105,8 +105,8 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
 
 
 def sent_for(producer: Producer, rows: int) -> Ints:
-    """The time from the producer's first request to its last, in each row: int64[rows], us."""
-    return np.full(rows, max(producer.sent_until - producer.sent_from, 0))
+    """The time from the producer's first request to its last, in the window, in each row: int64[rows], us."""
+    return np.full(rows, producer.lanes.window.length_within(producer.sent_from, producer.sent_until))
 
 
 def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
@@ -179,5 +179,5 @@ def last_spans(producer: Producer) -> Records:
         splits=outcomes["span_splits"],
         estimated=(outcomes["span_estimated"] * MICRO).astype(np.int64),
         observed=(outcomes["span_observed"] * MICRO).astype(np.int64),
-        time=producer.sent_until,
+        time=min(producer.sent_until, producer.lanes.window.end),
     )

@@ -31,6 +31,12 @@ from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
 @kernel
+def counts(sim: Sim, time: int) -> bool:
+    """Whether what happens at this time is in the window, and not only brings the estimate to where it is then."""
+    return bool(time >= sim.progress[0].counts_from)
+
+
+@kernel
 def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
     """Bytes of a closed batch, as the model of sizes has them."""
     ready, sizes = sim.ready[first], sim.capture.sizes
@@ -51,7 +57,7 @@ def captured_part(sim: Sim, first: int, codec: int) -> int:
 
 
 @kernel
-def closed_size(sim: Sim, lane: int, first: int, codec: int) -> int:
+def closed_size(sim: Sim, lane: int, first: int, codec: int, time: int) -> int:
     """Bytes of the batch that is being closed: as measured, else those of the same captured part, else by the model.
 
     Measured batches show how far the model is off.
@@ -59,9 +65,10 @@ def closed_size(sim: Sim, lane: int, first: int, codec: int) -> int:
     size, part = sim.ready[first].size, captured_part(sim, first, codec)
     if size <= 0:
         return modelled_size(sim, lane, first, codec) if part == NONE else sim.capture.parts[part].size
-    outcome = sim.outcomes[lane, topic_of(sim, first)]
-    outcome.measured += 1
-    outcome.model_error += abs(modelled_size(sim, lane, first, codec) - size) * MICRO // size
+    if counts(sim, time):
+        outcome = sim.outcomes[lane, topic_of(sim, first)]
+        outcome.measured += 1
+        outcome.model_error += abs(modelled_size(sim, lane, first, codec) - size) * MICRO // size
     return size
 
 
@@ -90,11 +97,16 @@ def note_estimate(sim: Sim, lane: int, first: int, codec: int, time: int) -> Non
     topic, ready = topic_of(sim, first), sim.ready[first]
     outcome, ratio = sim.outcomes[lane, topic], ratio_of(ready.size, ready.uncompressed)
     estimate = sim.estimates[lane, estimate_topic(sim.settings[lane], topic), codec]
-    if outcome.since_split != NEVER and estimate <= ratio:  # it has come down to what batches have
-        outcome.recoveries += 1
-        outcome.recovery_us += time - outcome.since_split
-        outcome.recovery_longest = max(outcome.recovery_longest, time - outcome.since_split)
+    since_split = outcome.since_split
+    is_back = since_split != NEVER and estimate <= ratio  # it has come down to what batches have
+    if is_back:
         outcome.since_split = NEVER
+    if not counts(sim, time):
+        return
+    if is_back:
+        outcome.recoveries += 1
+        outcome.recovery_us += time - since_split
+        outcome.recovery_longest = max(outcome.recovery_longest, time - since_split)
     outcome.span_batches += 1
     outcome.span_splits += is_split(sim, lane, first)
     outcome.span_estimated += estimate
@@ -144,10 +156,11 @@ def close(sim: Sim, lane: int, first: int, time: int) -> None:
     ready, codec = sim.ready[first], codec_of(sim, lane, first)
     partition, batch = sim.capture.records[first].partition, sim.capture.records[first].batch
     topic = topic_of(sim, first)
-    ready.size = closed_size(sim, lane, first, codec)
+    ready.size = closed_size(sim, lane, first, codec, time)
     note_estimate(sim, lane, first, codec, time)
     follow(sim, lane, first, codec)
-    count_batch(sim, lane, first)
+    if counts(sim, time):
+        count_batch(sim, lane, first)
     splits = is_split(sim, lane, first)
     in_turn = ready.made_by_split and sim.capture.batches[batch].has_sequence
     if in_turn:
@@ -155,7 +168,7 @@ def close(sim: Sim, lane: int, first: int, time: int) -> None:
     if splits:
         push(sim.heap, time + time_to_answer(sim, lane, first, codec), ANSWERED | first)
     elif ready.size > sim.limits[lane, topic]:
-        sim.outcomes[lane, topic].failed += 1
+        sim.outcomes[lane, topic].failed += counts(sim, time)
     else:
         retry(sim, first, time)
     if in_turn and not splits:
@@ -185,13 +198,14 @@ def retry(sim: Sim, first: int, time: int) -> None:
 
 
 @kernel
-def close_again(sim: Sim, lane: int, first: int) -> None:
+def close_again(sim: Sim, lane: int, first: int, time: int) -> None:
     """Close a batch again as often as it is sent again: each time the estimate follows it once more."""
     outcome, codec = sim.outcomes[lane, topic_of(sim, first)], codec_of(sim, lane, first)
     for _ in range(sim.capture.batches[sim.capture.records[first].batch].retries):
         follow(sim, lane, first, codec)
-        outcome.bytes_sent += sim.ready[first].size
-        outcome.retries += 1
+        if counts(sim, time):
+            outcome.bytes_sent += sim.ready[first].size
+            outcome.retries += 1
 
 
 @kernel
@@ -213,7 +227,7 @@ def handle_of_batch(sim: Sim, lane: int, kind: int, first: int, time: int) -> No
     if kind == LINGERED:
         linger_batch(sim, first, time)
     elif kind == RETRIED:
-        close_again(sim, lane, first)
+        close_again(sim, lane, first, time)
     elif kind == TAKEN:
         answer(sim, first)
         leave_queue(sim, sim.capture.records[first].partition, time)

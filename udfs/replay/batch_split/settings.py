@@ -12,6 +12,7 @@ from udfs.columns.records import records_of
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.record_sampling import SAMPLE_EVERY
 from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
+from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 BATCH_SIZE, LINGER, CODEC = "producer.batch.size", "producer.linger.ms", "producer.compression.type"
@@ -98,12 +99,13 @@ def _set_lanes(limits: Ints, by_lane: Ints) -> None:
 
 @dataclass(frozen=True)
 class SplitLanes:
-    """The lanes of a replay. settings: SETTINGS[lanes]. default_batch_size: Kafka's, bytes."""
+    """The lanes of a replay. settings: SETTINGS[lanes]. default_batch_size: Kafka's, bytes. window: that counts."""
 
     names: tuple[str, ...]
     settings: Records
     limits: TopicLimits
     default_batch_size: int
+    window: Window = WHOLE
 
     @property
     def measures(self) -> bool:

@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Record, Records, Singles, read_only
-from udfs.columns.records import int_fields
+from udfs.columns.records import int_fields, records_of
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import DAMPED_INITIAL, record_bytes
 from udfs.replay.batch_split.settings import DAMPED
 from udfs.replay.shared.event_heap import Heap
 from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 MICRO = 1_000_000
@@ -122,14 +123,15 @@ OUTCOME = np.dtype(
     ]
     + [("span_estimated", np.float64), ("span_observed", np.float64)]  # sums of ratios
 )
-"""What a lane comes to for a topic."""
+"""What a lane comes to for a topic in the window; `since_split` is of all that came before, too."""
 
 SPAN = int_fields("lane", "topic", "first_batch", "batches", "splits", "estimated", "observed", "time")
 """A span of the timeline: the sums of estimated and observed ratios in MICRO, and the us at which it ended."""
 
-PROGRESS = int_fields("lane", "appended", "spans", "unmeasured", "codec")
+PROGRESS = int_fields("lane", "appended", "spans", "unmeasured", "codec", "counts_from", "last")
 """How far the lanes are: the lane, the records appended or NOT_BEGUN, the spans handed out; and the batch, by its first
-record and codec, that has to be measured before it goes on, or NONE."""
+record and codec, that has to be measured before it goes on, or NONE. Then the first and the last time that count, us.
+"""
 NOT_BEGUN = -1
 
 
@@ -177,9 +179,11 @@ class Sim(NamedTuple):
     progress: Records
 
 
-def new_sim(capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records) -> Sim:
+def new_sim(
+    capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records, window: Window = WHOLE
+) -> Sim:  # fmt: skip
     """The replay of a stretch, before its first record."""
-    room = 3 * len(capture.records) + 64
+    room, last = 3 * len(capture.records) + 64, NEVER if window.end == NEVER else window.end - 1
     return Sim(
         capture=read_only_capture(capture),
         settings=read_only(settings),
@@ -191,7 +195,7 @@ def new_sim(capture: Capture, settings: Records, limits: Ints, estimates: Single
         current=np.zeros(outcomes.shape[1], np.int64),
         heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         spans=np.zeros(SPANS_ROOM, SPAN),
-        progress=np.zeros(1, PROGRESS),
+        progress=records_of(PROGRESS, 1, counts_from=window.begin, last=last),
     )
 
 

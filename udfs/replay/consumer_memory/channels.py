@@ -12,8 +12,17 @@ from __future__ import annotations
 from udfs.columns.arrays import Records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.pool import GRANTED, ILLEGAL, end_dry_spell, fill_pool, release, try_allocate
+from udfs.replay.consumer_memory.pool import (
+    GRANTED,
+    ILLEGAL,
+    end_dry_spell,
+    fill_pool,
+    forget_dry_spells,
+    release,
+    try_allocate,
+)
 from udfs.replay.consumer_memory.requests import (
+    ARRIVE,
     COMPLETE,
     POLL,
     RELEASE,
@@ -27,9 +36,20 @@ from udfs.replay.consumer_memory.requests import (
 )
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED
 from udfs.replay.consumer_memory.state import NONE, Replayed, Sim, Traces, simulations
-from udfs.replay.consumer_memory.usage import advance, begin, count_wait, draw_curves, sum_up, use
+from udfs.replay.consumer_memory.usage import (
+    advance,
+    begin,
+    begin_window,
+    count_wait,
+    draw_curves,
+    enters_window,
+    is_in_time,
+    sum_up,
+    use,
+)
 from udfs.replay.shared.event_heap import INDEX, pop, push
 from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.window import WHOLE, Window
 
 
 @kernel
@@ -273,12 +293,48 @@ def start_lane(sim: Sim, lane: int) -> None:
 
 
 @kernel
+def count_from_here(sim: Sim, lane: int) -> None:
+    """Have the lane count from the window's begin on; what is held, and who waits, stays."""
+    begin_window(sim.meter)
+    sim.outcomes[lane] = sim.nothing[0]
+    forget_dry_spells(sim.pool[0], sim.meter.usage[0].time)
+    note_reckoned(sim, lane)
+
+
+@kernel
+def is_stuck(sim: Sim, lane: int) -> bool:
+    """Whether nothing that is to come frees memory, or what a variant counts as such."""
+    is_pooled = sim.settings[lane].variant == MEMORY_POOL
+    for place in range(sim.heap.events[0]):
+        kind = sim.heap.code[place] & ~INDEX
+        if kind != REQUEST and not (is_pooled and kind == ARRIVE):
+            return False
+    return True
+
+
+@kernel
+def end_window(sim: Sim, lane: int) -> None:
+    """Stop at the end of the window, or of all that happens; where that was before the window, nothing is in it."""
+    if enters_window(sim.meter, sim.meter.usage[0].window_begins_at):
+        count_from_here(sim, lane)
+    outcome, usage = sim.outcomes[lane], sim.meter.usage[0]
+    outcome.stuck = usage.waiting if is_stuck(sim, lane) else 0
+    if sim.heap.events[0] > 0:
+        advance(sim.meter, max(usage.time, usage.window_ends_at))
+        sim.heap.events[0] = 0
+    end_dry_spell(sim.pool[0], usage.time)
+    outcome.dry_us = sim.pool[0].dry_us
+
+
+@kernel
 def replay_lane(sim: Sim, lane: int) -> None:
-    """All that happens in a lane."""
+    """All that happens in a lane, up to the window's end."""
     start_lane(sim, lane)
-    while sim.heap.events[0] > 0:
+    while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         due, code = pop(sim.heap)
         time = max(due, sim.meter.usage[0].time)  # whatever the capture's clocks did
+        if enters_window(sim.meter, time):
+            count_from_here(sim, lane)
         advance(sim.meter, time)
         kind, i = code & ~INDEX, code & INDEX
         if kind == COMPLETE:
@@ -298,16 +354,14 @@ def replay_lanes(sim: Sim, unit: int) -> None:
     """A unit's messages in every lane. unit: its number in the curves."""
     for lane in range(len(sim.settings)):
         replay_lane(sim, lane)
-        outcome, usage = sim.outcomes[lane], sim.meter.usage[0]
-        end_dry_spell(sim.pool[0], usage.time)
-        outcome.stuck, outcome.dry_us = usage.waiting, sim.pool[0].dry_us
-        sum_up(sim.meter, outcome)
+        end_window(sim, lane)
+        sum_up(sim.meter, sim.outcomes[lane])
         draw_curves(sim.meter, sim.curves, unit, lane)
 
 
-def replay_units(traces: Traces, settings: Records) -> Replayed:
+def replay_units(traces: Traces, settings: Records, window: Window = WHOLE) -> Replayed:
     """Replay each unit's messages in every lane. settings: POOL_SETTINGS[units, lanes]."""
-    replayed, units = simulations(traces, settings)
+    replayed, units = simulations(traces, settings, window)
     for unit, sim in units:
         replay_lanes(sim, unit)
     return replayed

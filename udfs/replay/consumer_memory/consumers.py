@@ -38,12 +38,14 @@ from udfs.replay.consumer_memory.units import Counted
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
+from udfs.replay.shared.window import WHOLE, Window
 
 
 @dataclass
 class ConsumerEvents:
     """The rows of several client processes by a time. takeovers: TAKEOVER, MOST_EXCHANGES of each process."""
 
+    window: Window = WHOLE
     exchanges: Exchanges = field(default_factory=Exchanges)
     fetches: Fetches = field(default_factory=no_fetches)
     takeovers: GrowingRecords = field(default_factory=lambda: GrowingRecords(TAKEOVER))
@@ -65,7 +67,8 @@ class ConsumerEvents:
 
     def _follow(self, rows: pa.RecordBatch, unit: Ints, exchange: Ints) -> None:
         """Take rows of kinds PARTITION, BATCH and TAKEN_OVER."""
-        events, exchanges = partition_events_of(rows, unit, exchange), self.exchanges.gathered.records
+        events = partition_events_of(rows, unit, exchange, self.window)
+        exchanges = self.exchanges.gathered.records
         is_takeover = events["kind"] == MemoryEvent.TAKEN_OVER
         if is_takeover.any():
             takeovers = takeovers_of(rows.filter(pa.array(is_takeover)), unit[is_takeover])
@@ -85,7 +88,8 @@ class ConsumerEvents:
             DRAINED.not_fetched_again: holder[dropped_at == NEVER],
             DRAINED.taken_over: lost,
         }.items():
-            np.add.at(verdicts[:, DRAINED.codes[word]], unit[holders], 1)
+            counted = holders[self.window.has(exchanges["requested_at"][holders])]
+            np.add.at(verdicts[:, DRAINED.codes[word]], unit[counted], 1)
         drop_lost(exchanges, partitions)
         drop_given_up(exchanges, holder, dropped_at)
         return Consumers(
@@ -96,6 +100,7 @@ class ConsumerEvents:
             takeovers=self.takeovers.records,
             closed=self.closed,
             limits=limits,
+            window=self.window,
         )
 
 
@@ -115,10 +120,11 @@ class Consumers:
     takeovers: Records
     closed: ClosedLoop
     limits: Records
+    window: Window = WHOLE
 
     @cached_property
     def numbers(self) -> Ints:
-        """The units that are consumers: int64[n]. One that fetched nothing, or as a follower, is none."""
+        """The units that are consumers: int64[n]. One that fetched nothing in the window, or as a follower, is none."""
         is_answered = self.exchanges["complete_at"] != NEVER
         answered = np.bincount(self.exchanges["unit"][is_answered], minlength=self.units)
         return np.flatnonzero((self.fetched["brokers"] > 0) & (answered > 0))
@@ -144,7 +150,7 @@ class Consumers:
         """What the closed loop exchanges under the fetch limits of this number."""
         responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
         hold_given_up(responses, given_up, self.takeovers, self.exchanges)
-        exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number))
+        exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number), self.window.begin)
         return traces_of_responses(exchanges, self.units)
 
     @cached_property
@@ -181,6 +187,7 @@ class Consumers:
         if fetch_number == CAPTURED:
             return self.fetched["record_bytes"]
         responses, record_bytes = self.responses_under(fetch_number), np.zeros(self.units, np.int64)
+        responses = responses[self.window.has(responses["requested_at"])]
         np.add.at(record_bytes, responses["unit"], responses["record_bytes"])
         return record_bytes
 
@@ -237,7 +244,7 @@ def replays_of(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> I
     base = closed_speed(consumers, settings) if (numbers != CAPTURED).any() else np.zeros(consumers.units)
     for fetch_number in np.unique(numbers).tolist():
         which, traces = np.flatnonzero(numbers == fetch_number), consumers.traces(fetch_number)
-        replayed = replay_units(traces, settings[:, which])
+        replayed = replay_units(traces, settings[:, which], consumers.window)
         if fetch_number == CAPTURED:
             speed = speed_of(replayed.outcomes, "bytes")
             speed = relative(speed, speed[:, 0])
@@ -248,5 +255,5 @@ def replays_of(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> I
 
 def closed_speed(consumers: Consumers, settings: Records) -> Floats:
     """Records per us of each unit's closed loop in the captured lane: float64[units]."""
-    replayed = replay_units(consumers.unchanged_traces, settings[:, [CAPTURED]])
+    replayed = replay_units(consumers.unchanged_traces, settings[:, [CAPTURED]], consumers.window)
     return speed_of(replayed.outcomes, "records")[:, CAPTURED]

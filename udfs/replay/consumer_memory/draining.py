@@ -36,6 +36,7 @@ PARTITION = int_fields(
     "cut_end_offset",  # behind a batch of which not all came, or UNKNOWN
     "lost_at",  # us: the client lost it to another member of its group
     "taken_over_at",  # us: that one fetched it for the first time since; NEVER: nobody did
+    "is_counted",  # 1: among the partitions of FETCHED
 )
 """A partition of a client, as its responses and fetches have shown it by a time."""
 FETCHED = int_fields(
@@ -45,7 +46,7 @@ FETCHED = int_fields(
     "unmeasured_batches",  # of those, without a known size
     "bytes_saved",  # by compression of the others
 )  # fmt: skip
-"""What a client fetched in sum."""
+"""What a client fetched in sum, in the window."""
 
 
 class Fetches(NamedTuple):
@@ -152,7 +153,7 @@ def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record
     if partition.holder == event.exchange:
         partition.end_offset = max(partition.end_offset, event.end_offset)
         partition.cut_end_offset = max(partition.cut_end_offset, event.cut_end_offset)
-    if event.is_compressed == 1:
+    if event.is_compressed == 1 and event.counts == 1:
         fetched.compressed_batches += 1
         if event.uncompressed_bytes == UNKNOWN:
             fetched.unmeasured_batches += 1
@@ -165,13 +166,15 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
     """A fetch names the partition: it drains what came before, and may bring more."""
     exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
     if event.fetch_offset != UNKNOWN and partition.holder != NONE:
-        fetches.verdicts[event.unit, drain(partition, exchanges, event)] += 1
+        fetches.verdicts[event.unit, drain(partition, exchanges, event)] += event.counts
     if event.returned_bytes > 0:
         exchange.undrained += 1
         exchange.partitions += 1
         exchange.record_bytes += event.returned_bytes
         partition.holder, partition.taken_over_at = event.exchange, NEVER
         partition.end_offset, partition.cut_end_offset = UNKNOWN, UNKNOWN
+    if event.counts == 0:
+        return
     if is_new(fetches.broker_numbers, event.unit, event.broker_key):
         fetched.brokers += 1
     fetched.record_bytes += event.returned_bytes
@@ -186,8 +189,10 @@ def follow_partitions(events: Records, exchanges: Records, fetches: Fetches) -> 
         is_first = is_new(fetches.partition_numbers, event.unit, event.partition_key)
         partition = fetches.partitions[number_of(fetches.partition_numbers, event.unit, event.partition_key)]
         if is_first:
+            partition.holder, partition.taken_over_at, partition.is_counted = NONE, NEVER, 0
+        if partition.is_counted < event.counts:
             fetches.fetched[event.unit].partitions += 1
-            partition.holder, partition.taken_over_at = NONE, NEVER
+            partition.is_counted = 1
         if event.kind == MemoryEvent.BATCH:
             on_batch(partition, exchanges[event.exchange], event, fetches.fetched[event.unit])
         elif event.kind == MemoryEvent.PARTITION:

@@ -15,6 +15,7 @@ from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.units import Counted
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column
+from udfs.replay.shared.window import WHOLE, Window
 
 UNKNOWN, LEFT_OUT = -1, -2
 
@@ -47,6 +48,7 @@ PARTITION_EVENT = int_fields(
     "partition_key",
     "broker_key",
     "time",
+    "counts",  # 1: that is in the window
     "lost_at",  # us: the client has lost a partition that is taken over
     "fetch_offset",  # UNKNOWN where the fetch does not want the partition
     "partition_max_bytes",
@@ -110,12 +112,12 @@ def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
     )
 
 
-def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints) -> Records:
+def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window: Window = WHOLE) -> Records:
     """PARTITION_EVENT[n] from rows of kinds PARTITION, BATCH and TAKEN_OVER; `lost_at` is for others to fill in.
 
     unit: int64[n]. exchange: int64[n], the exchange that a row belongs to.
     """
-    t = MEMORY_EVENTS
+    t, time = MEMORY_EVENTS, int_column(rows, MEMORY_EVENTS.time, 0)
     return records_of(
         PARTITION_EVENT,
         rows.num_rows,
@@ -124,7 +126,8 @@ def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints) -> Rec
         exchange=exchange,
         partition_key=int_column(rows, t.partition_key, 0),
         broker_key=int_column(rows, t.broker_key, 0),
-        time=int_column(rows, t.time, 0),
+        time=time,
+        counts=window.has(time),
         fetch_offset=int_column(rows, t.fetch_offset, UNKNOWN),
         partition_max_bytes=int_column(rows, t.partition_max_bytes, 0),
         returned_bytes=int_column(rows, t.returned_bytes, 0),

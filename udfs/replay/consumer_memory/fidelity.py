@@ -108,7 +108,13 @@ def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -
     if obstacles:
         return compared(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)
     captured, replayed = consumers.captured_traces, consumers.unchanged_traces
-    verdicts = held_alike(messages_of(captured, unit), messages_of(replayed, unit), given_up_at)
+    in_capture, in_loop = (
+        of[consumers.window.has(of["requested_at"])]
+        for of in (messages_of(captured, unit), messages_of(replayed, unit))
+    )
+    if not len(in_capture):
+        return compared(CLOSED_LOOP_HELD, {}, HELD)
+    verdicts = held_alike(in_capture, in_loop, given_up_at)
     return compared(CLOSED_LOOP_HELD, given(verdicts), HELD)
 
 

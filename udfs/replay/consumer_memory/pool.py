@@ -31,6 +31,14 @@ def end_dry_spell(pool: Record, time: int) -> None:
 
 
 @kernel
+def forget_dry_spells(pool: Record, time: int) -> None:
+    """Count dry spells from a time on; one that lasts goes on from there."""
+    pool.dry_us = 0
+    if pool.dry_since != NO_SPELL:
+        pool.dry_since = time
+
+
+@kernel
 def try_allocate(pool: Record, size: int, time: int) -> int:
     """GRANTED, REFUSED (Kafka's null) or ILLEGAL (Kafka's IllegalArgumentException). size: bytes; time: us."""
     if size < 1 or size > pool.max_allocation:

@@ -44,7 +44,7 @@ def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
 
 def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     """The rows of consumers."""
-    events = ConsumerEvents()
+    events = ConsumerEvents(lanes.window)
     for rows, unit in parts:
         events.add(rows, unit)
     consumers = events.consumers(lanes.fetch_limits)
@@ -60,8 +60,9 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
         events.add(rows, unit)
     exchanges, count = events.gathered.records, len(units)
     traces = traces_of_requests(exchanges, count)
-    replayed = replay_units(traces, seeded(lanes.broker, units, lanes))
-    yield from broker_rows(units, traces, replayed, lanes, handled_by(exchanges, count), events.left_out(count))
+    replayed = replay_units(traces, seeded(lanes.broker, units, lanes), lanes.window)
+    handled = handled_by(exchanges[lanes.window.has(exchanges["requested_at"])], count)
+    yield from broker_rows(units, traces, replayed, lanes, handled, events.left_out(count))
 
 
 def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
@@ -69,7 +70,8 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     events = ProducerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
-    sent, java = produced(events.gathered.records, len(units)), np.flatnonzero(events.is_java)
+    sent = produced(events.gathered.records, len(units), lanes.window)
+    java = np.flatnonzero(events.is_java & (sent.producers["batches"] > 0))
     replayed = replay_producers(sent, lanes.producer, java)
     yield from producer_rows(units, sent, replayed, lanes, events.left_out(), java)
     yield from fidelity_of(units, verdicts_on_producers(sent, replayed, events.is_java))

@@ -194,17 +194,19 @@ def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Reco
     )
 
 
-def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints) -> Records:
+def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints, begins_at: int = ALWAYS) -> Records:
     """The exchanges of clients with the closed loop's responses in place of the captured fetches of their connections:
-    EXCHANGE, each unit's in the order of their requests.
+    EXCHANGE, each unit's in the order of their requests. Fetches from before the closed loop begins stay as captured.
 
     captured: EXCHANGE, those that were answered. responses: RESPONSE. max_bytes: int64[units], fetch.max.bytes.
+    begins_at: us, when the closed loop begins.
     """
     numbers, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))
     connection, replayed = np.split(numbers, [len(captured)])
     in_loop, place = np.unique(replayed, return_inverse=True)
-    is_replaced = (captured["api_key"] == FETCH) & np.isin(connection, in_loop)
-    overheads = overheads_of(captured[is_replaced], connection[is_replaced], in_loop)
+    is_fetch = (captured["api_key"] == FETCH) & np.isin(connection, in_loop)
+    overheads = overheads_of(captured[is_fetch], connection[is_fetch], in_loop)
+    is_replaced = is_fetch & (captured["requested_at"] >= begins_at)
     instead = as_exchanges(responses, overheads[place], max_bytes[responses["unit"]])
     exchanges = np.concatenate([captured[~is_replaced], instead])
     return exchanges[np.lexsort((exchanges["requested_at"], exchanges["unit"]))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from schemas.tables.table import Table
 from schemas.tables.values import BROKER, BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.arrow_columns import coded, repeated
+from udfs.columns.groups import group_numbers
+from udfs.columns.records import fields
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative, span_us, speed_of
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
@@ -28,6 +30,7 @@ from udfs.replay.consumer_memory.state import Replayed, Traces
 from udfs.replay.consumer_memory.units import Units
 from udfs.replay.shared.fidelity_rows import Compared, fidelity_rows
 from udfs.replay.shared.lanes import CAPTURED
+from udfs.replay.shared.window import Window
 
 if TYPE_CHECKING:
     Cell = npt.NDArray[np.generic] | pa.Array[Any]
@@ -80,9 +83,22 @@ def pool_columns(outcomes: Records, size: Ints, connections: Ints, speed: Floats
     }
 
 
-def connections_of(traces: Traces, unit: Ints) -> Ints:
-    """How many connections these units have: int64[rows]."""
-    return (traces.traces["end_connection"] - traces.traces["first_connection"])[unit]
+class InWindow(NamedTuple):
+    """What units receive in the window: connections, messages and their records, int64[units] each."""
+
+    connections: Ints
+    messages: Ints
+    records: Ints
+
+
+def received_in(traces: Traces, window: Window) -> InWindow:
+    """What is requested in the window."""
+    units, counts = len(traces.traces), window.has(traces.messages["requested_at"])
+    unit = np.repeat(np.arange(units), traces.traces["end_message"] - traces.traces["first_message"])[counts]
+    connection, of_message = fields(traces.messages, counts, "connection", "records")
+    owner, records = unit[group_numbers(unit, connection)[1]], np.zeros(units, np.int64)
+    np.add.at(records, unit, of_message)
+    return InWindow(np.bincount(owner, minlength=units), np.bincount(unit, minlength=units), records)
 
 
 def deadlocks(outcomes: Records, settings: Records, largest_fetch: Ints) -> list[str | None]:
@@ -103,13 +119,13 @@ def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: 
     number, fetched = done.fetch_number, consumers.fetched
     unit, lane = grid(consumers.numbers, done.lanes)
     outcomes, settings = done.replayed.outcomes[consumers.numbers].ravel(), lanes.consumer[lane]
-    is_captured = number == CAPTURED
+    is_captured, received = number == CAPTURED, received_in(done.traces, consumers.window)
     unmeasured = fetched["unmeasured_batches" if is_captured else "compressed_batches"][unit]
     record_bytes, largest_fetch = consumers.record_bytes(number)[unit], done.traces.traces["largest_fetch"][unit]
     speed = done.speed[consumers.numbers].ravel()
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, scenarios, lane),
-        **pool_columns(outcomes, settings["size"], connections_of(done.traces, unit), speed),
+        **pool_columns(outcomes, settings["size"], received.connections[unit], speed),
         t.responses_of: repeated(BY_CAPTURE if is_captured else BY_CLOSED_LOOP, len(unit)),
         t.variant: coded(pa.array(VARIANTS, pa.string()), settings["variant"]),
         t.config_refused: settings["size"] <= largest_fetch,
@@ -117,7 +133,7 @@ def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: 
         t.response_bytes: outcomes["bytes"],
         t.brokers: fetched["brokers"][unit],
         t.partitions: fetched["partitions"][unit],
-        t.records: done.traces.traces["records"][unit],
+        t.records: received.records[unit],
         t.record_bytes: record_bytes,
         t.decompressed_bytes: pa.array(record_bytes + fetched["bytes_saved"][unit], mask=unmeasured > 0),
         t.unmeasured_batches: unmeasured,
@@ -172,14 +188,14 @@ def broker_rows(
     units: Units, traces: Traces, replayed: Replayed, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
 ) -> Rows:  # fmt: skip
     """All rows of brokers. handled_by, left_out: int64[units, sources] and int64[units]."""
-    t, every = BROKER_MEMORY, np.arange(len(lanes.names))
-    unit, lane = grid(np.arange(len(units)), every)
-    outcomes, speed = replayed.outcomes.ravel(), speed_of(replayed.outcomes, "bytes")
-    ratio = relative(speed, speed[:, CAPTURED]).ravel()
+    t, every, received = BROKER_MEMORY, np.arange(len(lanes.names)), received_in(traces, lanes.window)
+    unit, lane = grid(np.flatnonzero(received.messages), every)
+    outcomes, speed = replayed.outcomes[unit, lane], speed_of(replayed.outcomes, "bytes")
+    ratio = relative(speed, speed[:, CAPTURED])[unit, lane]
     by_response, by_fetch, by_log = handled_by[unit].T
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
-        **pool_columns(outcomes, lanes.broker["size"][lane], connections_of(traces, unit), ratio),
+        **pool_columns(outcomes, lanes.broker["size"][lane], received.connections[unit], ratio),
         t.requests: outcomes["messages"],
         t.request_bytes: outcomes["bytes"],
         t.held_until_response: by_response,

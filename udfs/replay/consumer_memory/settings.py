@@ -10,6 +10,7 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import int_fields, records_of
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
+from udfs.replay.shared.window import WHOLE, Window
 
 VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "completed_as_max")
 """What counts as used memory, as `memory.variant` has it: KIP-81's prototype, its earlier text, two rejected ones."""
@@ -51,7 +52,7 @@ class MemoryLanes:
     """The lanes of a replay; lane 0 has the settings in force.
 
     consumer, broker: POOL_SETTINGS[lanes]. producer: BUFFER_SETTINGS[lanes]. fetch_limits: FETCH_LIMITS[limits], those
-    in force first. fetch_number: int64[lanes], which of the limits each lane has.
+    in force first. fetch_number: int64[lanes], which of the limits each lane has. window: the time that counts.
     """
 
     names: tuple[str, ...]
@@ -60,6 +61,7 @@ class MemoryLanes:
     producer: Records
     fetch_limits: Records
     fetch_number: Ints
+    window: Window = WHOLE
 
 
 def memory_lanes(lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints) -> MemoryLanes:

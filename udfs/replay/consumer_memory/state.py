@@ -12,6 +12,7 @@ from udfs.columns.records import int_fields
 from udfs.replay.consumer_memory.pool import POOL
 from udfs.replay.consumer_memory.usage import MEASURED, Curves, Meter, new_meter, room_for_curves
 from udfs.replay.shared.event_heap import Heap
+from udfs.replay.shared.window import WHOLE, Window
 
 NONE = -1
 
@@ -34,7 +35,6 @@ CONNECTION = int_fields(
 """A connection."""
 TRACE = int_fields(
     "first_message", "end_message", "first_connection", "end_connection",
-    "records",  # of all messages
     "largest_fetch",  # the greatest max_bytes
 )  # fmt: skip
 """A unit's messages and connections."""
@@ -101,7 +101,7 @@ class Sim(NamedTuple):
 
     messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
     and CONNECTION_STATE of each. race: int64[connections], working memory. state: LANE_STATE[1]. pool: POOL[1].
-    outcomes: OUTCOME[lanes].
+    outcomes: OUTCOME[lanes]. nothing: OUTCOME[1], of a lane that has not begun.
     """
 
     messages: Records
@@ -116,6 +116,7 @@ class Sim(NamedTuple):
     meter: Meter
     curves: Curves
     outcomes: Records
+    nothing: Records
 
 
 class Replayed(NamedTuple):
@@ -125,7 +126,9 @@ class Replayed(NamedTuple):
     curves: Curves
 
 
-def simulations(traces: Traces, settings: Records) -> tuple[Replayed, Iterator[tuple[int, Sim]]]:
+def simulations(
+    traces: Traces, settings: Records, window: Window = WHOLE
+) -> tuple[Replayed, Iterator[tuple[int, Sim]]]:
     """(what the units come to, once their simulations have run; the number and the simulation of each unit that has
     messages). Simulations share their working memory, so one is to be run after the other.
 
@@ -147,9 +150,10 @@ def simulations(traces: Traces, settings: Records) -> tuple[Replayed, Iterator[t
         heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         state=np.zeros(1, LANE_STATE),
         pool=np.zeros(1, POOL),
-        meter=new_meter(),
+        meter=new_meter(window),
         curves=replayed.curves,
         outcomes=replayed.outcomes,
+        nothing=read_only(np.zeros(1, OUTCOME)),
     )
     return replayed, ((unit, simulation(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
 

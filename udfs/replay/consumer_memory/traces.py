@@ -91,7 +91,6 @@ def traces_from(
         first_connection=first_connection[:-1],
         end_connection=first_connection[1:],
     )
-    np.add.at(traces["records"], unit, messages["records"])
     np.maximum.at(traces["largest_fetch"], unit, messages["max_bytes"])
     firsts = chains.firsts - first_message[owner]
     connections = records_of(CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)

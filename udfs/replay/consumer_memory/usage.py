@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Record, Records
-from udfs.columns.records import int_fields
+from udfs.columns.records import int_fields, records_of
 from udfs.kernels.kernel import kernel
 from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile_of
+from udfs.replay.shared.window import WHOLE, Window
 
 SLOTS = 256
 SLOT_US = 100_000
@@ -28,6 +29,8 @@ USAGE = int_fields(
     "top_level",  # the highest bucket in which time was spent
     "top_wait",  # the highest bucket of a wait
     "waits_counted",
+    "window_begins_at",  # us: it counts from then on,
+    "window_ends_at",  # ... and before this time (us)
 )
 """What is in use at a time."""
 SLOT = int_fields("most_used", "most_waiting")
@@ -77,9 +80,10 @@ class Curves(NamedTuple):
     written: Ints
 
 
-def new_meter() -> Meter:
-    """A meter that has counted nothing."""
-    usage, slots, buckets = np.zeros(1, USAGE), np.zeros(SLOTS, SLOT), np.zeros((3, BUCKETS), np.int64)
+def new_meter(window: Window = WHOLE) -> Meter:
+    """A meter that has counted nothing, and is to count what is in the window."""
+    usage = records_of(USAGE, 1, window_begins_at=window.begin, window_ends_at=window.end)
+    slots, buckets = np.zeros(SLOTS, SLOT), np.zeros((3, BUCKETS), np.int64)
     return Meter(usage, slots, buckets[0], buckets[1], buckets[2])
 
 
@@ -94,14 +98,44 @@ def room_for_curves(lanes: int, messages: Ints) -> Curves:
 def begin(meter: Meter, time: int) -> None:
     """Forget the lane before, and start the clock."""
     usage = meter.usage[0]
+    usage.used, usage.waiting = 0, 0
+    count_from(meter, time)
+
+
+@kernel
+def count_from(meter: Meter, time: int) -> None:
+    """Forget what was in use before a time, and for how long. What is in use stays so."""
+    usage = meter.usage[0]
     for bucket in range(usage.top_level + 1):
         meter.level_us[bucket], meter.level_bytes[bucket] = 0, 0
     for bucket in range(usage.top_wait + 1):
         meter.waits[bucket] = 0
     for place in range(SLOTS):
         meter.slots[place].most_used, meter.slots[place].most_waiting = 0, 0
-    usage.began_at, usage.time, usage.used, usage.most_used = time, time, 0, 0
-    usage.waiting, usage.slot_us, usage.top_level, usage.top_wait, usage.waits_counted = 0, SLOT_US, 0, 0, 0
+    usage.began_at, usage.time, usage.most_used = time, time, usage.used
+    usage.slot_us, usage.top_level, usage.top_wait, usage.waits_counted = SLOT_US, 0, 0, 0
+
+
+@kernel
+def enters_window(meter: Meter, time: int) -> bool:
+    """Whether the window begins up to this time, and after what the meter has counted."""
+    usage = meter.usage[0]
+    return bool(usage.began_at < usage.window_begins_at <= time)
+
+
+@kernel
+def begin_window(meter: Meter) -> None:
+    """Have the window begin: what is in use, and who waits, is there from its first moment on."""
+    usage = meter.usage[0]
+    advance(meter, max(usage.time, usage.window_begins_at))
+    count_from(meter, usage.time)
+    note_usage(meter)
+
+
+@kernel
+def is_in_time(meter: Meter, time: int) -> bool:
+    """Whether a time is before the window's end."""
+    return bool(time < meter.usage[0].window_ends_at)
 
 
 @kernel

@@ -49,6 +49,7 @@ from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON
 from udfs.replay.shared.key_numbers import partition_of
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.rows_by_key import by_key, whole_fetches
+from udfs.replay.shared.window import Window
 
 WITH_RECORDS, EMPTY = OPEN_FETCHES.metrics
 REPLICATION_THROTTLED = OPEN_FETCHES.codes[OPEN_FETCHES.replication_throttled]
@@ -91,9 +92,18 @@ def reader_rows(
         progress = Progress(Reader(*key), no_sums(0, len(lanes.names)))
         for logs, reads in map(logs_and_reads, parts):
             progress.captured.note_logs(logs)
-            if reads.num_rows:
-                take_part(progress, reads, lanes)
+            wanted = in_window(reads, lanes.window)
+            if wanted.num_rows:
+                take_part(progress, wanted, lanes)
         yield from all_rows(progress, lanes, run_id, responses_under)
+
+
+def in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
+    """The reads of fetches that were sent in the window. In closed loop a reader begins with the first of them.
+
+    What logs hold is known from all of the capture.
+    """
+    return reads if window.is_whole else reads.filter(pa.array(window.has(reads[READS.request_time].to_numpy())))
 
 
 def take_part(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
@@ -177,8 +187,9 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
         reader, captured = Reader(*key), CapturedFetches()
         if reader.kind == FOLLOWER:
             continue
-        for logs, rows in map(logs_and_reads, parts):
+        for logs, reads in map(logs_and_reads, parts):
             captured.note_logs(logs)
+            rows = in_window(reads, limits.window)
             if rows.num_rows:
                 noted(captured, reads_of(rows), rows)
         intent = intent_of(captured, reader.kind, int(limits.limits(reader.kind)["broker_max_bytes"][CAPTURED]))

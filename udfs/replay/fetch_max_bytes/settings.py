@@ -11,6 +11,7 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import int_fields, records_of
 from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, LaneSettings
+from udfs.replay.shared.window import WHOLE, Window
 
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
 MAX_POLL_RECORDS = "consumer.max.poll.records"
@@ -60,13 +61,17 @@ CLIENT_SETTINGS = int_fields(
 
 @dataclass(frozen=True)
 class FetchLanes:
-    """The lanes of a replay, the captured one first: FETCH_LIMITS[lanes] and CLIENT_SETTINGS[lanes] of both readers."""
+    """The lanes of a replay, the captured one first: FETCH_LIMITS[lanes] and CLIENT_SETTINGS[lanes] of both readers.
+
+    window: the time whose fetches are replayed.
+    """
 
     names: tuple[str, ...]
     consumer: Records
     follower: Records
     consumer_client: Records
     follower_client: Records
+    window: Window = WHOLE
 
     def limits(self, reader: str) -> Records:
         """FETCH_LIMITS of this kind of reader."""

@@ -49,7 +49,7 @@ def replay_captured(
 
 def replay_history(history: History, settings: LimitSettings, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Rows of the gold tables and of `fidelity`."""
-    times, requests = sample_times(history.changes), request_groups(history)
+    times, requests = sample_times(history.changes[history.counts]), request_groups(history)
     groups = lane_groups(history, len(settings.names))
     sim = new_simulation(history, settings, max(end - first for first, end in groups))
     captured_samples: Ints = np.zeros(0, np.int64)

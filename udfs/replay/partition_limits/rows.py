@@ -135,7 +135,7 @@ def request_groups(history: History) -> RequestGroups:
     group = group_numbers([*keys.values()])
     first_row = array_of(np.unique(group, return_index=True)[1])
     row, used = history.captured["row"], np.zeros(len(history.changes), USED)
-    used["group"] = np.append(group, NONE)[row]
+    used["group"], used["counts"] = np.append(group, NONE)[row], history.counts
     for name in ("produce_requests", "fetch_requests", "metadata_requests"):
         used[name] = np.append(int_column(rows, name, 0), 0)[row]
     return RequestGroups({name: column.take(first_row) for name, column in keys.items()}, read_only(used))
@@ -146,7 +146,8 @@ def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.
     t, (first_key, *_) = PARTITION_LIMITS, groups.keys.values()
     sums = np.zeros((len(results.settings.names), len(first_key)), SUMS)
     sum_outcomes(results.outcomes, groups.used, sums)
-    lane, group = np.nonzero(sums["changes"])
+    failed = sums["produces_failed"] + sums["fetches_failed"] + sums["metadata_failed"]
+    lane, group = np.nonzero(sums["changes"] + failed)
     sums = sums[lane, group]
     return rows_of(
         t,
@@ -162,7 +163,8 @@ def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.
 def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
     """Rows of `partition_limit_refusals`."""
     t, decided_by = PARTITION_LIMIT_REFUSALS, results.outcomes["decided_by"]
-    lane, change = np.nonzero(np.isin(decided_by, list(LIMIT_NAMES)) & (history.captured["row"] != NONE))
+    is_listed = history.counts & (history.captured["row"] != NONE)
+    lane, change = np.nonzero(np.isin(decided_by, list(LIMIT_NAMES)) & is_listed)
     outcomes, captured, n = results.outcomes[lane, change], history.captured[change], len(lane)
     rows, broker, error = history.rows.take(array_of(captured["row"])), outcomes["broker"], captured["error_code"]
     nodes = history.brokers.table["node_id"]
@@ -294,12 +296,16 @@ def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints
 
 
 def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:
-    """Rows of `partition_limit_curve` of one limit. curve: FIRST_REFUSAL[steps]."""
-    t, n = PARTITION_LIMIT_CURVE, len(curve)
-    fails = curve["change"] != NONE
+    """Rows of `partition_limit_curve` of one limit, but for limits that refuse something before the window.
+
+    curve: FIRST_REFUSAL[steps].
+    """
+    last = np.append(curve["limit_from"][1:] - 1, UNLIMITED)
+    is_listed = np.append(history.counts, True)[curve["change"]]
+    curve, last, n = curve[is_listed], last[is_listed], int(is_listed.sum())
+    t, fails = PARTITION_LIMIT_CURVE, curve["change"] != NONE
     row = np.append(history.captured["row"], NONE)[curve["change"]]
     rows = history.rows.take(array_of(row, row != NONE))
-    last = np.append(curve["limit_from"][1:] - 1, 0)
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
     return t, rows_of(
         t,
@@ -307,7 +313,7 @@ def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tup
             t.run_id: repeated(run_id, n),
             t.refused_by: repeated(LIMIT_NAMES[limit], n),
             t.limit_from: curve["limit_from"],
-            t.limit_to: array_of(last, np.arange(n) < n - 1),
+            t.limit_to: array_of(last, last != UNLIMITED),
             t.request_time: rows[_E.time],
             **{name: rows[name] for name in same_names},
             t.present: array_of(curve["present"], fails),

@@ -12,6 +12,7 @@ from udfs.columns.arrays import Ints, Records, edges, read_only
 from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
 from udfs.replay.shared.lanes import CAPTURED, KAFKA_RELEASE, NONE, LaneSettings, Value, release_number, release_numbers
+from udfs.replay.shared.window import WHOLE, Window
 
 CONTROLLER = "controller"
 """The setting that says which controller a release that exists with both works with: ZOOKEEPER, or KRaft's."""
@@ -45,7 +46,7 @@ class LimitSettings(NamedTuple):
     names: of the lanes. lanes: LANE[lanes]. steps: LIMITS[steps], lane by lane. num_partitions and replication_factor:
     what a topic gets for which neither is stated (num.partitions, default.replication.factor). brokers_create_topics:
     the captured brokers made topics that Metadata requests name themselves, which the proposal exempts; so they do in
-    every lane.
+    every lane. window: the time that counts.
     """
 
     names: tuple[str, ...]
@@ -54,6 +55,7 @@ class LimitSettings(NamedTuple):
     num_partitions: int = 1
     replication_factor: int = 1
     brokers_create_topics: bool = False
+    window: Window = WHOLE
 
     @property
     def placed_by_kraft(self) -> bool:
@@ -71,8 +73,9 @@ class LimitSettings(NamedTuple):
         return steps[np.searchsorted(steps["time"], times, "right") - 1]
 
     def last_limits(self) -> Records:
-        """The limits in force at the end of each lane: LIMITS[lanes]."""
-        return self.steps[self.lanes["end_step"] - 1]
+        """The limits in force at the end of each lane, or of the window: LIMITS[lanes]."""
+        end = np.array([self.window.end - 1])
+        return np.concatenate([self.limits_at(lane, end) for lane in range(len(self.names))])
 
     def part(self, first: int, end: int) -> LimitSettings:
         """Only the lanes from `first` up to `end`."""

@@ -34,6 +34,7 @@ from udfs.replay.shared.silver_columns import (
     same,
     text_or_empty,
 )
+from udfs.replay.shared.window import WHOLE, Window
 
 _T, _U, _M, _C, _X, _B, _F = (
     TOPIC_EVENTS, TOPIC_USES, CLUSTER_METADATA, TOPIC_CHANGES, EXCHANGES, RECORD_BATCHES, FETCH_PARTITIONS
@@ -155,37 +156,44 @@ def changed_topics(changes: pa.Table) -> Changed:
     return Changed(topics, bounds.astype(np.int64), *(column[order] for column in numbers))
 
 
-def produce_uses(batches: Iterable[pa.RecordBatch], changed: Changed) -> Iterator[pa.RecordBatch]:
+def produce_uses(
+    batches: Iterable[pa.RecordBatch], changed: Changed, window: Window = WHOLE
+) -> Iterator[pa.RecordBatch]:
     """The produce requests that use changed topics, from rows of RECORD_BATCHES."""
     b = RECORD_BATCHES
     for batch in batches:
-        yield uses(rows_where(batch, is_text(batch[b.source], values.FROM_PRODUCE)), PRODUCE_REQUEST.api_key, changed)
+        rows = rows_where(batch, is_text(batch[b.source], values.FROM_PRODUCE))
+        yield uses(rows, PRODUCE_REQUEST.api_key, changed, window)
 
 
-def fetch_uses(batches: Iterable[pa.RecordBatch], changed: Changed) -> Iterator[pa.RecordBatch]:
+def fetch_uses(batches: Iterable[pa.RecordBatch], changed: Changed, window: Window = WHOLE) -> Iterator[pa.RecordBatch]:
     """The fetches of consumers that want changed topics, from rows of FETCH_PARTITIONS."""
     f = FETCH_PARTITIONS
     for batch in batches:
         is_wanted = pc.and_(is_text(batch[f.reader], values.CONSUMER), is_known(batch[f.read_position]))
-        yield uses(rows_where(batch, is_wanted), FETCH_REQUEST.api_key, changed)
+        yield uses(rows_where(batch, is_wanted), FETCH_REQUEST.api_key, changed, window)
 
 
-def metadata_uses(batches: Iterable[pa.RecordBatch], changed: Changed) -> Iterator[pa.RecordBatch]:
+def metadata_uses(
+    batches: Iterable[pa.RecordBatch], changed: Changed, window: Window = WHOLE
+) -> Iterator[pa.RecordBatch]:
     """The Metadata requests that name changed topics, as far as they were answered, from rows of CLUSTER_METADATA."""
     m = CLUSTER_METADATA
     for batch in batches:
-        yield uses(rows_where(batch, batch[m.is_named]), METADATA_REQUEST.api_key, changed)
+        yield uses(rows_where(batch, batch[m.is_named]), METADATA_REQUEST.api_key, changed, window)
 
 
-def uses(rows: pa.RecordBatch, api_key: int, changed: Changed) -> pa.RecordBatch:
-    """Rows of TOPIC_USES for requests that use a topic between a change and the next one of it: each request once."""
+def uses(rows: pa.RecordBatch, api_key: int, changed: Changed, window: Window = WHOLE) -> pa.RecordBatch:
+    """Rows of TOPIC_USES for requests in the window that use a topic between a change and the next one of it: each
+    request once.
+    """
     u, x = TOPIC_USES, EXCHANGES
     topics: Any = first_text(rows[_M.topic], rows[_M.topic_id])
     places = np.array([changed.topics.get(name, -1) for name in topics.dictionary.to_pylist()] or [-1], np.int64)
     topic = places[topics.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     topic = np.where(topics.is_valid().to_numpy(zero_copy_only=False), topic, -1)
     time = int_column(rows, x.request_time, FIRST_OF_ALL)
-    change = change_at(topic, time, changed)
+    change = np.where(window.has(time) | window.is_whole, change_at(topic, time, changed), -1)
     request = (int_column(rows, name, 0) for name in (x.connection_id, x.exchange_no))
     distinct = np.unique(np.stack([change, *request]), axis=1)
     change, connection_id, exchange_no = distinct[:, distinct[0] >= 0]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.placement.brokers import PLACEMENT, Brokers
 from udfs.replay.partition_limits.placement.java_random import java_random
@@ -123,7 +123,8 @@ class History(NamedTuple):
     """All changes to a cluster's topics in the order of their times, the same for every lane.
 
     changes: CHANGE[changes]. named_brokers: int64[replicas], the brokers that changes name and Metadata shows.
-    topics: how many topic names there are. captured: CAPTURED[changes]. rows: of TOPIC_EVENTS, the requests.
+    topics: how many topic names there are. captured: CAPTURED[changes]. rows: of TOPIC_EVENTS, the requests. counts:
+    bool[changes], those in the window; all are before its end.
     """
 
     changes: Records
@@ -132,6 +133,7 @@ class History(NamedTuple):
     topics: int
     captured: Records
     rows: pa.RecordBatch
+    counts: Bools
 
 
 class Simulation(NamedTuple):

@@ -16,8 +16,9 @@ from udfs.replay.partition_limits.state import (
     REQUEST_RECORDS,
 )
 
-USED = int_fields("group", "produce_requests", "fetch_requests", "metadata_requests")
-"""A change's group, NONE where no captured request asks for it, and the requests that use its topic afterwards."""
+USED = int_fields("group", "counts", "produce_requests", "fetch_requests", "metadata_requests")
+"""A change's group, NONE where no captured request asks for it; 1 if it is in the window; and the requests there that
+use its topic afterwards."""
 
 SUMS = int_fields(
     "changes",  # that are summed; from here on columns of PARTITION_LIMITS
@@ -57,14 +58,15 @@ def add_refusal(sums: Record, outcome: Record) -> None:
 
 @kernel
 def add_outcome(sums: Record, outcome: Record, used: Record) -> None:
-    """Count what became of one change."""
+    """Count what became of one change, and of the requests that use its topic."""
     is_tried = outcome.decided_by != NOT_TRIED
-    sums.changes += 1
-    sums.tried += 1 if is_tried else 0
-    sums.done += 1 if is_tried and outcome.error == 0 else 0
-    sums.replicas_asked += outcome.requested
-    if outcome.error != 0:
-        add_refusal(sums, outcome)
+    if used.counts == 1:
+        sums.changes += 1
+        sums.tried += 1 if is_tried else 0
+        sums.done += 1 if is_tried and outcome.error == 0 else 0
+        sums.replicas_asked += outcome.requested
+        if outcome.error != 0:
+            add_refusal(sums, outcome)
     if outcome.is_absent:
         sums.produces_failed += used.produce_requests
         sums.fetches_failed += used.fetch_requests

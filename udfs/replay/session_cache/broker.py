@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
+from udfs.columns.time_units import ALWAYS
 from udfs.replay.session_cache.clients import new_clients
 from udfs.replay.session_cache.contents.state import Contents, new_contents
 from udfs.replay.session_cache.fidelity import METRICS, VERDICTS
-from udfs.replay.session_cache.memory import new_cache, with_clients, with_headroom
+from udfs.replay.session_cache.memory import new_cache, note_fullest, with_clients, with_headroom
 from udfs.replay.session_cache.order import OVERLAP_US, turn_of
 from udfs.replay.session_cache.settings import SessionLanes, with_unlimited
 from udfs.replay.session_cache.slots import new_spans, with_spans
@@ -29,6 +30,7 @@ from udfs.replay.session_cache.state import (
     Clients,
     Lanes,
 )
+from udfs.replay.shared.window import Window
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 
 EVICTIONS_AT_ONCE = 4096
@@ -42,6 +44,8 @@ class BrokerReplay:
     name: str
     lanes: Lanes
     captured: Captured
+    window: Window
+    counts: bool  # what happens counts: the window has begun
     clients: Clients = field(default_factory=new_clients)
     contents: Contents = field(default_factory=new_contents)
     turns: Records = field(default_factory=lambda: turn_of(NONE))
@@ -63,7 +67,8 @@ class BrokerReplay:
 def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
     """A broker before its first fetch. seed: of the session ids, with the broker's name."""
     start = zlib.crc32(f"{seed}:{name}".encode())
-    return BrokerReplay(name, new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start))
+    every, captured = new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
+    return BrokerReplay(name, every, captured, lanes.window, counts=lanes.window.begin == ALWAYS)
 
 
 def new_lanes(settings: Records, seed: int) -> Lanes:
@@ -151,6 +156,17 @@ def complete_buckets(replay: BrokerReplay) -> Buckets:
     buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
     replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used - 1, used))
     return some_buckets(buckets, 0, used - 1)
+
+
+def begin_window(replay: BrokerReplay) -> None:
+    """Have what happens from now on count, and nothing before it; sessions that are there stay."""
+    buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
+    replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used, used))
+    replay.lanes.cache.totals["not_found"] = 0
+    note_fullest(replay.lanes.cache)
+    replay.evictions.clear()
+    replay.captured.verdicts[...] = 0
+    replay.counts = True
 
 
 def count_evictions(replay: BrokerReplay) -> None:

@@ -42,6 +42,12 @@ def note_room(cache: Cache) -> None:
     cache.headroom[0] = (totals["room"] - totals["fullest"]).min()
 
 
+def note_fullest(cache: Cache) -> None:
+    """Take the most sessions of a shard for the most that any has had."""
+    cache.totals["fullest"] = cache.live.max(axis=1)
+    note_room(cache)
+
+
 def empty(cache: Cache) -> None:
     """Take out all sessions, and begin with the first shard, as a broker does that starts."""
     cache.sessions[...] = np.zeros(1, SESSION)

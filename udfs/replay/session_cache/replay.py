@@ -14,6 +14,7 @@ from udfs.columns.arrays import Records, read_only
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.session_cache.broker import (
     BrokerReplay,
+    begin_window,
     complete_buckets,
     count_evictions,
     lengthened,
@@ -63,8 +64,14 @@ def rows_of_brokers(
         for part in parts:
             take(replay, part)
             if replay.lanes.buckets.used[0] > BUCKETS_AT_ONCE:
-                yield SESSION_CACHE, cache_rows([(replay.name, complete_buckets(replay))], lanes, run_id)
+                buckets = complete_buckets(replay)
+                if replay.counts:
+                    yield SESSION_CACHE, cache_rows([(replay.name, buckets)], lanes, run_id)
+        if replay.begin_us == NONE:
+            continue
         go_on(replay, None)
+        if not replay.counts:
+            begin_window(replay)
         results.append(result_of(replay, keys, lanes.settings))
         if len(results) >= BROKERS_AT_ONCE:
             yield from all_rows(results, lanes, run_id)
@@ -75,7 +82,9 @@ def rows_of_brokers(
 
 def take(replay: BrokerReplay, part: Part) -> None:
     """Take whole fetches of the broker with all their partitions, and play all whose time has come."""
-    fetches = part.fetches
+    fetches = in_time(replay, part.fetches)
+    if not len(fetches):
+        return
     begin_life(replay, int(fetches["life"][0]), int(fetches["request_us"][0]))
     fetches["number"] = replay.fetches + np.arange(len(fetches))
     replay.fetches += len(fetches)
@@ -83,6 +92,16 @@ def take(replay: BrokerReplay, part: Part) -> None:
     read(replay, fetches, read_only(part.rows))
     replay.waiting = joined_records([replay.waiting, fetches])
     go_on(replay, int(fetches["request_us"][-1]))
+
+
+def in_time(replay: BrokerReplay, fetches: Records) -> Records:
+    """Those that the window needs. What comes a little behind it shows in which order the last of it came, and whose
+    turn it was first; not in other connections, where all had ended.
+    """
+    goes_on = replay.begin_us != NONE and replay.life == fetches["life"][0]
+    if not goes_on and fetches["request_us"][0] >= replay.window.end:
+        return fetches[:0]
+    return fetches[: np.searchsorted(fetches["request_us"], replay.window.end + TURN_SHOWN_WITHIN_US[-1])]
 
 
 def begin_life(replay: BrokerReplay, life: int, us: int) -> None:
@@ -119,14 +138,22 @@ def read(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
 
 
 def go_on(replay: BrokerReplay, before_us: int | None) -> None:
-    """Play the events before this time, or all of them."""
+    """Play the events before this time, or all of them; none behind the window."""
     if not replay.has_begun and not begins(replay, before_us):
         return
     fetches, events = replay.waiting, events_of(replay.waiting)
-    end = len(events) if before_us is None else int(np.searchsorted(events["us"], before_us))
+    end_us = replay.window.end if before_us is None else min(before_us, replay.window.end)
+    end = int(np.searchsorted(events["us"], end_us))
     order_responses(fetches, events, end, replay.turns, replay.shards)
-    play_events(replay, events[:end])
+    before = 0 if replay.counts else int(np.searchsorted(events["us"][:end], replay.window.begin))
+    if before:
+        play_events(replay, events[:before])
+    if before < end and not replay.counts:
+        begin_window(replay)
+    play_events(replay, events[before:end])
     replay.waiting = fetches.compress(fetches["is_answered"] == 0)
+    if before_us is None and end and (events["us"][end:] < end_us).any():  # a later response was put before them
+        go_on(replay, None)
 
 
 def begins(replay: BrokerReplay, before_us: int | None) -> bool:

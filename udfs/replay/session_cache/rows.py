@@ -29,6 +29,7 @@ from udfs.replay.session_cache.slots import slots_range
 from udfs.replay.session_cache.state import CAPTURED_SUMS, HOLDINGS, SUMS, Buckets
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compared, fidelity_rows
 from udfs.replay.shared.key_numbers import client_of
+from udfs.replay.shared.window import Window
 
 READERS = (CONSUMER, FOLLOWER)
 REASONS: Mapping[int, str] = {AGREED: NO_REASON} | {code: word for word, code in SESSIONS.codes.items()}
@@ -99,12 +100,19 @@ def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id
             t.shard_sessions: shard_lists(np.concatenate(occupied), lanes.settings["shards"]),
             t.full_fetch_share: quotients(sums["full_fetches"], sums["fetches"]),
             t.refused_share: quotients(sums["refused"], sums["created"] + sums["refused"]),
-            t.evictions_per_s: sums["evicted"] / (BUCKET_US / US_PER_S),
+            t.evictions_per_s: sums["evicted"]
+            / (np.repeat(bucket_lengths(captured["number"], lanes.window), n) / US_PER_S),
             t.unknown_fetches: np.repeat(captured["unknown_fetches"], n),
             **sums,
             **{f"captured_{name}": np.repeat(captured[name], n) for name in CAPTURED_SUMS},
         },
     )
+
+
+def bucket_lengths(numbers: Ints, window: Window) -> Ints:
+    """How much of each bucket of time is in the window: int64[buckets], us. numbers: of the buckets."""
+    begins = numbers * BUCKET_US
+    return np.minimum(begins + BUCKET_US, window.end) - np.maximum(begins, window.begin)
 
 
 def shard_lists(occupied: Ints, shards: Ints) -> pa.Array[Any]:

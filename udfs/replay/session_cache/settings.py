@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from udfs.columns.arrays import Ints, Records
 from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
+from udfs.replay.shared.window import WHOLE, Window
 
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 EVICTION_MS = "broker.min.incremental.fetch.session.eviction.ms"
@@ -37,10 +38,11 @@ SETTINGS = np.dtype(
 
 @dataclass(frozen=True)
 class SessionLanes:
-    """The lanes of a replay: their names, and SETTINGS[lanes]."""
+    """The lanes of a replay: their names, and SETTINGS[lanes]; the window in which they count."""
 
     names: tuple[str, ...]
     settings: Records
+    window: Window = WHOLE
 
 
 def session_lanes(lanes: LaneSettings) -> SessionLanes:

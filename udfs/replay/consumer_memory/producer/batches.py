@@ -19,6 +19,7 @@ from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.consumer_memory.producer.events import NONE
 from udfs.replay.consumer_memory.producer.requests import lingers_of, requests_of, shares_behind
 from udfs.replay.shared.resent_batches import Rows, mark_resent
+from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 BATCH = int_fields(
@@ -42,6 +43,8 @@ PRODUCER = np.dtype(
             "first_batch", "end_batch", "first_stream", "end_stream", "first_connection", "end_connection",
             "first_request", "end_request",
             "linger_us",
+            "batches",  # in the window, as the next three
+            "batch_bytes",
             "resent",  # how often a batch was sent again
             "split_parts",
         )
@@ -63,9 +66,10 @@ class Produced(NamedTuple):
     batches: Records
     requests: Records
     stream_connections: Ints
+    window: Window = WHOLE
 
 
-def produced(sendings: Records, units: int) -> Produced:
+def produced(sendings: Records, units: int, window: Window = WHOLE) -> Produced:
     """What so many producers sent. sendings: SENDING[n]."""
     rows = sendings[np.lexsort((sendings["sent_at"], sendings["appended_at"], sendings["unit"]))]
     parent, offset = parents(rows)
@@ -77,22 +81,24 @@ def produced(sendings: Records, units: int) -> Produced:
     requests, request = requests_of(connection, rows["request"], rows["sent_at"], answered_at)
     batches = batches_of(rows[is_first], end_at[is_first], answered_at[is_first], stream)
     stream_connections, unit = connection[is_first][first_of_stream], rows["unit"][firsts]
-    owner, appended_at = unit[requests["connection"]], batches["appended_at"]
+    owner, appended_at, is_counted = unit[requests["connection"]], batches["appended_at"], window.has(rows["sent_at"])
     producers = records_of(
         PRODUCER,
         units,
         linger_us=lingers_of(requests, owner, units, request[is_first], appended_at),
-        resent=np.bincount(rows["unit"][is_whole], minlength=units),
-        split_parts=np.bincount(rows["unit"][~is_first & ~is_whole], minlength=units),
+        batches=np.bincount(batches["unit"][window.has(appended_at)], minlength=units),
+        resent=np.bincount(rows["unit"][is_whole & is_counted], minlength=units),
+        split_parts=np.bincount(rows["unit"][~is_first & ~is_whole & is_counted], minlength=units),
         share_behind=shares_behind(requests, owner, units),
     )
+    np.add.at(producers["batch_bytes"], batches["unit"], np.where(window.has(appended_at), batches["size"], 0))
     owners = {
         "batch": batches["unit"], "stream": unit[stream_connections], "connection": unit, "request": owner,
     }  # fmt: skip
     for name, numbers in owners.items():
         edges = np.searchsorted(numbers, np.arange(units + 1))
         producers[f"first_{name}"], producers[f"end_{name}"] = edges[:-1], edges[1:]
-    return Produced(producers, batches, requests, stream_connections)
+    return Produced(producers, batches, requests, stream_connections, window)
 
 
 def batches_of(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:

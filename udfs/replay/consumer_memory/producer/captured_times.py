@@ -21,7 +21,18 @@ from udfs.replay.consumer_memory.producer.buffer_pool import (
     signal_if_any_left,
 )
 from udfs.replay.consumer_memory.producer.state import Sim
-from udfs.replay.consumer_memory.usage import advance, begin, count_wait, note_waited, sum_up, use, wait_more
+from udfs.replay.consumer_memory.producer.window import count_from_here, end_window
+from udfs.replay.consumer_memory.usage import (
+    advance,
+    begin,
+    count_wait,
+    enters_window,
+    is_in_time,
+    note_waited,
+    sum_up,
+    use,
+    wait_more,
+)
 from udfs.replay.shared.event_heap import INDEX, kinds, pop, push
 from udfs.replay.shared.lanes import CAPTURED
 
@@ -141,7 +152,7 @@ def expect(sim: Sim, i: int) -> None:
 
 @kernel
 def replay_lane(sim: Sim, lane: int) -> None:
-    """All batches of a lane."""
+    """All batches of a lane, up to the window's end."""
     settings = sim.settings[lane]
     fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
     begin(sim.meter, sim.batches[0].appended_at)
@@ -149,13 +160,15 @@ def replay_lane(sim: Sim, lane: int) -> None:
     for i in range(len(sim.batches)):
         sim.states[i].is_granted = 0
     expect(sim, 0)
-    while sim.heap.events[0] > 0:
+    while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         time, code = pop(sim.heap)
         kind, i = code & ~INDEX, code & INDEX
         if kind == ALLOCATE:
             expect(sim, i + 1)
         if is_past(sim, kind, i, time):
             continue
+        if enters_window(sim.meter, time):
+            count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
         advance(sim.meter, time)
         if kind == RELEASE:
             on_release(sim, lane, i, time)
@@ -165,6 +178,7 @@ def replay_lane(sim: Sim, lane: int) -> None:
             send_if_exhausted(sim, time)
         else:
             on_allocation(sim, lane, i, time)
+    end_window(sim.meter, sim.outcomes, sim.nothing, lane, sim.heap)
     sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
     sum_up(sim.meter, sim.outcomes[lane])
 

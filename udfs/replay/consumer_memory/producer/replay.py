@@ -59,7 +59,7 @@ def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> Pr
 
     settings: BUFFER_SETTINGS[lanes]. numbers: int64[n], of the producers; others are not replayed.
     """
-    units, lanes, meter = len(produced.producers), len(settings), new_meter()
+    units, lanes, meter = len(produced.producers), len(settings), new_meter(produced.window)
     replayed = ProducersReplayed(
         np.zeros((units, lanes), OUTCOME), np.zeros((units, lanes), np.bool_), np.full(units, NONE)
     )
@@ -67,7 +67,8 @@ def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> Pr
         producer, outcomes = produced.producers[unit], replayed.outcomes[unit]
         batches = produced.batches[producer["first_batch"] : producer["end_batch"]]
         replay_lanes(new_sim(batches, settings, meter, outcomes))
-        in_loop = (outcomes["waits"] > 0) & (producer["share_behind"] >= BUSY)
+        waits = outcomes["waits"] + outcomes["waits_before"]
+        in_loop = (waits > 0) & (producer["share_behind"] >= BUSY)
         in_loop[CAPTURED] = False
         if in_loop.any():
             replayed.in_loop[unit] = in_loop
@@ -143,4 +144,5 @@ def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outc
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
+        nothing=read_only(np.zeros(1, OUTCOME)),
     )

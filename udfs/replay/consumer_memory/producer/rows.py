@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 BATCHES_WITHOUT_WAIT, CLOSED_LOOP_SENDS = "batches_without_wait", "closed_loop_sends"
 
 
-def batches_in(produced: Produced) -> Ints:
-    """How many batches each producer sent: int64[units]."""
-    return produced.producers["end_batch"] - produced.producers["first_batch"]
-
-
 def producer_rows(
     units: Units, produced: Produced, replayed: ProducersReplayed, lanes: MemoryLanes, left_out: Ints, numbers: Ints
 ) -> Rows:  # fmt: skip
@@ -41,8 +36,7 @@ def producer_rows(
     t = PRODUCER_MEMORY
     unit, lane = grid(numbers, np.arange(len(lanes.names)))
     outcomes, in_loop = replayed.outcomes[unit, lane], replayed.in_loop[unit, lane]
-    producers, settings, batch_bytes = produced.producers[unit], lanes.producer[lane], np.zeros(len(units), np.int64)
-    np.add.at(batch_bytes, produced.batches["unit"], produced.batches["size"])
+    producers, settings = produced.producers[unit], lanes.producer[lane]
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
         **used_and_waits(outcomes),
@@ -51,8 +45,8 @@ def producer_rows(
         t.share_behind: producers["share_behind"],
         t.buffer_bytes: settings["buffer_memory"],
         t.batch_size: settings["batch_size"],
-        t.batches: batches_in(produced)[unit],
-        t.batch_bytes: batch_bytes[unit],
+        t.batches: producers["batches"],
+        t.batch_bytes: producers["batch_bytes"],
         t.batches_begun: outcomes["granted"],
         t.wait_ms_total: outcomes["wait_us"] / 1000,
         t.late_ms_max: pa.array(outcomes["late_us"] / 1000, mask=~in_loop),
@@ -69,9 +63,10 @@ def verdicts_on_producers(
     produced: Produced, replayed: ProducersReplayed, is_java: Bools
 ) -> Iterator[tuple[int, Compared]]:  # fmt: skip
     """The cases of each producer by its number. One that is no Java client may bound its memory otherwise."""
-    batches, captured = batches_in(produced), replayed.outcomes[:, CAPTURED]
+    batches, captured = produced.producers["batches"], replayed.outcomes[:, CAPTURED]
     waited = captured["late"] + captured["exhausted"] + captured["too_large"]
-    for unit, count in enumerate(batches.tolist()):
+    for unit in np.flatnonzero(batches).tolist():
+        count = int(batches[unit])
         if not is_java[unit]:
             yield unit, compared(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)
             continue
@@ -81,6 +76,9 @@ def verdicts_on_producers(
 
 
 def cases(metric: str, batches: int, reason: str, differing: int) -> Compared:
-    """The cases of a metric of which so many batches do not agree, for a reason."""
+    """The cases of a metric of which so many batches do not agree, for a reason. Of those, some may have begun before
+    the window.
+    """
+    differing = min(differing, batches)
     verdicts = {NO_REASON: batches - differing, reason: differing}
     return compared(metric, {word: count for word, count in verdicts.items() if count}, BUFFERS)

@@ -23,6 +23,7 @@ OUTCOME = int_fields(
     "too_large",  # larger than buffer.memory
     "late",  # batches that got their memory only when the capture had their last record
     "late_us",  # in closed loop: how late a record was appended at most
+    "waits_before",  # how many had to wait before the window
 )
 """What a lane came to."""
 BATCH_STATE = int_fields(
@@ -38,7 +39,7 @@ class Sim(NamedTuple):
 
     batches: BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a batch. states: BATCH_STATE[n].
     lingering: int64[n], of which the first lingers[0] are batches that began since the sender saw somebody wait. pool:
-    BUFFERS[1]. outcomes: OUTCOME[lanes].
+    BUFFERS[1]. outcomes: OUTCOME[lanes]. nothing: OUTCOME[1], of a lane that has not begun.
     """
 
     batches: Records
@@ -51,6 +52,7 @@ class Sim(NamedTuple):
     pool: Records
     meter: Meter
     outcomes: Records
+    nothing: Records
 
 
 def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records) -> Sim:
@@ -67,6 +69,7 @@ def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
+        nothing=read_only(np.zeros(1, OUTCOME)),
     )
 
 
@@ -125,6 +128,7 @@ class Loop(NamedTuple):
     pieces: PIECE[n]. batches: BATCH[n], the captured ones. requests: REQUEST[n]. linger_us: int64[1]. settings:
     BUFFER_SETTINGS[lanes]. waiters: an allocation a piece. waiting_since: int64[pieces], us. built: BUILT[pieces].
     streams: STREAM[n]. connections: CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1]. outcomes: OUTCOME[lanes].
+    nothing: OUTCOME[1], of a lane that has not begun.
     """
 
     pieces: Records
@@ -142,3 +146,4 @@ class Loop(NamedTuple):
     pool: Records
     meter: Meter
     outcomes: Records
+    nothing: Records

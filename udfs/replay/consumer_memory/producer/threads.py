@@ -29,7 +29,18 @@ from udfs.replay.consumer_memory.producer.sender import (
     on_answer,
 )
 from udfs.replay.consumer_memory.producer.state import NONE, Loop
-from udfs.replay.consumer_memory.usage import advance, begin, count_wait, note_waited, sum_up, use, wait_more
+from udfs.replay.consumer_memory.producer.window import count_from_here, end_window
+from udfs.replay.consumer_memory.usage import (
+    advance,
+    begin,
+    count_wait,
+    enters_window,
+    is_in_time,
+    note_waited,
+    sum_up,
+    use,
+    wait_more,
+)
 from udfs.replay.shared.event_heap import INDEX, pop, push
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -201,13 +212,15 @@ def is_past(sim: Loop, kind: int, index: int) -> bool:
 
 @kernel
 def loop_lane(sim: Loop, lane: int) -> None:
-    """All pieces in a lane."""
+    """All pieces in a lane, up to the window's end."""
     start_lane(sim, lane)
-    while sim.heap.events[0] > 0:
+    while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         time, code = pop(sim.heap)
         kind, index = code & ~INDEX, code & INDEX
         if is_past(sim, kind, index):
             continue
+        if enters_window(sim.meter, time):
+            count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
         advance(sim.meter, time)
         if kind == ANSWER:
             on_answer(sim, index, time)
@@ -218,6 +231,7 @@ def loop_lane(sim: Loop, lane: int) -> None:
         if kind != DUE:
             sim.threads[0].is_awake = 1
         settle(sim, lane, time)
+    end_window(sim.meter, sim.outcomes, sim.nothing, lane, sim.heap)
     sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
     sum_up(sim.meter, sim.outcomes[lane])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, edges, read_only
-from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.columns.time_units import ALWAYS
 from udfs.replay.partition_limits.events import NO_RESPONSE, TopicEvents
 from udfs.replay.partition_limits.history.requested_changes import requested_changes
 from udfs.replay.partition_limits.history.shown_partitions import Shown, first_shown, growth_times, shown_topics
@@ -23,7 +23,7 @@ NO_REQUEST = -2
 
 
 def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> History:
-    """The changes to a cluster's topics. seed: of the draws by which Kafka places."""
+    """The changes to a cluster's topics, up to the window's end. seed: of the draws by which Kafka places."""
     requests = events.requests
     ids, id_of_sighting = topic_ids(events.sightings, requests)
     subjects, shown = subjects_of(requests, ids), first_shown(events, id_of_sighting)
@@ -32,12 +32,13 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
     requested, captured = requested_changes(requests, ids, subjects, topics, settings)
     appearing, appearing_brokers = appearing_changes(ids, shown, growth)
     uncaptured = np.concatenate([vanishing_changes(requests, ids), appearing])
-    set_times(uncaptured, requests["time"])
+    set_times(uncaptured, requests["time"], settings.window.end)
     # In named_brokers those that appear come first, then those that requests name, then those that Metadata shows.
     requested["named"] += np.where(requested["named"] == NONE, 0, len(appearing_brokers))
     requested["shown"] += len(appearing_brokers) + len(events.named_brokers)
     changes = np.concatenate([uncaptured, requested])
     order = np.argsort(changes["time"], kind="stable")
+    order = order[changes["time"][order] < settings.window.end]
     changes = changes[order]
     changes["slot"], changes["seed"] = edges(changes["slots"])[:-1], seed + np.arange(len(changes))
     return History(
@@ -47,6 +48,7 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
         topics=events.topics,
         captured=np.concatenate([not_captured(len(uncaptured)), captured])[order],
         rows=events.rows,
+        counts=settings.window.has(changes["time"]),
     )
 
 
@@ -95,8 +97,11 @@ def appearing_changes(ids: Records, shown: Shown, growth: Ints) -> tuple[Records
     return changes, brokers
 
 
-def set_times(uncaptured: Records, requested: Ints) -> None:
-    """Have what was there before appear just before everything else that has a time. requested: times, us."""
+def set_times(uncaptured: Records, requested: Ints, end: int) -> None:
+    """Have what was there before appear just before everything else that has a time, and before the end.
+
+    requested: times, us. end: us.
+    """
     time = uncaptured["time"]
     known = np.append(requested, time[time != ALWAYS])
-    uncaptured["time"] = np.where(time == ALWAYS, known.min(initial=NEVER) - 1 if len(requested) else 0, time)
+    uncaptured["time"] = np.where(time == ALWAYS, known.min(initial=end) - 1 if len(requested) else 0, time)

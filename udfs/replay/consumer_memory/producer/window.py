@@ -1,0 +1,31 @@
+"""A lane of a producer at the window's begin and at its end."""
+
+from __future__ import annotations
+
+from udfs.columns.arrays import Records
+from udfs.kernels.kernel import kernel
+from udfs.replay.consumer_memory.usage import Meter, advance, begin_window, enters_window
+from udfs.replay.shared.event_heap import Heap
+
+
+@kernel
+def count_from_here(meter: Meter, outcomes: Records, nothing: Records, lane: int) -> None:
+    """Have the lane count from the window's begin on; what is in use, and who waits, stays.
+
+    outcomes: OUTCOME[lanes]. nothing: OUTCOME[1].
+    """
+    waits = outcomes[lane].waits
+    begin_window(meter)
+    outcomes[lane] = nothing[0]
+    outcomes[lane].waits_before = waits
+
+
+@kernel
+def end_window(meter: Meter, outcomes: Records, nothing: Records, lane: int, heap: Heap) -> None:
+    """Stop at the end of the window, or of all that happens; where that was before the window, nothing is in it."""
+    usage = meter.usage[0]
+    if enters_window(meter, usage.window_begins_at):
+        count_from_here(meter, outcomes, nothing, lane)
+    if heap.events[0] > 0:
+        advance(meter, max(usage.time, usage.window_ends_at))
+        heap.events[0] = 0
