@@ -71,6 +71,13 @@ FLAGS: Mapping[str, Flag] = {
         "a setting in force at capture time that the capture does not show; repeatable",
         _REPEATED,
     ),
+    "--from": Flag(
+        REPLAYS,
+        "TIME",
+        "count from this time on, e.g. 2026-01-31T12:00:00Z, or 5m after the capture's begin; what comes before only "
+        "warms up the state",
+    ),
+    "--to": Flag(REPLAYS, "TIME", "leave out what comes at or after this time, written as that of --from"),
     "--pseudonymise": Flag(
         READ_CAPTURES, "KEYFILE", "replace names of topics, clients, principals and hosts with keyed hashes"
     ),

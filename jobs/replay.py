@@ -23,6 +23,7 @@ from jobs.lake.target import Target
 from jobs.ready_session import ready_session
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
+from jobs.replays.capture_window import with_window
 from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.report import reported
 from jobs.report_page.advice.recommendations import recommended, write_recommendations
@@ -56,7 +57,8 @@ class Replayed:
 
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
     """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
-    cluster that is named, or is pseudonymised and the scenario names its topics, and CaptureError where no algorithm
+    cluster that is named or a request in the window, or is pseudonymised and the scenario names its topics, and
+    CaptureError where no algorithm
     that is asked for can be replayed, since the captures do not tell what they need; GateError where they hold nothing
     that could be. LakeError too where the capture set is ingested again meanwhile.
 
@@ -66,7 +68,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     check_replayable(spark, run.lake, capture_id)
     run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
     seen = seen_release(spark, run.lake, capture_id, run.cluster_id)
-    run = with_release(run, seen)
+    run = with_release(with_window(spark, run, capture_id), seen)
     run_name = run_id(capture_id, run.scenario, run.cluster_id)
     decoded = decoded_by(spark, run.lake, capture_id)
     check_topics(run.lake, decoded, run.scenario)

@@ -45,7 +45,9 @@ Told = Mapping[str, Any]
 def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
     told: Told = defaultdict(lambda: None, vars(arguments))
-    job, scenario = arguments.job, resolve_scenario(told["scenario"], told["set"] or (), told["captured"] or ())
+    window = {"from": told["from"], "to": told["to"]}
+    job, sets, stated = arguments.job, told["set"] or (), told["captured"] or ()
+    scenario = resolve_scenario(told["scenario"], sets, stated, window)
     sys.stderr.writelines(f"refetch: {note}\n" for note in unlike_units(scenario))
     pseudonyms = pseudonyms_by(told["pseudonymise"])
     if pseudonyms is not None:

@@ -41,7 +41,7 @@ def own_part(scenario: Scenario) -> Scenario:
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
         sys.stderr.write(f"refetch: size replays {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")
-    return replace(scenario, replay={ALGORITHM: scenario.replay.get(ALGORITHM, {})})
+    return replace(scenario.whole, replay={ALGORITHM: scenario.replay.get(ALGORITHM, {})})
 
 
 def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:

@@ -17,14 +17,16 @@ from jobs.lake.capture_sets import check_captures
 from jobs.lake.delta_tables import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
+from jobs.replays.capture_window import rows_in_window
 from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
 from jobs.report_page.refusals import refusals
 from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity
+from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
-from schemas.tables.silver import CAPTURES
+from schemas.tables.silver import CAPTURES, EXCHANGES
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError, LakeError
 from udfs.replay.shared.lanes import KAFKA_RELEASE
@@ -92,6 +94,13 @@ class KnownRun:
         return {key: [setting_of(key).format(value) for value in of] for grid in grids for key, of in grid.items()}
 
     @property
+    def window(self) -> tuple[Moment | None, Moment | None]:
+        """Begin and end of the time that counts, None where it goes as far as the capture."""
+        scenario = json.loads(self.rows[0][RUNS.scenario_json])
+        begin, end = (scenario.get(key) for key in ("from", "to"))
+        return begin and parse_moment(begin), end and parse_moment(end)
+
+    @property
     def kafka(self) -> str:
         """The release whose semantics the replays follow, and how it is known."""
         if KAFKA_RELEASE in self.captured:
@@ -143,13 +152,14 @@ def runs_on_captures(spark: SparkSession, lake: str, capture_id: str | None = No
 
 
 def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
-    """The rows of a run's tables; in silver those of the cluster that it replays."""
+    """The rows of a run's tables; in silver those of the cluster and of the window that it replays."""
 
     @cache
     def own_rows(table: Table) -> DataFrame:
         if table.layer == "gold":
             return rows_of(spark, lake, table, run.run_id)
-        return rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id)
+        rows, time = rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id), EXCHANGES.request_time
+        return rows_in_window(rows, time, *run.window) if time in rows.columns else rows
 
     return own_rows
 

@@ -18,6 +18,7 @@ from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
 from jobs.report_page.refusals import refusal_lines
 from jobs.report_page.row_caps import IN_ALL
+from jobs.report_page.run_window import window_told
 from jobs.report_page.semantics import semantics
 from jobs.report_page.trust import (
     agreement_bars,
@@ -181,6 +182,7 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
         "more_files": f" and {left_out:,} more" if left_out else "",
         "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
         "assumed": run.assumed, "seen": run.seen, "cluster": run.cluster_id, "stated": run.stated,
+        "window": list(window_told(run)),
         "lanes": {name: lanes_said(lanes) for name, lanes in found.lanes.items()},
     }  # fmt: skip
 

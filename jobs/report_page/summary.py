@@ -13,6 +13,7 @@ from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers
 from jobs.report_page.refusals import refusal_lines
+from jobs.report_page.run_window import window_told
 from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
 from jobs.terminal.screen import grid_lines, printable, with_short_words, wrapped
 from schemas.tables.gold import RUNS
@@ -27,7 +28,7 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
         return captured_summary(lake, run.capture_id, found, run.run_id)
     read, lost = captured_parts(found)
     parts = [
-        [*read, *of_cluster(run), *(f"  {told}" for told in run.seen)],
+        [*read, *of_cluster(run), *(f"  {told}" for told in (*window_told(run), *run.seen))],
         lost,
         [
             "Fidelity: the replay of the captured settings against the capture",

@@ -16,6 +16,7 @@ from jobs.report_page.questions import answers
 from jobs.report_page.refusals import refused_by
 from jobs.report_page.trust import captures, compared
 from jobs.report_page.verdict import Verdict
+from jobs.scenarios.moment import Moment
 from jobs.version import VERSION
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURES
@@ -84,9 +85,18 @@ class Fidelity(Told):
     unknown: int
 
 
+class CountedWindow(Told):
+    """The time that counts, in UTC: what comes before begin only warmed up the state, what comes from end on is left
+    out. Null where it goes as far as the capture.
+    """
+
+    begin: str | None
+    end: str | None
+
+
 class Summary(Told):
     """A run. refused_by: the rules of gates that refused its tables, null where none did. not_replayed: by replay what
-    the captures lack for it. lanes: by replay, as runs.lanes.
+    the captures lack for it. lanes: by replay, as runs.lanes. window: the time that counts.
     """
 
     schema_version: Literal[1] = 1
@@ -97,11 +107,17 @@ class Summary(Told):
     captures: list[str]
     kafka: str
     lanes: dict[str, list[str]]
+    window: CountedWindow
     not_replayed: dict[str, str]
     refused_by: str | None
     recommendations: list[Advised]
     answers: list[Answered]
     fidelity: list[Fidelity]
+
+
+def at_text(at: Moment | None) -> str | None:
+    """A time as --from and --to take it."""
+    return None if at is None else str(at)
 
 
 def write_summary(path: Path, verdict: Verdict) -> None:
@@ -120,6 +136,7 @@ def summary_of(verdict: Verdict) -> Summary:
         captures=[PurePosixPath(row[CAPTURES.path]).name for row in found.of(captures)],
         kafka=found.kafka,
         lanes={name: [*lanes] for name, lanes in found.lanes.items()},
+        window=CountedWindow(begin=at_text(run.window[0]), end=at_text(run.window[1])),
         not_replayed=dict(run.refused),
         refused_by=refused_by(found) or None,
         recommendations=[advised(one) for one in verdict.made],

@@ -17,6 +17,7 @@ from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers, leaves_out_usual
 from jobs.report_page.refusals import refused_by
 from jobs.report_page.row_caps import IN_ALL
+from jobs.report_page.run_window import window_flags, window_told
 from jobs.report_page.trust import captures, compared, is_of_logs, quality
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES, setting_of
@@ -46,6 +47,7 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
     """The verdict as lines, but for where report and tables are."""
     return [
         headline(verdict.run, verdict.found),
+        *(line for told in window_told(verdict.run) for line in labelled("WINDOW", told)),
         *trust_lines(verdict.found),
         *change_lines(verdict.made),
         *withheld_lines(verdict.made),
@@ -200,7 +202,9 @@ def again(lake: str, verdict: Verdict) -> str:
         return ""
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
     stated = [f"--captured={told}" for told in run.stated]
-    return shlex.join(["./spark-submit.sh", "replay", f"--lake={shown_path(lake)}", *sets, *stated, *flags])
+    return shlex.join(
+        ["./spark-submit.sh", "replay", f"--lake={shown_path(lake)}", *sets, *stated, *window_flags(run), *flags]
+    )
 
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:

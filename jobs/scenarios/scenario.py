@@ -9,8 +9,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from jobs.scenarios.moment import Moment
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.shared.lanes import NONE, release_numbers
+from udfs.replay.shared.window import Window
 
 Grids = Mapping[str, Mapping[str, tuple[Value, ...]]]
 """By algorithm, the values of each varied setting."""
@@ -43,6 +46,7 @@ class Scenario:
     stated: by key the values of those that somebody did.
     names_replays: whether somebody names a replay, or a value to replay; if nobody does, grids are chosen from the
     capture.
+    begin, end: of the window, None where it goes as far as the capture.
     """
 
     captured: Mapping[str, Value]
@@ -55,6 +59,18 @@ class Scenario:
     assumed: tuple[str, ...] = field(default=(), compare=False)
     stated: Mapping[str, Value] = field(default_factory=dict, compare=False)
     names_replays: bool = field(default=True, compare=False)
+    begin: Moment | None = None
+    end: Moment | None = None
+
+    @property
+    def window(self) -> Window:
+        """The time that counts. Its begin and end must be times by now, and not relative to a capture."""
+        return Window(ALWAYS if self.begin is None else self.begin.us, NEVER if self.end is None else self.end.us)
+
+    @property
+    def whole(self) -> Scenario:
+        """The same without a window."""
+        return replace(self, begin=None, end=None)
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -76,7 +92,8 @@ class Scenario:
         grids = {
             algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
         }
-        plain = {"captured": dict(self.captured), "replay": grids}
+        window = {key: str(at) for key, at in (("from", self.begin), ("to", self.end)) if at is not None}
+        plain = {"captured": dict(self.captured), "replay": grids, **window}
         return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
     @property

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs.scenarios.located_yaml import MALFORMED, Address, Fault, LocatedYaml, Plain, Texts, read_located_yaml
+from jobs.scenarios.located_yaml import (
+    MALFORMED,
+    Address,
+    Fault,
+    LocatedYaml,
+    Place,
+    Plain,
+    Texts,
+    read_located_yaml,
+)
+from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count, with_grids
 from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
 from jobs.scenarios.settings import (
@@ -46,8 +57,12 @@ class ScenarioText(BaseModel):
     cluster: str | None = None
     captured: Annotated[dict[str, str], BeforeValidator(_given)] = Field(default_factory=dict)
     replay: Annotated[dict[str, Grid], BeforeValidator(_given)] = Field(default_factory=dict)
+    begin: str | None = Field(default=None, alias="from")
+    end: str | None = Field(default=None, alias="to")
 
 
+KEYS = tuple(field.alias or name for name, field in ScenarioText.model_fields.items())
+"""The keys of a scenario file."""
 _MEANING = {
     "string_type": "must be one value",
     "list_type": "must be a value or a list of values",
@@ -58,17 +73,24 @@ _MOST_WRITTEN = 100 * MOST_LANES
 """Lanes that the values as written may make: beyond this none of them is read."""
 
 
-def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterable[str] = ()) -> Scenario:
+def resolve_scenario(
+    path: str | None,
+    sets: Iterable[str] = (),
+    stated: Iterable[str] = (),
+    window: Mapping[str, str | None] = MappingProxyType({}),
+) -> Scenario:
     """The scenario of a file (None: an empty one) under `--set KEY=VALUE[,VALUE...]` and `--captured KEY=VALUE`.
 
     A `--set` replaces the values of that setting in every algorithm that takes it, a `--captured` the file's value.
-    Raises ScenarioError with all faults of file and flags.
+    window: the values of `--from` and `--to`, by `from` and `to`; each replaces the file's. Raises ScenarioError with
+    all faults of file and flags.
     """
     located = read_located_yaml(path, "a scenario file") if path else LocatedYaml("scenario")
     faults = list(located.faults)
     for other in located.others:
         _resolved(other, (), (), faults)
     text, captured, replay = _resolved(located, sets, stated, faults)
+    begin, end = _window(located, {"from": text.begin, "to": text.end}, window, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
         # A flag's value is parsed for each replay that takes it.
@@ -84,8 +106,31 @@ def resolve_scenario(path: str | None, sets: Iterable[str] = (), stated: Iterabl
         lake=None if text.lake is None else _beside(folder, text.lake),
         cluster=None if text.cluster is None else _beside(folder, text.cluster),
         stated=captured,
+        begin=begin,
+        end=end,
     )
     return replace(with_grids(scenario, replay), names_replays=bool(text.replay) or any(replay.values()))
+
+
+def _window(
+    located: LocatedYaml, in_file: Mapping[str, str | None], in_flags: Mapping[str, str | None], faults: list[Fault]
+) -> tuple[Moment | None, Moment | None]:
+    """The begin and the end of the window. That both are of the capture is seen when the capture is known."""
+    found: dict[str, tuple[Place, Moment]] = {}
+    for key in ("from", "to"):
+        flag = in_flags.get(key)
+        text, place = (in_file[key], located.at((key,))) if flag is None else (flag, Place(0, f"--{key}"))
+        if text is None or text == MALFORMED:
+            continue
+        try:
+            found[key] = place, parse_moment(text)
+        except ValueError as fault:
+            faults.append(Fault(place, str(fault) if flag is not None else f"{key}: {fault}"))
+    moments = {key: at for key, (_, at) in found.items()}
+    begin, end = moments.get("from"), moments.get("to")
+    if begin is not None and end is not None and begin.is_after_begin == end.is_after_begin and begin.us >= end.us:
+        faults.append(Fault(found["to"][0], f"the window ends at {end}, and begins no earlier than that, at {begin}"))
+    return begin, end
 
 
 def _resolved(
@@ -130,9 +175,9 @@ def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
 def _told(error: ErrorDetails) -> str:
     key = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return f"unknown key `{key}`{did_you_mean(key, ScenarioText.model_fields)}"
+        return f"unknown key `{key}`{did_you_mean(key, KEYS)}"
     if error["type"] == "model_type":
-        return f"a scenario is a mapping with the keys {', '.join(ScenarioText.model_fields)}"
+        return f"a scenario is a mapping with the keys {', '.join(KEYS)}"
     return f"`{key}` {_MEANING.get(error['type'], error['msg'])}{_form_of(error['loc'])}"
 
 

@@ -17,6 +17,7 @@ def as_file(scenario: Scenario, captures: Iterable[str]) -> str:
     stated: dict[str, object] = {"captures": list(captures)}
     if scenario.log_zone is not None:
         stated["log_zone"] = scenario.log_zone
+    stated |= {key: str(at) for key, at in (("from", scenario.begin), ("to", scenario.end)) if at is not None}
     stated["captured"] = {key: setting_of(key).format(value) for key, value in scenario.stated.items()}
     stated["replay"] = {name: written(grid) for name, grid in scenario.replay.items()}
     kept = {key: value for key, value in stated.items() if value}

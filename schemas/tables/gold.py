@@ -20,7 +20,8 @@ RUNS = table(
     capture_id=C("string", "The capture set, as in the silver tables"),
     cluster_id=C("string", "The cluster that is replayed, if the capture set shows several", nullable=True),
     scenario_id=C("string", "SHA-256 of the resolved scenario"),
-    scenario_json=C("string", "The resolved scenario"),
+    scenario_json=C("string", "The resolved scenario; with `from` and `to`, in UTC, where a window was replayed: what "
+                              "came before it only warmed up the state"),
     assumed=C("array<string>", "Captured settings that nobody stated: Kafka's default was taken, or what follows the "
                                "key, as for `kafka`"),
     algorithm=C("string", "What was replayed, as scenarios have it"),

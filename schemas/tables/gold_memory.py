@@ -25,7 +25,7 @@ _WAITS = {
     "wait_ms_max": C("double", "... the longest that ended", "ms"),
 }
 _PACE = {
-    "span_ms": C("double", "From the first request to the last event", "ms"),
+    "span_ms": C("double", "From the first request to the last event, within the window", "ms"),
     "throughput_ratio": C(
         "double",
         "Bytes per second relative to the captured lane; in closed loop, records relative to the closed loop at the "

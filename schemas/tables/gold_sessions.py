@@ -30,7 +30,8 @@ SESSION_CACHE = table(
     refused_share=C("double", "refused / (created + refused)", nullable=True),
     evicted=C("bigint", "Sessions evicted for another: the count of Kafka's IncrementalFetchSessionEvictionsPerSec"),
     evicted_despite_room=C("bigint", "... while another shard had a free slot"),
-    evictions_per_s=C("double", "evicted, by second: Kafka's IncrementalFetchSessionEvictionsPerSec"),
+    evictions_per_s=C("double", "evicted, by second of the 10 s, or of what a window has of them: Kafka's "
+                                "IncrementalFetchSessionEvictionsPerSec"),
     not_found=C("bigint", "Fetches whose session was gone: FETCH_SESSION_ID_NOT_FOUND"),
     partitions_reread=C("bigint", "Partitions that full fetches name and read again, which incremental ones need not"),
     request_bytes=C("bigint", "Fetch requests on the wire, as captured except for what the lane changes", "bytes"),
@@ -71,7 +72,8 @@ SESSION_SLOTS = table(
     enough_slots=C("bigint", "... with which nobody is harmed who still fetches: a session that is idle longer than "
                              "min.incremental.fetch.session.eviction.ms may go, and nobody came back to such a one; "
                              "else the same as zero_harm_slots"),
-    slots_at_least=C("bigint", "The captured broker's slots: no fewer, as so many sessions existed at a time"),
+    slots_at_least=C("bigint", "The captured broker's slots: no fewer, as so many sessions existed at a time, before a "
+                               "window too"),
     slots_at_most=C("bigint", "... and no more, as a shard with so many refuses; null if none is known to be full",
                     nullable=True),
 )  # fmt: skip

@@ -31,8 +31,9 @@ BATCH_SPLIT = table(
     over_limit_share=C("double", "over_limit / batches: the probability that a batch is too large", nullable=True),
     splits=C("bigint", "Batches that were split, including those made by a split: Kafka's batch-split-total"),
     split_rate=C("double", "splits / batches; what Kafka calls so is batch_split_rate", nullable=True),
-    batch_split_rate=C("double", "splits, by second of the time from the producer's first request to its last: Kafka's "
-                                 "batch-split-rate, which looks at the last minute; null if that is no time",
+    batch_split_rate=C("double", "splits, by second of the time from the producer's first request to its last, in the "
+                                 "window: Kafka's batch-split-rate, which looks at the last minute; null if that is no "
+                                 "time",
                        "1/s", nullable=True),
     split_batches=C("bigint", "Batches made by splits"),
     failed_batches=C("bigint", "Batches that are too large and cannot be split, or are not: the client fails their "

@@ -6,6 +6,7 @@ had been faster or slower in a lane, and where its partitioner would have put re
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -45,7 +46,8 @@ ORDER = (*PRODUCERS.unit, IS_SENT, *PACKET_ORDER, *PRODUCERS.order)
 
 def lanes_of(scenario: Scenario) -> SplitLanes:
     """The scenario's lanes. Which release a client has, it shows itself unless a release is stated."""
-    return split_lanes(lane_settings(scenario, algorithms.BATCH_SPLIT, scenario.captured), scenario.assumed)
+    lanes = split_lanes(lane_settings(scenario, algorithms.BATCH_SPLIT, scenario.captured), scenario.assumed)
+    return replace(lanes, window=scenario.window)
 
 
 def packed(source: Source) -> DataFrame:

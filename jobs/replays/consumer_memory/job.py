@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame
@@ -57,7 +58,8 @@ def lanes_of(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
     """
     numbers, limits = fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
     settings = lane_settings(scenario, algorithms.CONSUMER_MEMORY, scenario.captured)
-    return memory_lanes(settings, limits_of_consumers(limits), numbers), limits
+    lanes = memory_lanes(settings, limits_of_consumers(limits), numbers)
+    return replace(lanes, window=scenario.window), replace(limits, window=scenario.window)
 
 
 def packed(source: Source) -> DataFrame:

@@ -6,6 +6,7 @@ it was given.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -32,7 +33,10 @@ def packed(source: Source) -> DataFrame:
     scenario, shards = source.run.scenario, shards_of(source.spark)
     replay = partial(
         replay_fetches,
-        lanes=fetch_lanes(lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured)),
+        lanes=replace(
+            fetch_lanes(lane_settings(scenario, algorithms.FETCH_MAX_BYTES, scenario.captured)),
+            window=scenario.window,
+        ),
         run_id=source.run_id,
         responses_under=limits_of_memory(scenario),
     )

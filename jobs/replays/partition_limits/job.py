@@ -48,7 +48,8 @@ from udfs.replay.shared.lanes import KAFKA_RELEASE, Value
 def limit_settings(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitSettings:
     """The scenario's lanes as arrays. They follow Kafka's newest release if `in_force` has none."""
     in_force = {KAFKA_RELEASE: releases()[0], **in_force}
-    return limit_lanes(lane_settings(scenario, algorithms.PARTITION_LIMITS, in_force))
+    lanes = limit_lanes(lane_settings(scenario, algorithms.PARTITION_LIMITS, in_force))
+    return lanes._replace(window=scenario.window)
 
 
 def seed_of(capture_id: str) -> int:
@@ -76,11 +77,12 @@ def dealt_changes(source: Source) -> DataFrame:
     ]
     if not len(changed.begins):
         return dealt_silver(source, CLUSTER, events, 1)
+    window = source.run.scenario.window
     events.append(Read(EXCHANGES, REQUEST_COLUMNS, partial(request_events, changed=changed)))
     uses = [
-        Read(RECORD_BATCHES, PRODUCE_COLUMNS, partial(produce_uses, changed=changed)),
-        Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(fetch_uses, changed=changed)),
-        Read(CLUSTER_METADATA, NAMING_COLUMNS, partial(metadata_uses, changed=changed)),
+        Read(RECORD_BATCHES, PRODUCE_COLUMNS, partial(produce_uses, changed=changed, window=window)),
+        Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(fetch_uses, changed=changed, window=window)),
+        Read(CLUSTER_METADATA, NAMING_COLUMNS, partial(metadata_uses, changed=changed, window=window)),
     ]
     shards = shards_of(source.spark)
     dealt_uses = dealt_silver(source, CHANGED_TOPICS, uses, shards)

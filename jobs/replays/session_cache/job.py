@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -42,9 +43,12 @@ def packed(source: Source) -> DataFrame:
     ]
     replay = partial(
         replay_sessions,
-        lanes=session_lanes(lane_settings(scenario, algorithms.SESSION_CACHE, source.run.in_force)),
+        lanes=replace(
+            session_lanes(lane_settings(scenario, algorithms.SESSION_CACHE, source.run.in_force)),
+            window=scenario.window,
+        ),
         run_id=source.run_id,
-        seed=scenario.scenario_id,
+        seed=scenario.whole.scenario_id,
     )
     return replayed(dealt_silver(source, BROKERS, reads, shards), BROKERS, shards, replay)
 

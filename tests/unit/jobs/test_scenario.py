@@ -323,7 +323,8 @@ def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:
         ("lake: [\n", "x.yaml:2: not YAML: expected the node content, but found '<stream end>'"),
         (
             "- a\n- b\n",
-            "x.yaml:1: a scenario is a mapping with the keys captures, log_zone, lake, cluster, captured, replay",
+            "x.yaml:1: a scenario is a mapping with the keys captures, log_zone, lake, cluster, captured, replay, "
+            "from, to",
         ),
         ("replay: 3\n", "x.yaml:1: `replay` must be a mapping of keys to values"),
         (

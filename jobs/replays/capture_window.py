@@ -1,0 +1,94 @@
+"""The window of a run in the times of its capture set: where a scenario says `5m`, when that was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from jobs.captures.clusters import rows_of_cluster
+from jobs.lake.delta_tables import rows_of
+from jobs.run import Run
+from jobs.scenarios.moment import Moment, time_of
+from jobs.scenarios.scenario import Scenario
+from jobs.terminal.wording import moment
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES
+from udfs.errors import ArgumentError
+
+
+def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
+    """The run with its window in the capture's own times, without an end of it that leaves nothing out.
+
+    Raises ArgumentError where the window is empty, or has no request; it names the capture's begin and end.
+    """
+    scenario = run.scenario
+    if scenario.begin is None and scenario.end is None:
+        return run
+    first, last = capture_span(spark, run.lake, capture_id)
+    within = narrowed(scenario, first, last)
+    if within.begin is not None and within.end is not None and within.begin.us >= within.end.us:
+        raise ArgumentError(f"--from is not before --to: {said(within, first, last)}")
+    if within.begin is not None or within.end is not None:
+        exchanges = rows_of_cluster(spark, run.lake, EXCHANGES, capture_id, run.cluster_id)
+        if requests_in(exchanges, within).isEmpty():
+            raise ArgumentError(f"no request of the capture is in the window: {said(within, first, last)}")
+    return replace(run, scenario=within)
+
+
+def capture_span(spark: SparkSession, lake: str, capture_id: str) -> tuple[int, int]:
+    """The first and the last time of a capture set, us: of its packets, or of logged requests and responses."""
+    c, t = CONNECTIONS, CAPTURES
+    offset = F.coalesce(F.col(t.clock_offset_us), F.lit(0))
+    times = [
+        rows_of(spark, lake, c, capture_id).select(
+            micros(c.first_time).alias("first"), micros(c.last_time).alias("last")
+        ),
+        rows_of(spark, lake, t, capture_id).select(
+            (micros(t.first_time) + offset).alias("first"), (micros(t.last_time) + offset).alias("last")
+        ),
+    ]
+    first, last = times[0].unionByName(times[1]).agg(F.min("first"), F.max("last")).collect()[0]
+    return int(first), int(last)
+
+
+def micros(column: str) -> Column:
+    """A column of times as us since 1970."""
+    return F.unix_micros(F.col(column))
+
+
+def narrowed(scenario: Scenario, first: int, last: int) -> Scenario:
+    """The scenario with the ends of its window as times, without those that lie outside the capture (us)."""
+    begin = None if scenario.begin is None else scenario.begin.in_capture(first)
+    end = None if scenario.end is None else scenario.end.in_capture(first)
+    return replace(
+        scenario,
+        begin=None if begin is None or begin <= first else Moment(begin),
+        end=None if end is None or end > last else Moment(end),
+    )
+
+
+def requests_in(exchanges: DataFrame, scenario: Scenario) -> DataFrame:
+    """The exchanges whose requests are in the window."""
+    return rows_in_window(exchanges, EXCHANGES.request_time, scenario.begin, scenario.end)
+
+
+def rows_in_window(rows: DataFrame, column: str, begin: Moment | None, end: Moment | None) -> DataFrame:
+    """The rows whose time in a column is from the begin to before the end."""
+    if begin is not None:
+        rows = rows.where(F.col(column) >= F.lit(time_of(begin.us)))
+    return rows if end is None else rows.where(F.col(column) < F.lit(time_of(end.us)))
+
+
+def said(scenario: Scenario, first: int, last: int) -> str:
+    """A window, and the capture's begin and end beside it."""
+    begin, end = (None if at is None else time_of(at.us) for at in (scenario.begin, scenario.end))
+    whole = f"the capture goes from {moment(time_of(first))} to {moment(time_of(last))}"
+    return f"{window_said(begin, end)}; {whole}"
+
+
+def window_said(begin: datetime | None, end: datetime | None) -> str:
+    """`from 2026-01-31 12:00:00 UTC to 2026-01-31 12:05:00 UTC`, or one end alone."""
+    ends = (("from", begin), ("to", end))
+    return " ".join(f"{word} {moment(at)}" for word, at in ends if at is not None)

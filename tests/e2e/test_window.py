@@ -1,0 +1,96 @@
+"""--from and --to of a user: wrong ones are refused, right ones count a part of the capture and say so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.cli import run_command
+from schemas.tables.gold import FETCH_CONSUMERS, RUNS
+from schemas.tables.gold_memory import BROKER_MEMORY
+from schemas.tables.gold_sessions import SESSION_CACHE
+from tests.conftest import REPOSITORY
+from tests.lakes import queried
+
+CAPTURE = REPOSITORY / "tests/captures/starve.pcap.zst"
+TABLES = {
+    SESSION_CACHE: ("fetches", "created", "refused", "captured_request_bytes"),
+    BROKER_MEMORY: ("requests", "request_bytes"),
+    FETCH_CONSUMERS: ("requests", "bytes"),
+}
+"""What is counted where captured requests are answered, and in the cache of sessions."""
+CONDITION = {FETCH_CONSUMERS: "mode = 'open'"}
+"""Which rows: a closed loop begins with the window."""
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("window") / "lake"
+
+
+def pipeline(lake: Path, *window: str) -> int:
+    fixed = (f"--captures={CAPTURE}", f"--lake={lake}", "--run-at=2026-01-31T12:00:00Z")
+    return run_command(["pipeline", *fixed, *window])
+
+
+def newest(lake: Path, known: Sequence[str] = ()) -> dict[str, Any]:
+    """The row of the session cache in `runs`, of the run that is not known yet."""
+    rows = queried(str(lake), RUNS, where="algorithm = 'session_cache'")
+    (row,) = [row for row in rows if row[RUNS.run_id] not in known]
+    return row
+
+
+def counts(lake: Path, run_id: str) -> dict[str, int]:
+    return {
+        f"{table.name}.{name}": sum(row[name] for row in rows)
+        for table, names in TABLES.items()
+        for rows in [queried(str(lake), table, where=f"run_id = '{run_id}' AND {CONDITION.get(table, 'true')}")]
+        for name in names
+    }
+
+
+def test_every_fault_of_a_window_is_told_before_anything_is_read(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pipeline(lake, "--from=5x", "--to=2026-01-31T12:00:00") == 2
+    told = capsys.readouterr().err
+    assert "--from: `5x` is not a time such as 2026-01-31T12:00:00Z" in told
+    assert "--to: `2026-01-31T12:00:00` has no time zone" in told
+    assert pipeline(lake, "--from=2m", "--to=60s") == 2
+    assert "the window ends at 60s, and begins no earlier than that, at 120s" in capsys.readouterr().err
+    assert not lake.exists()
+
+
+def test_a_window_counts_a_part_of_the_capture_and_its_end_the_rest(
+    spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pipeline(lake, "--from=500h") == 2
+    assert "no request of the capture is in the window: from" in (told := capsys.readouterr().err)
+    assert "; the capture goes from 20" in told
+    assert pipeline(lake) == 0
+    whole = newest(lake)
+    assert "WINDOW" not in capsys.readouterr().out
+    runs = [whole[RUNS.run_id]]
+    for window in ("--to=6s", "--from=6s"):
+        assert pipeline(lake, window) == 0
+        runs.append(newest(lake, runs)[RUNS.run_id])
+    out = capsys.readouterr().out
+    begin = json.loads(newest(lake, runs[:2])[RUNS.scenario_json])["from"]
+    assert f"counted from {begin} on" in " ".join(out.split())
+    assert f"counted from {begin} on" in (lake / "report.html").read_text()
+    assert json.loads((lake / "summary.json").read_text())["window"] == {"begin": begin, "end": None}
+    of_whole, before, after = (counts(lake, run) for run in runs)
+    assert {name: before[name] + after[name] for name in of_whole} == of_whole
+    assert all(before.values())
+    assert all(after[name] for name in ("session_cache.fetches", "broker_memory.requests", "fetch_consumers.bytes"))
+
+
+def test_a_window_over_everything_is_the_run_without_one(spark: SparkSession, lake: Path) -> None:
+    runs = {row[RUNS.run_id] for row in queried(str(lake), RUNS)}
+    assert pipeline(lake, "--from=0s", "--to=100h") == 0
+    assert {row[RUNS.run_id] for row in queried(str(lake), RUNS)} == runs
