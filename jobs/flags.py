@@ -65,6 +65,13 @@ FLAGS: Mapping[str, Flag] = {
         "YAML file of captures, lake, captured settings and settings to replay; each job reads its part",
     ),
     "--set": Flag((INGEST, *REPLAYS, SIZE), "KEY=V[,V]", "replay these values of a setting; repeatable", _REPEATED),
+    "--find": Flag(
+        (INGEST, *REPLAYS),
+        "AIM",
+        "look for the setting that meets an aim, as `fetch_max_bytes: least catch_up where held <= 64MiB and "
+        "longest_wait <= 1s`; repeatable; docs/find.md has all outcomes",
+        _REPEATED,
+    ),
     "--captured": Flag(
         (INGEST, *REPLAYS, SIZE),
         "KEY=V",

@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.captures.clusters import chosen_cluster
 from jobs.captures.kafka_release import SeenRelease, seen_release
 from jobs.chosen_scenario import with_chosen_grids
+from jobs.find.rows import rows_of_aims
+from jobs.find.searches import searched, with_lanes_of
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
@@ -77,6 +79,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     if kept is not None:
         done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, done, kept, None)
+    searches = searched(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
+    run = with_lanes_of(run, searches)
     to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
     refused = write_replays(Source(spark, run, capture_id, run_name, {}), to)
     if written_as(spark, run.lake, capture_id) != written:
@@ -85,6 +89,9 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
             "of both: run the replay again"
         )
     done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
+    if run.scenario.aims:
+        for table, rows in rows_of_aims(run_name, searches).items():
+            to.write_here(spark, rows, table)
     of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
     to.write_here(spark, run_rows(run, of_run, done), RUNS)
     return Replayed(run_name, done, refused, to.watch.counts())
@@ -129,9 +136,9 @@ def write_replays(source: Source, to: Target) -> dict[str, str]:
     return refused
 
 
-def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
+def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed, lanes: tuple[str, ...]) -> None:
     """Have the run's tables pass the gate. Raises GateError where it refuses; the tables stay, to be looked at."""
-    subject = Subject("gold", capture_id, done.run_id, lanes_of(run, done.algorithms))
+    subject = Subject("gold", capture_id, done.run_id, lanes)
     pass_gate(spark, run, subject, done.counts)
 
 
@@ -140,11 +147,11 @@ def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) ->
     `pass_gold_gate` and `check_refused` do, when all that is done.
     """
     refused: GateError | None = None
+    known = known_run(spark, run.lake, done.run_id)
     try:
-        pass_gold_gate(spark, run, capture_id, done)
+        pass_gold_gate(spark, run, capture_id, done, known.lanes)
     except GateError as fault:
         refused = fault
-    known = known_run(spark, run.lake, done.run_id)
     found = look_up(spark, run.lake, known)
     made = recommended(found)
     write_recommendations(spark, run.lake, done.run_id, made)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from jobs.lake.delta_tables import table_path
 from jobs.report_page.advice.recommendations import read_recommendations, recommended
+from jobs.report_page.aim_lines import aim_lines
 from jobs.report_page.findings import KnownRun, known_run, look_up
 from jobs.report_page.summary import summary
 from jobs.report_page.summary_json import NAME, write_summary
@@ -36,7 +37,8 @@ def reported(run: Run, verdict: Verdict) -> str:
     if written:
         write_report(written, run.lake, verdict)
     everything = summary(run.lake, verdict.run, verdict.found) if run.verbose else ""
-    lines = [*first_screen(run.lake, verdict), *place_lines(run, verdict.run.run_id, written)]
+    placed = place_lines(run, verdict.run.run_id, written)
+    lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.found), *placed]
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
 
 

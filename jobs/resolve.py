@@ -46,8 +46,8 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
     told: Told = defaultdict(lambda: None, vars(arguments))
     window = {"from": told["from"], "to": told["to"]}
-    job, sets, stated = arguments.job, told["set"] or (), told["captured"] or ()
-    scenario = resolve_scenario(told["scenario"], sets, stated, window)
+    job, sets, stated, aimed = arguments.job, told["set"] or (), told["captured"] or (), told["find"] or ()
+    scenario = resolve_scenario(told["scenario"], sets, stated, aimed, window)
     sys.stderr.writelines(f"refetch: {note}\n" for note in unlike_units(scenario))
     pseudonyms = pseudonyms_by(told["pseudonymise"])
     if pseudonyms is not None:

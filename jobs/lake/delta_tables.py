@@ -53,6 +53,7 @@ TYPES: Mapping[str, DataType] = {
     "array<bigint>": ArrayType(LongType()),
     "array<string>": ArrayType(StringType()),
     "map<string,bigint>": MapType(StringType(), LongType()),
+    "map<string,double>": MapType(StringType(), DoubleType()),
     "map<string,string>": MapType(StringType(), StringType()),
 }
 

@@ -18,6 +18,7 @@ from jobs.lake.delta_tables import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.capture_window import rows_in_window
+from jobs.report_page.advice.aims import aim_settings, rows_there, trade_off
 from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
@@ -50,6 +51,11 @@ class KnownRun:
     def capture_id(self) -> str:
         """The capture set that was replayed."""
         return str(self.rows[0][RUNS.capture_id])
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes of all its replays, each once."""
+        return tuple(dict.fromkeys(lane for row in self.rows for lane in row[RUNS.lanes]))
 
     @property
     def refused(self) -> Mapping[str, str]:
@@ -178,6 +184,7 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]
     wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *of_advice, *queries_of(lanes)], of_cluster)
     wanted |= dict.fromkeys(ALWAYS, of_captures)
+    wanted |= dict.fromkeys((aim_settings, trade_off), partial(rows_there, spark, lake, run.run_id))
     wanted[refusals] = lambda _: results_there(spark, lake, (run.capture_id, run.run_id))
     return Findings(asked(spark, wanted), lanes, run.refused, run.captured, run.kafka, run.nobody_stated)
 

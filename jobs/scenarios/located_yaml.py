@@ -25,8 +25,15 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def given(value: object) -> object:
+    """A mapping that a file leaves empty."""
+    return {} if value is None else value
+
+
 Texts = Annotated[list[str], BeforeValidator(_listed)]
 """A list of texts in a model of what a file says; one text alone is a list of it."""
+Grid = Annotated[dict[str, Texts], BeforeValidator(given)]
+"""By name such lists."""
 
 
 class Place(NamedTuple):

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from jobs.scenarios.aims import Aim
 from jobs.scenarios.moment import Moment
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
 from udfs.columns.time_units import ALWAYS, NEVER
@@ -47,6 +48,9 @@ class Scenario:
     names_replays: whether somebody names a replay, or a value to replay; if nobody does, grids are chosen from the
     capture.
     begin, end: of the window, None where it goes as far as the capture.
+    aims: by algorithm what `find` looks for.
+    listed: by algorithm the lanes to replay beside the captured one, in the place of the grid's. They follow from the
+    aims and from what is captured, and so are no part of the identity.
     """
 
     captured: Mapping[str, Value]
@@ -59,6 +63,8 @@ class Scenario:
     assumed: tuple[str, ...] = field(default=(), compare=False)
     stated: Mapping[str, Value] = field(default_factory=dict, compare=False)
     names_replays: bool = field(default=True, compare=False)
+    aims: Mapping[str, Aim] = field(default_factory=dict)
+    listed: Mapping[str, Sequence[Lane]] = field(default_factory=dict, compare=False)
     begin: Moment | None = None
     end: Moment | None = None
 
@@ -78,14 +84,17 @@ class Scenario:
         return tuple(sorted(self.replay))
 
     def lanes(self, algorithm: str) -> list[Lane]:
-        """The captured lane, then the grid: the settings in catalogue order, the last one varying fastest.
+        """The captured lane, then those listed, else the grid: the settings in catalogue order, the last one varying
+        fastest.
 
         Raises KeyError for an algorithm that the scenario does not replay.
         """
+        if algorithm in self.listed:
+            return [Lane(CAPTURED_LANE, {}), *self.listed[algorithm]]
         grid = self.replay[algorithm]
         keys = in_catalogue_order(grid)
         rows = itertools.product(*(grid[key] for key in keys)) if keys else ()
-        return [Lane(CAPTURED_LANE, {}), *(_lane(dict(zip(keys, row, strict=True))) for row in rows)]
+        return [Lane(CAPTURED_LANE, {}), *(lane_of(dict(zip(keys, row, strict=True))) for row in rows)]
 
     def to_json(self) -> str:
         """The canonical form, stored with each run: same meaning, same text, and no path in it."""
@@ -93,7 +102,9 @@ class Scenario:
             algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
         }
         window = {key: str(at) for key, at in (("from", self.begin), ("to", self.end)) if at is not None}
-        plain = {"captured": dict(self.captured), "replay": grids, **window}
+        plain: dict[str, object] = {"captured": dict(self.captured), "replay": grids, **window}
+        if self.aims:
+            plain["find"] = {algorithm: aim.plain() for algorithm, aim in self.aims.items()}
         return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
     @property
@@ -137,7 +148,11 @@ def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scen
         {key_with_topic(key, called): value for key, value in values.items()}
         for values in (scenario.captured, scenario.stated)
     )
-    return replace(scenario, captured=captured, replay=grids, stated=stated)
+    aims = {
+        name: replace(aim, over={key_with_topic(key, called): values for key, values in aim.over.items()})
+        for name, aim in scenario.aims.items()
+    }
+    return replace(scenario, captured=captured, replay=grids, stated=stated, aims=aims)
 
 
 def lane_count(grid: Mapping[str, Sequence[object]]) -> int:
@@ -145,6 +160,7 @@ def lane_count(grid: Mapping[str, Sequence[object]]) -> int:
     return 1 + (math.prod(map(len, grid.values())) if grid else 0)
 
 
-def _lane(changed: Mapping[str, Value]) -> Lane:
+def lane_of(changed: Mapping[str, Value]) -> Lane:
+    """The lane that changes these settings, in their order."""
     name = ",".join(f"{key}={setting_of(key).format(value)}" for key, value in changed.items())
     return Lane(name, changed)

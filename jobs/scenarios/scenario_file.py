@@ -11,14 +11,18 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from jobs.scenarios.aim_entries import AimText, AimTexts, resolved_aims
+from jobs.scenarios.aims import Aim
 from jobs.scenarios.located_yaml import (
     MALFORMED,
     Address,
     Fault,
+    Grid,
     LocatedYaml,
     Place,
     Plain,
     Texts,
+    given,
     read_located_yaml,
 )
 from jobs.scenarios.moment import Moment, parse_moment
@@ -39,13 +43,6 @@ from udfs.errors import ScenarioError
 from udfs.replay.partition_limits.schedule import EXPECTED
 
 
-def _given(value: object) -> object:
-    return {} if value is None else value
-
-
-Grid = Annotated[dict[str, Texts], BeforeValidator(_given)]
-
-
 class ScenarioText(BaseModel):
     """The shape of a scenario file before any setting is looked up."""
 
@@ -55,8 +52,9 @@ class ScenarioText(BaseModel):
     log_zone: str | None = None
     lake: str | None = None
     cluster: str | None = None
-    captured: Annotated[dict[str, str], BeforeValidator(_given)] = Field(default_factory=dict)
-    replay: Annotated[dict[str, Grid], BeforeValidator(_given)] = Field(default_factory=dict)
+    captured: Annotated[dict[str, str], BeforeValidator(given)] = Field(default_factory=dict)
+    replay: Annotated[dict[str, Grid], BeforeValidator(given)] = Field(default_factory=dict)
+    find: AimTexts = Field(default_factory=dict)
     begin: str | None = Field(default=None, alias="from")
     end: str | None = Field(default=None, alias="to")
 
@@ -77,19 +75,21 @@ def resolve_scenario(
     path: str | None,
     sets: Iterable[str] = (),
     stated: Iterable[str] = (),
+    aimed: Iterable[str] = (),
     window: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Scenario:
-    """The scenario of a file (None: an empty one) under `--set KEY=VALUE[,VALUE...]` and `--captured KEY=VALUE`.
+    """The scenario of a file (None: an empty one) under `--set KEY=VALUE[,VALUE...]`, `--captured KEY=VALUE` and
+    `--find AIM`.
 
-    A `--set` replaces the values of that setting in every algorithm that takes it, a `--captured` the file's value.
-    window: the values of `--from` and `--to`, by `from` and `to`; each replaces the file's. Raises ScenarioError with
-    all faults of file and flags.
+    A `--set` replaces the values of that setting in every algorithm that takes it, a `--captured` the file's value, and
+    a `--find` the file's aim for that replay. window: the values of `--from` and `--to`, by `from` and `to`; each
+    replaces the file's. Raises ScenarioError with all faults of file and flags.
     """
     located = read_located_yaml(path, "a scenario file") if path else LocatedYaml("scenario")
     faults = list(located.faults)
     for other in located.others:
-        _resolved(other, (), (), faults)
-    text, captured, replay = _resolved(located, sets, stated, faults)
+        _resolved(other, (), (), (), faults)
+    text, captured, replay, aims = _resolved(located, sets, stated, aimed, faults)
     begin, end = _window(located, {"from": text.begin, "to": text.end}, window, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
@@ -106,10 +106,12 @@ def resolve_scenario(
         lake=None if text.lake is None else _beside(folder, text.lake),
         cluster=None if text.cluster is None else _beside(folder, text.cluster),
         stated=captured,
+        aims=aims,
         begin=begin,
         end=end,
     )
-    return replace(with_grids(scenario, replay), names_replays=bool(text.replay) or any(replay.values()))
+    is_named = bool(text.replay) or any(replay.values()) or bool(aims)
+    return replace(with_grids(scenario, replay), names_replays=is_named)
 
 
 def _window(
@@ -134,12 +136,14 @@ def _window(
 
 
 def _resolved(
-    located: LocatedYaml, sets: Iterable[str], stated: Iterable[str], faults: list[Fault]
-) -> tuple[ScenarioText, dict[str, Value], dict[str, dict[str, tuple[Value, ...]]]]:
-    """The file's text, the captured settings and the grid of each algorithm."""
+    located: LocatedYaml, sets: Iterable[str], stated: Iterable[str], aimed: Iterable[str], faults: list[Fault]
+) -> tuple[ScenarioText, dict[str, Value], dict[str, dict[str, tuple[Value, ...]]], dict[str, Aim]]:
+    """The file's text, the captured settings, the grid of each algorithm, and the aims."""
     text = _scenario_text(located, faults)
     captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
-    return text, captured, _replay(located, text, list(flag_entries("--set", sets, faults)), captured, faults)
+    aims = resolved_aims(located, text.find, aimed, faults)
+    sets_given = list(flag_entries("--set", sets, faults))
+    return text, captured, _replay(located, text, sets_given, captured, aims, faults), aims
 
 
 def _beside(folder: Path, path: str) -> str:
@@ -168,14 +172,17 @@ def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
         if error["type"] == "extra_forbidden":
             del within[last]
         else:
-            within[last] = {} if error["type"] == "dict_type" else MALFORMED
+            within[last] = {} if error["type"] in ("dict_type", "model_type") else MALFORMED
     return data
 
 
 def _told(error: ErrorDetails) -> str:
     key = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return f"unknown key `{key}`{did_you_mean(key, KEYS)}"
+        fields = AimText.model_fields if error["loc"][0] == "find" else KEYS
+        return f"unknown key `{key}`{did_you_mean(str(error['loc'][-1]), fields)}"
+    if error["type"] == "model_type" and error["loc"]:
+        return f"`{key}` is a mapping with the keys {', '.join(AimText.model_fields)}"
     if error["type"] == "model_type":
         return f"a scenario is a mapping with the keys {', '.join(KEYS)}"
     return f"`{key}` {_MEANING.get(error['type'], error['msg'])}{_form_of(error['loc'])}"
@@ -207,17 +214,19 @@ def _captured(
 
 
 def _replay(
-    located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], stated: Iterable[str], faults: list[Fault]
-) -> dict[str, dict[str, tuple[Value, ...]]]:
+    located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], stated: Iterable[str], aims: Iterable[str],
+    faults: list[Fault],
+) -> dict[str, dict[str, tuple[Value, ...]]]:  # fmt: skip
     """The grid of each algorithm. Where the file names none, every algorithm has the captured lane alone, but for those
-    ON_REQUEST of which no flag names a setting."""
-    names = [name for name in text.replay if name in algorithms()] or algorithms()
+    ON_REQUEST of which no flag names a setting, and that have no aim."""
+    names = [*dict.fromkeys(name for name in (*text.replay, *aims) if name in algorithms())]
+    names = names if text.replay else [*algorithms()]
     varied = [setting for setting in settings().values() if set(setting.algorithms) & set(names)]
     in_flags = look_up(flags, varied, faults, _not_taken(", ".join(names)))
     given = [setting_of(key).algorithms for key in (*in_flags, *stated)]
-    requested = {names[0] for names in given if names}
+    requested = {names[0] for names in given if names} | {*aims}
     grids = {}
-    for name in _wanted(located, text, requested, faults):
+    for name in _wanted(located, text, requested, aims, faults):
         takes = [setting for setting in settings().values() if name in setting.algorithms]
         entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
         in_file = look_up(entries, takes, faults, _not_taken(name))
@@ -233,15 +242,17 @@ def _replay(
     return grids
 
 
-def _wanted(located: LocatedYaml, text: ScenarioText, requested: Set[str], faults: list[Fault]) -> list[str]:
-    """Algorithms that the file names, or all that need no request or have one; unknown ones are faults."""
+def _wanted(
+    located: LocatedYaml, text: ScenarioText, requested: Set[str], aimed: Iterable[str], faults: list[Fault]
+) -> list[str]:
+    """Algorithms that the file or an aim names, or all that need no request or have one; unknown ones are faults."""
     known = algorithms()
     usual = [name for name in known if name not in ON_REQUEST or name in requested]
     for name in text.replay:
         if name not in known:
             place = located.at(("replay", name))
             faults.append(Fault(place, f"unknown algorithm `{name}`{did_you_mean(name, known)}"))
-    return [name for name in text.replay or usual if name in known]
+    return [name for name in (dict.fromkeys((*text.replay, *aimed)) if text.replay else usual) if name in known]
 
 
 def _not_captured(name: str) -> str:

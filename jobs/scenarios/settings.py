@@ -65,6 +65,7 @@ class Setting(BaseModel):
     kip: str | None
     doc: str
     topic: str | None = None
+    searched: str | None = None
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
@@ -73,6 +74,8 @@ class Setting(BaseModel):
         for default in (self.default, *self.default_before.values()):
             if default is not None:
                 self.parse(str(default))
+        if self.searched is not None:
+            self.span(self.searched)
         return self
 
     @property
@@ -118,6 +121,23 @@ class Setting(BaseModel):
         if self.maximum is not None and value > self.maximum:
             raise ValueError(f"`{text}` is above the maximum, {self.maximum}")
         return value
+
+    def span(self, text: str) -> tuple[int, int]:
+        """The ends of FROM..TO. Raises ValueError that says what is wrong with it."""
+        if self.choices or self.type == "number":
+            raise ValueError(f"`{text}`: only whole numbers have values between; list the values, as A,B")
+        ends = [self.parse(end.strip()) for end in text.split("..", 1)]
+        if not all(isinstance(end, int) or str(end).isdecimal() for end in ends):
+            raise ValueError(f"`{text}`: both ends have to be numbers")
+        least, most = map(int, ends)
+        if least >= most:
+            raise ValueError(f"`{text}`: {self.format(ends[0])} is not below {self.format(ends[1])}")
+        return least, most
+
+    @property
+    def searched_span(self) -> tuple[int, int]:
+        """The ends of `searched`, which the setting must have."""
+        return self.span(str(self.searched))
 
     def _of_a_release(self, text: str) -> str:
         """Of a release that is no choice where others are, which of them has its rules."""
@@ -223,6 +243,13 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
     if len(holding) == 1:
         return holding[0]
     raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
+
+
+def nearest_of(word: str, known: Iterable[str]) -> str:
+    """`; did you mean ...?` with the nearest known word, if one is near, and all of them."""
+    known = tuple(dict.fromkeys(known))
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"{f'; did you mean `{near[0]}`?' if near else ';'} known are {', '.join(known)}"
 
 
 def did_you_mean(word: str, known: Iterable[str], listed: str = "docs/settings.md") -> str:

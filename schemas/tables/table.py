@@ -23,6 +23,7 @@ Type = Literal[
     "array<bigint>",
     "array<string>",
     "map<string,bigint>",
+    "map<string,double>",
     "map<string,string>",
 ]
 

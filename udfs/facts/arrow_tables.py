@@ -37,6 +37,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "array<bigint>": pa.list_(pa.int64()),
     "array<string>": pa.list_(pa.string()),
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+    "map<string,double>": pa.map_(pa.string(), pa.float64()),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
 

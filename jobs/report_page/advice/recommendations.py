@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, rows_of
 from jobs.lake.target import Target
+from jobs.report_page.advice.aims import with_aims
 from jobs.report_page.advice.batch_sizes import batch_sizes, split_producers
 from jobs.report_page.advice.broker_partitions import broker_partitions
 from jobs.report_page.advice.cache_slots import cache_slots
@@ -42,7 +43,7 @@ QUERIES: Mapping[str, tuple[Query, ...]] = {
 def recommended(found: Findings) -> list[Recommendation]:
     """What the replays of a run carry, in the order in which it is shown."""
     made = (one for name, part in PARTS.items() if name in found.lanes for one in part(found))
-    return ranked(withheld(found, made))
+    return ranked(withheld(found, with_aims(found, made)))
 
 
 def write_recommendations(spark: SparkSession, lake: str, run_id: str, made: Iterable[Recommendation]) -> None:

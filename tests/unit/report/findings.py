@@ -24,7 +24,7 @@ BY_NUMBER = {question.number: question for question in QUESTIONS}
 AT = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 _EMPTY: Mapping[str, Any] = {
     "string": "", "boolean": False, "double": 0.0, "timestamp": AT, "array<string>": [], "array<int>": [],
-    "map<string,bigint>": {}, "map<string,string>": {}, "array<bigint>": [],
+    "map<string,bigint>": {}, "map<string,double>": {}, "map<string,string>": {}, "array<bigint>": [],
 }  # fmt: skip
 
 

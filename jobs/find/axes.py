@@ -1,0 +1,109 @@
+"""The values of one setting among which one is looked for, as whole coordinates that a search can put more between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from jobs.scenarios.aims import Aim, Span
+from jobs.scenarios.scenario import Lane, lane_of
+from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
+from udfs.columns.arrays import Floats
+
+Point = tuple[int | None, ...]
+"""A coordinate for each axis; None where the setting is left as captured."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A setting and its values: those of a span, of which a coordinate is the number itself, or listed ones, of which
+    it is the place.
+
+    reach: a coordinate from which on nothing changes, since nothing in the capture is larger; None if not known.
+    closest: values of bytes and times that differ by a smaller share are not told apart.
+    """
+
+    key: str
+    values: Span | tuple[Value, ...]
+    reach: int | None = None
+    closest: float = 0.0
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first and the last coordinate."""
+        return self.values if isinstance(self.values, Span) else (0, len(self.values) - 1)
+
+    def value(self, at: int) -> Value:
+        """The setting's value there."""
+        return setting_of(self.key).parse(str(at)) if isinstance(self.values, Span) else self.values[at]
+
+    def spread(self, count: int) -> list[int]:
+        """So many coordinates over the whole axis, both ends among them; fewer if there are no more that differ."""
+        first, last = self.ends
+        last = max(first, last if self.reach is None else min(last, self.reach))
+        return [first, *self.between(first, last, max(count - 2, 0)), *([last] if last > first else [])]
+
+    def between(self, low: int, high: int, count: int) -> list[int]:
+        """Up to so many coordinates between two, without these: for a span in equal ratios, and round numbers."""
+        if not isinstance(self.values, Span):
+            return _rounded(np.linspace(low, high, count + 2)[1:-1], low, high)
+        if self._is_measure and high <= (1 + self.closest) * low:
+            return []
+        # By one more, for 0 has no ratio.
+        return _rounded(np.geomspace(low + 1, high + 1, count + 2)[1:-1] - 1, low, high, rough=self._is_measure)
+
+    @property
+    def _is_measure(self) -> bool:
+        """Whether it has bytes or a time, of which round numbers will do, and no count."""
+        return setting_of(self.key).type == "bytes"
+
+
+def axes_of(aim: Aim, reach: Mapping[str, int]) -> tuple[Axis, ...]:
+    """An axis for each setting of the aim, in the order in which lanes name them.
+
+    reach: by setting the value from which on nothing changes.
+    """
+    return tuple(_axis(aim, key, reach) for key in in_catalogue_order(aim.over))
+
+
+def _axis(aim: Aim, key: str, reach: Mapping[str, int]) -> Axis:
+    values = aim.over[key]
+    if not isinstance(values, Span):
+        beyond = [at for at, value in enumerate(values) if _number(value) >= reach.get(key, inf)]
+        return Axis(key, values, beyond[0] if beyond else None)
+    limit = reach.get(key)
+    known = None if limit is None or limit >= values.most else max(limit, values.least)
+    # A setting that is itself to be best is told exactly if it is a count, and bytes to the step.
+    return Axis(key, values, known, aim.step)
+
+
+def _number(value: Value) -> float:
+    return float(value) if isinstance(value, int | float) else float(value) if value.isdecimal() else inf
+
+
+def lane_at(axes: tuple[Axis, ...], point: Point) -> Lane:
+    """The lane of a point."""
+    return lane_of({axis.key: axis.value(at) for axis, at in zip(axes, point, strict=True) if at is not None})
+
+
+def representative(axes: tuple[Axis, ...], point: Point) -> Point:
+    """The point that stands for all that come to the same: beyond the reach of a setting nothing changes."""
+    return tuple(
+        at if at is None or axis.reach is None else min(at, axis.reach) for axis, at in zip(axes, point, strict=True)
+    )
+
+
+def _rounded(values: Floats, low: int, high: int, rough: bool = False) -> list[int]:
+    """Whole numbers near the values, between low and high; rough ones have as many zero bits as their distances allow.
+
+    >>> _rounded(np.array([300_000.0, 500_000.0]), 200_000, 800_000, rough=True)
+    [262144, 524288]
+    """
+    around = np.concatenate([[low], values, [high]])
+    distance = np.minimum(np.diff(around)[:-1], np.diff(around)[1:])
+    unit = 2 ** np.floor(np.log2(np.maximum(distance, 1))) if rough else np.ones(len(values))
+    whole = (np.round(values / unit) * unit).astype(np.int64)
+    return sorted({int(at) for at in whole if low < at < high})

@@ -1,0 +1,115 @@
+"""What a search comes to: which constraints bind, which one to relax where none can be met, and which lanes to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, inf, isfinite
+
+from jobs.find.axes import Point
+from jobs.find.judgement import cost, meets
+from jobs.find.search import OutcomesOf
+from jobs.find.tried import Search, trade_off
+from jobs.scenarios.aims import Constraint, constraint_text
+from jobs.scenarios.scenario import Lane
+from schemas.tables.outcomes import outcomes_of as known_outcomes
+
+MOST_ON_CURVE = 8
+"""Lanes of the trade-off that are kept, beside the best and the captured one."""
+
+
+def binding(done: Search) -> list[str]:
+    """The constraints without which the aim would come out better, by more than its step."""
+    if not done.is_met(done.best):
+        return []
+    score = done.judged[done.best].score
+    enough = score - done.tolerance * abs(score) if isfinite(score) else score
+    found = []
+    for constraint in done.aim.where:
+        others = [other for other in done.aim.where if other != constraint]
+        without = [point for point, outcomes in done.tried.items() if meets(others, outcomes)]
+        if min((done.judged[point].score for point in without), default=inf) < enough:
+            found.append(constraint_text(done.aim.algorithm, constraint))
+    return found
+
+
+def to_relax(done: Search) -> list[str]:
+    """Where no lane meets all constraints: each that would have to give way alone, as it would have to be; if none
+    suffices alone, those that the best lane fails, as one.
+    """
+    if done.is_met(done.best):
+        return []
+    alone = [*_alone(done)]
+    if alone:
+        return alone
+    outcomes = done.tried[done.best]
+    failed = [of for of in done.aim.where if not meets([of], outcomes)]
+    return [" and ".join(_relaxed(done, constraint, cost(constraint, outcomes)) for constraint in failed)]
+
+
+def _alone(done: Search) -> Iterator[str]:
+    for constraint in done.aim.where:
+        others = [other for other in done.aim.where if other != constraint]
+        meeting = (point for point, outcomes in done.tried.items() if meets(others, outcomes))
+        least = min((cost(constraint, done.tried[point]) for point in meeting if counts(done, point)), default=inf)
+        if isfinite(least):
+            yield _relaxed(done, constraint, least)
+
+
+def counts(done: Search, point: Point) -> bool:
+    """Whether a point has a value of the aim at all: the captured lane may not have one of a setting."""
+    return done.judged[point].score != inf
+
+
+def _relaxed(done: Search, constraint: Constraint, pays: float) -> str:
+    """A constraint as it would have to be for a lane that pays so much."""
+    if not isfinite(pays):
+        return f"no bound on {constraint.outcome}"
+    unit = known_outcomes(done.aim.algorithm)[constraint.outcome].unit
+    scale = 10_000 if unit == "share" else 1
+    if constraint.relation in ("<=", "<"):
+        return constraint_text(done.aim.algorithm, constraint._replace(relation="<=", bound=ceil(pays * scale) / scale))
+    if constraint.relation in (">=", ">"):
+        bound = -ceil(pays * scale) / scale
+        return constraint_text(done.aim.algorithm, constraint._replace(relation=">=", bound=bound))
+    return f"{constraint_text(done.aim.algorithm, constraint)} within {pays:g}"
+
+
+def curve(done: Search) -> list[Point]:
+    """The points of the trade-off that are kept, best aim first: the best one, and as many others as can be shown,
+    evenly from end to end.
+    """
+    points = trade_off(done)
+    if len(points) > MOST_ON_CURVE:
+        places = {round(i * (len(points) - 1) / (MOST_ON_CURVE - 1)) for i in range(MOST_ON_CURVE)}
+        points = [point for at, point in enumerate(points) if at in places or point == done.best]
+    others = [point for point in (done.best, done.captured) if point not in points]
+    return sorted([*points, *others], key=lambda point: done.judged[point][1:])
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A search that is over, with the points of its trade-off in order; the best one is among them."""
+
+    search: Search
+    curve: tuple[Point, ...]
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """The lanes that are replayed in full: those of the curve, without the captured one."""
+        return [self.search.lane(point) for point in self.curve if point != self.search.captured]
+
+
+def settled(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf) -> Settled:
+    """The end of a search: the lanes of the trade-off once more, together with those that a run replays beside them.
+
+    How often a pace is drawn anew depends on how many lanes are replayed together, and what is told of a lane is to be
+    what the run's tables have.
+    """
+    points = curve(done)
+    if any(outcome.ranges for outcome in known_outcomes(done.aim.algorithm).values()):
+        lanes = {point: done.lane(point) for point in points}
+        figures = outcomes_of([*{lane.name: lane for lane in (*beside, *lanes.values())}.values()])
+        done.note({point: figures[lane.name] for point, lane in lanes.items()})
+    done.best = done.best_of(points)
+    return Settled(done, tuple(points))

@@ -1,0 +1,79 @@
+"""Rows of the tables of aims, from what searches come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+
+import pyarrow as pa
+
+from jobs.find.conclusions import Settled, binding, to_relax
+from jobs.find.judgement import Outcomes
+from jobs.find.tried import Search, range_around, trade_off
+from jobs.scenarios.settings import setting_of
+from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.outcomes import outcomes_of
+from schemas.tables.table import Table
+from schemas.tables.values import OF_CLUSTER
+from udfs.facts.arrow_tables import arrow_schema
+
+HIGH = "_p90"
+"""How the upper end of an outcome's range is called after it."""
+
+
+def rows_of_aims(run_id: str, searches: Iterable[Settled]) -> dict[Table, pa.Table]:
+    """The rows of both tables."""
+    done = list(searches)
+    rows = {
+        AIM_SETTINGS: [row for of in done for row in setting_rows(run_id, of.search)],
+        TRADE_OFF: [row for of in done for row in curve_rows(run_id, of)],
+    }
+    return {table: pa.Table.from_pylist(of, schema=arrow_schema(table)) for table, of in rows.items()}
+
+
+def setting_rows(run_id: str, done: Search) -> list[dict[str, object]]:
+    """A row for each setting of the aim."""
+    t, best = AIM_SETTINGS, done.best
+    of_all: dict[str, object] = {
+        t.run_id: run_id, t.algorithm: done.aim.algorithm, t.scope_kind: OF_CLUSTER, t.scope: "", t.aim: str(done.aim),
+        t.scenario: done.lane(best).name, t.is_met: done.is_met(best), t.binds: binding(done), t.relax: to_relax(done),
+        t.outcomes: figures(done, done.tried[best]), t.captured: figures(done, done.tried[done.captured]),
+        t.lanes_replayed: done.replayed, t.rounds: done.rounds,
+    }  # fmt: skip
+    return [{**of_all, **values_of(done, k)} for k in range(len(done.axes))]
+
+
+def values_of(done: Search, k: int) -> dict[str, object]:
+    """What a row says of one setting: its value, and from where to where it does as well."""
+    t, axis, at = AIM_SETTINGS, done.axes[k], done.best[k]
+    if at is None:
+        return {t.setting: axis.key, t.value: None, t.value_from: None, t.value_to: None}
+    ends = (at, at) if axis.key == done.aim.target else range_around(done, k)
+    value, first, last = (setting_of(axis.key).format(axis.value(of)) for of in (at, *ends))
+    return {t.setting: axis.key, t.value: value, t.value_from: first, t.value_to: last}
+
+
+def curve_rows(run_id: str, settled: Settled) -> list[dict[str, object]]:
+    """A row for each lane of the trade-off, and for the captured one."""
+    t, done = TRADE_OFF, settled.search
+    undominated = set(trade_off(done, settled.curve))
+    rows = list[dict[str, object]]()
+    for place, point in enumerate(settled.curve, 1):
+        score = done.judged[point].score
+        aimed = (score if done.aim.is_least else -score) if isfinite(score) else None
+        rows.append({
+            t.run_id: run_id, t.algorithm: done.aim.algorithm, t.scope_kind: OF_CLUSTER, t.scope: "",
+            t.scenario: done.lane(point).name, t.place: place, t.is_chosen: point == done.best,
+            t.is_met: done.is_met(point), t.is_dominated: point not in undominated, t.aim: aimed,
+            t.outcomes: figures(done, done.tried[point]),
+        })  # fmt: skip
+    return rows
+
+
+def figures(done: Search, outcomes: Outcomes) -> list[tuple[str, float]]:
+    """What a lane comes to, by outcome, as a map's entries."""
+    entries = list[tuple[str, float]]()
+    for name, outcome in outcomes_of(done.aim.algorithm).items():
+        entries.append((name, outcomes[name].value))
+        entries += [(f"{name}{HIGH}", outcomes[name].high)] if outcome.ranges else []
+    return entries

@@ -1,0 +1,46 @@
+"""The searches of a run: for each aim the lanes that meet it, looked for on the capture set's silver tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jobs.find.axes import axes_of
+from jobs.find.conclusions import Settled, settled
+from jobs.find.lane_outcomes import lane_outcomes
+from jobs.find.reach import reach_of
+from jobs.find.search import search
+from jobs.replays.algorithm import Source
+from jobs.replays.algorithms import asked
+from jobs.run import Run
+from jobs.terminal.progress import stage
+from udfs.errors import CaptureError
+
+
+def searched(source: Source) -> list[Settled]:
+    """A search for each aim, but for those of replays that the captures do not carry, which are refused later."""
+    scenario = source.run.scenario
+    done = []
+    for algorithm in asked(scenario):
+        aim = scenario.aims.get(algorithm.name)
+        if aim is None:
+            continue
+        try:
+            with stage(f"find {algorithm.name}", source.spark):
+                axes, replay = axes_of(aim, reach_of(source, algorithm.name)), lane_outcomes(source, algorithm, aim)
+                best = search(aim, axes, source.run.in_force, replay)
+                done.append(settled(best, scenario.lanes(algorithm.name)[1:], replay))
+        except CaptureError:
+            # Its replay says why, with all others that are refused.
+            continue
+    return done
+
+
+def with_lanes_of(run: Run, searches: Iterable[Settled]) -> Run:
+    """The run with the lanes that searches keep, beside those of the scenario's grids."""
+    listed = {}
+    for done in searches:
+        name = done.search.aim.algorithm
+        lanes = [*run.scenario.lanes(name)[1:], *done.lanes]
+        listed[name] = tuple({lane.name: lane for lane in lanes}.values())
+    return replace(run, scenario=replace(run.scenario, listed=listed)) if listed else run

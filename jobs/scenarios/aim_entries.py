@@ -1,0 +1,230 @@
+"""Aims as somebody wrote them, in a scenario file or in --find, looked up and parsed; faults are gathered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from jobs.scenarios.aims import DEFAULT_ROUNDS, DEFAULT_STEP, Aim, Constraint, Over, Relation, Span, parse_bound
+from jobs.scenarios.located_yaml import MALFORMED, Fault, Grid, LocatedYaml, Place, Texts, given
+from jobs.scenarios.setting_entries import Entry, look_up, parsed_values
+from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, nearest_of, settings
+from jobs.units import parse_int, parse_number
+from schemas.tables.outcomes import Outcome, outcomes_of
+from schemas.tables.values import CONSUMER
+
+FORM = "ALGORITHM: least|most OUTCOME where OUTCOME <= BOUND and ... over SETTING=FROM..TO and ..."
+LEAST = ("least", "fewest", "smallest", "lowest", "shortest", "minimise", "minimize")
+MOST = ("most", "largest", "highest", "longest", "maximise", "maximize")
+RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">", "=")
+_AIM = re.compile(r"(\w+)\s*:\s*(\w+)\s+(\S+)(?:\s+where\s+(.+?))?(?:\s+over\s+(.+?))?\s*", re.DOTALL)
+_CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*(\S.*?)\s*")
+_AND = re.compile(r"\s+and\s+|\s*,\s*")
+MOST_ROUNDS = 100
+
+
+class AimText(BaseModel):
+    """The shape of an aim before anything in it is looked up."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    minimise: str | None = None
+    maximise: str | None = None
+    where: Texts = Field(default_factory=list)
+    over: Grid = Field(default_factory=dict)
+    step: str | None = None
+    rounds: str | None = None
+
+
+AimTexts = Annotated[dict[str, AimText], BeforeValidator(given)]
+
+
+def flag_aims(texts: Iterable[str], faults: list[Fault]) -> Iterator[tuple[str, LocatedYaml, AimText]]:
+    """(algorithm, where it is written, the aim) of each --find; any other text is a fault."""
+    for text in texts:
+        written = LocatedYaml("--find")
+        spelt = _AIM.fullmatch(text.strip())
+        if spelt is None or spelt[2] not in (*LEAST, *MOST):
+            faults.append(Fault(Place(0, "--find"), f"`{text}` is not {FORM}"))
+            continue
+        over = dict[str, list[str]]()
+        for part in re.split(r"\s+and\s+", spelt[5] or ""):
+            key, equals, values = part.partition("=")
+            if equals and key.strip() and values.strip():
+                over[key.strip()] = [value.strip() for value in values.split(",")]
+            elif part:
+                faults.append(Fault(Place(0, "--find"), f"`{part}` is not SETTING=FROM..TO or SETTING=VALUE,VALUE"))
+        where = [part for part in _AND.split(spelt[4] or "") if part]
+        kind = "minimise" if spelt[2] in LEAST else "maximise"
+        yield spelt[1], written, AimText.model_validate({kind: spelt[3], "where": where, "over": over})
+
+
+def resolved_aims(
+    located: LocatedYaml, in_file: Mapping[str, AimText], flags: Iterable[str], faults: list[Fault]
+) -> dict[str, Aim]:
+    """The aim of each replay that has one; a flag replaces the file's, and two flags for one replay are a fault."""
+    written = {name: (located, aim) for name, aim in in_file.items()}
+    by_flag = dict[str, tuple[LocatedYaml, AimText]]()
+    for name, where, aim in flag_aims(flags, faults):
+        if name in by_flag:
+            faults.append(Fault(Place(0, "--find"), f"{name} is given two aims; a run has one for each replay"))
+        by_flag[name] = (where, aim)
+    found = dict[str, Aim]()
+    for name, (where, text) in (written | by_flag).items():
+        if name not in algorithms():
+            place = _place(where, name)
+            faults.append(Fault(place, f"unknown algorithm `{name}`{nearest_of(name, algorithms())}"))
+        elif aim := resolved_aim(where, name, text, faults):
+            found[name] = aim
+    return found
+
+
+def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> Aim | None:
+    """One aim; None if it has a fault."""
+    before = len(faults)
+    target, is_least = _target(located, algorithm, text, faults)
+    where = [
+        constraint
+        for i, written in enumerate(text.where)
+        if (constraint := _constraint(_place(located, algorithm, "where", i), algorithm, written, faults))
+    ]
+    over = _over(located, algorithm, text, faults)
+    if target is not None and not over and len(faults) == before:
+        over = default_over(algorithm, target, where)
+        if not over:
+            told = f"{target} has no usual bounds to look in: say `over`, as over {target}=FROM..TO"
+            faults.append(Fault(_place(located, algorithm), told))
+    if target is not None and target not in outcomes_of(algorithm) and over and target not in over:
+        faults.append(Fault(_place(located, algorithm), f"{target} is to be best, and `over` does not vary it"))
+    step = _number(located, algorithm, "step", text.step, DEFAULT_STEP, faults)
+    rounds = _number(located, algorithm, "rounds", text.rounds, DEFAULT_ROUNDS, faults)
+    if len(faults) > before or target is None:
+        return None
+    return Aim(algorithm, target, is_least, tuple(where), over, step, int(rounds))
+
+
+def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Over:
+    """Where an aim names no settings: the setting itself that is to be best, else those of the side that the aim is
+    about, each from and to what conf/settings.yaml has as `searched`.
+    """
+    known = outcomes_of(algorithm)
+    if target not in known:
+        own = settings()[target]
+        return {} if own.searched is None else {own.key: Span(*own.searched_span)}
+    sides = {known[name].side for name in (target, *(constraint.outcome for constraint in where))}
+    wanted = {side for side in sides if side is not None} or {CONSUMER}
+    several = {setting.set_on for setting in _searched(algorithm)} > {CONSUMER}
+    return {
+        setting.key: Span(*setting.searched_span)
+        for setting in _searched(algorithm)
+        if not several or setting.set_on in wanted
+    }
+
+
+def _searched(algorithm: str) -> list[Setting]:
+    """The settings that are mostly about a replay and have usual bounds."""
+    return [of for of in settings().values() if of.searched is not None and of.algorithms[:1] == (algorithm,)]
+
+
+def _place(located: LocatedYaml, *address: str | int) -> Place:
+    return located.at(("find", *address)) if located.lines else Place(0, located.name)
+
+
+def _target(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> tuple[str | None, bool]:
+    """(the outcome or setting that is to be best, whether least); None in place of one that is not known."""
+    kinds = [kind for kind in ("minimise", "maximise") if getattr(text, kind) is not None]
+    if len(kinds) != 1:
+        told = f"an aim has either `minimise` or `maximise`, and {' and '.join(kinds) or 'neither'} is given"
+        faults.append(Fault(_place(located, algorithm), told))
+        return None, True
+    name, place = str(getattr(text, kinds[0])), _place(located, algorithm, kinds[0])
+    is_least = kinds[0] == "minimise"
+    if name in outcomes_of(algorithm) or name == MALFORMED:
+        return (None if name == MALFORMED else name), is_least
+    try:
+        setting = find_setting(name, _settings_of(algorithm))
+    except KeyError:
+        hint = nearest_of(name, outcomes_of(algorithm))
+        faults.append(Fault(place, f"{algorithm} has no outcome or setting `{name}`{hint}"))
+        return None, is_least
+    if setting.choices or setting.type == "number":
+        faults.append(Fault(place, f"{setting.key} cannot be least or most: its values are no whole numbers"))
+    return setting.key, is_least
+
+
+def _settings_of(algorithm: str) -> list[Setting]:
+    return [setting for setting in settings().values() if algorithm in setting.algorithms]
+
+
+def _constraint(place: Place, algorithm: str, text: str, faults: list[Fault]) -> Constraint | None:
+    """What a text says must hold; None for one with a fault."""
+    if text == MALFORMED:
+        return None
+    spelt, known = _CONSTRAINT.fullmatch(text), outcomes_of(algorithm)
+    if spelt is None:
+        faults.append(Fault(place, f"`{text}` is not OUTCOME <= BOUND, with one of {' '.join(RELATIONS)}"))
+        return None
+    outcome = known.get(spelt[1])
+    if outcome is None:
+        faults.append(Fault(place, f"{algorithm} has no outcome `{spelt[1]}`{nearest_of(spelt[1], known)}"))
+        return None
+    return _bounded(place, outcome, spelt[2], spelt[3], faults)
+
+
+def _bounded(place: Place, outcome: Outcome, relation: str, text: str, faults: list[Fault]) -> Constraint | None:
+    try:
+        bound = parse_bound(outcome, text)
+    except ValueError as fault:
+        faults.append(Fault(place, f"{outcome.name}: {fault}"))
+        return None
+    return Constraint(outcome.name, next(of for of in RELATIONS if of == relation), bound)
+
+
+def _over(
+    located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]
+) -> dict[str, Span | tuple[Value, ...]]:
+    """By setting its values; those with a fault are left out."""
+    entries = [
+        Entry(
+            _place(located, algorithm, "over", name),
+            name,
+            tuple((_place(located, algorithm, "over", name, i), value) for i, value in enumerate(values)),
+        )
+        for name, values in text.over.items()
+    ]
+    found = look_up(entries, _settings_of(algorithm), faults, lambda _: "")
+    spans = {key: _span(*pair, faults) for key, pair in found.items()}
+    return {key: values for key, values in spans.items() if values}
+
+
+def _span(setting: Setting, entry: Entry, faults: list[Fault]) -> Span | tuple[Value, ...]:
+    """The values of an entry: FROM..TO, or each that is listed."""
+    texts = [text for _, text in entry.values]
+    if len(texts) != 1 or ".." not in texts[0]:
+        return parsed_values(setting, entry, faults)
+    try:
+        return Span(*setting.span(texts[0]))
+    except ValueError as fault:
+        faults.append(Fault(entry.place, f"{setting.key}: {fault}"))
+        return ()
+
+
+def _number(
+    located: LocatedYaml, algorithm: str, name: str, text: str | None, default: float, faults: list[Fault]
+) -> float:
+    """`step`, a share, or `rounds`, a count."""
+    if text is None or text == MALFORMED:
+        return default
+    try:
+        share = text.endswith("%")
+        value = parse_int(text) if name == "rounds" else parse_number(text.removesuffix("%")) / (100 if share else 1)
+    except ValueError as fault:
+        faults.append(Fault(_place(located, algorithm, name), f"{name}: {fault}"))
+        return default
+    least, most = (1, MOST_ROUNDS) if name == "rounds" else (0, 1)
+    if not least <= value <= most:
+        faults.append(Fault(_place(located, algorithm, name), f"{name}: `{text}` is not from {least} to {most}"))
+    return value

@@ -1,0 +1,101 @@
+"""Aims: which outcome is to be least or most, what must hold meanwhile, and over which values of which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from jobs.scenarios.settings import Value, setting_of
+from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_ms, parse_number
+from schemas.tables.outcomes import Outcome, outcomes_of
+
+Relation = Literal["<=", ">=", "<", ">", "="]
+DEFAULT_STEP, DEFAULT_ROUNDS = 0.01, 8
+
+
+class Span(NamedTuple):
+    """All values of a setting from one to another, both included."""
+
+    least: int
+    most: int
+
+
+class Constraint(NamedTuple):
+    """What must hold of an outcome, in the outcome's unit."""
+
+    outcome: str
+    relation: Relation
+    bound: float
+
+
+Over = Mapping[str, Span | tuple[Value, ...]]
+"""By setting the values among which one is looked for."""
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What `find` looks for in one replay.
+
+    target: an outcome's name, or the key of one of the settings in `over`. is_least: whether it is to be least, else
+    most. step: the share by which an outcome may differ and still be as good, and by which values are told apart.
+    rounds: in so many at most lanes are replayed.
+    """
+
+    algorithm: str
+    target: str
+    is_least: bool
+    where: tuple[Constraint, ...]
+    over: Over
+    step: float = DEFAULT_STEP
+    rounds: int = DEFAULT_ROUNDS
+
+    @property
+    def is_of_setting(self) -> bool:
+        """Whether a setting itself is to be least or most, and no outcome."""
+        return self.target not in outcomes_of(self.algorithm)
+
+    def __str__(self) -> str:
+        """The aim as --find has it."""
+        where = " and ".join(constraint_text(self.algorithm, constraint) for constraint in self.where)
+        over = " and ".join(f"{key}={values_text(key, values)}" for key, values in self.over.items())
+        best = f"{self.algorithm}: {'least' if self.is_least else 'most'} {self.target}"
+        return f"{best}{f' where {where}' if where else ''} over {over}"
+
+    def plain(self) -> Mapping[str, object]:
+        """The aim for the scenario's canonical form."""
+        return {"aim": str(self), "step": self.step, "rounds": self.rounds}
+
+
+def values_text(key: str, values: Span | tuple[Value, ...]) -> str:
+    """`64KiB..100MiB`, `100,500`."""
+    setting = setting_of(key)
+    if isinstance(values, Span):
+        return "..".join(setting.format(setting.parse(str(end))) for end in values)
+    return ",".join(map(setting.format, values))
+
+
+def constraint_text(algorithm: str, constraint: Constraint) -> str:
+    """`held <= 64MiB`."""
+    name, relation, bound = constraint
+    return f"{name} {relation} {figure_text(outcomes_of(algorithm)[name], bound)}"
+
+
+def figure_text(outcome: Outcome, figure: float) -> str:
+    """A figure as constraints have it; `parse_bound` reads it back if it is whole or a share."""
+    if outcome.unit == "bytes" and float(figure).is_integer():
+        return format_bytes(int(figure))
+    if outcome.unit == "ms" and float(figure).is_integer():
+        return format_ms(int(figure))
+    return format_number(figure)
+
+
+def parse_bound(outcome: Outcome, text: str) -> float:
+    """The bound that a text spells in the outcome's unit. Raises ValueError with what is wrong."""
+    if outcome.unit == "bytes":
+        return float(parse_bytes(text))
+    if outcome.unit == "ms":
+        return float(parse_ms(text))
+    if outcome.unit == "share" and text.endswith("%"):
+        return parse_number(text.removesuffix("%").strip()) / 100
+    return parse_number(text)

@@ -1,0 +1,131 @@
+"""The outcomes that an aim of `find` can name: what the lanes of a replay come to, as their tables have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_FAIRNESS, FETCH_RANGES
+from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
+from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
+from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.table import Column, Table
+from schemas.tables.values import BROKER, CONSUMER, PRODUCER
+
+Unit = Literal["bytes", "ms", "count", "share", "days"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a lane comes to, in one number: an aggregate of the rows that a table has of the lane.
+
+    columns: what is added up in a row. aggregate: over the rows, so over clients, brokers, topics and time; `rows`
+    counts those that are not 0. per: in a row what `columns` is divided by, nothing where `per` is 0. where: the rows
+    that count, by column. ranges: the table is FETCH_RANGES, and the median and p90 of the replications count.
+    side: whose settings it is about, None for all. missing_is_worst: null stands for what never ends.
+    """
+
+    name: str
+    algorithm: str
+    table: Table
+    columns: tuple[Column, ...]
+    aggregate: Literal["most", "least", "total", "rows"]
+    unit: Unit
+    doc: str
+    side: str | None = None
+    per: Column | None = None
+    where: tuple[tuple[Column, str], ...] = ()
+    is_smaller_better: bool = True
+    ranges: bool = False
+    missing_is_worst: bool = False
+
+
+def _fetch(name: str, metric: str, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
+    r = FETCH_RANGES
+    return Outcome(
+        name, algorithms.FETCH_MAX_BYTES, r, (r.p50,), aggregate, unit, doc, where=((r.metric, metric),), ranges=True,
+        missing_is_worst=True,
+    )  # fmt: skip
+
+
+def _closed(name: str, column: Column, aggregate: Literal["total", "rows"], unit: Unit, doc: str) -> Outcome:
+    f = FETCH_FAIRNESS
+    return Outcome(
+        name, algorithms.FETCH_MAX_BYTES, f, (column,), aggregate, unit, doc, where=((f.mode, "closed"),)
+    )  # fmt: skip
+
+
+def _memory(table: Table, side: str) -> tuple[Outcome, ...]:
+    """What the pools of consumers, brokers and producers have in common."""
+    one = (algorithms.CONSUMER_MEMORY, table)
+    whose = {CONSUMER: "responses of consumers", BROKER: "requests to brokers", PRODUCER: "batches of producers"}[side]
+    return (
+        Outcome(f"{side}_used", *one, (table.used_bytes_max,), "most", "bytes", f"Most bytes in use by one {side}",
+                side),
+        Outcome(f"{side}_waits", *one, (table.waits,), "total", "count", f"How many {whose} wait for memory", side),
+        Outcome(f"{side}_longest_wait", *one, (table.wait_ms_max,), "most", "ms",
+                f"The longest time that one of the {whose} waits", side),
+    )  # fmt: skip
+
+
+_C, _P, _B = CONSUMER_MEMORY, PRODUCER_MEMORY, BROKER_MEMORY
+_S, _D, _L, _H = SESSION_CACHE, BATCH_SPLIT, PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
+_SESSIONS, _SPLITS, _LIMITS = algorithms.SESSION_CACHE, algorithms.BATCH_SPLIT, algorithms.PARTITION_LIMITS
+
+OUTCOMES: tuple[Outcome, ...] = (
+    _fetch("catch_up", "catch_up_ms", "most", "ms", "Time until the slowest reader has read its backlog"),
+    _fetch("held", "held_bytes", "most", "bytes", "Most record bytes that one reader holds, received and not taken"),
+    _fetch("longest_wait", "longest_wait_ms", "most", "ms",
+           "Longest time in which a partition gets nothing though there is something"),
+    _fetch("requests", "requests", "total", "count", "Fetches of all readers"),
+    _closed("waiting", FETCH_FAIRNESS.empty_though_available, "rows", "count",
+            "Partitions that get nothing in a fetch though there is something"),
+    _closed("cut_tails", FETCH_FAIRNESS.cut_tail_bytes, "total", "bytes", "Bytes that are fetched twice: cut batches"),
+    *_memory(_C, CONSUMER), *_memory(_B, BROKER), *_memory(_P, PRODUCER),
+    Outcome("consumer_stuck", algorithms.CONSUMER_MEMORY, _C, (_C.stuck_connections, _C.larger_than_pool), "total",
+            "count", "Consumers' connections that wait without end, and responses larger than the pool", CONSUMER),
+    Outcome("consumer_pace", algorithms.CONSUMER_MEMORY, _C, (_C.throughput_ratio,), "least", "share",
+            "Bytes per second of the slowest consumer, relative to the captured lane", CONSUMER,
+            is_smaller_better=False),
+    Outcome("broker_failed", algorithms.CONSUMER_MEMORY, _B, (_B.larger_than_limit,), "total", "count",
+            "Requests to brokers above socket.request.max.bytes", BROKER),
+    Outcome("producer_failed", algorithms.CONSUMER_MEMORY, _P, (_P.exhausted, _P.larger_than_buffer), "total", "count",
+            "Batches of producers that get no memory", PRODUCER),
+    Outcome("harmed", _SESSIONS, _S, (_S.refused, _S.not_found), "total", "count",
+            "Fetches refused a session, and fetches whose session was gone: those who still fetch are harmed"),
+    Outcome("refused_sessions", _SESSIONS, _S, (_S.refused,), "total", "count", "Full fetches refused a session"),
+    Outcome("evicted", _SESSIONS, _S, (_S.evicted,), "total", "count", "Sessions evicted for another"),
+    Outcome("not_found", _SESSIONS, _S, (_S.not_found,), "total", "count", "Fetches whose session was gone"),
+    Outcome("full_fetches", _SESSIONS, _S, (_S.full_fetches,), "total", "count", "Fetches that name every partition"),
+    Outcome("cached_partitions", _SESSIONS, _S, (_S.cached_partitions,), "most", "count",
+            "Most partitions in the sessions of one broker"),
+    Outcome("session_bytes", _SESSIONS, _S, (_S.request_bytes, _S.response_bytes), "total", "bytes",
+            "Fetch requests and responses on the wire"),
+    Outcome("split_rate", _SPLITS, _D, (_D.splits,), "most", "share",
+            "Splits relative to batches, of the producer and topic with most", per=_D.batches),
+    Outcome("over_limit", _SPLITS, _D, (_D.over_limit,), "most", "share",
+            "Share of batches larger than max.message.bytes, of the producer and topic with most", per=_D.batches),
+    Outcome("splits", _SPLITS, _D, (_D.splits,), "total", "count", "Batches that are split"),
+    Outcome("failed", _SPLITS, _D, (_D.failed_batches,), "total", "count", "Batches that are too large and not split"),
+    Outcome("batches", _SPLITS, _D, (_D.batches,), "total", "count", "Batches sent for the first time"),
+    Outcome("sent", _SPLITS, _D, (_D.bytes_sent,), "total", "bytes", "Bytes of all batches sent"),
+    Outcome("resent", _SPLITS, _D, (_D.bytes_resent,), "total", "bytes", "Bytes sent again because of splits"),
+    Outcome("largest_batch", _SPLITS, _D, (_D.batch_bytes_max,), "most", "bytes", "The largest batch"),
+    Outcome("refused", _LIMITS, _L, (_L.refused_by_broker_limit, _L.refused_by_cluster_limit, _L.refused_before),
+            "total", "count", "Changes to topics that fail because of a limit"),
+    Outcome("failed_requests", _LIMITS, _L, (_L.produces_failed, _L.fetches_failed), "total", "count",
+            "Produce and Fetch requests for topics that are not there because of a limit"),
+    Outcome("headroom", _LIMITS, _H, (_H.headroom,), "least", "count", "Replicas that still fit at the end",
+            is_smaller_better=False),
+    Outcome("days_left", _LIMITS, _H, (_H.headroom,), "least", "days",
+            "Days until a limit is reached at the captured growth", per=_H.growth_per_day, is_smaller_better=False),
+)  # fmt: skip
+"""In the order in which they are listed: of an algorithm first what aims are mostly about."""
+
+
+def outcomes_of(algorithm: str) -> Mapping[str, Outcome]:
+    """The outcomes of one algorithm by name."""
+    return {outcome.name: outcome for outcome in OUTCOMES if outcome.algorithm == algorithm}
