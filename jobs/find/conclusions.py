@@ -9,7 +9,7 @@ from math import ceil, inf, isfinite
 from jobs.find.axes import Point
 from jobs.find.judgement import cost, meets
 from jobs.find.search import OutcomesOf
-from jobs.find.tried import Search, trade_off
+from jobs.find.tried import Search, nearest_but_for, trade_off
 from jobs.scenarios.aims import Constraint, constraint_text
 from jobs.scenarios.scenario import Lane
 from schemas.tables.outcomes import outcomes_of as known_outcomes
@@ -49,16 +49,9 @@ def to_relax(done: Search) -> list[str]:
 
 def _alone(done: Search) -> Iterator[str]:
     for constraint in done.aim.where:
-        others = [other for other in done.aim.where if other != constraint]
-        meeting = (point for point, outcomes in done.tried.items() if meets(others, outcomes))
-        least = min((cost(constraint, done.tried[point]) for point in meeting if counts(done, point)), default=inf)
-        if isfinite(least):
-            yield _relaxed(done, constraint, least)
-
-
-def counts(done: Search, point: Point) -> bool:
-    """Whether a point has a value of the aim at all: the captured lane may not have one of a setting."""
-    return done.judged[point].score != inf
+        point = nearest_but_for(done, constraint)
+        if point is not None and isfinite(pays := cost(constraint, done.tried[point])):
+            yield _relaxed(done, constraint, pays)
 
 
 def _relaxed(done: Search, constraint: Constraint, pays: float) -> str:

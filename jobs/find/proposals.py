@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from jobs.find.axes import Axis, Point, representative
-from jobs.find.tried import Search, on_line, order_of, range_around, trade_off, with_coordinate
+from jobs.find.tried import Search, nearest_but_for, on_line, order_of, range_around, trade_off, with_coordinate
 
 FIRST_LANES, MORE_LANES, ANYWHERE = 256, 256, 16
 """Lanes of the first round, of each that follows, and how many of these are anywhere."""
@@ -36,12 +36,19 @@ def next_points(so_far: Search, random: np.random.Generator) -> list[Point]:
         around(so_far, so_far.best, AROUND.get(len(so_far.axes), 1)),
         simpler(so_far),
         lines_through(so_far, so_far.best),
+        *(around(so_far, point, 1) for point in to_relax(so_far)),
         at_limits(so_far),
         *(along_axes(so_far, point, 1) for point in neighbourhoods(so_far)),
     )
     new = (point for point in dict.fromkeys(proposed) if representative(so_far.axes, point) not in so_far.tried)
     chosen = list(itertools.islice(new, MORE_LANES - ANYWHERE))
     return [*chosen, *anywhere(so_far, random)] if chosen else []
+
+
+def to_relax(so_far: Search) -> Iterator[Point]:
+    """Where no point meets all constraints, those that would if one constraint gave way as little as is known."""
+    if not so_far.is_met(so_far.best):
+        yield from filter(None, (nearest_but_for(so_far, constraint) for constraint in so_far.aim.where))
 
 
 def neighbourhoods(so_far: Search) -> list[Point]:

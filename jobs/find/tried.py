@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.find.axes import Axis, Point, lane_at
-from jobs.find.judgement import NO_FAILURE, Failure, Outcomes, aimed, cost, failure, traded
-from jobs.scenarios.aims import Aim
+from jobs.find.judgement import NO_FAILURE, Failure, Outcomes, aimed, cost, failure, meets, traded
+from jobs.scenarios.aims import Aim, Constraint
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import Value
 
@@ -99,6 +99,17 @@ class Search:
         return min(alike, key=lambda at: (changes(at), self.judged[at].costs, self.judged[at].rank, order_of(at)))
 
 
+def nearest_but_for(so_far: Search, constraint: Constraint) -> Point | None:
+    """Of the points that meet all other constraints the one that fails this one least; None if there is none."""
+    others = [other for other in so_far.aim.where if other != constraint]
+    some = [
+        point
+        for point, outcomes in so_far.tried.items()
+        if so_far.judged[point].score != inf and meets(others, outcomes)
+    ]
+    return min(some, key=lambda at: (cost(constraint, so_far.tried[at]), order_of(at)), default=None)
+
+
 def on_line(so_far: Search, k: int) -> list[int]:
     """The coordinates that were tried on an axis through the best point, in order."""
     return [at for at in so_far.coordinates[k] if with_coordinate(so_far.best, k, at) in so_far.tried]
@@ -113,7 +124,8 @@ def range_around(so_far: Search, k: int) -> tuple[int, int]:
         alike = itertools.takewhile(lambda at: so_far.does_as_well(with_coordinate(best, k, at), own), others)
         return list(alike)[-1]
 
-    return end(line[place::-1]), end(line[place:])
+    low, high, axis = end(line[place::-1]), end(line[place:]), so_far.axes[k]
+    return low, high if axis.reach is None or high < axis.reach else axis.ends[1]
 
 
 def trade_off(so_far: Search, points: Iterable[Point] | None = None) -> list[Point]:

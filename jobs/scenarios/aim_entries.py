@@ -21,7 +21,7 @@ LEAST = ("least", "fewest", "smallest", "lowest", "shortest", "minimise", "minim
 MOST = ("most", "largest", "highest", "longest", "maximise", "maximize")
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">", "=")
 _AIM = re.compile(r"(\w+)\s*:\s*(\w+)\s+(\S+)(?:\s+where\s+(.+?))?(?:\s+over\s+(.+?))?\s*", re.DOTALL)
-_CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*(\S.*?)\s*")
+_CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*([^=\s].*?)\s*")
 _AND = re.compile(r"\s+and\s+|\s*,\s*")
 MOST_ROUNDS = 100
 

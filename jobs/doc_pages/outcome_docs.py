@@ -1,0 +1,44 @@
+"""The page docs/outcomes.md, made from the declarations in schemas/tables/outcomes.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobs.doc_pages.markdown import table_row
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.scenarios.settings import settings
+from schemas.tables.outcomes import Outcome, outcomes_of
+
+PAGE = Path("docs/outcomes.md")
+INTRODUCTION = """\
+# Outcomes
+
+What an aim can name ([find.md](find.md)), by replay: an outcome of its tables, or one of its settings. The last line of
+a replay has the settings that an aim is over if it names none, and their bounds. This page is made from
+`schemas/tables/outcomes.py` and `conf/settings.yaml` by `python -m jobs.doc_pages`.
+"""
+HEAD = ("| outcome | unit | better | what it is | column |", "|---|---|---|---|---|")
+
+
+def page() -> str:
+    """The page as Markdown."""
+    lines = [INTRODUCTION]
+    for name in ALGORITHMS:
+        lines += [f"## {name}", "", *HEAD, *map(row, outcomes_of(name).values()), "", *searched(name), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def row(outcome: Outcome) -> str:
+    """An outcome's row."""
+    columns = " + ".join(f"`{outcome.table.name}.{column}`" for column in outcome.columns)
+    columns += f" / `{outcome.per}`" if outcome.per is not None else ""
+    columns += "".join(f", {column} {value}" for column, value in outcome.where)
+    better = "less" if outcome.is_smaller_better else "more"
+    return table_row((f"`{outcome.name}`", outcome.unit, better, outcome.doc, columns))
+
+
+def searched(algorithm: str) -> Iterator[str]:
+    """The settings with usual bounds."""
+    own = [of for of in settings().values() if of.searched is not None and of.algorithms[0] == algorithm]
+    yield "Usual bounds: " + ", ".join(f"`{of.key}` {of.searched}" for of in own) + "."

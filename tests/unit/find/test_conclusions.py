@@ -1,0 +1,74 @@
+"""What a search comes to in words and rows: what binds, what to relax, and which lanes are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+
+from jobs.find.axes import axes_of
+from jobs.find.conclusions import binding, settled, to_relax
+from jobs.find.rows import rows_of_aims
+from jobs.find.search import search
+from jobs.find.tried import Search
+from jobs.scenarios.aims import Constraint, Span
+from jobs.scenarios.settings import Value
+from jobs.units import parse_bytes
+from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from tests.unit.find.test_search import FETCH, MiB, aim, counted
+
+OVER = {FETCH: Span(MiB, 64 * MiB)}
+A, T = AIM_SETTINGS, TRADE_OFF
+
+
+def in_proportion(lane: Mapping[str, Value]) -> Mapping[str, float]:
+    """The larger the limit, the faster, and the more is held."""
+    size = int(lane.get(FETCH, 2 * MiB))
+    return {"catch_up": 1e9 / size, "held": size, "longest_wait": 1e9 / size, "cut_tails": 64}
+
+
+def done_of(*where: Constraint) -> Search:
+    wanted = aim("fetch_max_bytes", "catch_up", OVER, *where, step=0.01)
+    return search(wanted, axes_of(wanted, {}), {}, counted("fetch_max_bytes", in_proportion)[0])
+
+
+def test_a_constraint_binds_if_the_aim_would_be_better_without_it() -> None:
+    done = done_of(Constraint("held", "<=", 8 * MiB), Constraint("cut_tails", "<=", 100))
+    assert binding(done) == ["held <= 8MiB"]
+    assert to_relax(done) == []
+
+
+def test_where_no_setting_meets_all_it_says_what_to_relax_and_by_how_much() -> None:
+    done = done_of(Constraint("held", "<=", 8 * MiB), Constraint("longest_wait", "<=", 60))
+    held, wait = to_relax(done)
+    assert wait == f"longest_wait <= {ceil(1e9 / (8 * MiB))}ms"
+    size = parse_bytes(held.removeprefix("held <= "))
+    assert 1e9 / 60 <= size < 1.02 * 1e9 / 60
+
+
+def test_where_none_can_be_met_alone_all_are_named() -> None:
+    done = done_of(Constraint("held", "<=", 1024), Constraint("cut_tails", "<=", 8))
+    assert to_relax(done) == ["held <= 1MiB and cut_tails <= 64"]
+
+
+def test_the_lanes_that_are_kept_have_the_best_one_and_both_ends() -> None:
+    done = done_of(Constraint("held", "<=", 8 * MiB))
+    outcomes, asked = counted("fetch_max_bytes", in_proportion)
+    kept = settled(done, (), outcomes)
+    names = [lane.name for lane in kept.lanes]
+    assert names[0] == f"{FETCH}=64MiB"
+    assert names[-1] == f"{FETCH}=1MiB"
+    assert done.lane(done.best).name in names
+    assert len(names) <= 10
+    assert [name for name in asked if name != "captured"] == names
+
+
+def test_rows_say_what_is_chosen_and_what_does_as_well() -> None:
+    done = done_of(Constraint("held", "<=", 8 * MiB))
+    rows = rows_of_aims("run", [settled(done, (), counted("fetch_max_bytes", in_proportion)[0])])
+    (setting,) = rows[AIM_SETTINGS].to_pylist()
+    assert (setting[A.is_met], setting[A.value], setting[A.binds]) == (True, "8128KiB", ["held <= 8MiB"])
+    assert setting[A.value_to] == "8MiB"
+    assert dict(setting[A.outcomes])["held"] == 8128 * 1024
+    chosen = [row for row in rows[TRADE_OFF].to_pylist() if row[T.is_chosen]]
+    assert [row[T.scenario] for row in chosen] == [f"{FETCH}=8128KiB"]
+    assert [row[T.place] for row in rows[TRADE_OFF].to_pylist()] == [*range(1, rows[TRADE_OFF].num_rows + 1)]
