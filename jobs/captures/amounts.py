@@ -54,19 +54,19 @@ def fetched(rows: OfTable) -> DataFrame:
     """A row for consumers and one for followers: its kind and the fields of Fetched."""
     f = FETCH_PARTITIONS
     limits = (F.max(f.max_bytes).alias("max_bytes"), F.max(f.partition_max_bytes).alias("partition_max_bytes"))
-    of_broker = rows(f).groupBy(f.reader, f.client_address, f.client_id, f.broker).agg(
-        *limits, F.max(f.response_record_bytes).alias("response")
-    )  # fmt: skip
-    widest = [F.max(name).alias(name) for name in ("max_bytes", "partition_max_bytes", "response")]
+    got = (F.max(f.response_record_bytes).alias("response"), F.max(f.returned_bytes).alias("partition"))
+    of_broker = rows(f).groupBy(f.reader, f.client_address, f.client_id, f.broker).agg(*limits, *got)
+    widest = [F.max(name).alias(name) for name in ("max_bytes", "partition_max_bytes", "response", "partition")]
     of_client = of_broker.groupBy(f.reader, f.client_address, f.client_id).agg(*widest, F.sum("response").alias("held"))
     return of_client.groupBy(f.reader).agg(*widest, F.max("held"))
 
 
 def batches(rows: OfTable) -> DataFrame:
-    """A row: bytes of the largest batch, and of the largest one of several records that a broker took."""
+    """A row: bytes of the largest batch, and of the largest one of several records that a broker took, 0 where it took
+    single ones alone. With acks=0 no error is known."""
     b = RECORD_BATCHES
-    is_taken = (F.col(b.source) == FROM_PRODUCE) & (F.col(b.error_code) == 0)
-    produced = F.when(is_taken & (F.col(b.record_count) > 1), F.col(b.size_bytes))
+    is_taken = (F.col(b.source) == FROM_PRODUCE) & (F.coalesce(b.error_code, F.lit(0)) == 0)
+    produced = F.when(is_taken, F.when(F.col(b.record_count) > 1, F.col(b.size_bytes)).otherwise(0))
     read = F.when((F.col(b.source) != FROM_PRODUCE) | is_taken, F.col(b.size_bytes))
     return rows(b).agg(F.max(read), F.max(produced))
 
@@ -78,8 +78,10 @@ def readers(rows: OfTable) -> DataFrame:
     spans = rows(x).where(in_session).groupBy(x.broker, x.connection_id).agg(
         F.min(x.request_time).alias("first"), F.max(x.request_time).alias("last")
     )  # fmt: skip
-    steps = F.explode(F.array(F.struct(F.col("first").alias("at"), F.lit(-1).alias("fewer")),
-                              F.struct(F.col("last").alias("at"), F.lit(1).alias("fewer")))).alias("step")  # fmt: skip
+    begin, end = (
+        F.struct(F.col(at).alias("at"), F.lit(fewer).alias("fewer")) for at, fewer in (("first", -1), ("last", 1))
+    )
+    steps = F.explode(F.array(begin, end)).alias("step")
     in_order = Window.partitionBy(x.broker).orderBy("step.at", "step.fewer").rowsBetween(Window.unboundedPreceding, 0)
     at_a_time = (-F.sum("step.fewer").over(in_order)).alias("readers")
     return spans.select(x.broker, steps).select(at_a_time).agg(F.max("readers"))

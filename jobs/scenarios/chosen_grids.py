@@ -17,8 +17,6 @@ DEFAULT_SHARDS = 8
 """Shards of a broker's cache of fetch sessions since Kafka 3.8: fewer slots than that are none at all."""
 FULL = 0.5
 """A response that holds this share of what its request allows may have been bounded by it."""
-
-
 Grid = Mapping[str, tuple[int, ...]]
 """The values of each setting of a replay, ascending; none where the captured lane is alone."""
 
@@ -41,13 +39,15 @@ BROKER_PARTITIONS = "max.broker.partitions"
 class Fetched:
     """What readers of one kind ask for and get, in bytes.
 
-    max_bytes, partition_max_bytes: the most that a request allows. response: the record bytes of the largest response.
-    held: the most that one client holds if all its brokers send their largest responses at once.
+    max_bytes, partition_max_bytes: the most that a request allows, in all and of a partition. response, partition: the
+    most records that came in a response, and of a partition in one. held: the most that one client holds if all its
+    brokers send their largest responses at once.
     """
 
     max_bytes: int
     partition_max_bytes: int
     response: int
+    partition: int
     held: int
 
 
@@ -56,9 +56,9 @@ class Amounts:
     """What a capture set shows of what settings bound; None where it shows nothing of the kind.
 
     consumers, followers: what they fetch. batch: bytes of the largest batch. readers: the most connections that fetch
-    in sessions from one broker at a time. produced: bytes of the largest batch of several records that a broker took.
-    sent: bytes of the largest produce request. replicas: the most on one broker, without internal topics, as the last
-    Metadata responses have them.
+    in sessions from one broker at a time. produced: bytes of the largest batch of several records that a broker took, 0
+    if producers send single ones. sent: bytes of the largest produce request. replicas: the most on one broker, without
+    internal topics, as the last Metadata responses have them.
     """
 
     consumers: Fetched | None = None
@@ -93,12 +93,14 @@ def fetch_limits(amounts: Amounts) -> Grid:
     fetched, keys = (amounts.consumers, OF_CONSUMERS) if amounts.consumers else (amounts.followers, OF_FOLLOWERS)
     if fetched is None:
         return {}
-    least, most = doubled(amounts.batch), doubled(fetched.response)
+    least, most, most_of_partition = map(doubled, (amounts.batch, fetched.response, fetched.partition_max_bytes))
     if fetched.response >= FULL * fetched.max_bytes:
         most = 4 * doubled(fetched.max_bytes)
+    if fetched.partition >= FULL * fetched.partition_max_bytes:
+        most_of_partition *= 4
     return {
         keys.response: tuple(sorted({*between(least, most, 3), fetched.max_bytes})),
-        keys.partition: between(least, doubled(fetched.partition_max_bytes), 3),
+        keys.partition: between(least, most_of_partition, 3),
     }
 
 

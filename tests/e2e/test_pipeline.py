@@ -45,8 +45,8 @@ ASKED = (*SETTINGS, "--run-at=2026-01-31T12:00:00Z", "--verbose")
 
 @pytest.fixture(scope="module")
 def samples(repository: Path) -> list[Path]:
-    """The captures that ship with refetch."""
-    return sorted((repository / "tests/captures").glob("*.pcap.zst"))
+    """Two of the captures that ship with refetch, of brokers with Kafka's default settings."""
+    return [repository / f"tests/captures/{name}.pcap.zst" for name in ("mixed", "starve")]
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +158,17 @@ def test_files_that_are_no_captures_are_all_told_in_one_message(
     assert f"{tmp_path / 'a.pcap'}" in told[0]
     assert f"{tmp_path / 'b.pcap.gz'}" in told[1]
     assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_quickstart_makes_all_replays_and_answers_all_questions_with_a_plot_for_each(tmp_path: Path) -> None:
+    assert run_command(["pipeline", f"--scenario={QUICKSTART}", f"--lake={tmp_path}"]) == 0
+    told = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert {*told["lanes"]} == {*ALGORITHMS}
+    assert [answer["number"] for answer in told["answers"] if answer["is_answered"]] == list(range(1, 21))
+    assert "No plot: " not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    changed = {one["setting"] for one in told["recommendations"] if one["verdict"] == "change"}
+    assert {"producer.batch.size", "broker.max.incremental.fetch.session.cache.slots"} <= changed
 
 
 @pytest.mark.usefixtures("spark")

@@ -24,11 +24,11 @@ def test_what_a_client_may_hold_is_the_largest_response_of_each_of_its_brokers_t
     row = {"reader": "consumer", "client_id": "a", "max_bytes": 1000, "partition_max_bytes": 100}
     rows = [
         row | {"broker": "1", "connection_id": 1, "response_record_bytes": 70},
-        row | {"broker": "1", "connection_id": 2, "response_record_bytes": 90},
+        row | {"broker": "1", "connection_id": 2, "response_record_bytes": 90, "returned_bytes": 60},
         row | {"broker": "2", "connection_id": 3, "response_record_bytes": 40, "partition_max_bytes": 200},
         row | {"broker": "2", "client_id": "b", "response_record_bytes": 95, "max_bytes": 500},
     ]
-    assert found(spark, amounts.fetched, FETCH_PARTITIONS, rows) == [("consumer", 1000, 200, 95, 130)]
+    assert found(spark, amounts.fetched, FETCH_PARTITIONS, rows) == [("consumer", 1000, 200, 95, 60, 130)]
 
 
 def test_the_largest_batch_may_be_one_record_but_a_producers_batch_is_of_several(spark: SparkSession) -> None:
@@ -40,6 +40,8 @@ def test_the_largest_batch_may_be_one_record_but_a_producers_batch_is_of_several
         {"source": "fetch", "size_bytes": 1000, "record_count": 4, "error_code": None},
     ]
     assert found(spark, amounts.batches, RECORD_BATCHES, rows) == [(1000, 300)]
+    without_answer = [taken | {"size_bytes": 900, "record_count": 1, "error_code": None}]
+    assert found(spark, amounts.batches, RECORD_BATCHES, without_answer) == [(900, 0)]
 
 
 def test_readers_are_counted_at_a_time_and_by_broker(spark: SparkSession) -> None:

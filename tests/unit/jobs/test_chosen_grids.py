@@ -24,7 +24,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.scenario_text import as_file
 
 KIB, MIB = 1 << 10, 1 << 20
-DEFAULTS = Fetched(max_bytes=50 * MIB, partition_max_bytes=MIB, response=750_000, held=900_000)
+DEFAULTS = Fetched(max_bytes=50 * MIB, partition_max_bytes=MIB, response=750_000, partition=400_000, held=900_000)
 EVERYTHING = Amounts(
     consumers=DEFAULTS, followers=DEFAULTS, batch=40_000, readers=14, produced=17_000, sent=30_000, replicas=43
 )
@@ -44,10 +44,10 @@ def test_fetch_limits_go_from_the_largest_batch_to_what_requests_ask_for() -> No
 
 
 def test_beyond_what_requests_ask_for_where_responses_fill_that() -> None:
-    small = Fetched(max_bytes=200_000, partition_max_bytes=60_000, response=199_000, held=199_000)
+    small = Fetched(max_bytes=200_000, partition_max_bytes=60_000, response=199_000, partition=59_000, held=199_000)
     grid = chosen_grids(replace(EVERYTHING, consumers=small), {})["fetch_max_bytes"]
     assert grid[OF_CONSUMERS.response] == (64 * KIB, 200_000, 256 * KIB, MIB)
-    assert grid[OF_CONSUMERS.partition] == (64 * KIB,)
+    assert grid[OF_CONSUMERS.partition] == (64 * KIB, 128 * KIB, 256 * KIB)
 
 
 def test_followers_limits_where_nobody_consumes() -> None:
@@ -85,9 +85,10 @@ def test_where_a_capture_shows_nothing_to_choose_by_the_captured_lane_is_alone_a
 
 
 def test_limits_stay_within_kafkas_bounds() -> None:
-    no_bound = Fetched(max_bytes=2**31 - 1, partition_max_bytes=2**31 - 1, response=2**31 - 1, held=2**31 - 1)
+    most = 2**31 - 1
+    no_bound = Fetched(max_bytes=most, partition_max_bytes=most, response=most, partition=most, held=most)
     grid = chosen_grids(Amounts(consumers=no_bound, batch=2_000), {})["fetch_max_bytes"]
-    assert max(map(max, grid.values())) == 2**31 - 1
+    assert max(map(max, grid.values())) == most
 
 
 def test_what_was_chosen_can_be_stated_as_a_scenario(tmp_path: Path) -> None:
