@@ -13,6 +13,7 @@ from jobs.comparison.comparison import Compared
 from jobs.comparison.figures import Change, Figure, Judgement
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.predictions import Prediction, finite, number
+from jobs.comparison.run_list import in_utc
 from jobs.comparison.upgrades import Upgrade
 from schemas.tables.gold import RUNS
 
@@ -116,7 +117,7 @@ def run_of(of: ComparedRun) -> RunOf:
     """A run."""
     return RunOf(
         lake=of.lake, run_id=of.run_id, capture_id=of.run.capture_id,
-        run_at=of.run.rows[0][RUNS.run_at].isoformat(),
+        run_at=in_utc(of.run.rows[0][RUNS.run_at]),
         captures=[path.rpartition("/")[2] for path in of.captures.first_paths], files=of.captures.files,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -154,9 +154,8 @@ def gate_of(*found: Checked | None) -> Gate:
 def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, Checked]) -> ListedRun:
     """A run."""
     t = RUNS
-    at: datetime = row[t.run_at]
     return ListedRun(
-        run_id=row[t.run_id], run_at=at.isoformat(), capture_id=row[t.capture_id],
+        run_id=row[t.run_id], run_at=in_utc(row[t.run_at]), capture_id=row[t.capture_id],
         captures=[] if captures is None else names(captures), files=0 if captures is None else captures.files,
         replays=list(row["replays"]), gate=gate_of(gates.get(row[t.run_id]), gates.get(row[t.capture_id])),
         checked=row[FIDELITY.checked] or 0, agreed=row[FIDELITY.agreed] or 0,
@@ -165,11 +164,16 @@ def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, Checked])
 
 def listed_set(of: CaptureSet, gates: dict[str, Checked], runs: int) -> ListedSet:
     """A capture set."""
-    first, last = (None if at is None else at.isoformat() for at in (of.first_time, of.last_time))
+    first, last = (None if at is None else in_utc(at) for at in (of.first_time, of.last_time))
     return ListedSet(
         capture_id=of.capture_id, files=of.files, captures=names(of), first_time=first, last_time=last,
         gate=gate_of(gates.get(of.capture_id)), runs=runs,
     )  # fmt: skip
+
+
+def in_utc(at: datetime) -> str:
+    """A time that Spark gave, which is without a zone and in that of this process, as ISO 8601."""
+    return at.astimezone(UTC).isoformat()
 
 
 def names(of: CaptureSet) -> list[str]:
