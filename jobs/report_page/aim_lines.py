@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from pyspark.sql import Row
 
 from jobs.report_page.advice.aims import aim_settings, aim_text, lanes_of_aim, names_of, said
+from jobs.report_page.advice.recommendation import said_value
 from jobs.report_page.question import Findings
 from jobs.report_page.verdict import labelled
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import settings_of
-from jobs.terminal.screen import Grid, grid_lines
-from jobs.terminal.wording import changed, counted, lane_label
+from jobs.terminal.screen import AS_CAPTURED, Grid, grid_lines
+from jobs.terminal.wording import changed, counted, lane_heading, lane_label
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 
 
@@ -46,12 +48,16 @@ def aim_told(rows: Sequence[Row]) -> Iterator[str]:
         yield f"nearest is {lane}: {'; '.join(figures)}"
     for row in rows:
         if first[t.is_met] and row[t.value_from] != row[t.value_to]:
-            ends = (changed(f"{row[t.setting]}={row[of]}").values() for of in (t.value_from, t.value_to))
-            low, high = (next(iter(of)) for of in ends)
+            low, high = (value_said(row[t.setting], row[end]) for end in (t.value_from, t.value_to))
             yield f"any {row[t.setting]} from {low} to {high} does as well"
     if first[t.binds]:
         yield f"what binds: {', '.join(first[t.binds])}"
     yield f"{counted(first[t.lanes_replayed], 'lane')} replayed in {counted(first[t.rounds], 'round')}"
+
+
+def value_said(key: str, text: str) -> str:
+    """A setting's value, as --set has it, for people."""
+    return said_value(key, str(setting_of(key).parse(text)))
 
 
 def said_lane(lane: str) -> str:
@@ -61,16 +67,17 @@ def said_lane(lane: str) -> str:
 
 def trade_off_grid(found: Findings, row: Row) -> Grid:
     """The lanes of the trade-off with what they come to in the outcomes that the aim names."""
-    t, rows = TRADE_OFF, lanes_of_aim(found, row)
-    keys = list(dict.fromkeys(key for of in rows for key in settings_of(of[t.scenario])))
-    names = names_of(row) or ["lane"]
-    head = ["lane", *names, ""]
+    t, rows, names = TRADE_OFF, lanes_of_aim(found, row), names_of(row)
+    lanes = [of[t.scenario] for of in rows]
+    is_one_set = len({frozenset(settings_of(lane)) for lane in lanes if lane != CAPTURED_LANE}) == 1
+    # Lanes of the same settings have their names in the heading alone, so that a line holds all.
+    heading = lane_heading(lanes) if is_one_set else "lane"
     cells = [
         [
-            lane_label(of[t.scenario]) if len(keys) == 1 else said_lane(of[t.scenario]) or CAPTURED_LANE,
+            AS_CAPTURED if lane == CAPTURED_LANE else lane_label(lane) if is_one_set else said_lane(lane),
             *(said(row[t.algorithm], name, of[t.outcomes]) for name in names),
             "chosen" if of[t.is_chosen] else "" if of[t.is_met] else "fails it",
         ]
-        for of in rows
+        for lane, of in zip(lanes, rows, strict=True)
     ]
-    return Grid(head, cells, ("lane", ""))
+    return Grid((heading, *names, ""), cells, (heading, ""))

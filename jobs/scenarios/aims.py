@@ -86,7 +86,7 @@ def figure_text(outcome: Outcome, figure: float) -> str:
     if outcome.unit == "bytes" and float(figure).is_integer():
         return format_bytes(int(figure))
     if outcome.unit == "ms" and float(figure).is_integer():
-        return format_ms(int(figure))
+        return format_ms(int(figure)) if figure % 1000 or not figure else f"{int(figure) // 1000}s"
     return format_number(figure)
 
 
