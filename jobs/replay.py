@@ -29,7 +29,7 @@ from jobs.replays.capture_window import with_window
 from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.report import reported
 from jobs.report_page.advice.recommendations import recommended, write_recommendations
-from jobs.report_page.findings import known_run, look_up, look_up_traffic
+from jobs.report_page.findings import KnownRun, known_run, look_up, look_up_traffic
 from jobs.report_page.trust import missing_direction, missing_traffic
 from jobs.report_page.verdict import Verdict
 from jobs.run import Run
@@ -136,9 +136,9 @@ def write_replays(source: Source, to: Target) -> dict[str, str]:
     return refused
 
 
-def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed, lanes: tuple[str, ...]) -> None:
+def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed, known: KnownRun) -> None:
     """Have the run's tables pass the gate. Raises GateError where it refuses; the tables stay, to be looked at."""
-    subject = Subject("gold", capture_id, done.run_id, lanes)
+    subject = Subject("gold", capture_id, done.run_id, known.lanes)
     pass_gate(spark, run, subject, done.counts)
 
 
@@ -149,7 +149,7 @@ def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) ->
     refused: GateError | None = None
     known = known_run(spark, run.lake, done.run_id)
     try:
-        pass_gold_gate(spark, run, capture_id, done, known.lanes)
+        pass_gold_gate(spark, run, capture_id, done, known)
     except GateError as fault:
         refused = fault
     found = look_up(spark, run.lake, known)

@@ -324,7 +324,7 @@ def test_what_the_capture_tells_cannot_be_stated(write: Path) -> None:
         (
             "- a\n- b\n",
             "x.yaml:1: a scenario is a mapping with the keys captures, log_zone, lake, cluster, captured, replay, "
-            "from, to",
+            "find, from, to",
         ),
         ("replay: 3\n", "x.yaml:1: `replay` must be a mapping of keys to values"),
         (

@@ -1,0 +1,95 @@
+"""--find on a shipped capture: the lane that is chosen is the best of a dense grid, and the run's tables have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.find.judgement import meets
+from jobs.find.lane_outcomes import lane_outcomes
+from jobs.ingest import ingest
+from jobs.replay import concluded, replay
+from jobs.replays.algorithm import Source
+from jobs.replays.algorithms import ALGORITHMS
+from jobs.run import Run
+from jobs.scenarios.scenario import lane_of
+from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.gold import FETCH_RANGES, RUNS
+from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.gold_recommendations import RECOMMENDATIONS
+from tests.e2e.conftest import RUN_AT
+from tests.lakes import queried
+
+KiB = 1 << 10
+FETCH, PARTITION = "consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"
+SIZES = tuple(int(size) // KiB for size in np.geomspace(64 * KiB, 4096 * KiB, 16))
+OVER = ",".join(f"{size}KiB" for size in SIZES)
+AIM = f"fetch_max_bytes: least catch_up where held <= 700KiB and longest_wait <= 50ms over {FETCH}={OVER}"
+A, T = AIM_SETTINGS, TRADE_OFF
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A run with an aim."""
+
+    run: Run
+    capture_id: str
+    run_id: str
+
+
+@pytest.fixture(scope="module")
+def searched(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    scenario = resolve_scenario(None, (), (), [f"{AIM} and {PARTITION}={OVER}"])
+    scenario = replace(scenario, replay={"fetch_max_bytes": {}})
+    capture = repository / "tests/captures/starve.pcap.zst"
+    run = Run(scenario, (capture,), str(tmp_path_factory.mktemp("find") / "lake"), RUN_AT)
+    capture_id = ingest(spark, run)
+    done = replay(spark, run, capture_id)
+    concluded(spark, run, capture_id, done)
+    return Searched(run, capture_id, done.run_id)
+
+
+def test_the_chosen_lane_is_the_best_of_a_dense_grid(spark: SparkSession, searched: Searched) -> None:
+    aim = searched.run.scenario.aims["fetch_max_bytes"]
+    lanes = [lane_of({FETCH: f * KiB, PARTITION: p * KiB}) for f, p in product(SIZES, SIZES)]
+    source = Source(spark, searched.run, searched.capture_id, "dense", {})
+    dense = lane_outcomes(source, ALGORITHMS["fetch_max_bytes"], aim)(lanes)
+    best = min(of["catch_up"].value for of in dense.values() if meets(aim.where, of))
+    row = queried(searched.run.lake, A)[0]
+    assert row[A.is_met]
+    assert dict(row[A.outcomes])["catch_up"] <= best * (1 + aim.step)
+
+
+def test_the_tables_of_the_run_have_every_lane_of_the_trade_off(searched: Searched) -> None:
+    lake, r = searched.run.lake, FETCH_RANGES
+    lanes = {row[T.scenario] for row in queried(lake, T)}
+    assert set(queried(lake, RUNS)[0][RUNS.lanes]) == lanes
+    (chosen,) = queried(lake, T, where=f"{T.is_chosen}")
+    held = [row[r.p90] for row in queried(lake, r, where=f"{r.scenario} = '{chosen[T.scenario]}'")
+            if row[r.metric] == "held_bytes" and row[r.reader] == "consumer"]  # fmt: skip
+    assert max(held) == dict(chosen[T.outcomes])["held_p90"] <= 700 * KiB
+
+
+def test_what_is_recommended_is_the_chosen_setting(searched: Searched) -> None:
+    lake = searched.run.lake
+    advised = {row[RECOMMENDATIONS.setting]: row[RECOMMENDATIONS.recommended] for row in queried(lake, RECOMMENDATIONS)}
+    values = by_setting(searched)
+    assert values
+    assert {key: f"{int(text.removesuffix('KiB')) * KiB}" for key, text in values.items()}.items() <= advised.items()
+
+
+def by_setting(searched: Searched) -> Mapping[str, str]:
+    """The values that the chosen lane sets."""
+    return {row[A.setting]: row[A.value] for row in queried(searched.run.lake, A) if row[A.value] is not None}
+
+
+def test_the_same_run_again_is_kept_with_its_lanes(spark: SparkSession, searched: Searched) -> None:
+    kept = replay(spark, searched.run, searched.capture_id, keep=True)
+    assert (kept.run_id, kept.counts) == (searched.run_id, None)
+    concluded(spark, searched.run, searched.capture_id, kept)

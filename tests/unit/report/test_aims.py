@@ -1,0 +1,86 @@
+"""What screen and advice say of an aim: the setting that meets it, or what to relax."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from pyspark.sql import Row
+
+from jobs.report_page.advice.aims import aim_settings, trade_off, with_aims
+from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation, Scope
+from jobs.report_page.aim_lines import aim_lines
+from jobs.report_page.question import Findings
+from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.values import CHANGE, DEFAULT, KEEP, OF_CLUSTER, WITHHELD
+from tests.unit.report.findings import findings, row_of
+
+MiB = 1 << 20
+FETCH = "consumer.fetch.max.bytes"
+LANE = f"{FETCH}=2MiB"
+AIM = f"fetch_max_bytes: least catch_up where held <= 8MiB over {FETCH}=1MiB..64MiB"
+MEETS = {"catch_up": 250.0, "catch_up_p90": 300.0, "held": 4.0 * MiB, "held_p90": 4.0 * MiB}
+CAPTURED = {"catch_up": inf, "catch_up_p90": inf, "held": 1.0 * MiB, "held_p90": 1.0 * MiB}
+
+
+def setting(**values: Any) -> Row:
+    told = {
+        "algorithm": "fetch_max_bytes", "scope_kind": OF_CLUSTER, "setting": FETCH, "aim": AIM, "scenario": LANE,
+        "is_met": True, "value": "2MiB", "value_from": "1MiB", "value_to": "8MiB", "outcomes": MEETS,
+        "captured": CAPTURED, "lanes_replayed": 70, "rounds": 3,
+    }  # fmt: skip
+    return row_of(AIM_SETTINGS, **(told | values))
+
+
+def lane(name: str, outcomes: dict[str, float], **values: Any) -> Row:
+    told = {"algorithm": "fetch_max_bytes", "scope_kind": OF_CLUSTER, "scenario": name, "outcomes": outcomes}
+    return row_of(TRADE_OFF, **told, **values)
+
+
+def of(row: Row, *lanes: Row) -> Findings:
+    return findings({aim_settings: [row], trade_off: list(lanes)}, {"fetch_max_bytes": ("captured", LANE)})
+
+
+def usual(key: str) -> Recommendation:
+    now = InForce("1", DEFAULT)
+    return Recommendation("fetch_max_bytes", Scope(), key, KEEP, now, "1", Confidence(), "as usual")
+
+
+def test_the_screen_says_what_meets_the_aim_what_does_as_well_and_what_others_trade_for_it() -> None:
+    found = of(
+        setting(binds=["held <= 8MiB"]),
+        lane(LANE, MEETS, is_met=True, is_chosen=True),
+        lane("captured", CAPTURED, is_met=True),
+    )
+    told = "\n".join(aim_lines(found))
+    assert "AIM       fetch_max_bytes: least catch_up where held <= 8MiB" in told
+    assert "met by fetch.max.bytes=2 MiB: catch_up 250 ms, p90 300 ms; held 4 MiB" in told
+    assert f"any {FETCH} from 1 MiB to 8 MiB does as well" in told
+    assert "what binds: held <= 8MiB" in told
+    chosen, captured = told.splitlines()[-2:]
+    assert chosen.split() == ["2", "MiB", "250", "ms,", "p90", "300", "ms", "4", "MiB", "chosen"]
+    assert captured.split() == ["replayed", "as", "captured", "without", "end", "1", "MiB"]
+
+
+def test_the_screen_says_what_to_relax() -> None:
+    found = of(setting(is_met=False, relax=["held <= 9MiB", "longest_wait <= 2s"]))
+    assert "no setting meets it: relax it to held <= 9MiB or to longest_wait <= 2s" in "\n".join(aim_lines(found))
+
+
+def test_an_aim_advises_on_its_settings_in_the_place_of_the_usual_advice() -> None:
+    other, own = with_aims(of(setting()), [usual(FETCH), usual("consumer.max.poll.records")])
+    assert (other.setting, other.reason) == ("consumer.max.poll.records", "as usual")
+    assert (own.setting, own.verdict, own.recommended, own.enough) == (FETCH, CHANGE, str(2 * MiB), str(MiB))
+    assert (own.gain.told, own.gain.before, own.gain.after) == ("catch_up without end -> 250 ms, p90 300 ms", None, 250)
+    assert own.cost.told == "held 1 MiB -> 4 MiB"
+
+
+def test_an_aim_that_nothing_meets_is_withheld_with_what_to_relax() -> None:
+    (own,) = with_aims(of(setting(is_met=False, relax=["held <= 9MiB"])), [])
+    assert (own.verdict, own.recommended) == (WITHHELD, None)
+    assert own.reason == "No lane of 70 meets the aim; one would with held <= 9MiB."
+
+
+def test_settings_in_force_that_are_as_good_are_kept() -> None:
+    (own,) = with_aims(of(setting(scenario="captured", value=None, value_from=None, value_to=None)), [])
+    assert (own.verdict, own.recommended) == (KEEP, own.now.value)
