@@ -20,9 +20,9 @@ def main(run: Run) -> None:
     spark = spark_session(run.master, "refetch compare", run.spark_conf)
     before, after = named_runs(spark, run.lake, run.compared)
     with stage("compare", spark):
-        found = compare(spark, before, after)
+        compared = compare(spark, before, after)
     if run.as_json:
-        sys.stdout.write(comparison_of(found).model_dump_json(indent=2) + "\n")
+        sys.stdout.write(comparison_of(compared).model_dump_json(indent=2) + "\n")
         return
-    lines = [*verbose_lines(found), ""] if run.verbose else []
-    sys.stdout.writelines(f"{line}\n" for line in [*lines, *screen_lines(found)])
+    lines = [*verbose_lines(compared), ""] if run.verbose else []
+    sys.stdout.writelines(f"{line}\n" for line in [*lines, *screen_lines(compared)])

@@ -12,8 +12,8 @@ from jobs.session.spark import spark_session
 def main(run: Run) -> None:
     """Run the job. Raises LakeError where the lake has neither runs nor captures."""
     spark = spark_session(run.master, "refetch runs", run.spark_conf)
-    found = run_list(spark, run.lake)
+    listed = run_list(spark, run.lake)
     if run.as_json:
-        sys.stdout.write(found.model_dump_json(indent=2) + "\n")
+        sys.stdout.write(listed.model_dump_json(indent=2) + "\n")
         return
-    sys.stdout.writelines(f"{line}\n" for line in list_lines(found, MOST_LISTED if run.verbose else MOST_SHOWN))
+    sys.stdout.writelines(f"{line}\n" for line in list_lines(listed, MOST_LISTED if run.verbose else MOST_SHOWN))

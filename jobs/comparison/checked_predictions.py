@@ -220,7 +220,7 @@ def checked(
 ) -> Checked:  # fmt: skip
     """Every figure that is both predicted and seen; by the capture itself where that shows it."""
     lanes = {one.scope: one for one in of if one.lane is not None}
-    found = []
+    predictions = []
     for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):
         seen_by, seen = next(
             ((by, figures[scope, metric]) for by, figures in ((BY_CAPTURE, by_capture), (BY_REPLAY, by_replay))
@@ -228,6 +228,8 @@ def checked(
         )  # fmt: skip
         own = lanes.get(scope)
         if own is not None and own.lane is not None and seen is not None:
-            found.append(Prediction(algorithm, own.lane, own.is_changed, kind, scope, metric, figure, seen, seen_by))
+            predictions.append(
+                Prediction(algorithm, own.lane, own.is_changed, kind, scope, metric, figure, seen, seen_by)
+            )
     without = sum(one.lane is None for one in of)
-    return Checked(tuple(found), without, rows[0][IN_ALL] - len(rows) if rows else 0)
+    return Checked(tuple(predictions), without, rows[0][IN_ALL] - len(rows) if rows else 0)

@@ -93,12 +93,12 @@ def differing_rows(spark: SparkSession, before: ComparedRun, after: ComparedRun)
     spans = side_by_side(spark, [partial(run_span, run) for run in (before, after)])
     # A run that was ended before it had any, has no advice.
     has_advice = all(has_table(spark, run.lake, RECOMMENDATIONS) for run in (before, after))
-    asked: list[Callable[[], tuple[str, list[Row]]]] = [
+    tasks: list[Callable[[], tuple[str, list[Row]]]] = [
         partial(differing, part, before, after, of)
         for part, of in queries(before, after, spans)
         if part != ADVICE or has_advice
     ]
-    return side_by_side(spark, asked)
+    return side_by_side(spark, tasks)
 
 
 def queries(
@@ -167,11 +167,11 @@ def checked_predictions(
 ) -> Checked:
     """Those of every replay that both runs have."""
     tasks = [partial(check, before, after) for name, check in CHECKS.items() if name in replays]
-    found = side_by_side(spark, tasks)
+    checks = side_by_side(spark, tasks)
     return Checked(
-        tuple(one for of in found for one in of.predictions),
-        sum(of.without_lane for of in found),
-        sum(of.left_out for of in found),
+        tuple(one for of in checks for one in of.predictions),
+        sum(of.without_lane for of in checks),
+        sum(of.left_out for of in checks),
     )
 
 

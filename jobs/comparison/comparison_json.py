@@ -18,13 +18,13 @@ from jobs.comparison.upgrades import Upgrade
 from schemas.tables.gold import RUNS
 
 
-class Told(BaseModel):
+class Part(BaseModel):
     """What all parts have in common: they do not change, and have no other fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class RunOf(Told):
+class RunOf(Part):
     """A run that is compared. captures: the names of the first files."""
 
     lake: str
@@ -35,7 +35,7 @@ class RunOf(Told):
     files: int
 
 
-class FigureOf(Told):
+class FigureOf(Part):
     """A number with its range, or a text. value: null for a text, and for a backlog that is not read. low, high: null
     where the figure is exact.
     """
@@ -46,7 +46,7 @@ class FigureOf(Told):
     text: str | None
 
 
-class ChangeOf(Told):
+class ChangeOf(Part):
     """A figure that differs. judgement: beyond, its ranges do not meet; noise, they do; exact, it has no range; new and
     gone, the second run or the first alone has it.
     """
@@ -60,7 +60,7 @@ class ChangeOf(Told):
     after: FigureOf | None
 
 
-class UpgradeOf(Told):
+class UpgradeOf(Part):
     """Question 18: a client's software that fetches with versions that the first run has not."""
 
     name: str
@@ -69,7 +69,7 @@ class UpgradeOf(Told):
     changes: list[ChangeOf]
 
 
-class PredictionOf(Told):
+class PredictionOf(Part):
     """A row of gold/predictions_checked."""
 
     algorithm: str
@@ -86,7 +86,7 @@ class PredictionOf(Told):
     is_hit: bool
 
 
-class Comparison(Told):
+class Comparison(Part):
     """Two runs. left_out: by part how many changes there are beside those listed, each of them smaller. replayed_once:
     replays that one run alone has. without_lane: how many clients or clusters have settings that no lane of the first
     run has.

@@ -53,7 +53,7 @@ def figure_rows(rows: DataFrame, kind: str, scope: Column | str, figures: Mappin
 
 def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str] = ()) -> DataFrame:
     """The figures of two runs that differ in any way, those of each metric with the largest changes, each with the
-    number of all that its metric has on the same sides as `in_all`. lone: the metrics whose figures are to be told
+    number of all that its metric has on the same sides as `in_all`. lone: the metrics whose figures are to be there
     where one run alone has them.
     """
     key = [KIND, SCOPE, METRIC]
@@ -65,10 +65,10 @@ def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str]
     differs = ~(was["value"].eqNullSafe(now["value"]) & was["text"].eqNullSafe(now["text"]))
     distance = F.abs(F.coalesce(now["value"], F.lit(0.0)) - F.coalesce(was["value"], F.lit(0.0)))
     group = F.concat_ws("/", KIND, METRIC, was.isNull().cast("string"), now.isNull().cast("string"))
-    is_told = F.col(METRIC).isin(*lone) if lone else F.lit(False)
-    told = both.where(differs & ((was.isNotNull() & now.isNotNull()) | is_told))
-    told = told.withColumns({"group": group, "distance": distance})
-    return first_of_each(told, "group", MOST_OF_A_METRIC, F.desc("distance"), SCOPE)
+    may_be_alone = F.col(METRIC).isin(*lone) if lone else F.lit(False)
+    differing = both.where(differs & ((was.isNotNull() & now.isNotNull()) | may_be_alone))
+    differing = differing.withColumns({"group": group, "distance": distance})
+    return first_of_each(differing, "group", MOST_OF_A_METRIC, F.desc("distance"), SCOPE)
 
 
 def change_of(row: Row, part: str) -> Change:

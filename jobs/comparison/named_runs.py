@@ -42,12 +42,12 @@ def named_runs(spark: SparkSession, lake: str, names: Sequence[str]) -> tuple[Co
     """The two runs, in the order of their names. Raises LakeError where a lake has no run, ArgumentError where it has
     not those named, and where both are the same run.
     """
-    found: dict[int, tuple[str, KnownRun]] = {}
+    by_place: dict[int, tuple[str, KnownRun]] = {}
     # What `previous` is, follows from the other.
     for place in sorted(range(len(names)), key=lambda place: names[place] == PREVIOUS):
-        other = next(iter(found.values()), None)
-        found[place] = named_run(spark, lake, names[place], other)
-    (one_lake, one), (other_lake, two) = found[0], found[1]
+        other = next(iter(by_place.values()), None)
+        by_place[place] = named_run(spark, lake, names[place], other)
+    (one_lake, one), (other_lake, two) = by_place[0], by_place[1]
     if (one_lake, one.run_id) == (other_lake, two.run_id):
         raise ArgumentError(f"{one_lake}: both are run {one.run_id}; `runs` lists those that can be compared")
     return compared_run(spark, one_lake, one), compared_run(spark, other_lake, two)

@@ -139,13 +139,13 @@ def gate_counts(spark: SparkSession, lake: str) -> dict[str, Checked]:
     return {row[0]: Checked(row[1], row[2]) for row in rows}
 
 
-def gate_of(*found: Checked | None) -> Gate:
+def gate_of(*of_parts: Checked | None) -> Gate:
     """What the gates say of something, by what they found of its parts.
 
     >>> gate_of(Checked(12, 0), Checked(7, 1)), gate_of(None)
     ('refused', 'not applied')
     """
-    applied = [one for one in found if one is not None and one.rules]
+    applied = [one for one in of_parts if one is not None and one.rules]
     if any(one.refused for one in applied):
         return "refused"
     return "passed" if applied else "not applied"

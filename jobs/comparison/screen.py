@@ -31,6 +31,8 @@ from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.values import CHANGE, WITHHELD
 
 MOST_NAMES, MOST_ROWS = 4, 1_000
+WAIT = "longest_wait_ms"
+"""What comes first of what was predicted."""
 NAME = 24
 MOST_LINES = {TRAFFIC: 7, VERSIONS: 4, SETTINGS: 4, OUTCOMES_PART: 7, ADVICE: 4, AGREEMENT: 2}
 MOST_PREDICTED, MOST_OF_A_NAME = 5, 2
@@ -148,18 +150,18 @@ def upgrade_sentences(one: Upgrade) -> Iterator[str]:
 
 def predicted_sentences(of: Compared) -> Iterator[str]:
     """How the predictions of the first run came out; those for changed settings one by one, misses first."""
-    found = of.checked.predictions
-    new, same = ([one for one in found if one.is_changed is is_changed] for is_changed in (True, False))
+    predictions = of.checked.predictions
+    new, same = ([one for one in predictions if one.is_changed is is_changed] for is_changed in (True, False))
     if new:
         yield f"{hits(new)} of {counted(len(new), 'figure')} under changed settings came as the first run predicted"
-    for one in sorted(new, key=lambda one: (one.is_hit, one.metric not in ("longest_wait_ms",), one.scope)):
+    if same:
+        yield f"{hits(same)} of {counted(len(same), 'figure')} under unchanged settings stayed in their ranges"
+    for one in sorted(new, key=lambda one: (one.is_hit, one.metric != WAIT, one.scope)):
         yield prediction_sentence(one)
     if of.checked.without_lane:
         who = counted(of.checked.without_lane, "client or cluster", "clients or clusters")
         yield f"{who} with other settings than before: the first run has no lane with these settings"
-    if same:
-        yield f"{hits(same)} of {counted(len(same), 'figure')} under unchanged settings stayed in their ranges"
-    if not found and not of.checked.without_lane:
+    if not predictions and not of.checked.without_lane:
         yield "nothing: no client and no replay is in both runs"
     if of.in_all > len(new):
         yield f"in this lake so far {of.hits:,} of {of.in_all:,} figures under changed settings came as predicted"
@@ -176,11 +178,10 @@ def prediction_sentence(one: Prediction) -> str:
     whose = name_of(one.scope) if one.kind == CLIENT else one.kind
     lane = "" if one.lane == CAPTURED_LANE else f", {lane_said(one.lane)}"
     low, high = one.range
-    told = said(as_change, one.predicted) if low == high else said_range(one.metric, low, high)
+    predicted = said(as_change, one.predicted) if low == high else said_range(one.metric, low, high)
     seen = said(as_change, one.seen)
-    return (
-        f"{whose:<{NAME}}  {'hit ' if one.is_hit else 'MISS'}  {WORDS[one.metric]} {told} predicted, {seen} seen{lane}"
-    )
+    came, what = "hit " if one.is_hit else "MISS", WORDS[one.metric]
+    return f"{whose:<{NAME}}  {came}  {what} {predicted} predicted, {seen} seen{lane}"
 
 
 def noise(of: Compared) -> str:

@@ -139,7 +139,7 @@ def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: 
     place = F.floor((F.unix_micros(F.col(at)) - span.first_us) * SLICES / (span.seconds * US_PER_S))
     slice_no = F.greatest(F.least(place, F.lit(SLICES - 1)), F.lit(0)).alias("slice_no")
     by_slice = rows.groupBy(of, slice_no).agg(*(column.alias(name) for name, column in sums.items()))
-    found = by_slice.groupBy(of).agg(
+    sums_by_thing = by_slice.groupBy(of).agg(
         *(F.sum(name).alias(name) for name in sums),
         *(F.collect_list(F.col(name).cast("double")).alias(f"{name}_by_slice") for name in sums),
     )
@@ -148,7 +148,7 @@ def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: 
         empty = F.array_repeat(F.lit(0.0), F.lit(SLICES) - F.size(name))
         return F.sort_array(F.concat(F.col(name), empty))
 
-    return found.withColumns({f"{name}_by_slice": with_empty_slices(f"{name}_by_slice") for name in sums})
+    return sums_by_thing.withColumns({f"{name}_by_slice": with_empty_slices(f"{name}_by_slice") for name in sums})
 
 
 def rate(name: str, span: Span) -> Columns:

@@ -36,8 +36,8 @@ def upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
     names = sorted(
         {row[x.client_software_name] for row in before} & {row[x.client_software_name] for row in after} - {None}
     )
-    found = (upgrade(name, of(name, before), of(name, after)) for name in names)
-    return [one for one in found if one is not None]
+    all_of = (upgrade(name, of(name, before), of(name, after)) for name in names)
+    return [one for one in all_of if one is not None]
 
 
 def of(name: str, rows: Iterable[Any]) -> dict[str, Any]:
