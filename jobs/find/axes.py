@@ -23,7 +23,7 @@ class Axis:
     it is the place.
 
     reach: a coordinate from which on nothing changes, since nothing in the capture is larger; None if not known.
-    closest: values of bytes and times that differ by a smaller share are not told apart.
+    closest: values of bytes that differ by a smaller share are taken for the same.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Axis:
 
     @property
     def _is_measure(self) -> bool:
-        """Whether it has bytes or a time, of which round numbers will do, and no count."""
+        """Whether it has bytes, of which round numbers will do, and no count."""
         return setting_of(self.key).type == "bytes"
 
 
@@ -75,9 +75,8 @@ def _axis(aim: Aim, key: str, reach: Mapping[str, int]) -> Axis:
         beyond = [at for at, value in enumerate(values) if _number(value) >= reach.get(key, inf)]
         return Axis(key, values, beyond[0] if beyond else None)
     limit = reach.get(key)
-    known = None if limit is None or limit >= values.most else max(limit, values.least)
-    # A setting that is itself to be best is told exactly if it is a count, and bytes to the step.
-    return Axis(key, values, known, aim.step)
+    reached = None if limit is None or limit >= values.most else max(limit, values.least)
+    return Axis(key, values, reached, aim.step)
 
 
 def _number(value: Value) -> float:

@@ -24,13 +24,13 @@ def binding(done: Search) -> list[str]:
         return []
     score = done.judged[done.best].score
     enough = score - done.tolerance * abs(score) if isfinite(score) else score
-    found = []
+    binds = []
     for constraint in done.aim.where:
         others = [other for other in done.aim.where if other != constraint]
         without = [point for point, outcomes in done.tried.items() if meets(others, outcomes)]
         if min((done.judged[point].score for point in without), default=inf) < enough:
-            found.append(constraint_text(done.aim.algorithm, constraint))
-    return found
+            binds.append(constraint_text(done.aim.algorithm, constraint))
+    return binds
 
 
 def to_relax(done: Search) -> list[str]:
@@ -96,7 +96,7 @@ class Settled:
 def settled(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf) -> Settled:
     """The end of a search: the lanes of the trade-off once more, together with those that a run replays beside them.
 
-    How often a pace is drawn anew depends on how many lanes are replayed together, and what is told of a lane is to be
+    How often a pace is drawn anew depends on how many lanes are replayed together, and an aim has to say of a lane
     what the run's tables have.
     """
     points = curve(done)

@@ -46,10 +46,10 @@ def aimed(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value
         value = lane.settings.get(aim.target, in_force.get(aim.target))
         if value is None or not str(value).isdecimal():
             return inf
-        found = float(value)
+        figure = float(value)
     else:
-        found = outcomes[aim.target].value
-    return found if aim.is_least else -found
+        figure = outcomes[aim.target].value
+    return figure if aim.is_least else -figure
 
 
 def cost(constraint: Constraint, outcomes: Outcomes) -> float:

@@ -66,7 +66,7 @@ class Search:
 
     @property
     def tolerance(self) -> float:
-        """By which share an aim may differ and be as good: none for a setting, which is told exactly."""
+        """By which share an aim may differ and be as good: none for a setting, which is exact."""
         return 0.0 if self.aim.is_of_setting else self.aim.step
 
     def does_as_well(self, point: Point, as_one: Judged) -> bool:

@@ -23,7 +23,8 @@ RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">", "=")
 _AIM = re.compile(r"(\w+)\s*:\s*(\w+)\s+(\S+)(?:\s+where\s+(.+?))?(?:\s+over\s+(.+?))?\s*", re.DOTALL)
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*([^=\s].*?)\s*")
 _AND = re.compile(r"\s+and\s+|\s*,\s*")
-MOST_ROUNDS = 100
+MOST_ROUNDS, MOST_SETTINGS = 100, 6
+"""Most rounds of an aim, and most settings that it is over: a first grid of more has hardly two values of each."""
 
 
 class AimText(BaseModel):
@@ -72,14 +73,14 @@ def resolved_aims(
         if name in by_flag:
             faults.append(Fault(Place(0, "--find"), f"{name} is given two aims; a run has one for each replay"))
         by_flag[name] = (where, aim)
-    found = dict[str, Aim]()
+    aims = dict[str, Aim]()
     for name, (where, text) in (written | by_flag).items():
         if name not in algorithms():
             place = _place(where, name)
             faults.append(Fault(place, f"unknown algorithm `{name}`{nearest_of(name, algorithms())}"))
         elif aim := resolved_aim(where, name, text, faults):
-            found[name] = aim
-    return found
+            aims[name] = aim
+    return aims
 
 
 def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> Aim | None:
@@ -95,8 +96,11 @@ def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: li
     if target is not None and not over and len(faults) == before:
         over = default_over(algorithm, target, where)
         if not over:
-            told = f"{target} has no usual bounds to look in: say `over`, as over {target}=FROM..TO"
-            faults.append(Fault(_place(located, algorithm), told))
+            fault = f"{target} has no usual bounds to look in: say `over`, as over {target}=FROM..TO"
+            faults.append(Fault(_place(located, algorithm), fault))
+    if len(over) > MOST_SETTINGS:
+        fault = f"`over` has {len(over)} settings; at most {MOST_SETTINGS}"
+        faults.append(Fault(_place(located, algorithm, "over"), fault))
     if target is not None and target not in outcomes_of(algorithm) and over and target not in over:
         faults.append(Fault(_place(located, algorithm), f"{target} is to be best, and `over` does not vary it"))
     step = _number(located, algorithm, "step", text.step, DEFAULT_STEP, faults)
@@ -137,8 +141,8 @@ def _target(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fa
     """(the outcome or setting that is to be best, whether least); None in place of one that is not known."""
     kinds = [kind for kind in ("minimise", "maximise") if getattr(text, kind) is not None]
     if len(kinds) != 1:
-        told = f"an aim has either `minimise` or `maximise`, and {' and '.join(kinds) or 'neither'} is given"
-        faults.append(Fault(_place(located, algorithm), told))
+        fault = f"an aim has either `minimise` or `maximise`, and {' and '.join(kinds) or 'neither'} is given"
+        faults.append(Fault(_place(located, algorithm), fault))
         return None, True
     name, place = str(getattr(text, kinds[0])), _place(located, algorithm, kinds[0])
     is_least = kinds[0] == "minimise"
@@ -195,8 +199,8 @@ def _over(
         )
         for name, values in text.over.items()
     ]
-    found = look_up(entries, _settings_of(algorithm), faults, lambda _: "")
-    spans = {key: _span(*pair, faults) for key, pair in found.items()}
+    known = look_up(entries, _settings_of(algorithm), faults, lambda _: "")
+    spans = {key: _span(*pair, faults) for key, pair in known.items()}
     return {key: values for key, values in spans.items() if values}
 
 

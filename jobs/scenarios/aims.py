@@ -38,7 +38,7 @@ class Aim:
     """What `find` looks for in one replay.
 
     target: an outcome's name, or the key of one of the settings in `over`. is_least: whether it is to be least, else
-    most. step: the share by which an outcome may differ and still be as good, and by which values are told apart.
+    most. step: the share by which an outcome may differ and still be as good, and values of bytes be the same.
     rounds: in so many at most lanes are replayed.
     """
 

@@ -112,19 +112,19 @@ def _effect(row: Row, names: Sequence[str]) -> Effect:
     if not names:
         return NOTHING
     before, after = row[t.captured], row[t.outcomes]
-    told = "; ".join(
+    sentence = "; ".join(
         f"{name} {said(row[t.algorithm], name, before)} -> {said(row[t.algorithm], name, after)}" for name in names
     )
     ends = (None if isinf(of[names[0]]) else of[names[0]] for of in (before, after))
-    return Effect(told, names[0], *ends)
+    return Effect(sentence, names[0], *ends)
 
 
 def said(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
     """A figure for people, with its p90 where it depends on pace: `1.4 MiB, p90 1.6 MiB`."""
     value, high = figures[name], figures.get(f"{name}_p90")
-    told = said_figure(algorithm, name, value)
-    other = told if high is None else said_figure(algorithm, name, high)
-    return told if told == other else f"{told}, p90 {other}"
+    median = said_figure(algorithm, name, value)
+    other = median if high is None else said_figure(algorithm, name, high)
+    return median if median == other else f"{median}, p90 {other}"
 
 
 def said_figure(algorithm: str, name: str, value: float) -> str:

@@ -114,6 +114,10 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_lines(write: Path) -> 
     [
         ("fetch_max_bytes least held", "is not ALGORITHM: least|most OUTCOME"),
         ("fetch_max_bytes: least held where held <= ", "`held <=` is not OUTCOME <= BOUND"),
+        ("fetch_max_bytes: least held over fetch.max.bytes=1,2 and max.partition.fetch.bytes=1,2 "
+         "and max.poll.records=1,2 and fetch.min.bytes=1,2 and fetch.max.wait.ms=1,2 and order=fixed,shuffle "
+         "and processing.us.per.record=1,2",
+         "`over` has 7 settings; at most 6"),
         ("fetch_max_bytes: least profile", "its values are no whole numbers"),
         ("consumer_memory: least memory.pool", "its values are no whole numbers"),
         ("fetch_max_bytes: least fetch.max.bytes over max.poll.records=1..9", "`over` does not vary it"),
