@@ -59,7 +59,8 @@ def _relaxed(done: Search, constraint: Constraint, pays: float) -> str:
     if not isfinite(pays):
         return f"no bound on {constraint.outcome}"
     unit = known_outcomes(done.aim.algorithm)[constraint.outcome].unit
-    scale = 10_000 if unit == "share" else 1
+    # Bytes to the KiB, shares to a hundredth of a percent, all else whole.
+    scale = 10_000 if unit == "share" else 1 / 1024 if unit == "bytes" and abs(pays) > 1024 else 1
     if constraint.relation in ("<=", "<"):
         return constraint_text(done.aim.algorithm, constraint._replace(relation="<=", bound=ceil(pays * scale) / scale))
     if constraint.relation in (">=", ">"):
