@@ -69,10 +69,10 @@ def resolved_aims(
     """The aim of each replay that has one; a flag replaces the file's, and two flags for one replay are a fault."""
     written = {name: (located, aim) for name, aim in in_file.items()}
     by_flag = dict[str, tuple[LocatedYaml, AimText]]()
-    for name, where, aim in flag_aims(flags, faults):
+    for name, where, text in flag_aims(flags, faults):
         if name in by_flag:
             faults.append(Fault(Place(0, "--find"), f"{name} is given two aims; a run has one for each replay"))
-        by_flag[name] = (where, aim)
+        by_flag[name] = (where, text)
     aims = dict[str, Aim]()
     for name, (where, text) in (written | by_flag).items():
         if name not in algorithms():
@@ -92,7 +92,7 @@ def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: li
         for i, written in enumerate(text.where)
         if (constraint := _constraint(_place(located, algorithm, "where", i), algorithm, written, faults))
     ]
-    over = _over(located, algorithm, text, faults)
+    over: Over = _over(located, algorithm, text, faults)
     if target is not None and not over and len(faults) == before:
         over = default_over(algorithm, target, where)
         if not over:
