@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -23,10 +23,11 @@ from jobs.scenarios.settings import setting_of
 from schemas.tables.gold import FETCH_RANGES
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import CONSUMER, FOLLOWER
+from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.table_files import unpacked_rows
 
 LANE, OUTCOME, ENDS = "lane", "outcome", ("value", "low", "high")
-_FIELDS: list[pa.Field[pa.DataType]] = [
+_FIELDS: list[pa.Field[Any]] = [
     pa.field(LANE, pa.string()), pa.field(OUTCOME, pa.string()), *(pa.field(end, pa.float64()) for end in ENDS)
 ]  # fmt: skip
 SUMS = pa.schema(_FIELDS)
@@ -84,21 +85,20 @@ def sums(rows: pa.RecordBatch, outcome: Outcome, readers: Sequence[str]) -> list
         own = own.filter(pc.equal(own[column], value))
     if READER in own.column_names:
         own = own.filter(pc.is_in(own[READER], value_set=pa.array(readers)))
-    figures = {LANE: own[SCENARIO], **dict(zip(ENDS, ends_of(own, outcome), strict=True))}
-    kind = AGGREGATES[outcome.aggregate]
+    figures: Any = {LANE: own[SCENARIO], **dict(zip(ENDS, ends_of(own, outcome), strict=True))}
+    kind: Any = AGGREGATES[outcome.aggregate]
     by_lane = pa.table(figures).group_by([LANE], use_threads=False).aggregate([(end, kind) for end in ENDS])
-    columns = {LANE: by_lane[LANE], OUTCOME: pa.array([outcome.name] * by_lane.num_rows, pa.string())}
+    columns: Any = {LANE: by_lane[LANE], OUTCOME: pa.array([outcome.name] * by_lane.num_rows, pa.string())}
     columns |= {end: by_lane[f"{end}_{kind}"].cast(pa.float64()) for end in ENDS}
     return pa.table(columns, schema=SUMS).to_batches()
 
 
-def ends_of(rows: pa.Table, outcome: Outcome) -> tuple[pa.ChunkedArray, pa.ChunkedArray, pa.ChunkedArray]:
+def ends_of(rows: pa.Table, outcome: Outcome) -> list[pa.ChunkedArray[Any]]:
     """What an outcome comes to in each row, and both ends of its range."""
     if outcome.ranges:
         r = FETCH_RANGES
-        value, low, high = (_filled(rows[column], outcome) for column in (r.p50, r.p10, r.p90))
-        return value, low, high
-    value = rows[outcome.columns[0]].cast(pa.float64())
+        return [_filled(rows[column], outcome) for column in (r.p50, r.p10, r.p90)]
+    value: Any = rows[outcome.columns[0]].cast(pa.float64())
     for column in outcome.columns[1:]:
         value = pc.add(value, rows[column].cast(pa.float64()))
     if outcome.per is not None:
@@ -106,11 +106,10 @@ def ends_of(rows: pa.Table, outcome: Outcome) -> tuple[pa.ChunkedArray, pa.Chunk
         value = pc.if_else(pc.greater(per, 0), pc.divide(value, per), None)
     if outcome.aggregate == "rows":
         value = pc.greater(value, 0).cast(pa.float64())
-    value = _filled(value, outcome)
-    return value, value, value
+    return 3 * [_filled(value, outcome)]
 
 
-def _filled(values: pa.ChunkedArray, outcome: Outcome) -> pa.ChunkedArray:
+def _filled(values: pa.ChunkedArray[Any], outcome: Outcome) -> pa.ChunkedArray[Any]:
     return pc.fill_null(values, inf) if outcome.missing_is_worst else values
 
 

@@ -156,7 +156,10 @@ def test_of_lanes_beyond_what_the_capture_holds_one_is_replayed() -> None:
 def test_a_constraint_holds_with_the_upper_end_of_the_range() -> None:
     over = {FETCH: (MiB, 2 * MiB)}
     wanted = aim("fetch_max_bytes", "catch_up", over, Constraint("held", "<=", 10))
-    made = {MiB: {"catch_up": 5.0, "held": Figure(8, 7, 10)}, 2 * MiB: {"catch_up": 1.0, "held": Figure(8, 7, 11)}}
+    made: Mapping[int, Mapping[str, float | Figure]] = {
+        MiB: {"catch_up": 5.0, "held": Figure(8, 7, 10)},
+        2 * MiB: {"catch_up": 1.0, "held": Figure(8, 7, 11)},
+    }
     outcomes, _ = counted("fetch_max_bytes", lambda lane: made.get(int(lane.get(FETCH, 0)), {"catch_up": 9.0}))
     assert best_of(search(wanted, axes_of(wanted, {}), {}, outcomes)) == {FETCH: MiB}
 
