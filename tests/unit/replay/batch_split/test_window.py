@@ -64,7 +64,7 @@ def test_a_window_over_everything_is_no_window(most: int) -> None:
 @pytest.mark.parametrize("most", [50, STRETCH_RECORDS])
 @pytest.mark.parametrize("cut", CUTS)
 def test_what_is_before_a_time_and_what_is_from_it_on_add_up(cut: int, most: int) -> None:
-    before, after, whole = (gold_in(*of, most) for of in ((None, cut), (cut, None), (None, None)))
+    before, after, whole = (gold_in(begin, end, most) for begin, end in ((None, cut), (cut, None), (None, None)))
     assert counts(before) + counts(after) == counts(whole)
     assert counts(before)["captured", "t", B.batches]
     assert counts(after)["captured", "t", B.batches]
