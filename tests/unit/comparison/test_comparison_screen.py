@@ -23,7 +23,7 @@ from jobs.report_page.findings import KnownRun
 from jobs.terminal.screen import WIDTH
 from schemas.tables.algorithms import FETCH_MAX_BYTES
 from schemas.tables.gold import RUNS
-from tests.unit.comparison.test_upgrades import JAVA, fetched
+from tests.unit.comparison.software_rows import JAVA, fetched
 from tests.unit.report.findings import AT, row_of
 
 MOST_LINES = 40

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jobs.comparison.upgrades import upgrades
-from schemas.tables.silver import EXCHANGES
-
-JAVA, PYTHON = "apache-kafka-java", "kafka-python"
-
-
-def fetched(name: str | None, version: str | None, api: int, full: int, fetches: int = 1000) -> dict[str, Any]:
-    """What the query `fetching_software` has of one version."""
-    x = EXCHANGES
-    return {
-        x.client_software_name: name, x.client_software_version: version, "fetches": fetches, "full": full,
-        "not_found": 0, "sessions": 3, "request_bytes": 100 * fetches, "response_bytes": 1000 * fetches,
-        "oldest": api, "newest": api,
-    }  # fmt: skip
+from tests.unit.comparison.software_rows import JAVA, PYTHON, fetched
 
 
 def test_the_new_version_is_set_beside_the_one_that_is_gone() -> None:
