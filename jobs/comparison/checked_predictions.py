@@ -10,7 +10,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from jobs.comparison.figure_rows import METRIC, NUMBERS, SCOPE, Columns, figure_rows, share
+from jobs.comparison.figure_rows import METRIC, NUMBERS, SCOPE, SIDES, Columns, figure_rows, share
 from jobs.comparison.figures import Figure
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.outcome_figures import (
@@ -72,7 +72,7 @@ def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
     """Waits, catch-up and memory of clients that both captures have."""
     f, algorithm = FETCH_PARTITIONS, algorithms.FETCH_MAX_BYTES
     keys = [str(f.client_id), str(f.reader)]
-    shown = clients_of_both(*(limits_by_client(run.own_rows) for run in (before, after)), keys)
+    shown = clients_of_both([limits_by_client(run.own_rows) for run in (before, after)], keys)
     rows = shown.collect()
     of = [*predicted_of(algorithm, before, after, rows, LIMITS)]
     figures = read(fetch_outcomes(before.own_rows, of_lanes(of, str(f.client_id))))
@@ -127,7 +127,7 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
     t, algorithm = BATCH_SPLIT, algorithms.BATCH_SPLIT
     sizes = [values(F.col(column)).alias(column) for column in SPLITS.values()]
     shown = clients_of_both(
-        *(captured(run.own_rows(t)).groupBy(t.client_id).agg(*sizes) for run in (before, after)), [str(t.client_id)]
+        [captured(run.own_rows(t)).groupBy(t.client_id).agg(*sizes) for run in (before, after)], [str(t.client_id)]
     )
     rows = shown.collect()
     of = [*predicted_of(algorithm, before, after, rows, {CONSUMER: SPLITS})]
@@ -153,13 +153,13 @@ CHECKS = {
 """By replay what is checked of its predictions; limits on partitions and KIP-81's pool are in no production."""
 
 
-def clients_of_both(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFrame:
+def clients_of_both(of_runs: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
     """The rows of two runs that have the same key, as the structs `before` and `after`; of the first clients, those
     with other values before others.
     """
     sides = [
         rows.select(*keys, F.struct(*(name for name in rows.columns if name not in keys)).alias(side))
-        for rows, side in zip((before, after), ("before", "after"), strict=True)
+        for rows, side in zip(of_runs, SIDES, strict=True)
     ]
     both = sides[0].join(sides[1], list(keys))
     return first_rows(both, MOST_CLIENTS, F.col("before") == F.col("after"), *keys)
