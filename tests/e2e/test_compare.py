@@ -10,6 +10,7 @@ from datetime import timedelta
 from io import StringIO
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -53,7 +54,7 @@ def add_rows(of: str, lake: str, table: Table) -> None:
     rows = DeltaTable(table_path(of, table)).to_pyarrow_table()
     if table == RUNS:
         place = rows.schema.get_field_index(RUNS.run_at)
-        rows = rows.set_column(place, RUNS.run_at, pc.add(rows[RUNS.run_at], timedelta(days=1)))
+        rows = rows.set_column(place, RUNS.run_at, pc.add(rows[RUNS.run_at], pa.scalar(timedelta(days=1))))
     write_deltalake(table_path(lake, table), rows, mode="append", partition_by=[str(table.replaced_by)])
 
 

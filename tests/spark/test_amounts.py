@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from schemas.tables.table import Table
 from tests.gate_rows import TIME, frame
 
 
-def found(spark: SparkSession, query: Callable[..., DataFrame], table: Table, rows: Sequence[Mapping[str, Any]]) -> Any:
+def found(spark: SparkSession, query: Callable[..., DataFrame], table: Table, rows: Sequence[dict[str, Any]]) -> Any:
     planted = frame(spark, table, rows)
     return sorted(map(tuple, query({table: planted}.__getitem__).collect()))
 

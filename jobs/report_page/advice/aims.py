@@ -115,8 +115,8 @@ def _effect(row: Row, names: Sequence[str]) -> Effect:
     sentence = "; ".join(
         f"{name} {said(row[t.algorithm], name, before)} -> {said(row[t.algorithm], name, after)}" for name in names
     )
-    ends = (None if isinf(of[names[0]]) else of[names[0]] for of in (before, after))
-    return Effect(sentence, names[0], *ends)
+    was, becomes = (None if isinf(of[names[0]]) else of[names[0]] for of in (before, after))
+    return Effect(sentence, names[0], was, becomes)
 
 
 def said(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
