@@ -99,15 +99,14 @@ def took_within(row: Row) -> str:
 def catch_up_by_lane(found: Findings) -> Plot:
     """A lane a row: how long the slowest backlog takes, and between what that lies at other paces."""
     rows = [row for row in own_in_closed_loop(found) if takes(row).high < inf][:MOST_PLOTTED]
-    labels = [lane_label(row["scenario"]) for row in rows]
     marks = [
-        {"lane": label, "took": takes(row).value, "low": takes(row).low, "high": takes(row).high}
-        for label, row in zip(labels, rows, strict=True)
+        {"lane": lane_label(row["scenario"]), "took": took.value, "low": took.low, "high": took.high}
+        for row, took in zip(rows, map(takes, rows), strict=True)
     ]
     return Plot(
-        "Until the slowest backlog of a consumer is read: at the captured pace, and between what that lies at others",
+        "Time until the slowest backlog of a consumer is read: the mark at the captured pace, the band at other paces",
         "interval", told_apart(seen_in(marks, NOT_ALWAYS_READ, "high"), NO_OTHER_LIMITS, "lane"),
-        Axis("took", "catch-up", "ms"), Axis("lane", lane_heading(labels), "name"),
+        Axis("took", "catch-up", "ms"), Axis("lane", lane_heading([row["scenario"] for row in rows]), "name"),
     )  # fmt: skip
 
 
