@@ -31,12 +31,12 @@ def aim_lines(found: Findings) -> Iterator[str]:
     for rows in aims_of(found):
         first = rows[0]
         yield from labelled("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
-        for sentence in sentences(rows):
+        for sentence in aim_sentences(rows):
             yield from labelled("", sentence)
         yield from (f"        {line}" for line in grid_lines(trade_off_grid(found, first)))
 
 
-def sentences(rows: Sequence[Row]) -> Iterator[str]:
+def aim_sentences(rows: Sequence[Row]) -> Iterator[str]:
     """What an aim comes to, a sentence each."""
     t, first = AIM_SETTINGS, rows[0]
     figures = [f"{name} {said(first[t.algorithm], name, first[t.outcomes])}" for name in names_of(first)]

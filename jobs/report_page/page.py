@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pyspark.sql import Row
 
+from jobs.report_page.advice.aims import aim_text
+from jobs.report_page.aim_lines import aim_sentences, aims_of, trade_off_grid
 from jobs.report_page.cards import cards, clients_ranked
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
@@ -20,6 +23,7 @@ from jobs.report_page.refusals import refusal_lines
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_told
 from jobs.report_page.semantics import semantics
+from jobs.report_page.trade_off_plot import trade_off_plot
 from jobs.report_page.trust import (
     agreement_bars,
     captures,
@@ -35,6 +39,7 @@ from jobs.report_page.verdict import Verdict, again, to_ask, trust
 from jobs.terminal.screen import Grid, printable, size
 from jobs.terminal.wording import duration, lanes_said, moment, percent, shown
 from schemas.tables.gold import RUNS
+from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.metrics import METRICS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 
@@ -61,6 +66,16 @@ class Part:
     trust: str
     figures: list[Figure]
     grid: Grid | None
+
+
+@dataclass(frozen=True)
+class AimPart:
+    """An aim as the page takes it: what is asked, what it comes to, and the trade-off."""
+
+    asks: str
+    told: list[str]
+    figure: Figure
+    grid: Grid
 
 
 @dataclass(frozen=True)
@@ -106,6 +121,7 @@ def page(lake: str, verdict: Verdict) -> str:
         agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
         glance=answers(found), trust=trust(found), cards=list(cards(verdict.made)), again=again(lake, verdict),
         ask=list(to_ask(found)), ranked=clients_ranked(verdict.made),
+        aims=[aim_part(found, rows) for rows in aims_of(found)],
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
 
@@ -125,6 +141,14 @@ def part(found: Findings, question: Question) -> Part:
     follows = "; ".join(semantics(found, name) for name in question.algorithms)
     figures = [figure(plotted, found) for plotted in question.plots]
     return Part(told, follows, trust_line(found, question), list(dict.fromkeys(figures)), table(found, question))
+
+
+def aim_part(found: Findings, rows: Sequence[Row]) -> AimPart:
+    """An aim of the run. rows: of its settings."""
+    first = rows[0]
+    asks = f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}"
+    drawn = figure(partial(trade_off_plot, row=first), found)
+    return AimPart(asks, list(aim_sentences(rows)), drawn, trade_off_grid(found, first))
 
 
 def table(found: Findings, question: Question) -> Grid | None:

@@ -7,6 +7,7 @@ from math import isinf
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from jobs.find.rows import HIGH
 from jobs.lake.delta_tables import has_table, no_rows, rows_of
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
@@ -121,7 +122,7 @@ def _effect(row: Row, names: Sequence[str]) -> Effect:
 
 def said(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
     """A figure for people, with its p90 where it depends on pace: `1.4 MiB, p90 1.6 MiB`."""
-    value, high = figures[name], figures.get(f"{name}_p90")
+    value, high = figures[name], figures.get(f"{name}{HIGH}")
     median = said_figure(algorithm, name, value)
     other = median if high is None else said_figure(algorithm, name, high)
     return median if median == other else f"{median}, p90 {other}"

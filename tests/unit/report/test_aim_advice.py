@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+import pytest
 from pyspark.sql import Row
 
 from jobs.report_page.advice.aims import aim_settings, trade_off, with_aims
 from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation, Scope
-from jobs.report_page.aim_lines import aim_lines
-from jobs.report_page.question import Findings
+from jobs.report_page.aim_lines import aim_lines, aims_of
+from jobs.report_page.page import aim_part
+from jobs.report_page.question import Findings, Unplotted
+from jobs.report_page.trade_off_plot import trade_off_plot
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import CHANGE, DEFAULT, KEEP, OF_CLUSTER, WITHHELD
 from tests.unit.report.findings import findings, row_of
@@ -60,6 +63,32 @@ def test_the_screen_says_what_meets_the_aim_what_does_as_well_and_what_others_tr
     chosen, captured = told.splitlines()[-2:]
     assert chosen.split() == ["2", "MiB", "250", "ms,", "p90", "300", "ms", "4", "MiB", "chosen"]
     assert captured.split() == ["replayed", "as", "captured", "without", "end", "1", "MiB"]
+
+
+def test_the_trade_off_is_drawn_with_the_chosen_lane_by_what_each_pays_at_the_p90() -> None:
+    small = {"catch_up": 400.0, "catch_up_p90": 500.0, "held": 2.0 * MiB, "held_p90": 3.0 * MiB}
+    lanes = [lane(LANE, MEETS, is_chosen=True), lane("captured", small)]
+    plot = trade_off_plot(of(setting(), *lanes), setting())
+    assert [tuple(row.values()) for row in plot.rows] == [
+        ("fetch.max.bytes=2 MiB, chosen", 4 * MiB, 250), ("captured", 3 * MiB, 400)
+    ]  # fmt: skip
+    assert (plot.x.title, plot.x.scale, plot.y.title, plot.y.scale) == ("held", "bytes", "catch_up", "ms")
+
+
+def test_lanes_that_never_end_and_aims_of_one_outcome_are_not_drawn() -> None:
+    with pytest.raises(Unplotted, match="fewer than two lanes"):
+        trade_off_plot(of(setting(), lane(LANE, MEETS), lane("captured", CAPTURED)), setting())
+    alone = setting(aim=f"fetch_max_bytes: least catch_up over {FETCH}=1MiB..64MiB")
+    with pytest.raises(Unplotted, match="one outcome alone"):
+        trade_off_plot(of(alone, lane(LANE, MEETS)), alone)
+
+
+def test_the_page_has_each_aim_with_what_it_comes_to() -> None:
+    found = of(setting(binds=["held <= 8MiB"]), lane(LANE, MEETS, is_met=True, is_chosen=True))
+    (part,) = (aim_part(found, rows) for rows in aims_of(found))
+    assert part.asks == "fetch_max_bytes: least catch_up where held <= 8MiB"
+    assert "what binds: held <= 8MiB" in part.told
+    assert part.grid.rows[0][-1] == "chosen"
 
 
 def test_the_screen_says_what_to_relax() -> None:

@@ -1,0 +1,60 @@
+"""The trade-off of an aim as a plot: what the aim comes to in each lane, by what that lane pays for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite
+
+from pyspark.sql import Row
+
+from jobs.find.rows import HIGH
+from jobs.report_page.advice.aims import aim_text, lanes_of_aim, names_of
+from jobs.report_page.aim_lines import said_lane
+from jobs.report_page.question import Axis, Findings, Plot, Scale, Unplotted, told_apart
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import setting_of
+from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.outcomes import outcomes_of
+
+SCALES: Mapping[str, Scale] = {"bytes": "bytes", "ms": "ms", "share": "percent"}
+"""How the ticks of a unit are written; anything else is a count."""
+ONE_OUTCOME = "the aim names one outcome alone"
+ONE_LANE = "fewer than two lanes have an end to what the aim names"
+
+
+def trade_off_plot(found: Findings, row: Row) -> Plot:
+    """A point a lane. row: one of `aim_settings` of the aim. Raises Unplotted where there is nothing to compare."""
+    t, names, target = AIM_SETTINGS, names_of(row), aim_text(row).split()[1]
+    paid = next((name for name in names if name != target), None)
+    if paid is None:
+        raise Unplotted(ONE_OUTCOME)
+    return Plot(
+        f"What {target} comes to, by {paid}: the lanes that no other beats in both, and the captured one",
+        "point", told_apart([*points(found, row, target, paid)], ONE_LANE, "lane"),
+        Axis("paid", paid, scale_of(row[t.algorithm], paid)), Axis("aim", target, scale_of(row[t.algorithm], target)),
+        Axis("lane", "lane", "name"),
+    )  # fmt: skip
+
+
+def points(found: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, object]]:
+    """The lanes with an end to both; of what has a range the p90, which constraints are held against."""
+    t = TRADE_OFF
+    for of in lanes_of_aim(found, row):
+        figures = of[t.outcomes]
+        pays = figures.get(f"{paid}{HIGH}", figures[paid])
+        aim = figures.get(target, of[t.aim])
+        if aim is not None and isfinite(aim) and isfinite(pays):
+            yield {"lane": name_of_lane(of), "paid": pays, "aim": aim}
+
+
+def name_of_lane(of: Row) -> str:
+    """What a lane of the trade-off is called."""
+    t = TRADE_OFF
+    name = CAPTURED_LANE if of[t.scenario] == CAPTURED_LANE else said_lane(of[t.scenario])
+    return f"{name}, chosen" if of[t.is_chosen] else name
+
+
+def scale_of(algorithm: str, name: str) -> Scale:
+    """How an axis writes an outcome, or a setting."""
+    known = outcomes_of(algorithm)
+    return SCALES.get(known[name].unit if name in known else setting_of(name).type, "count")
