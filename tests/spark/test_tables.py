@@ -38,6 +38,7 @@ EXAMPLES: dict[Type, object] = {
     "array<bigint>": [2**63 - 1, None, 0],
     "array<string>": ["", None],
     "map<string,bigint>": [("throttled", 2**63 - 1)],
+    "map<string,double>": [("catch_up", float("inf"))],
     "map<string,string>": [("häufig", "")],
 }
 
