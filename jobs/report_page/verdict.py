@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
+from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import low_fidelity, said_low
 from jobs.report_page.advice.in_force import summed
 from jobs.report_page.advice.recommendation import Recommendation, said_value
@@ -24,6 +25,7 @@ from jobs.scenarios.settings import TRIES, setting_of
 from jobs.terminal.screen import WIDTH, printable, share, wrapped
 from jobs.terminal.wording import counted, name_of, percent
 from schemas.tables import algorithms
+from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
@@ -201,10 +203,10 @@ def again(lake: str, verdict: Verdict) -> str:
     if not flags:
         return ""
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
+    aims = dict.fromkeys(f"--find={row[AIM_SETTINGS.aim]}" for row in found.of(aim_settings))
     stated = [f"--captured={told}" for told in run.stated]
-    return shlex.join(
-        ["./spark-submit.sh", "replay", f"--lake={shown_path(lake)}", *sets, *stated, *window_flags(run), *flags]
-    )
+    own = [*sets, *aims, *stated, *window_flags(run), *flags]
+    return shlex.join(["./spark-submit.sh", "replay", f"--lake={shown_path(lake)}", *own])
 
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:

@@ -7,12 +7,14 @@ from typing import Any
 
 from pyspark.sql import Row
 
+from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import below_floor
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation, Scope
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import refusals
 from jobs.report_page.trust import quality
-from jobs.report_page.verdict import first_screen
+from jobs.report_page.verdict import again, first_screen
+from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURE_QUALITY
 from tests.unit.report.findings import findings, row_of, verdict
@@ -79,6 +81,15 @@ def test_a_replay_below_its_floor_is_trusted_in_part_and_gets_the_command_that_s
     assert "WITHHELD  max.incremental.fetch.session.cache.slots: It is below the floor." in lines
     (run,) = [line for line in lines if line.startswith("RUN")]
     assert run == f"RUN       ./spark-submit.sh replay --lake=/lake --captured={key}=..."
+
+
+def test_the_command_looks_for_the_aims_of_the_run_once_more() -> None:
+    key, aim = "broker.max.incremental.fetch.session.cache.slots", "session_cache: fewest slots"
+    found = findings({below_floor: [low(floor=0.99)], aim_settings: [row_of(AIM_SETTINGS, aim=aim)] * 2})
+    found = replace(found, assumed=(key,), lanes={"session_cache": ("captured",)})
+    held = replace(CHANGED, algorithm="session_cache", setting=key, verdict="withheld")
+    command = again("/lake", verdict(found, held))
+    assert command == f"./spark-submit.sh replay --lake=/lake '--find={aim}' --captured={key}=..."
 
 
 def test_what_the_capture_lacks_is_told_with_the_trust() -> None:
