@@ -9,7 +9,7 @@ from jobs.comparison.figures import Change, Figure
 from jobs.comparison.outcome_figures import ADVISED, OF
 from jobs.report_page.advice.recommendation import said_value
 from jobs.scenarios.settings import settings
-from jobs.terminal.wording import duration, percent, short_size
+from jobs.terminal.wording import duration, ends_said, percent, short_size
 
 WORDS: Mapping[str, str] = {
     "requests_per_s": "requests a second",
@@ -76,6 +76,4 @@ def said_number(metric: str, value: float) -> str:
 
 def said_range(metric: str, low: float, high: float) -> str:
     """Two ends, with their unit once where it is the same: `78 to 219 ms`."""
-    least, most = said_number(metric, low), said_number(metric, high)
-    number, _, unit = least.partition(" ")
-    return f"{number if most.endswith(f' {unit}') else least} to {most}"
+    return ends_said(said_number(metric, low), said_number(metric, high))

@@ -32,6 +32,16 @@ def duration(ms: float | None) -> str:
     return f"{ms:.1f} ms" if 0 < ms < 9.95 else f"{ms:.0f} ms"
 
 
+def ends_said(first: str, last: str) -> str:
+    """A range with its unit once where both ends have the same.
+
+    >>> ends_said("120 ms", "210 ms"), ends_said("700 ms", "2.4 s")
+    ('120 to 210 ms', '700 ms to 2.4 s')
+    """
+    number, _, unit = first.rpartition(" ")
+    return f"{number if last.endswith(f' {unit}') else first} to {last}"
+
+
 def elapsed(times: Sequence[datetime]) -> tuple[list[float], str]:
     """Times as what has gone by since the first, in the unit that suits, and what an axis of them is called."""
     first, last = min(times), max(times)

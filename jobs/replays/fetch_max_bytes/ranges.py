@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.terminal.wording import duration
+from jobs.terminal.wording import duration, ends_said
 from schemas.tables.gold import FETCH_RANGES
 
 RANGED = ("catch_up_ms", "longest_wait_ms")
@@ -66,8 +66,7 @@ def time_within(ms: float, within: Row | None) -> str:
     first, last = duration(low), NOT_READ if high == inf else duration(high)
     if first == last:
         return duration(ms)
-    number, _, unit = first.rpartition(" ")
-    return f"{duration(ms)} ({number if last.endswith(f' {unit}') else first} to {last})"
+    return f"{duration(ms)} ({ends_said(first, last)})"
 
 
 def is_longer(one: Span, other: Span) -> bool:
