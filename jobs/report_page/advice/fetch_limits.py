@@ -135,7 +135,7 @@ def best_lane(lanes: Sequence[Row], captured: Row, own: dict[str, dict[str, str]
     better = [lane for lane in better if not time_of(lane, WAIT).high] or better
     for metric in (WAIT, TOOK):
         shortest = min(better, key=lambda lane: time_of(lane, metric).value, default=None)
-        better = [lane for lane in better if shortest and not is_worse_by(metric, lane, shortest)]
+        better = [lane for lane in better if shortest and not is_clearly_longer(metric, lane, shortest)]
     return min(better, key=lambda lane: (len(own[lane[SCENARIO]]), lane["bound"], lane[HELD]), default=None)
 
 
@@ -143,11 +143,13 @@ def is_better(lane: Row, captured: Row) -> bool:
     """Whether waits or the catch-up are shorter at whatever pace, and nothing is worse."""
     if lane["never"] > captured["never"] or lane[FETCH_CONSUMERS.requests] > MOST_FETCHES * captured["requests"]:
         return False
-    is_worse = lane["waiting"] > captured["waiting"] or any(is_worse_by(by, lane, captured) for by in (WAIT, TOOK))
-    return not is_worse and any(is_worse_by(by, captured, lane) for by in (WAIT, TOOK))
+    is_worse = lane["waiting"] > captured["waiting"] or any(
+        is_clearly_longer(by, lane, captured) for by in (WAIT, TOOK)
+    )
+    return not is_worse and any(is_clearly_longer(by, captured, lane) for by in (WAIT, TOOK))
 
 
-def is_worse_by(metric: str, one: Row, other: Row) -> bool:
+def is_clearly_longer(metric: str, one: Row, other: Row) -> bool:
     """Whether a time of a lane is longer than that of another at whatever pace, and by enough to matter."""
     first, second = time_of(one, metric), time_of(other, metric)
     return is_longer(first, second) and first.value - second.value > LEAST_MS
@@ -160,10 +162,10 @@ def time_of(lane: Row, metric: str) -> Span:
 
 def gain(captured: Row, best: Row) -> Effect:
     """What ends: waits, else the time in which a backlog is read."""
-    if not is_worse_by(WAIT, captured, best):
+    if not is_clearly_longer(WAIT, captured, best):
         return of_time(f"catch-up {took(captured)} -> {took(best)}", TOOK, captured, best)
     told = f"{counted(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to "
-    return of_time(f"{told}{within(captured, WAIT)} -> {waits_after(best)}", WAIT, captured, best)
+    return of_time(f"{told}{said_time(captured, WAIT)} -> {waits_after(best)}", WAIT, captured, best)
 
 
 def of_time(told: str, metric: str, captured: Row, best: Row) -> Effect:
@@ -172,7 +174,7 @@ def of_time(told: str, metric: str, captured: Row, best: Row) -> Effect:
     return Effect(told, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
 
 
-def within(lane: Row, metric: str) -> str:
+def said_time(lane: Row, metric: str) -> str:
     """A time of a lane with its range."""
     return time_within(lane[metric], lane[range_of(metric)])
 
@@ -180,14 +182,14 @@ def within(lane: Row, metric: str) -> str:
 def waits_after(best: Row) -> str:
     """Who still waits."""
     if best["waiting"]:
-        return f"{best['waiting']:,} up to {within(best, WAIT)}"
+        return f"{best['waiting']:,} up to {said_time(best, WAIT)}"
     most = time_of(best, WAIT).high
     return f"none, at another pace up to {duration(most)}" if most else "none"
 
 
 def took(row: Row) -> str:
     """How long the slowest backlog takes."""
-    return "not read to its end" if row["never"] else within(row, TOOK)
+    return "not read to its end" if row["never"] else said_time(row, TOOK)
 
 
 def cost(captured: Row, best: Row) -> Effect:
