@@ -60,9 +60,8 @@ class Replayed:
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
     """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
     cluster that is named or a request in the window, or is pseudonymised and the scenario names its topics, and
-    CaptureError where no algorithm
-    that is asked for can be replayed, since the captures do not tell what they need; GateError where they hold nothing
-    that could be. LakeError too where the capture set is ingested again meanwhile.
+    CaptureError where no algorithm that is asked for can be replayed, since the captures do not tell what they need;
+    GateError where they hold nothing that could be. LakeError too where the capture set is ingested again meanwhile.
 
     keep: leave them as they are where the same code has written them from the same silver rows before.
     """

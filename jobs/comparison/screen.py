@@ -216,11 +216,10 @@ def verbose_lines(of: Compared) -> Iterator[str]:
 
 def change_cells(one: Change) -> list[str]:
     """A change as cells of a table."""
-    judged = {"beyond": "beyond both ranges", "noise": "noise", "exact": "exact", "new": "new", "gone": "gone"}
     cells = [f"{one.kind} {name_of(one.scope)}", WORDS.get(one.metric, one.metric)]
     for of in (one.before, one.after):
         cells += ["-", ""] if of is None else [said(one, of), range_of(one, of)]
-    return [*cells, judged.get(one.judgement, one.judgement)]
+    return [*cells, "beyond both ranges" if one.judgement == "beyond" else one.judgement]
 
 
 def range_of(one: Change, of: Figure) -> str:
