@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import secrets
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from udfs.capture.capture_points import LAST_NS, FileOrder
@@ -16,6 +15,7 @@ from udfs.capture.packet_walk import PacketWalk
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, TcpPackets
 from udfs.columns.arrays import Bytes, Ints, Records, read_only
 from udfs.columns.arrow_columns import binary_bytes, unwritten
+from udfs.columns.records import with_room
 from udfs.errors import CaptureError
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import copy_bytes
@@ -255,20 +255,11 @@ class PacketStore:
         used_packets, used_bytes, used_connections = stored.used.tolist()
         connections = used_connections + packets
         self._stored = stored = stored._replace(
-            packets=_with_rows(stored.packets, used_packets, used_packets + packets),
-            payload=_with_rows(stored.payload, used_bytes, used_bytes + size),
-            endpoints=_with_rows(stored.endpoints, used_connections, connections),
-            amounts=_with_rows(stored.amounts, used_connections, connections),
+            packets=with_room(stored.packets, used_packets, packets),
+            payload=with_room(stored.payload, used_bytes, size),
+            endpoints=with_room(stored.endpoints, used_connections, packets),
+            amounts=with_room(stored.amounts, used_connections, packets),
         )
         if 2 * connections > len(stored.slots):
             self._stored = stored._replace(slots=np.full(4 << (2 * connections).bit_length(), EMPTY))
             fill_slots(self._stored)
-
-
-def _with_rows(array: npt.NDArray[Any], used: int, needed: int) -> npt.NDArray[Any]:
-    """An array of at least as many rows as are needed: the array itself, or a larger one with its used rows."""
-    if needed <= len(array):
-        return array
-    larger = np.empty((max(needed, 2 * len(array)), *array.shape[1:]), array.dtype)
-    larger[:used] = array[:used]
-    return larger

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.arrays import Array, Bools, Ints, Records
 
 Kind = np.dtype[np.void]
 """What fields a record has."""
@@ -51,13 +51,13 @@ def fields(records: Records, which: Ints | Bools, *names: str) -> tuple[Ints, ..
     return tuple(records[name][which] for name in names)
 
 
-def with_room(records: Records, used: int, more: int) -> Records:
-    """The first `used` records in an array that has room for so many more, which are 0; it doubles where it grows."""
-    if used + more <= len(records):
-        return records
-    larger = np.zeros(max(used + more, 2 * len(records)), records.dtype)
-    larger[:used] = records[:used]
-    return larger
+def with_room(rows: Array, used: int, more: int) -> Array:
+    """The first `used` rows in an array that has room for so many more, which are 0; it doubles where it grows."""
+    if used + more <= len(rows):
+        return rows
+    larger = np.zeros((max(used + more, 2 * len(rows)), *rows.shape[1:]), rows.dtype)
+    larger[:used] = rows[:used]
+    return larger  # type: ignore[return-value]  # of the same kind, which stubs do not say
 
 
 class GrowingRecords:

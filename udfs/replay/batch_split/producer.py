@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.columns.arrays import Ints, Records, Singles
+from udfs.columns.arrays import Array, Ints, Records, Singles
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.events import Sent, Sequences, read_sent
 from udfs.replay.batch_split.fidelity import Fidelity
@@ -22,10 +20,8 @@ from udfs.replay.batch_split.state import initial_estimates, no_outcomes
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
-
-def with_at_once(by_lane: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+def with_at_once(by_lane: Array) -> Array:
     """Lanes, and behind them the captured one again, in which batches are closed as soon as they may have been."""
     return np.append(by_lane, by_lane[CAPTURED : CAPTURED + 1], axis=0)
 

@@ -6,18 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
-from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrays import Array, Bools, Ints
 from udfs.columns.picking import position_among
 from udfs.replay.shared.rows_by_key import boundaries
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
 ROWS_TOGETHER = 1 << 14
@@ -105,7 +102,7 @@ class Counted:
         return np.maximum(resized(self.counts, units, 0) - most, 0)
 
 
-def resized(values: npt.NDArray[_Scalar], units: int, fill: Any) -> npt.NDArray[_Scalar]:
+def resized(values: Array, units: int, fill: Any) -> Array:
     """The values of so many units, `fill` for those that have none yet: [units, ...]."""
     missing = np.full((units - len(values), *values.shape[1:]), fill, values.dtype)
-    return np.concatenate([values, missing])
+    return np.concatenate([values, missing])  # type: ignore[return-value]  # of the same kind, which stubs do not say

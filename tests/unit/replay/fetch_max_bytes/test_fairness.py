@@ -26,7 +26,7 @@ def summed(*calls: list[Fetch]) -> Sums:
         rows = [(time, *read) for time, partitions in fetches for read in partitions]
         time, partition, available, returned = np.array(rows, np.int64).T.copy()
         reads = records_of(READ, len(rows), request_time=time, number=partition)
-        answers = records_of(ANSWER, len(rows), returned=returned).reshape(1, -1)
+        answers = records_of(ANSWER, len(rows), returned=returned).reshape((1, -1))
         first_read = edges([len(partitions) for _, partitions in fetches])
         sums = added(sums, Reads(reads, first_read, np.zeros(0, np.int64)), available, answers)
     return sums
