@@ -35,20 +35,15 @@ def check_is_written(answer: subprocess.CompletedProcess[str], folder: Path) -> 
     assert (folder / "lake" / "silver" / "exchanges" / "_delta_log").is_dir()
 
 
-@pytest.mark.parametrize("redirected", [">&-", "2>&1 | head -n 1"])
-def test_a_run_goes_on_where_nobody_reads_what_it_says(repository: Path, tmp_path: Path, redirected: str) -> None:
-    check_is_written(ingest(repository, tmp_path, redirected), tmp_path)
-
-
-@pytest.mark.parametrize("name", ["C", "xx_YY.UTF-8"])
-def test_names_of_files_are_found_in_any_locale(repository: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("locale", "redirected"), [("C", ">&-"), ("xx_YY.UTF-8", "2>&1 | head -n 1")])
+def test_a_run_finds_its_files_goes_on_unread_and_leaves_nothing_behind(
+    repository: Path, tmp_path: Path, locale: str, redirected: str
+) -> None:
+    """In a folder whose name the locale cannot say, with a stdout that is closed, and with a folder of Java's own."""
     folder = tmp_path / "größe 大"
-    check_is_written(ingest(repository, folder, LC_ALL=name), folder)
-
-
-def test_a_run_leaves_nothing_among_javas_temporary_files(repository: Path, tmp_path: Path) -> None:
     with TemporaryDirectory() as java:  # the name of a socket is no longer than 107 bytes
-        check_is_written(ingest(repository, tmp_path, JAVA_TOOL_OPTIONS=f"-Djava.io.tmpdir={java}"), tmp_path)
+        variables = {"LC_ALL": locale, "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={java}"}
+        check_is_written(ingest(repository, folder, redirected, **variables), folder)
         until = time.monotonic() + 30  # Java ends behind the command
         while (left := list(Path(java).iterdir())) and time.monotonic() < until:
             time.sleep(0.1)
