@@ -102,7 +102,7 @@ def rows_of_broker(traffic: Traffic, broker: int, random: np.random.Generator) -
     given: dict[str, Any] = {
         t.broker: pa.repeat(f"{broker:04}", len(fetch)), t.position: position, t.partition: np.maximum(position, 0),
         t.connection_id: broker * traffic.clients + client[fetch], t.exchange_no: turn[fetch],
-        t.request_time: requested[fetch], **dict.fromkeys((t.shard, t.life), np.zeros(len(fetch), np.int64)),
+        t.request_time: requested[fetch], t.life: np.zeros(len(fetch), np.int64),
         **{name: known(column, is_fetch) for name, column in of_fetches.items()},
         **{name: known(column, ~is_fetch) for name, column in of_partitions.items()},
     }  # fmt: skip

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.capture_frames import FetchFrames, fetches
+from tests.bench.session_cache import Traffic, step_rows
 from udfs.wire.messages import decode
 
 UNANSWERED = 6
@@ -24,3 +25,9 @@ def test_decoding_is_measured_over_every_answered_fetch_of_a_capture(shared_capt
 def faultless(part: FetchFrames) -> bool:
     """Whether each of the frames decodes."""
     return not decode(part.message, part.arena, *part.bodies()).fault.any()
+
+
+def test_the_fetches_of_sessions_are_step_rows() -> None:
+    traffic = Traffic(brokers=2, clients=3, partitions=4, rounds=5, every_ms=3, longest_wait_ms=500)
+    rows = step_rows(traffic)
+    assert rows.num_rows == traffic.fetches * (1 + traffic.partitions)

@@ -9,8 +9,8 @@ DECODER = ("capture", "facts")
 """The parts that every run needs; both take about as long, so that two processes can share the work. Each other part is
 named after the algorithm whose kernels it has."""
 QUICKSTART = (
-    ("capture", "session_cache", "batch_split", "partition_limits"),
-    ("facts", "fetch_max_bytes", "consumer_memory"),
+    ("capture", "session_cache", "batch_split"),
+    ("facts", "fetch_max_bytes", "consumer_memory", "partition_limits"),
 )
 """The parts that conf/quickstart.yaml needs, for two processes, which make about as much machine code."""
 

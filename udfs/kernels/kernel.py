@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numba
+from numba._dynfunc import make_function
 from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 from udfs.kernels.kernel_files import KernelCache
 
@@ -41,7 +44,9 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
         return function  # NUMBA_DISABLE_JIT is set
     # This is what cache=True does, except that we choose the files.
     called_by_python._cache = KernelCache(function)  # type: ignore[no-untyped-call]  # numba leaves it untyped
-    called_by_kernels = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+    called_by_kernels = _njit(
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_CompilerOfParts, **options
+    )(function)
 
     def get_call_template(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
         """Compile once for literals and variables alike: numba would give each literal a type of its own."""
@@ -52,3 +57,40 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     called_by_python.get_call_template = get_call_template
     called_by_python.get_overload = called_by_kernels.get_overload
     return called_by_python
+
+
+class _Part(JITCodeLibrary):
+    """Code that is linked into its callers', where it becomes machine code.
+
+    Numba would optimise it in full and make machine code of it, which nobody calls: that took a quarter of the time in
+    which all kernels compile. Not optimised at all, it made its callers slower by a tenth.
+    """
+
+    def _optimize_final_module(self) -> None:
+        managers: Any = self._codegen._module_pass_manager  # numba leaves it untyped
+        passes, builder = managers(opt=1, loop_vectorize=False, slp_vectorize=False)
+        passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]  # numba leaves it untyped
+        self._finalized = True
+
+
+class _CompilerOfParts(Compiler):
+    """Compiles a function for calls from kernels alone, as numba compiles subroutines of its own."""
+
+    def __init__(
+        self, typing: Any, target: Any, _library: Any, arguments: Any, result: Any, flags: Any, variables: Any
+    ) -> None:
+        flags = flags.copy()
+        flags.no_compile = True
+        part = _Part(target.codegen(), "part")  # type: ignore[no-untyped-call]  # as above
+        super().__init__(typing, target, part, arguments, result, flags, variables)  # type: ignore[no-untyped-call]
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        """Compile, and make it known to what compiles callers under a name: a function that Python never calls."""
+        part = super().compile_extra(func)  # type: ignore[no-untyped-call]  # as above
+        of = part.fndesc
+        name = make_function(of.lookup_module(), of.qualname, "", 0, part.environment, (part.library,))
+        self.state.targetctx.insert_user_function(name, of, [part.library])
+        return part._replace(entry_point=name)
