@@ -8,9 +8,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.steps import SENT
 from tests.oracle.conftest import Jars, RunJava
-from tests.unit.replay.batch_split.producers import Produced, Producer, replayed, settings_of
-from udfs.replay.batch_split.estimate import updated
+from tests.unit.replay.batch_split.producers import (
+    Produced,
+    Producer,
+    Row,
+    content_of,
+    gold_rows,
+    lanes_of,
+    replayed,
+    sent,
+    settings_of,
+)
+from udfs.replay.batch_split.estimate import record_bytes, updated
 from udfs.replay.batch_split.state import SizeModel
 
 CODECS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1", "com.github.luben:zstd-jni:1.5.6-10")
@@ -159,3 +171,42 @@ def test_mixed_ratios_split_well_under_a_tenth_of_the_batches_as_kip_126_says(to
     for case in told.frequency:
         check(case, RELEASES[release])
         assert sum(case.is_refused) < 0.1 * len(case.sent)
+
+
+def rows_of(lines: list[str]) -> list[Row]:
+    """Rows of SENT for the batches that BusyProducer sent."""
+    made: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
+    for words in (line.split() for line in lines if line.startswith("record ")):
+        partition, ms, size = map(int, words[1:])
+        made[partition].append((ms, int(content_of([size])[0])))
+    rows = []
+    for words in (line.split() for line in lines if line.startswith("batch ")):
+        partition, first, records, size, request, response, error = map(int, words[1:])
+        times, contents = zip(*made[partition][first : first + records], strict=True)
+        uncompressed = sum(record_bytes(contents[at], at, times[at] - times[0]) for at in range(records))
+        columns = {
+            SENT.partition: partition, SENT.connection_id: partition, SENT.base_sequence: first,
+            SENT.exchange_no: request, SENT.append_from: times[0] * 1000, SENT.request_time: request,
+            SENT.response_time: response, SENT.record_sizes: list(contents), SENT.create_times: list(times),
+            SENT.uncompressed_bytes: uncompressed,
+        }  # fmt: skip
+        rows.append(sent(0, records, size, 0, error, **columns))
+    return sorted(rows, key=lambda row: (row[SENT.append_from], row[SENT.request_time]))
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4])
+def test_the_captured_lane_splits_as_a_producer_did_whose_sender_and_application_had_to_wait(
+    seed: int, jars: Jars, run_java: RunJava
+) -> None:
+    """Kafka's classes decide what waits behind the parts of a split batch, and when the estimate follows a close."""
+    producer = Producer(2048, 2200, linger=100)
+    arguments = [str(producer.batch_size), str(producer.limit), str(producer.linger), "gzip", "12000", str(seed)]
+    classpath = jars("org.apache.kafka:kafka-clients:4.3.1", *CODECS)
+    lines = run_java("BusyProducer.java", *classpath, arguments=arguments).splitlines()
+    splits, rows = int(lines[-1].split()[1]), rows_of(lines)
+    (lane,) = gold_rows(rows, lanes_of(producer, names=["captured"]))[BATCH_SPLIT.name]
+    assert splits >= 20
+    assert (lane[BATCH_SPLIT.splits], lane[BATCH_SPLIT.bytes_sent]) == (
+        splits,
+        sum(row[SENT.size_bytes] for row in rows),
+    )

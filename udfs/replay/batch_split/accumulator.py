@@ -41,18 +41,22 @@ def takes(sim: Sim, lane: int, partition: int, record: int) -> bool:
 
 
 @kernel
-def seal(sim: Sim, partition: int, ready_at: int) -> None:
+def seal(sim: Sim, lane: int, partition: int, ready_at: int) -> None:
     """End the batch that is being filled.
 
-    If a captured batch has the same records, it is closed when that was; else as long after it is ready as the captured
-    batch of its last record.
+    If a captured batch has the same records, and waited behind no parts or waits behind the same ones, it is closed
+    when that was; else as long after it is ready as the captured batch of its last record.
     """
     filling = sim.filling[partition]
     first, end = filling.first, filling.first + filling.count
-    captured = sim.capture.batches[sim.capture.records[end - 1].batch]
+    number = sim.capture.records[end - 1].batch
+    captured = sim.capture.batches[number]
     closed = ready_at + captured.delay
-    if captured.first == first and captured.end == end and not captured.was_queued:
-        closed = max(ready_at, captured.closed)
+    if captured.first == first and captured.end == end:
+        if captured.queued_by == NONE or captured.queued_by == filling.refused:
+            closed = max(ready_at, captured.closed)
+        if captured.size > sim.limits[lane, topic_of(sim, first)] and codec_of(sim, lane, first) == captured.codec:
+            filling.refused = number
     closed = max(closed, filling.last_closed)
     filling.last_closed, filling.count = closed, 0
     ready = sim.ready[first]
@@ -63,7 +67,7 @@ def seal(sim: Sim, partition: int, ready_at: int) -> None:
 @kernel
 def seal_full(sim: Sim, lane: int, partition: int, time: int) -> None:
     """End the batch that is being filled, for it is full, if it has not lingered before."""
-    seal(sim, partition, min(time, sim.filling[partition].created + sim.settings[lane].linger_us))
+    seal(sim, lane, partition, min(time, sim.filling[partition].created + sim.settings[lane].linger_us))
 
 
 @kernel
@@ -123,22 +127,22 @@ def close_as_captured(sim: Sim, lane: int, record: int) -> None:
 
 
 @kernel
-def linger(sim: Sim, partition: int, time: int) -> bool:
+def linger(sim: Sim, lane: int, partition: int, time: int) -> bool:
     """End the batch that is being filled, which has lingered, unless something stands before it; whether it ended."""
     filling = sim.filling[partition]
     if filling.count == 0 or has_to_wait(sim, partition) or filling.last_closed > time:
         return False
     last = sim.capture.records[filling.first + filling.count - 1]
-    seal(sim, partition, time - sim.capture.batches[last.batch].delay)
+    seal(sim, lane, partition, time - sim.capture.batches[last.batch].delay)
     return True
 
 
 @kernel
-def linger_batch(sim: Sim, first: int, time: int) -> None:
+def linger_batch(sim: Sim, lane: int, first: int, time: int) -> None:
     """End the batch that begins with this record, or do so as soon as nothing stands before it any more."""
     partition = sim.capture.records[first].partition
     filling = sim.filling[partition]
-    if filling.count == 0 or filling.first != first or linger(sim, partition, time):
+    if filling.count == 0 or filling.first != first or linger(sim, lane, partition, time):
         return
     if has_to_wait(sim, partition):
         filling.is_overdue = 1

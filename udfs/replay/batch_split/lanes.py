@@ -56,7 +56,7 @@ def begin_lane(sim: Sim) -> None:
     for partition in range(len(sim.filling)):
         filling = sim.filling[partition]
         filling.count = filling.is_overdue = filling.last_closed = filling.part = 0
-        filling.queued = NONE
+        filling.queued = filling.refused = NONE
 
 
 @kernel
@@ -80,7 +80,7 @@ def replay_lane(sim: Sim, lane: int) -> bool:
     for partition in range(len(sim.filling)):
         filling = sim.filling[partition]
         if filling.count:
-            seal(sim, partition, sim.capture.records[filling.first + filling.count - 1].time)
+            seal(sim, lane, partition, sim.capture.records[filling.first + filling.count - 1].time)
     return handle_until(sim, lane, progress.last)
 
 

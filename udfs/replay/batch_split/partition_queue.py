@@ -40,8 +40,8 @@ def enqueue(sim: Sim, first: int, may_leave: int) -> None:
 
 @kernel
 def leave_queue(sim: Sim, partition: int, time: int) -> None:
-    """Send what need not wait any longer."""
-    filling = sim.filling[partition]
+    """Send what need not wait any longer, each batch as long after the last part as the captured one."""
+    filling, last = sim.filling[partition], time
     while filling.queued != NONE:
         first = filling.queued
         ready = sim.ready[first]
@@ -49,8 +49,12 @@ def leave_queue(sim: Sim, partition: int, time: int) -> None:
             return
         if ready.made_by_split:
             filling.part = TO_SEND
+        else:
+            last = max(last, time + sim.capture.batches[sim.capture.records[ready.end - 1].batch].behind)
         filling.queued = ready.behind
-        schedule_close(sim, max(time, ready.may_leave), first)
+        last = max(last, ready.may_leave)
+        schedule_close(sim, last, first)
     if filling.is_overdue and filling.part != TO_SEND and filling.count:
         filling.is_overdue = 0
-        schedule(sim, time, LINGERED, filling.first)
+        behind = sim.capture.batches[sim.capture.records[filling.first].batch].behind
+        schedule(sim, max(last, time + behind), LINGERED, filling.first)

@@ -225,7 +225,7 @@ def waits(sim: Sim, first: int) -> bool:
 def handle_of_batch(sim: Sim, lane: int, kind: int, first: int, time: int) -> None:
     """Do what an event of a batch says."""
     if kind == LINGERED:
-        linger_batch(sim, first, time)
+        linger_batch(sim, lane, first, time)
     elif kind == RETRIED:
         close_again(sim, lane, first, time)
     elif kind == TAKEN:
@@ -243,7 +243,7 @@ def handle(sim: Sim, lane: int) -> None:
     time, code = pop(sim.heap)
     kind, index = code & ~INDEX, code & INDEX
     if kind == CAPTURED_CLOSE:
-        linger(sim, index, time)
+        linger(sim, lane, index, time)
     elif kind == ANSWERED:
         answer(sim, index)
         split(sim, lane, index, time)

@@ -44,13 +44,15 @@ BATCH = int_fields(
     "codec",
     "has_sequence",  # 1: of an idempotent producer
     "closed",  # us
-    "delay",  # us from being full, or having lingered, to being closed
+    "size",  # bytes
+    "delay",  # us from being full, or having lingered, to being closed, without the time in which it had to wait
+    "behind",  # us of these from when it had to wait no longer
     "early",  # us: closed then, before it had lingered and before the next record came; NEVER
     "filled_by",  # that record, if it came before the request; NONE: the batch was not full when it was sent
     "round_trip",  # us from being closed to the response
     "retries",  # how often it was sent again as it was
     "retry_at",  # us: when first; NEVER
-    "was_queued",  # 1: when it was ready, it had to wait behind batches that were sent again
+    "queued_by",  # the batch behind whose parts it had to wait when it was ready, or NONE
 )
 """A captured batch, as it was sent first."""
 
@@ -74,6 +76,7 @@ FILLING = np.dtype(
         ("last_closed", np.int64),  # us: when the batch before it was, or is to be, closed
         ("queued", np.int64),  # the first of the batches that wait, or NONE
         ("part", np.int64),  # what became of the part that left the queue last
+        ("refused", np.int64),  # the last batch that is as captured, and is too large; or NONE
         ("ratio", np.float32),  # the estimate that it was created with
     ],
     align=True,

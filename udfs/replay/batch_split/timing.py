@@ -74,22 +74,62 @@ def soonest(sent: Sent, times: Times, linger_us: int) -> Times:
     return times._replace(close=close)
 
 
-def queued_until(sent: Sent, times: Times) -> Ints:
-    """When the last batch that was sent again before each one, as a part of a split one or as it was, was closed; 0
-    where there is none: int64[batches], us. An idempotent producer sends no other batch of the partition before that.
+class Queued(NamedTuple):
+    """What a partition's batches waited for, int64[batches]: from when to when others were sent again before each, as
+    parts of split ones or as they were, us, 0 where there were none; the batch that was split last before it, or NONE.
     """
+
+    begin: Ints
+    until: Ints
+    by: Ints
+
+
+def queued(sent: Sent, times: Times) -> Queued:
+    """What each batch of an idempotent producer waited for: none other of the partition is sent meanwhile."""
     sendings, first = sent.sendings, sent.capture.batches["sending"]
     again = np.flatnonzero(sendings["batch"] != NONE)
     again = again[first[sendings["batch"][again]] != again]
+    again = again[np.lexsort((times.close[again], sendings["partition"][again]))]
+    begin = queues_begin(sent, times, again)
     rows = np.concatenate([again, first])
     is_first, partition = np.arange(len(rows)) >= len(again), sendings["partition"][rows]
     in_turn = np.lexsort((is_first, times.close[rows], partition))
     last = np.maximum.accumulate(np.where(is_first[in_turn], NONE, np.arange(len(rows))))
     before = in_turn[np.maximum(last, 0)]
-    until = np.zeros(len(rows), np.int64)
     is_same = (last != NONE) & (partition[before] == partition[in_turn])
-    until[in_turn] = np.where(is_same, times.close[rows[before]], 0)
-    return until[len(again) :]
+    begins, until = np.zeros((2, len(rows)), np.int64)
+    if len(again):
+        begins[in_turn] = np.where(is_same, begin[np.minimum(before, len(again) - 1)], 0)
+        until[in_turn] = np.where(is_same, times.close[rows[before]], 0)
+    return Queued(begins[len(again) :], until[len(again) :], refused_before(sent))
+
+
+def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
+    """When the client knew that it would send again each of these sendings, or one of those with which it goes without
+    a gap: int64[again], us.
+
+    again: int64[again], sendings by partition, in the order of their closes.
+    """
+    if len(again) == 0:
+        return np.zeros(0, np.int64)
+    sendings = sent.sendings[again]
+    before = np.where(
+        sendings["made_by"] == NONE, sent.capture.batches["sending"][sendings["batch"]], sendings["made_by"]
+    )
+    known = np.minimum(sent.sendings["response_time"][before], times.close[again])
+    is_new = np.ones(len(again), np.bool_)
+    is_new[1:] = (sendings["partition"][1:] != sendings["partition"][:-1]) | (known[1:] > times.close[again[:-1]])
+    begins = np.minimum.reduceat(known, np.flatnonzero(is_new))
+    return begins[np.cumsum(is_new) - 1]
+
+
+def refused_before(sent: Sent) -> Ints:
+    """The batch before each one in its partition that was refused as too large last, or NONE: int64[batches]."""
+    first = sent.first_sendings
+    numbers, partition = np.arange(len(first)), first["partition"]
+    is_refused = (first["error"] == MESSAGE_TOO_LARGE) & (first["records"] > 1)
+    last = np.concatenate([np.full(1, NONE), np.maximum.accumulate(np.where(is_refused, numbers, NONE))[:-1]])
+    return np.where((last != NONE) & (partition[last] == partition), last, NONE)[: len(first)]
 
 
 def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
@@ -99,7 +139,7 @@ def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
     ready, closed = ready_times(sent, times.append, linger_us), times.close[first]
     # In its ms the next record can have come before the request, which then finds the batch full.
     surely_before = sent.first_sendings["request_time"] < ready_times(sent, sent.capture.records["time"], linger_us)
-    answered, queued = answers(sent, times)[first], queued_until(sent, times)
+    answered, waited = answers(sent, times)[first], queued(sent, times)
     is_retry = (sendings["is_whole"] == 1) & (sendings["made_by"] == NONE)
     is_retry[first] = False
     retries = np.flatnonzero(is_retry)
@@ -107,9 +147,13 @@ def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
     np.minimum.at(batches["retry_at"], sendings["batch"][retries], times.close[retries])
     batches["retries"] = np.bincount(sendings["batch"][retries], minlength=len(batches))
     batches["closed"] = closed
-    batches["delay"] = np.maximum(closed - np.maximum(ready, queued), 0)
+    had_to_wait = (batches["has_sequence"] == 1) & (waited.until > ready)
+    batches["size"] = sent.first_sendings["size"]
+    batches["behind"] = np.where(had_to_wait, closed - waited.until, 0)
+    without_queue = np.where(had_to_wait, np.maximum(waited.begin - ready, 0) + batches["behind"], closed - ready)
+    batches["delay"] = np.maximum(without_queue, 0)
     batches["early"] = np.where(closed < ready, closed, NEVER)
     batches["filled_by"] = np.where(surely_before, NONE, batches["next_record"])
     batches["round_trip"] = np.where(answered == NEVER, 0, answered - closed)
-    batches["was_queued"] = (batches["has_sequence"] == 1) & (queued > ready)
+    batches["queued_by"] = np.where(had_to_wait, waited.by, NONE)
     return batches

@@ -161,6 +161,7 @@ def captured(produced: Produced, sizes: SizeModel) -> Capture:
         codec=1,
         has_sequence=produced.has_sequence,
         early=NEVER,
+        queued_by=NONE,
         round_trip=produced.round_trip * US_PER_MS,
         retries=produced.retries,
         retry_at=NEVER,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
+from udfs.replay.batch_split.accumulator import seal
 from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, TO_SEND, enqueue, has_to_wait, leave_queue
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, LINGERED
 from udfs.replay.batch_split.state import Sim, new_sim, no_outcomes
@@ -67,10 +68,14 @@ def test_the_parts_of_a_part_that_is_refused_go_before_those_behind_it() -> None
 NOW = 1_000
 
 
-def partition(part: int = NO_PART) -> Sim:
-    """A queue by itself, in which nothing waits; `part` is what became of the part that left last."""
+def partition(part: int = NO_PART, **batch: int) -> Sim:
+    """A queue by itself, in which nothing waits; `part` is what became of the part that left last. batch: what is
+    captured of the only batch, which has 64 records.
+    """
     produced, limits = Produced([0] * 64, [10] * 64), np.full((1, 1), 2048)
     capture = captured(produced, even_sizes(produced, [1.0] * 64))
+    for name, value in batch.items():
+        capture.batches[name] = value
     sim = new_sim(capture, settings_of(SETTINGS), limits, np.ones((1, 1, 5), np.float32), no_outcomes(1, 1))
     sim.filling[0]["queued"], sim.filling[0]["part"] = NONE, part
     return sim
@@ -107,6 +112,31 @@ def test_a_batch_leaves_no_sooner_than_it_may(may_leave: int, time: int) -> None
     sim = partition()
     hold(sim, 0, may_leave=may_leave)
     assert left(sim) == [(CLOSED, 0, time)]
+
+
+def test_a_batch_leaves_as_long_after_the_last_part_as_the_captured_one() -> None:
+    sim = partition(behind=300)
+    hold(sim, 0)
+    assert left(sim) == [(CLOSED, 0, NOW + 300)]
+
+
+REFUSED = 7
+"""The number of a captured batch."""
+
+
+@pytest.mark.parametrize(
+    ("queued_by", "refused", "time"),
+    [(NONE, NONE, 50_000), (REFUSED, REFUSED, 50_000), (REFUSED, NONE, NOW + 20)],
+    ids=["waited for no parts", "waits for the same parts", "is not held back here"],
+)
+def test_a_batch_that_is_as_captured_is_closed_when_that_was_unless_it_had_been_held_back(
+    queued_by: int, refused: int, time: int
+) -> None:
+    sim = partition(closed=50_000, delay=20, queued_by=queued_by)
+    filling = sim.filling[0]
+    filling["first"], filling["count"], filling["refused"] = 0, 64, refused
+    seal(sim, 0, 0, NOW)
+    assert pop(sim.heap)[0] == time
 
 
 @pytest.mark.parametrize(("part", "events"), [(TO_SEND, []), (IN_FLIGHT, [(LINGERED, 30, NOW)])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from schemas.tables.fidelity_reasons import SPLITS
 from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
@@ -58,9 +59,12 @@ def group(closes: Records, splits: Records = NO_SPLITS, batches: Records | None 
     )
 
 
-def given(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[Group, Records]:
+def given(
+    batches: Times, closes: Times, cut: int = NOT_CUT, *, waits: int = 0, in_turn: bool = False
+) -> tuple[Group, Records]:
     """(what is judged, its records): batches by ms of creation and records, among closes by the ms between which they
-    were. The earlier request is first. cut: of all batches.
+    were. The earlier request is first. cut: of all batches. waits: ms by which each may have been created later.
+    in_turn: they are of one partition, and the closes are theirs.
     """
     created, counts = (np.array(of) for of in zip(*batches, strict=True))
     end = np.cumsum(counts)
@@ -68,6 +72,7 @@ def given(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[Group, Rec
     records = records_of(RECORD, int(end[-1]), content=content)
     first = end - counts
     earliest, latest = (np.array(of) * MS for of in zip(*closes, strict=True))
+    before = np.arange(len(batches)) - 1 if in_turn else NONE
     return group(
         records_of(
             CLOSE,
@@ -82,12 +87,16 @@ def given(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[Group, Rec
             CREATED,
             len(batches),
             time=created * MS,
+            until=(created + 1 + waits) * MS,
             place=first,
+            later=end,
             first=first,
             end=end,
             next_content=content,
             other_content=NONE,
             cut=cut,
+            before=before,
+            close_before=before,
         ),
     ), records
 
@@ -101,6 +110,38 @@ def in_one_order(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[lis
     """(the verdicts in one order; the batch that was created next behind each close, NONE where nothing shows it)."""
     found, order = judge_in_order(*given(batches, closes, cut), settings(), new_memory())
     return found.tolist(), order["batch"].tolist()
+
+
+def order_of(judged: tuple[Group, Records]) -> list[int]:
+    """The batch that was created next behind each close, NONE where nothing shows it."""
+    return judge_in_order(*judged, settings(), new_memory())[1]["batch"].tolist()
+
+
+def test_a_batch_may_have_been_created_until_the_next_record_was_sent() -> None:
+    """Its record says when it was sent, which may have had to wait for the client to compress the end of a batch."""
+    waited = given([(10, 9)], [(12, 25)], waits=5)
+    assert judge(*waited, settings(), new_memory())[0].tolist() == [ORDER_OPEN]
+    assert judge(*given([(10, 9)], [(12, 25)]), settings(), new_memory())[0].tolist() == [MORE_RECORDS]
+    assert order_of(waited) == [0]
+
+
+def test_a_batch_is_not_taken_to_have_waited_if_the_same_batches_come_of_one_that_did_not() -> None:
+    lingered = given([(10, 6), (13, 9)], [(12, 25)], LINGERED, waits=5)
+    assert order_of(lingered) == [1]
+
+
+def test_a_batch_with_room_for_the_next_record_was_closed_before_that_came() -> None:
+    batches, closes = [(10, 6), (15, 6)], [(12, 25), (30, 40)]
+    assert order_of(given(batches, closes, LINGERED, in_turn=True)) == [1, NONE]
+    assert order_of(given(batches, closes, LINGERED)) == [NONE, NONE], "of two partitions"
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0, MORE_RECORDS), (NONE, ORDER_OPEN)])
+def test_a_split_comes_behind_what_left_the_queue_before_its_parts(after: int, verdict: int) -> None:
+    """A close behind it would let the estimate fall from 1.0 again; one before it changes nothing in the end."""
+    judged, records = given([(40, 9)], [(5, 25)])
+    splits = records_of(SPLIT, 1, earliest=3 * MS, latest=30 * MS, after=after, ratio=0.5)
+    assert judge(judged._replace(splits=splits), records, settings(), new_memory())[0].tolist() == [verdict]
 
 
 def test_a_close_that_surely_was_or_was_not_decides() -> None:

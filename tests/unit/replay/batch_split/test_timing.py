@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.unit.replay.batch_split.producers import Row, sent, sent_batch
 from udfs.columns.arrays import Records
 from udfs.replay.batch_split.events import Sent, read_sent
+from udfs.replay.batch_split.possible_estimates.events import groups_of
 from udfs.replay.batch_split.possible_estimates.order import CLOSE, SPLIT, no_order, times_in
 from udfs.replay.batch_split.timing import soonest, timed_batches
 from udfs.replay.shared.resent_batches import NONE
@@ -51,7 +53,7 @@ def test_a_batch_was_sent_before_it_was_full_if_its_request_is_before_the_ms_of_
     """Though an order of closes has it closed before that record: it is not what was, but what can have been."""
     found = read(sent(0, 8, 800, 9, 0, request_time=request_us), sent(8, 8, 800, 18, 0))
     order = no_order(2)
-    order[CLOSE, 0] = (8, 0)
+    order[CLOSE, 0] = (8, 0, 0)
     assert batches_in(order, found)["filled_by"][0] == filled_by
 
 
@@ -60,7 +62,41 @@ def test_a_batch_that_waited_for_the_parts_before_it_was_late_only_since_they_we
     rows = [(0, 8, 9, 10), (0, 4, 30, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
     found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
     batch = batches_in(no_order(5), found)[1]
-    assert (batch["delay"], batch["was_queued"]) == (1000, 1)
+    assert (batch["delay"], batch["behind"], batch["queued_by"]) == (1000, 1000, 0)
+
+
+def test_a_batch_that_was_ready_before_the_refusal_waited_for_something_else_until_then() -> None:
+    """It was full within the ms 16; the response came at 20.5 ms, the last part was sent at 49 ms, and it at 50."""
+    rows = [(0, 8, 20, 10), (0, 4, 30, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
+    found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
+    batch = batches_in(no_order(5), found)[1]
+    assert (batch["delay"], batch["behind"], batch["queued_by"]) == (20_500 - 16_999 + 1000, 1000, 0)
+
+
+def test_a_record_has_waited_for_what_was_before_it_and_cannot_have_been_in_its_ms() -> None:
+    found, order = read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((30, 35)))), no_order(2)
+    order[CLOSE, 0] = (8, 0, 12_345)
+    times = times_in(order, found)
+    assert times.append[7] < 8000 < 12_345 <= times.close[0] < times.append[8]
+    assert (np.diff(times.append) > 0).all()
+
+
+def refused_with_another_in_flight() -> Sent:
+    """A batch is refused at 9.5 ms and sent again in two parts; one was in flight behind it, one comes behind them."""
+    rows = [(0, 8, 9, 10), (8, 8, 18, 0), (0, 4, 30, 0), (4, 4, 49, 0), (16, 8, 60, 0)]
+    return read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
+
+
+def test_what_was_in_flight_when_the_parts_came_was_closed_before_the_split() -> None:
+    (group,) = groups_of(refused_with_another_in_flight(), LINGER, {})
+    assert group.closed[group.splits["after"]].tolist() == [1]
+
+
+def test_a_part_was_closed_only_when_what_is_before_it_was_answered() -> None:
+    found = refused_with_another_in_flight()
+    (group,) = groups_of(found, LINGER, {})
+    earliest = dict(zip(group.closed.tolist(), group.closes["earliest"].tolist(), strict=True))
+    assert (earliest[2], earliest[3]) == (18_000, 30_500), "the request before it, and the answer to it"
 
 
 def test_times_keep_to_the_order_that_is_known_and_to_what_the_capture_shows() -> None:
@@ -69,7 +105,7 @@ def test_times_keep_to_the_order_that_is_known_and_to_what_the_capture_shows() -
     at_request, order = times_in(no_order(3), found), no_order(3)
     assert at_request.close.tolist() == [30_000, 35_000, 60_000]
     assert (at_request.append // 1000).tolist() == list(range(24))
-    order[CLOSE, 0] = (8, 0)
+    order[CLOSE, 0] = (8, 0, 0)
     in_order = times_in(order, found)
     assert in_order.append[7] < in_order.close[0] < in_order.append[8]
     assert in_order.close[1:].tolist() == [35_000, 60_000]

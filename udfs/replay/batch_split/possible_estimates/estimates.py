@@ -6,6 +6,7 @@ of its own. They are kept side by side, with what leads to them.
 
 from __future__ import annotations
 
+from udfs.columns.arrays import Record
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import after_split, updated
@@ -23,7 +24,8 @@ def follow(sim: Sim, number: int) -> None:
     progress, batch = sim.memory.progress[0], sim.batches[number]
     if progress.estimates == 1 and sim.memory.possible[0].estimate < 0:
         skip_closes(sim, batch.time)
-    progress.batch, progress.till, progress.place = number, batch.time + US_PER_MS, batch.place
+    progress.batch, progress.till = number, batch.until
+    progress.place = batch.place if sim.in_order else batch.later
     place = 0
     while place < progress.estimates <= MOST_ESTIMATES:
         add_closes(sim, place)
@@ -31,6 +33,8 @@ def follow(sim: Sim, number: int) -> None:
         place += 1
     if progress.estimates <= MOST_ESTIMATES:
         drop_overdue(sim, batch.time)
+        if sim.in_order and batch.before >= 0 and not sim.was_full[batch.before]:
+            drop_unclosed(sim, batch.close_before)
     if progress.estimates == 0 or progress.estimates == TOO_MANY:
         settle(sim)
         lose(sim, batch.time)
@@ -67,7 +71,7 @@ def may_be_next(sim: Sim, place: int, number: int) -> bool:
     known, close, progress = sim.memory.possible[place], sim.closes[number], sim.memory.progress[0]
     if close.earliest > progress.till or close.earliest >= sim.closes[known.base].latest:
         return False
-    if sim.in_order and close.after >= progress.place:
+    if close.after >= progress.place:
         return False
     is_behind_next = known.splits < len(sim.splits) and sim.splits[known.splits].latest <= close.earliest
     return close.splits <= known.splits and not is_behind_next
@@ -83,8 +87,22 @@ def add_close(sim: Sim, place: int, bit: int) -> None:
     while ahead & 1:
         base, ahead = base + 1, ahead >> 1
     added.base, added.ahead, added.splits, added.step = base, ahead, known.splits, known.step
+    added.waits = known.waits + has_to_wait(sim, sim.closes[number].earliest)
     added.estimate = known.estimate if known.estimate < 0 else updated(settings, known.estimate, ratio)
     keep_added(sim, number)
+
+
+@kernel
+def has_to_wait(sim: Sim, earliest: int) -> bool:
+    """Whether the batch at hand was created behind its ms if this was before it."""
+    return bool(earliest > sim.batches[sim.memory.progress[0].batch].time + US_PER_MS)
+
+
+@kernel
+def is_behind(known: Record, close: int) -> bool:
+    """Whether a close is behind a possible estimate; true of NONE."""
+    ahead = close - known.base
+    return ahead < 0 or (ahead <= MOST_AHEAD and bool((known.ahead >> ahead) & 1))
 
 
 @kernel
@@ -94,31 +112,46 @@ def add_split(sim: Sim, place: int) -> None:
     if progress.estimates == TOO_MANY or not may_split(sim, place):
         return
     split = sim.splits[known.splits]
+    if not is_behind(known, split.after):
+        return
     if known.base == len(closes) or closes[known.base].latest > split.earliest:
         added = sim.memory.possible[progress.estimates]
         added.base, added.ahead, added.splits, added.step = known.base, known.ahead, known.splits + 1, known.step
+        added.waits = known.waits + has_to_wait(sim, split.earliest)
         added.estimate = after_split(sim.settings[0].profile, split.ratio)
         keep_added(sim, len(closes) + known.splits)
 
 
 @kernel
 def keep_added(sim: Sim, event: int) -> None:
-    """Keep the estimate that was written behind the others, unless it is there already; note the step to it."""
+    """Keep the estimate that was written behind the others, unless it is there already with fewer waits; note the step
+    to it.
+    """
     memory, progress = sim.memory, sim.memory.progress[0]
     count, added = progress.estimates, sim.memory.possible[progress.estimates]
-    for place in range(count):
-        known = memory.possible[place]
-        is_same = known.base == added.base and known.ahead == added.ahead and known.splits == added.splits
-        if is_same and known.estimate == added.estimate:
-            return
-    if count == MOST_ESTIMATES or progress.steps == len(memory.steps):
+    place = 0
+    while place < count and not is_same(memory.possible[place], added):
+        place += 1
+    if place < count and memory.possible[place].waits <= added.waits:
+        return
+    if place == MOST_ESTIMATES or progress.steps == len(memory.steps):
         progress.estimates = TOO_MANY
         return
     step = memory.steps[progress.steps]
     step.event, step.batch, step.before = event, progress.batch, added.step
     added.step = progress.steps
     progress.steps += 1
-    progress.estimates += 1
+    if place == count:
+        progress.estimates += 1
+    else:
+        memory.possible[place] = added
+
+
+@kernel
+def is_same(known: Record, other: Record) -> bool:
+    """Whether two estimates are equal and have the same behind them."""
+    is_behind_same = known.base == other.base and known.ahead == other.ahead and known.splits == other.splits
+    return bool(is_behind_same and known.estimate == other.estimate)
 
 
 @kernel
@@ -144,6 +177,22 @@ def drop_overdue(sim: Sim, time: int) -> None:
 
 
 @kernel
+def drop_unclosed(sim: Sim, close: int) -> None:
+    """Drop the estimates that a close is not behind, unless it is behind none of them."""
+    kept, possible = 0, sim.memory.possible
+    for place in range(sim.memory.progress[0].estimates):
+        kept += is_behind(possible[place], close)
+    if kept == 0:
+        return
+    kept = 0
+    for place in range(sim.memory.progress[0].estimates):
+        if is_behind(possible[place], close):
+            possible[kept] = possible[place]
+            kept += 1
+    sim.memory.progress[0].estimates = kept
+
+
+@kernel
 def lose(sim: Sim, time: int) -> None:
     """Have one estimate instead of more than there is room for, or none: not known, behind what surely was by now."""
     known = sim.memory.possible[0]
@@ -156,8 +205,14 @@ def lose(sim: Sim, time: int) -> None:
 
 @kernel
 def settle(sim: Sim) -> None:
-    """Keep the first estimate alone, and write the steps to it into the order."""
+    """Keep the estimate with the fewest waits alone, and write the steps to it into the order."""
     memory, progress, known = sim.memory, sim.memory.progress[0], sim.memory.possible[0]
+    least = 0
+    for place in range(min(progress.estimates, MOST_ESTIMATES)):
+        if memory.possible[place].waits < memory.possible[least].waits:
+            least = place
+    if least:
+        memory.possible[0] = memory.possible[least]
     number = known.step
     while number != NONE:
         step = memory.steps[number]

@@ -10,7 +10,7 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints, Records, Singles
 from udfs.columns.records import records_of
-from udfs.columns.time_units import NEVER
+from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.estimate import INITIAL_RATIO
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.possible_estimates.state import (
@@ -21,6 +21,7 @@ from udfs.replay.batch_split.possible_estimates.state import (
     NOT_CUT,
     SPLIT,
     UNKNOWN,
+    WAITED,
     Group,
 )
 from udfs.replay.shared.resent_batches import NONE
@@ -59,13 +60,14 @@ def groups_of(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]
             topic=topic,
             codec=codec,
             is_of=is_of,
-            batches=created_of(sent, batches, times.place, linger_us),
+            batches=created_of(sent, batches, times.place, linger_us, closed),
             closes=closes_of(sendings, times, closed, refused),
             splits=records_of(
                 SPLIT,
                 len(refused),
                 earliest=sendings["response_time"][refused],
                 latest=times.first_part[refused],
+                after=closes_before_parts(sent, times, closed, refused),
                 ratio=ratios(sendings[refused]),
             ),
             closed=closed,
@@ -95,7 +97,8 @@ def last_records(sent: Sent) -> Ints:
 
 def earliest_closes(sent: Sent, last: Ints) -> Ints:
     """When each sending was closed at the earliest: not before what was before its request, nor before its last record
-    was appended, nor, where it sends records again, before the response to what sent them first. int64[sendings], us.
+    was appended, nor, where it sends records again, before the response to what sent them first, and with a sequence
+    number not before the response to what sent the records before them. int64[sendings], us.
 
     last: int64[sendings], the last record of each, or NONE.
     """
@@ -103,11 +106,30 @@ def earliest_closes(sent: Sent, last: Ints) -> Ints:
     known = np.flatnonzero((last != NONE) & (sendings["records"] > 0))
     first = sent.capture.batches["sending"][sendings["batch"][known]]
     again = first != known
-    bounds = (known, sent.capture.records["time"][last[known]]), (known[again], sendings["response_time"][first[again]])
+    in_turn = known[again & (sendings["sequence"][known] >= 0)]
+    bounds = (
+        (known, sent.capture.records["time"][last[known]]),
+        (known[again], sendings["response_time"][first[again]]),
+        (in_turn, answers_before(sendings, last, in_turn)),
+    )
     for rows, time in bounds:
         # What is not before the request is no bound: a time that is not the client's clock, or no response.
         earliest[rows] = np.maximum(earliest[rows], np.where(time < sendings["request_time"][rows], time, 0))
     return earliest
+
+
+def answers_before(sendings: Records, last: Ints, rows: Ints) -> Ints:
+    """The response to what sent the record before those of some sendings last, NEVER where there is none: int64[rows],
+    us. A client sends again only what is first in flight (RecordAccumulator.shouldStopDrainBatchesForPartition).
+
+    last: int64[sendings], the last record of each, or NONE. rows: int64[rows], the sendings.
+    """
+    known = np.flatnonzero(last != NONE)
+    before = last[rows] - sendings["records"][rows]
+    found = last_before(last[known], sendings["request_time"][known], before, sendings["request_time"][rows])
+    sending = np.append(known, NONE)[found]
+    is_same = (sending != NONE) & (sendings["partition"][sending] == sendings["partition"][rows])
+    return np.where(is_same, sendings["response_time"][sending], NEVER)
 
 
 def first_parts(sent: Sent) -> Ints:
@@ -137,20 +159,55 @@ def closes_of(sendings: Records, times: Known, closed: Ints, refused: Ints) -> R
     )
 
 
+def closes_before_parts(sent: Sent, times: Known, closed: Ints, refused: Ints) -> Ints:
+    """The last close before the split of each refused sending that took a batch for the first time: int64[refused],
+    numbers of `closed`, or NONE.
+
+    The parts are put before all batches of the partition that were not sent yet, so that one whose request was before
+    that of the first part was closed before the split (RecordAccumulator.splitAndReenqueue).
+    """
+    sendings = sent.sendings
+    is_first = np.zeros(len(sendings), np.bool_)
+    is_first[sent.capture.batches["sending"]] = True
+    numbers = np.flatnonzero(is_first[closed])
+    part = times.first_part[refused]
+    until = np.where(part == NEVER, sendings["response_time"][refused], part)
+    first = sendings[closed[numbers]]
+    last = last_before(first["partition"], first["request_time"], sendings["partition"][refused], until)
+    return np.append(numbers, NONE)[last]
+
+
+def last_before(keys: Ints, times: Ints, of_keys: Ints, until: Ints) -> Ints:
+    """The last event with each key before a time, NONE where there is none: int64[asked], numbers of events.
+
+    keys, times: int64[events]. of_keys, until: int64[asked].
+    """
+    events, keys, times = len(keys), np.concatenate([keys, of_keys]), np.concatenate([times, until])
+    is_asked = np.arange(len(keys)) >= events
+    in_turn = np.lexsort((~is_asked, times, keys))
+    before = np.maximum.accumulate(np.where(is_asked[in_turn], NONE, np.arange(len(keys))))
+    found = in_turn[np.maximum(before, 0)]
+    last = np.full(len(keys), NONE)
+    last[in_turn] = np.where((before != NONE) & (keys[found] == keys[in_turn]), found, NONE)
+    return last[events:]
+
+
 def ratios(sendings: Records) -> Singles:
     """Compression ratios as clients see them: float32."""
     inside: Singles = (sendings["size"] - RECORD_BATCH_OVERHEAD).astype(np.float32)
     return np.divide(inside, np.maximum(sendings["uncompressed"], 1).astype(np.float32), dtype=np.float32)
 
 
-def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int) -> Records:
+def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int, closed: Ints) -> Records:
     """The batches in the order of their creation, with what may have ended each: CREATED[batches].
 
-    batches: int64[batches], their numbers. place: int64[records], as in `Known`.
+    batches: int64[batches], their numbers. place: int64[records], as in `Known`. closed: the sendings that were closed.
     """
     records, partitions = sent.capture.records, sent.capture.partitions
     captured = sent.capture.batches[batches]
     captured = captured[np.argsort(place[captured["first"]], kind="stable")]
+    before, close = batches_before(records, captured), np.full(len(sent.sendings), NONE)
+    close[closed] = np.arange(len(closed))
     not_before = sent.sendings["not_before"][captured["sending"]]
     first = records[captured["first"]]
     after = records[np.minimum(captured["end"], len(records) - 1)]
@@ -161,16 +218,44 @@ def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int) -> Record
     comes = np.where(is_other, np.minimum(other["time"], after["time"]), after["time"])
     comes = np.where(has_next | is_other, comes, NEVER)
     has_lingered = comes >= np.maximum(not_before, first["time"] + linger_us)
+    in_turn = records["time"][sent.capture.append_order]
+    may_wait = has_next & (waits_until(in_turn, place[np.minimum(captured["end"], len(records) - 1)]) >= not_before)
+    places = place[captured["first"]]
     return records_of(
         CREATED,
         len(captured),
         time=first["time"],
-        place=place[captured["first"]],
+        until=waits_until(in_turn, places),
+        place=places,
+        later=np.searchsorted(in_turn, first["time"], side="right"),
         first=captured["first"],
         end=captured["end"],
         next_content=np.where(has_next, after["content"], other["content"]),
         next_timestamp=np.where(has_next, after["timestamp"], other["timestamp"]),
         other_content=np.where(is_other, other["content"], NONE),
         other_timestamp=other["timestamp"],
-        cut=np.where(has_lingered, LINGERED, np.where(comes >= not_before, EARLY, NOT_CUT)),
+        cut=np.select([has_lingered, comes >= not_before, may_wait], [LINGERED, EARLY, WAITED], NOT_CUT),
+        before=before,
+        close_before=np.where(before == NONE, NONE, close[captured["sending"][before]]),
     )
+
+
+def waits_until(in_turn: Ints, places: Ints) -> Ints:
+    """When records surely were appended: when the ms of the one that was sent next has ended. int64[places], us.
+
+    in_turn: int64[records], when each was sent, in the order of appending. places: of the records there.
+    """
+    return np.maximum(in_turn[places], in_turn[np.minimum(places + 1, len(in_turn) - 1)]) + US_PER_MS
+
+
+def batches_before(records: Records, captured: Records) -> Ints:
+    """The batch whose last record stands right before the first of each, NONE where that is none of them:
+    int64[batches]. captured: BATCH[batches].
+    """
+    by_end = np.argsort(captured["end"])
+    place = np.minimum(np.searchsorted(captured["end"][by_end], captured["first"]), len(captured) - 1)
+    before, first = by_end[place], captured["first"]
+    is_before = (captured["end"][before] == first) & (
+        records["partition"][np.maximum(first - 1, 0)] == records["partition"][first]
+    )
+    return np.where(is_before, before, NONE)

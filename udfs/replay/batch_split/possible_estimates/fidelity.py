@@ -15,7 +15,9 @@ from udfs.replay.batch_split.possible_estimates.state import (
     LINGERED,
     LOST,
     MOST_STEPS,
+    NOT_CUT,
     UNKNOWN,
+    WAITED,
     Group,
     Memory,
     Sim,
@@ -101,10 +103,23 @@ def judge_batch(sim: Sim, number: int) -> None:
     """Write the verdict on a batch. In one order, it ends early without reason only if nothing else explains it."""
     cut, verdict, progress = LINGERED if sim.in_order else EARLY, AGREED, sim.memory.progress[0]
     progress.agreeing = 0
-    while cut >= EARLY and progress.agreeing == 0:
+    while cut >= (WAITED if sim.in_order else EARLY) and progress.agreeing == 0:
         verdict = verdict_on(sim, number, cut)
         cut -= 1
+    if verdict == FEWER_RECORDS and sim.batches[number].cut == WAITED:
+        verdict = ORDER_OPEN
     sim.verdicts[number] = AGREED if sim.in_order and progress.agreeing else verdict
+    if sim.in_order and sim.batches[number].cut != NOT_CUT and progress.agreeing:
+        sim.was_full[number] = is_full_with_any(sim, number)
+
+
+@kernel
+def is_full_with_any(sim: Sim, number: int) -> bool:
+    """Whether one of the agreeing estimates leaves no room for the record that may have ended the batch."""
+    for place in range(sim.memory.progress[0].agreeing):
+        if verdict_with(sim, number, sim.memory.agreeing[place].estimate, LINGERED + 1) == AGREED:
+            return True
+    return False
 
 
 @kernel

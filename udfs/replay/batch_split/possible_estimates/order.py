@@ -17,9 +17,9 @@ from udfs.replay.batch_split.possible_estimates.state import Group
 from udfs.replay.batch_split.timing import Times
 from udfs.replay.shared.resent_batches import NONE
 
-BEFORE = int_fields("place", "rank")
-"""Before which record something was, by its place in the order of appending, and which of those with the same place was
-first; NEVER where nothing shows that."""
+BEFORE = int_fields("place", "rank", "earliest")
+"""Before which record something was, by its place in the order of appending, which of those with the same place was
+first, and when it can have been, us; NEVER where nothing shows that."""
 CLOSE, SPLIT = range(2)
 APART = 1 << 40
 """Ranks of different groups are so far apart."""
@@ -33,16 +33,21 @@ def no_order(sendings: int) -> Records:
 def write_order(order: Records, group: Group, number: int, placed: Records) -> None:
     """Write the order of a group, as `judge_in_order` returns it: PLACED[closes, then splits]. number: of the group."""
     closes = len(group.closed)
-    for kind, sendings, events in ((CLOSE, group.closed, placed[:closes]), (SPLIT, group.refused, placed[closes:])):
+    for kind, sendings, events, earliest in (
+        (CLOSE, group.closed, placed[:closes], group.closes["earliest"]),
+        (SPLIT, group.refused, placed[closes:], group.splits["earliest"]),
+    ):
         is_known = events["batch"] != NONE
         rows, known = sendings[is_known], events[is_known]
         order["place"][kind, rows] = group.batches["place"][known["batch"]]
         order["rank"][kind, rows] = known["rank"] + number * APART
+        order["earliest"][kind, rows] = earliest[is_known]
 
 
 def times_in(order: Records, sent: Sent) -> Times:
     """Times that put everything into the order, each the latest that it can be: of records within their ms, of closes
-    up to the request, of splits up to the request with the first part, or to the response where no part is captured.
+    up to the request, of splits up to the request with the first part, or to the response where no part is captured. A
+    record has waited to be appended if something was before it that cannot have been in its ms.
     """
     in_turn, sendings = sent.capture.append_order, len(sent.sendings)
     n, begun = len(in_turn), sent.capture.records["time"][sent.capture.append_order] // US_PER_MS * US_PER_MS
@@ -60,6 +65,10 @@ def times_in(order: Records, sent: Sent) -> Times:
     is_record = np.arange(n + 2 * sendings) < n
     sequence = np.lexsort((until, ranks, is_record, places))
     time, turn = np.zeros(len(until), np.int64), np.arange(len(until))
+    earliest = np.zeros(len(until), np.int64)
+    earliest[n:][is_known] = order["earliest"].reshape(-1)[is_known]
+    earliest[sequence] = np.maximum.accumulate(earliest[sequence] - turn) + turn
+    until[:n] = np.maximum(until[:n], earliest[:n])
     time[sequence] = np.minimum.accumulate((until[sequence] - turn)[::-1])[::-1] + turn
     append = np.zeros(n, np.int64)
     append[in_turn] = time[:n]

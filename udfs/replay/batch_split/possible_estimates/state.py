@@ -18,19 +18,25 @@ UNKNOWN, LOST = -1.0, -2.0
 MOST_ESTIMATES = 1024
 MOST_STEPS = 1 << 18
 
-NOT_CUT, EARLY, LINGERED = range(3)
-"""Whether a batch may have been sent before a record came that it had no room for; LINGERED: and it had reason to."""
+NOT_CUT, WAITED, EARLY, LINGERED = range(4)
+"""Whether a batch may have been sent before a record came that it had no room for. WAITED: only if that record had to
+wait before it was appended; LINGERED: and the batch had reason to be sent.
+"""
 
 CREATED = int_fields(
-    "time",  # us, cut to a ms
+    "time",  # us, cut to a ms: of its first record, which is when it was sent, and may have had to wait
+    "until",  # us: the ms of the record that was sent next has ended, and so it had been created
     "place",  # of its first record, among all in the order of appending
+    "later",  # the place of the first record of a later ms
     "first",  # its records are [first, end)
     "end",
     "next_content",  # bytes of the next record that may have ended it
     "next_timestamp",
     "other_content",  # bytes of one that went to another partition, but may have tried this one; or NONE
     "other_timestamp",
-    "cut",  # NOT_CUT, EARLY or LINGERED
+    "cut",  # NOT_CUT, WAITED, EARLY or LINGERED
+    "before",  # the batch before it in its partition, or NONE
+    "close_before",  # the close of that, or NONE
 )
 """A batch when it was created, and what may have ended it. In the order of creation."""
 
@@ -47,8 +53,16 @@ CLOSE = np.dtype(
 )
 """A batch being closed, whether it is sent first or again. In the order of the requests."""
 
-SPLIT = np.dtype([("earliest", np.int64), ("latest", np.int64), ("ratio", np.float32)], align=True)
-"""A refused batch being split: from its response to the request of the first part. In the order of the responses."""
+SPLIT = np.dtype(
+    [
+        ("earliest", np.int64),  # us: the response
+        ("latest", np.int64),  # us: the request of the first part
+        ("after", np.int64),  # the last close of a batch that left the partition's queue before the parts came, or NONE
+        ("ratio", np.float32),
+    ],
+    align=True,
+)
+"""A refused batch being split. In the order of the responses."""
 
 ESTIMATE = np.dtype(
     [
@@ -56,6 +70,7 @@ ESTIMATE = np.dtype(
         ("base", np.int32),  # all closes before this one are behind it
         ("splits", np.int32),  # and the first so many splits
         ("step", np.int32),  # the last one to it, or NONE
+        ("waits", np.int32),  # so many steps to it cannot have been in the ms of the batch that was created next
         ("estimate", np.float32),
     ],
     align=True,
@@ -112,7 +127,8 @@ class Sim(NamedTuple):
 
     records: RECORD[records]. settings: SETTINGS[1], the captured ones. bounds: float32[2], of every estimate. in_order:
     one order of closes and splits is sought that gives all batches; batches of the same ms are then taken in the order
-    of their records. verdicts: int64[batches]; order: PLACED[closes and splits], both written.
+    of their records. verdicts: int64[batches]; order: PLACED[closes and splits]; was_full: bool[batches], false where
+    each agreeing estimate leaves room for the next record; all written.
     """
 
     batches: Records
@@ -126,6 +142,7 @@ class Sim(NamedTuple):
     memory: Memory
     verdicts: Ints
     order: Records
+    was_full: Bools
 
 
 def new_memory() -> Memory:
@@ -137,7 +154,7 @@ def new_memory() -> Memory:
 def new_sim(group: Group, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> Sim:
     """A group's batches, before the first of them is created. settings: SETTINGS[lanes]."""
     memory.progress[0] = 0
-    memory.possible[0] = (0, 0, 0, NONE, group.initial)
+    memory.possible[0] = (0, 0, 0, NONE, 0, group.initial)
     return Sim(
         batches=read_only(group.batches),
         closes=read_only(group.closes),
@@ -150,6 +167,7 @@ def new_sim(group: Group, records: Records, settings: Records, memory: Memory, *
         memory=memory,
         verdicts=np.zeros(len(group.batches), np.int64),
         order=np.full(len(group.closes) + len(group.splits), NONE, PLACED),
+        was_full=np.ones(len(group.batches), np.bool_),
     )
 
 
