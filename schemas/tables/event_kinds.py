@@ -8,6 +8,7 @@ from enum import IntEnum
 class LogEvent(IntEnum):
     """Of LOG_EVENTS.kind."""
 
+    ABORTED = -1
     BATCH = 0
     WITNESS = 1
     READ = 2

@@ -212,6 +212,9 @@ FETCH_PARTITIONS = table(
     preferred_read_replica=C("int", "Replica the consumer is sent to, -1 for none (KIP-392)", nullable=True),
     diverging_epoch=C("int", "Leader epoch from which on the reader's log differs from the leader's, -1 if it does not",
                       nullable=True),
+    aborted_producer_ids=C("array<bigint>", "Producers of the aborted transactions that the response names, null for "
+                                            "none", nullable=True),
+    aborted_first_offsets=C("array<bigint>", "The first offset of each of them", nullable=True),
     error_code=C("smallint", "The partition's error", nullable=True),
     response_error_code=C("smallint", "The response's top-level error", nullable=True),
     throttle_time_ms=C("int", "Throttle time in the response", "ms", nullable=True),

@@ -42,14 +42,15 @@ _FETCH = {
 
 LOG_EVENTS = table(
     "log_events", "silver",
-    "What a partition's log is pieced together from (kind 0: a batch; 1: where a read ended), and "
-    "the reads of it (kind 2).",
+    "What a partition's log is pieced together from (kind -1: an aborted transaction; 0: a batch; 1: where a read "
+    "ended), and the reads of it (kind 2).",
     ("topic", "partition", "kind"), "topic",
     topic=C("string", "Topic name"),
     topic_key=C("string", "Topic id where it is known, else the name"),
     partition=C("int", "Partition of the topic"),
-    kind=C("tinyint", "0 a batch, 1 a read as a witness of the log end and of segments' ends, 2 a read"),
-    position=C("bigint", "A batch's base offset; else the time of the request"),
+    kind=C("tinyint", "-1 an aborted transaction, 0 a batch, 1 a read as a witness of the log end and of segments' "
+                      "ends, 2 a read"),
+    position=C("bigint", "A batch's base offset, or the first one of a transaction; else the time of the request"),
     last_offset=C("bigint", "Last offset of a batch", nullable=True),
     size_bytes=C("bigint", "Size of a batch", "bytes", nullable=True),
     append_after=C("bigint", "A batch was appended after this; null where no produce request shows it",
@@ -57,6 +58,12 @@ LOG_EVENTS = table(
     append_before=C("bigint", "A batch was appended before this", "us", nullable=True),
     is_old_format=C("boolean", "A batch is a message or wrapper of format 0 or 1", nullable=True),
     is_sparse=C("boolean", "A batch has fewer records than offsets: compaction took some", nullable=True),
+    records=C("bigint", "Records of a batch that a consumer can be given: none of a transaction's end marker",
+              nullable=True),
+    producer_id=C("bigint", "Producer of an aborted transaction, or of a batch that is part of one; null of other "
+                            "batches", nullable=True),
+    is_control=C("boolean", "A batch is a transaction's end marker", nullable=True),
+    reads_committed=C("boolean", "A read leaves out aborted transactions (isolation.level)", nullable=True),
     leader_epoch=C("int", "Leader epoch at which a fetched batch was appended; null of a produced one", nullable=True),
     bound_low=C("bigint", "Offset up to which a read could go at least; null: known by appends alone", nullable=True),
     bound_high=C("bigint", "Offset up to which a read could go at most; null: known by appends alone", nullable=True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSION
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.arrow_columns import coded
+from udfs.columns.arrow_columns import array_of, coded
 from udfs.columns.picking import pick, position_among
 from udfs.facts.arrow_tables import Values, rows_of
 from udfs.facts.cut_fetches import note_cut_sessions
@@ -263,8 +264,23 @@ def partition_rows(
             t.log_start_offset: Picked(rows.log_start_offset, known=answered & (rows.log_start_offset >= 0)),
             t.preferred_read_replica: Picked(response.column("preferred_read_replica"), returned),
             t.diverging_epoch: Picked(response.column("diverging_epoch.epoch"), returned),
+            t.aborted_producer_ids: aborted_lists(messages.response, "producer_id", returned),
+            t.aborted_first_offsets: aborted_lists(messages.response, "first_offset", returned),
             t.error_code: Picked(pick(response.column("error_code"), returned, 0), known=answered),
             t.response_error_code: Picked(fetches["response_error"], fetch, answered),
             t.throttle_time_ms: Picked(exchanges.throttle, exchange_of_row, answered),
         },
     )
+
+
+def aborted_lists(response: Decoded, name: str, returned: Ints) -> pa.Array[Any]:
+    """A field of the aborted transactions of returned partitions, as lists; null where there are none.
+
+    returned: int64[rows], rows of the response's partitions, or NOWHERE.
+    """
+    aborted = response.levels["responses.partitions.aborted_transactions"]
+    offsets = np.searchsorted(aborted.parent, np.arange(response.levels["responses.partitions"].rows + 1))
+    has_none = (returned == NOWHERE) | (pick(np.diff(offsets), returned, 0) == 0)
+    values: pa.Array[Any] = pa.array(aborted.column(name), pa.int64())
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return lists.take(array_of(returned, ~has_none))

@@ -142,6 +142,14 @@ def test_a_throttled_fetch_says_for_how_long() -> None:
     assert row["throttle_time_ms"] == 250
 
 
+def test_a_partition_s_aborted_transactions_are_named_with_their_producers_and_first_offsets() -> None:
+    aborted = [{"producer_id": 7, "first_offset": 40}, {"producer_id": 8, "first_offset": 12}]
+    answer = [returned(b"t", (0, b"")), returned(b"u", (0, b""), aborted_transactions=aborted)]
+    rows = fetch_rows(fetched([wanted(b"t", 0), wanted(b"u", 0), wanted(b"v", 0)], answer))
+    named = [(row["aborted_producer_ids"], row["aborted_first_offsets"]) for row in rows]
+    assert named == [(None, None), ([7, 8], [40, 12]), (None, None)]
+
+
 def test_an_unanswered_fetch_has_no_returned_bytes() -> None:
     (row,) = tables(*turns(fetched([wanted(b"t", 0)], [])[0]))["fetch_partitions"]
     assert (row["returned_bytes"], row["response_time"], row["error_code"]) == (None, None, None)

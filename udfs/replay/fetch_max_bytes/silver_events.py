@@ -42,7 +42,7 @@ READERS = Step(
 BATCH_COLUMNS = (
     _B.topic, _B.topic_id, _B.partition, _B.connection_id, _B.exchange_no, _B.api_version, _B.source, _B.base_offset,
     _B.last_offset_delta, _B.size_bytes, _B.magic, _B.record_count, _B.partition_leader_epoch, _B.error_code,
-    _B.request_time, _B.response_time,
+    _B.request_time, _B.response_time, _B.producer_id, _B.is_transactional, _B.is_control,
 )  # fmt: skip
 AS_READ = (
     _T.partition, _T.fetch_offset, _T.broker, _T.client_address, _T.reader, _T.connection_id, _T.exchange_no,
@@ -52,7 +52,8 @@ AS_READ = (
 READ_COLUMNS = (
     *AS_READ, _F.topic, _F.topic_id, _F.client_id, _F.request_time, _F.response_time, _F.error_code,
     _F.preferred_read_replica, _F.isolation_level, _F.last_stable_offset, _F.high_watermark, _F.response_error_code,
-    _F.throttle_time_ms, _F.response_session_id, _F.session_id, _F.kind,
+    _F.throttle_time_ms, _F.response_session_id, _F.session_id, _F.kind, _F.aborted_producer_ids,
+    _F.aborted_first_offsets,
 )  # fmt: skip
 AS_WITNESS = (
     _T.topic, _T.topic_key, _T.partition, _T.position, _T.connection_id, _T.exchange_no, _T.request_time,
@@ -60,6 +61,8 @@ AS_WITNESS = (
     _T.reader,
 )  # fmt: skip
 """What matters of a read as a witness of the log end and of segments' ends."""
+READ_COMMITTED = 1
+"""Of FETCH_PARTITIONS.isolation_level (org.apache.kafka.common.IsolationLevel)."""
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 _MAJOR = re.compile(r"[0-9]{1,9}(?![0-9])")  # a client may write any text, of any length
@@ -104,11 +107,44 @@ def batch_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             t.last_offset: last,
             t.is_old_format: pc.less(batch[b.magic], MAGIC_VALUE_V2),
             t.is_sparse: is_sparse,
+            t.records: where(is_known(last), given_records(batch)),
+            t.producer_id: where(pc.fill_null(batch[b.is_transactional], False), batch[b.producer_id]),
+            t.is_control: batch[b.is_control],
             t.leader_epoch: where(pc.invert(is_produced), batch[b.partition_leader_epoch]),
             t.append_after: where(is_produced, micros(batch[b.request_time])),
             t.append_before: micros(batch[b.response_time]),
         }
         yield rows_where(event_rows(columns), pc.and_(in_log, appended))
+
+
+def given_records(batch: pa.RecordBatch) -> Column:
+    """How many records of each batch a consumer can be given: as many as its header says, at most one an offset.
+
+    Control records are for the consumer alone (CompletedFetch.nextFetchedRecord).
+    """
+    b = RECORD_BATCHES
+    offsets = pc.add(batch[b.last_offset_delta].cast(pa.int64()), 1)
+    records = pc.max_element_wise(
+        pc.min_element_wise(pc.coalesce(batch[b.record_count].cast(pa.int64()), offsets), offsets), 0
+    )
+    return pc.if_else(pc.fill_null(batch[b.is_control], False), pa.scalar(0, pa.int64()), records)
+
+
+def aborted_events(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The aborted transactions that responses name, from rows of FETCH_PARTITIONS."""
+    t, f = LOG_EVENTS, FETCH_PARTITIONS
+    naming = rows.filter(is_known(rows[f.aborted_producer_ids]))
+    producers, offsets = naming[f.aborted_producer_ids], naming[f.aborted_first_offsets]
+    of = naming.take(pc.list_parent_indices(producers))
+    return event_rows(
+        {
+            **same((t.topic, t.partition, t.connection_id, t.exchange_no), of),
+            t.topic_key: first_text(of[f.topic_id], of[f.topic]),
+            t.kind: repeated(LogEvent.ABORTED, of, pa.int8()),
+            t.position: pc.list_flatten(offsets),
+            t.producer_id: pc.list_flatten(producers),
+        }
+    )
 
 
 def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> Iterator[pa.RecordBatch]:
@@ -143,10 +179,12 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
             t.in_session: pc.greater(pc.coalesce(rows[f.response_session_id], rows[f.session_id]), 0),
             t.opens_session: is_text(rows[f.kind], FULL),
             t.profile: profiles.of(rows[f.connection_id], None),
+            t.reads_committed: pc.equal(rows[f.isolation_level], READ_COMMITTED),
         }
         events = event_rows(columns)
         yield events
         yield witness_events(events, is_follower)
+        yield aborted_events(rows)
 
 
 def bounds(rows: pa.RecordBatch, is_follower: Column, stopped: Column) -> tuple[Column, Column]:
@@ -158,7 +196,7 @@ def bounds(rows: pa.RecordBatch, is_follower: Column, stopped: Column) -> tuple[
     the high watermark or the log start does (UnifiedLog.maybeIncrementFirstUnstableOffset).
     """
     f = FETCH_PARTITIONS
-    is_committed = pc.fill_null(pc.equal(rows[f.isolation_level], 1), False)
+    is_committed = pc.fill_null(pc.equal(rows[f.isolation_level], READ_COMMITTED), False)
     of_log = pc.coalesce(where(is_committed, rows[f.last_stable_offset]), rows[f.high_watermark])
     of_consumer = where(pc.invert(is_follower), pc.coalesce(of_log, rows[f.fetch_offset]))
     return pc.if_else(stopped, rows[f.fetch_offset], of_consumer), of_log

@@ -65,6 +65,7 @@ BATCH = int_fields(
     "base_offset",
     "last_offset",
     "size",  # bytes
+    "records",  # that its reader can be given
     "appended_after",  # us, or ALWAYS where no produce request shows it
     "appended_before",  # us, or NEVER
 )

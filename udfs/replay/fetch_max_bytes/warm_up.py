@@ -17,15 +17,15 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 
 def warm_up() -> None:
-    """A batch, a witness and a read of one partition, in two lanes."""
+    """An aborted transaction, a batch, a witness and a read of one partition, in two lanes."""
     for _ in replay_fetches(read_rows([log_and_read()], 1 << 20), two_fetch_lanes(), ""):
         pass
     quantile(np.ones(BUCKETS, np.int64), 0.5)  # of waits, which these fetches have none of
 
 
 def log_and_read() -> pa.RecordBatch:
-    """A batch, a witness and a read of one partition."""
-    return blank_rows(LOG_EVENTS, 3, kind=np.array([*LogEvent]), size_bytes=np.full(3, 100))
+    """An aborted transaction, a batch, a witness and a read of one partition."""
+    return blank_rows(LOG_EVENTS, len(LogEvent), kind=np.array([*LogEvent]), size_bytes=np.full(len(LogEvent), 100))
 
 
 def two_fetch_lanes() -> FetchLanes:

@@ -21,7 +21,7 @@ def log_of(*batches: Batch) -> PartitionLog:
     position, last, size, after, before = np.array(batches, np.int64).reshape(-1, 5).T
     rows = records_of(LOG_EVENT, len(batches), position=position, last_offset=last, size_bytes=size)
     rows["append_after"], rows["append_before"] = after, before
-    return built_log(rows)
+    return built_log(rows, np.zeros(0, LOG_EVENT))
 
 
 def tens(*sizes: int, after: int = ALWAYS, before: int = NEVER) -> PartitionLog:

@@ -4,37 +4,46 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import LOG_EVENTS, READS
+from udfs.columns.arrays import Records
 from udfs.columns.records import records_of
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch_max_bytes.events import logs_of
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
 from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, built_log
 from udfs.replay.fetch_max_bytes.partition_log.rows import CONNECTION_COLUMNS, Readers, log_parts, log_rows
+from udfs.replay.fetch_max_bytes.state import UNKNOWN
 from udfs.replay.shared.key_numbers import partition_of
 
 BATCHES, PARTITION = 10, 3
 
 
-def log_of(batches: int) -> PartitionLog:
-    """Batches of ten offsets each."""
+NONE_ABORTED = np.zeros(0, LOG_EVENT)
+
+
+def log_of(batches: int, aborted: Records = NONE_ABORTED, **shown: Any) -> PartitionLog:
+    """Batches of ten offsets each. shown: what else is known of them."""
     number = np.arange(batches)
-    rows = records_of(
-        LOG_EVENT, batches, position=number * 10, last_offset=number * 10 + 9, size_bytes=100, append_before=number + 1
-    )
-    return built_log(rows)
+    offsets = {"position": number * 10, "last_offset": number * 10 + 9}
+    known = {"records": UNKNOWN, "producer_id": UNKNOWN} | shown
+    rows = records_of(LOG_EVENT, batches, size_bytes=100, append_before=number + 1, **offsets, **known)
+    return built_log(rows, aborted)
 
 
 LOG = log_of(BATCHES)
 
 
-def readers(*parts: list[tuple[int, int]]) -> Readers:
-    """Readers by reads that come in several parts: connections with the offsets they read from."""
+def readers(*parts: list[tuple[int, int]], committed: tuple[int, ...] = ()) -> Readers:
+    """Readers by reads that come in several parts: connections with the offsets they read from.
+
+    committed: the connections of those that read committed records only.
+    """
     found = Readers()
     for part in parts:
         rows = [
@@ -43,7 +52,9 @@ def readers(*parts: list[tuple[int, int]]) -> Readers:
             for id_, _ in part
         ]
         ids, offsets = np.array(part, np.int64).T
-        found.note(ids, offsets, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(LOG_EVENTS)))
+        is_committed = np.isin(ids, committed)
+        reads = records_of(LOG_EVENT, len(ids), connection_id=ids, fetch_offset=offsets, reads_committed=is_committed)
+        found.note(reads, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(LOG_EVENTS)))
     return found
 
 
@@ -71,3 +82,24 @@ def test_each_connection_gets_the_log_from_its_lowest_offset_on(cap: int) -> Non
 def test_a_partition_that_nobody_read_and_one_without_batches_have_no_rows() -> None:
     assert list(log_parts(LOG, PARTITION, Readers())) == []
     assert list(log_parts(log_of(0), PARTITION, readers([(1, 0)]))) == []
+
+
+def test_only_a_reader_of_committed_records_is_not_given_those_of_an_aborted_transaction() -> None:
+    """Producer 7 aborts what begins at 10, and ends that with its marker at 40; producer 8 and what has none go on."""
+    shown = {
+        "producer_id": [7, 7, 8, 7, 7, UNKNOWN], "is_control": [0, 0, 0, 0, 1, 0], "records": [9, 10, 10, 4, 0, 10]
+    }  # fmt: skip
+    log = log_of(6, records_of(LOG_EVENT, 2, position=10, producer_id=7), **shown)
+    (part,) = log_parts(log, PARTITION, readers([(1, 0), (2, 0)], committed=(2,)))
+    logs = logs_of(log_rows([part]), {})
+    given = {
+        int(connection): logs.batches["records"][first:end].tolist()
+        for connection, (first, end) in zip(logs.connection_id.tolist(), pairwise(logs.first.tolist()), strict=True)
+    }
+    assert given == {1: [9, 10, 10, 4, 0, 10], 2: [9, 0, 10, 0, 0, 10]}
+
+
+def test_a_transaction_that_a_producer_begins_after_an_aborted_one_is_given() -> None:
+    shown = {"producer_id": 7, "is_control": [0, 1, 0]}
+    log = log_of(3, records_of(LOG_EVENT, 1, position=0, producer_id=7), **shown)
+    assert log.committed_records.tolist() == [0, 10, 10]

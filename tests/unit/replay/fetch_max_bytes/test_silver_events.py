@@ -196,3 +196,30 @@ def test_of_a_log_its_batches_come_first_then_what_shows_its_end_and_then_all_re
     times = [TIME_US - at * 1_000_000 for at in range(9, -1, -1)]
     in_log = [(LogEvent.BATCH, offset) for offset in range(81, 91)]
     assert rows == in_log + [(kind, time) for kind in (LogEvent.WITNESS, LogEvent.READ) for time in times]
+
+
+@pytest.mark.parametrize(
+    ("shown", "records"),
+    [
+        ({"record_count": 3}, 3), ({"record_count": None}, 5), ({"record_count": 9}, 5), ({"record_count": -2}, 0),
+        ({"record_count": 1, "is_control": True}, 0),
+    ],
+)  # fmt: skip
+def test_a_batch_has_as_many_records_for_a_consumer_as_it_says_and_an_end_marker_none(shown: Row, records: int) -> None:
+    batch = {"source": "fetch", "base_offset": 10, "last_offset_delta": 4, "size_bytes": 70, "magic": 2}
+    (row,) = batches_in_log([row_of(RECORD_BATCHES, **batch | shown)])
+    assert row[LOG_EVENTS.records] == records
+
+
+def test_the_producer_is_known_of_batches_in_a_transaction_alone() -> None:
+    batch = {"source": "fetch", "base_offset": 10, "last_offset_delta": 4, "size_bytes": 70, "producer_id": 7}
+    rows = batches_in_log([batch | {"is_transactional": of} for of in (True, False)])
+    assert [row[LOG_EVENTS.producer_id] for row in rows] == [7, None]
+
+
+def test_each_aborted_transaction_that_a_response_names_is_an_event_of_the_log() -> None:
+    none: Row = {"aborted_producer_ids": None, "aborted_first_offsets": None}
+    named = READ | none | {"aborted_producer_ids": [7, 8], "aborted_first_offsets": [40, 12], "topic": "t"}
+    rows = reads([named, READ | none], LogEvent.ABORTED)
+    t = LOG_EVENTS
+    assert [(row[t.topic], row[t.producer_id], row[t.position]) for row in rows] == [("t", 7, 40), ("t", 8, 12)]

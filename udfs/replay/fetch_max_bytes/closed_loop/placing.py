@@ -53,7 +53,7 @@ def logs_of(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
         LOG_BATCH,
         len(captured) + 1,
         bytes_before=edges(np.maximum(captured["size"], 1)),
-        records_before=edges(captured["last_offset"] - captured["base_offset"] + 1),
+        records_before=edges(captured["records"]),
     )
     batches["visible_at"][:-1], batches["segment_end"][:-1] = log.visible_at[rows], np.repeat(first[1:], counts)
     logs = Logs(partitions, batches, captured)

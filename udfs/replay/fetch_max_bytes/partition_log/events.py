@@ -30,13 +30,20 @@ LOG_EVENT: Kind = np.dtype(
     [
         *((name, CARRIED[name]) for name in PASSED_ON),
         ("kind", np.int8),  # LogEvent
-        ("position", np.int64),  # a batch's base offset; else the time of the request
+        (
+            "position",
+            np.int64,
+        ),  # a batch's base offset, or the first one of a transaction; else the time of the request
         ("last_offset", np.int64),
         ("size_bytes", np.int64),
         ("append_after", np.int64),  # us, or ALWAYS where no produce request shows it
         ("append_before", np.int64),  # us, or NEVER
         ("is_old_format", np.bool_),  # a message or wrapper of format 0 or 1
         ("is_sparse", np.bool_),  # a batch has fewer records than offsets
+        ("records", np.int64),  # of a batch that a consumer can be given, or UNKNOWN
+        ("producer_id", np.int64),  # of an aborted transaction, or of a batch that is part of one; else UNKNOWN
+        ("is_control", np.bool_),  # a batch is a transaction's end marker
+        ("reads_committed", np.bool_),  # a read leaves out aborted transactions
         ("leader_epoch", np.int64),  # or EPOCH_UNKNOWN
         ("bound_low", np.int64),  # the offset up to which a read could go at least, or NO_BOUND
         ("bound_high", np.int64),  # ... and at most

@@ -44,8 +44,8 @@ class KnownLog(NamedTuple):
     truncated: Records
 
 
-def known_log(batches: Records, witnesses: Records) -> KnownLog:
-    """The log of all batches, dated by all witnesses: LOG_EVENT[n] each."""
+def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLog:
+    """The log of all batches, dated by all witnesses; and the transactions that were aborted: LOG_EVENT[n] each."""
     is_old, is_fetched = batches["is_old_format"], batches["append_after"] == ALWAYS
     slices = slices_of(picked(batches, ~is_old & is_fetched))
     is_kept_old = is_old & is_fetched & (batches["api_version"] >= FIRST_UNCONVERTED)
@@ -55,7 +55,7 @@ def known_log(batches: Records, witnesses: Records) -> KnownLog:
     bound = np.where(witnesses["is_follower"], NO_BOUND, witnesses["bound_low"])
     reads = picked(witnesses, ~may_have_met(truncated, witnesses, bound))
     in_log = is_new | is_kept_old | (is_old & (not converts))
-    log = dated_by_followers(built_log(picked(batches, in_log & left)), picked(reads, reads["is_follower"]))
+    log = dated_by_followers(built_log(picked(batches, in_log & left), aborted), picked(reads, reads["is_follower"]))
     return KnownLog(
         log=log,
         ends=segment_ends(log, reads),

@@ -15,14 +15,16 @@ import numpy as np
 from udfs.columns.arrays import Bools, Ints, Records, edges
 from udfs.columns.records import records_of
 from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.fetch_max_bytes.partition_log.aborted import in_aborted_transaction
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
-from udfs.replay.fetch_max_bytes.state import BATCH
+from udfs.replay.fetch_max_bytes.state import BATCH, UNKNOWN
 
 
 class PartitionLog(NamedTuple):
     """The known batches by base offset, int64[n] each; arrays of their own, for most are searched alone.
 
-    base, last: offsets. size: bytes. after, before: the append lies between these times (us); both rise with the
+    base, last: offsets. size: bytes. records, committed_records: how many a consumer can be given, if it reads
+    uncommitted or committed ones. after, before: the append lies between these times (us); both rise with the
     offset. run_end: index behind the last batch that follows without an offset missing. starts: int64[n + 1], bytes
     before it.
     """
@@ -30,33 +32,45 @@ class PartitionLog(NamedTuple):
     base: Ints
     last: Ints
     size: Ints
+    records: Ints
+    committed_records: Ints
     after: Ints
     before: Ints
     run_end: Ints
     starts: Ints
 
-    def batches(self, rows: Ints) -> Records:
-        """BATCH[rows]."""
+    def batches(self, rows: Ints, committed: Bools) -> Records:
+        """BATCH[rows]. committed: bool[rows], for whom reads committed records only."""
         return records_of(
             BATCH,
             len(rows),
             base_offset=self.base[rows],
             last_offset=self.last[rows],
             size=self.size[rows],
+            records=np.where(committed, self.committed_records[rows], self.records[rows]),
             appended_after=self.after[rows],
             appended_before=self.before[rows],
         )
 
 
-def built_log(batches: Records) -> PartitionLog:
-    """The log of LOG_EVENT[n], batches in any order, with copies: each when it was produced and at every fetch."""
+def built_log(batches: Records, aborted: Records) -> PartitionLog:
+    """The log of LOG_EVENT[n], batches in any order, with copies: each when it was produced and at every fetch.
+
+    aborted: LOG_EVENT[n], the transactions that were aborted, each any number of times.
+    """
     base, which = np.unique(batches["position"], return_inverse=True)
     n = len(base)
-    last, size = np.full(n, -1), np.zeros(n, np.int64)
+    last, size, records = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    is_left_out = np.zeros(n, np.bool_)
     is_fetched = batches["append_after"] == ALWAYS
+    given = np.where(
+        batches["records"] == UNKNOWN, batches["last_offset"] - batches["position"] + 1, batches["records"]
+    )
+    is_aborted = in_aborted_transaction(batches, aborted)
     # A broker may recompress: what is fetched is what is in the log.
     for rows in (~is_fetched, is_fetched):
         last[which[rows]], size[which[rows]] = batches["last_offset"][rows], batches["size_bytes"][rows]
+        records[which[rows]], is_left_out[which[rows]] = given[rows], is_aborted[rows]
     after, before = np.full(n, ALWAYS), np.full(n, NEVER)
     np.maximum.at(after, which, batches["append_after"])
     np.minimum.at(before, which, batches["append_before"])
@@ -65,6 +79,8 @@ def built_log(batches: Records) -> PartitionLog:
         base=base,
         last=last,
         size=size,
+        records=records,
+        committed_records=np.where(is_left_out, 0, records),
         after=np.maximum.accumulate(after),
         before=np.minimum.accumulate(before[::-1])[::-1],
         run_end=np.append(breaks, n)[np.searchsorted(breaks, np.arange(n), side="right")],

@@ -37,6 +37,7 @@ class Partition:
     number: int = -1
     batches: list[Records] = field(default_factory=list)
     witnesses: list[Records] = field(default_factory=list)
+    aborted: list[Records] = field(default_factory=list)
     known: KnownLog | None = None
     compacts: bool = False
     readers: Readers = field(default_factory=Readers)
@@ -44,9 +45,10 @@ class Partition:
     def known_log(self) -> KnownLog:
         """The log of all batches, dated by all witnesses."""
         if self.known is None:
-            self.known = known_log(joined(LOG_EVENT, self.batches), joined(LOG_EVENT, self.witnesses))
+            of_kinds = (self.batches, self.witnesses, self.aborted)
+            self.known = known_log(*(joined(LOG_EVENT, parts) for parts in of_kinds))
             self.compacts = self.known.compacts
-            self.batches, self.witnesses = [], []
+            self.batches, self.witnesses, self.aborted = [], [], []
         return self.known
 
     def is_compacted(self, reads: Records) -> Bools:
@@ -79,7 +81,7 @@ class HeldLogs:
 
 
 def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.RecordBatch]:
-    """Rows of READS from rows of LOG_EVENTS, which come sorted by partition, batches first, then witnesses.
+    """Rows of READS from rows of LOG_EVENTS, which come sorted by partition and kind.
 
     byte_cap: no lane reads more of a partition at once, and so no more batch sizes are handed on.
     """
@@ -91,12 +93,14 @@ def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.R
                 yield from logs.rows(partition)
                 partition = Partition(key, number)
             some = events[first:end]
-            if kind == LogEvent.BATCH:
+            if kind == LogEvent.ABORTED:
+                partition.aborted.append(some)
+            elif kind == LogEvent.BATCH:
                 partition.batches.append(some)
             elif kind == LogEvent.WITNESS:
                 partition.witnesses.append(some)
             else:
-                partition.readers.note(some["connection_id"], some["fetch_offset"], batch.slice(first, end - first))
+                partition.readers.note(some, batch.slice(first, end - first))
                 parts.append(read_part(partition.known_log(), some, partition.is_compacted(some), byte_cap))
         if parts:
             yield joined_reads(batch, events, parts)

@@ -73,21 +73,24 @@ class Readers:
     """The connections that read a partition. Each has a place: the number of those that `note` met before it.
 
     place: each one's, by connection_id. lowest: by place the lowest offset that it read from, int64[connections].
+    committed: by place whether it reads committed records only, bool[connections].
     named: the columns CONNECTION_COLUMNS of its first read, a row for each connection, in the order of places.
     """
 
     place: dict[int, int] = field(default_factory=dict)
     lowest: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    committed: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     named: list[pa.RecordBatch] = field(default_factory=list)
 
-    def note(self, connection: Ints, fetch_offset: Ints, rows: pa.RecordBatch) -> None:
-        """Add the connections of reads of the partition. rows: those of the reads, with CONNECTION_COLUMNS."""
-        distinct, first, which = np.unique(connection, return_index=True, return_inverse=True)
+    def note(self, reads: Records, rows: pa.RecordBatch) -> None:
+        """Add the connections of reads of the partition, LOG_EVENT[n]. rows: theirs, with CONNECTION_COLUMNS."""
+        distinct, first, which = np.unique(reads["connection_id"], return_index=True, return_inverse=True)
         before = len(self.place)
         places = np.array([self.place.setdefault(id_, len(self.place)) for id_ in distinct.tolist()], np.int64)
         added = len(self.place) - before
         self.lowest = np.append(self.lowest, np.full(added, NEVER))
-        np.minimum.at(self.lowest, places[which], fetch_offset)
+        np.minimum.at(self.lowest, places[which], reads["fetch_offset"])
+        self.committed = np.append(self.committed, reads["reads_committed"][first[places >= before]])
         if added:
             self.named.append(rows.select([*map(str, CONNECTION_COLUMNS)]).take(array_of(first[places >= before])))
 
@@ -121,7 +124,8 @@ def log_parts(log: PartitionLog, partition: int, readers: Readers, batch_cap: in
     together = np.cumsum(counts) // batch_cap
     for a, b in pairwise([0, *(np.flatnonzero(np.diff(together)) + 1).tolist(), len(reader)]):
         if a < b:  # no row where all of them read on from behind the log
-            batches = log.batches(ranges(begin[a:b], counts[a:b]))
+            committed = np.repeat(readers.committed[reader[a:b]], counts[a:b])
+            batches = log.batches(ranges(begin[a:b], counts[a:b]), committed)
             yield LogPart(named.take(array_of(reader[a:b])), partition, batches, begin[a:b], counts[a:b])
 
 
