@@ -12,9 +12,11 @@ from jobs.gates.rule_files import default_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import ON_REQUEST, Value, algorithms
+from schemas.tables.algorithms import CONSUMER_MEMORY
 from udfs.capture.request_log_head import UTC
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
+from udfs.replay.consumer_memory.settings import QUEUE_KEYS
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,13 @@ class Run:
         return algorithms() if self.chooses else self.scenario.algorithms
 
     @property
+    def replays_queues(self) -> bool:
+        """Whether lanes differ in the queue of librdkafka consumers, which has messages as they are uncompressed."""
+        return not {*QUEUE_KEYS}.isdisjoint(self.scenario.replay.get(CONSUMER_MEMORY, {}))
+
+    @property
     def records(self) -> RecordSampling | None:
         """What ingest is to learn of records: nothing, unless a replay of the scenario needs it."""
-        if not ON_REQUEST & set(self.algorithms):
+        if not ON_REQUEST & set(self.algorithms) and not self.replays_queues:
             return None
         return RecordSampling(every=1) if self.scenario.captured.get("recompress") == "all" else RecordSampling()

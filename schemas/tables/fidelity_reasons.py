@@ -235,6 +235,38 @@ HELD = FidelityReasons(
     },
 )
 
+QUEUE = FidelityReasons(
+    "Queues of librdkafka consumers",
+    "consumer_memory",
+    ("queue_decisions",),
+    {
+        "sizes_not_measured": FidelityReason(
+            "Batches are compressed, and `ingest` did not decompress them: how full the queue was is not known.",
+            "Run `pipeline` with a setting of the queue, such as `--set=consumer.queued.max.messages.kbytes=16384`.",
+            "unknown",
+        ),
+        "pace_unknown": FidelityReason(
+            "The queue can have been full, and never was: the capture does not show how fast the application takes "
+            "messages.",
+            "Capture while the application is behind, or state its pace: `--set=processing.us.per.record=...`.",
+            "unknown",
+        ),
+        "waited_otherwise": FidelityReason(
+            "The consumer asked for more only after a while, though its queue cannot have been full: it was paused or "
+            "rebalanced, or has lower thresholds than the replay.",
+            "State what was in force: `--captured=consumer.queued.max.messages.kbytes=...`, "
+            "`consumer.queued.min.messages`, `consumer.fetch.queue.backoff.ms`.",
+            "different",
+        ),
+        "asked_sooner": FidelityReason(
+            "The capture has the consumer wait for a full queue, and the replay has not.", DIRECTION, "different"
+        ),
+        "held_back": FidelityReason(
+            "The replay has the consumer wait for a full queue, and the capture has not.", DIRECTION, "different"
+        ),
+    },
+)
+
 BUFFERS = FidelityReasons(
     "Memory of producers",
     "consumer_memory",
@@ -320,7 +352,7 @@ SPLITS = FidelityReasons(
     },
 )
 
-FIDELITY_REASONS = (OPEN_FETCHES, CLOSED_FETCHES, SESSIONS, DRAINED, HELD, BUFFERS, SPLITS, CHANGES)
+FIDELITY_REASONS = (OPEN_FETCHES, CLOSED_FETCHES, SESSIONS, DRAINED, HELD, QUEUE, BUFFERS, SPLITS, CHANGES)
 
 
 def reason_of(algorithm: str, metric: str, word: str) -> FidelityReason | None:

@@ -134,6 +134,49 @@ BROKER_MEMORY = table(
     left_out=C("bigint", "Requests beyond the first 1,048,576: not replayed"),
 )  # fmt: skip
 
+LIBRDKAFKA_QUEUE = table(
+    "librdkafka_queue", "gold",
+    "What a consumer that is or uses librdkafka can have in its queue: what it fetches ahead of the application. Bytes "
+    "are those of values, uncompressed, as librdkafka counts them (fetchq_size in its statistics); they are taken for "
+    "all of a record but seven bytes, so that keys and headers, which it does not count, make them too large.",
+    _CLIENT_KEY, "run_id",
+    **_CLIENT,
+    librdkafka=C("string", "Release of librdkafka, null if the client does not say", nullable=True),
+    max_queued_bytes=C("bigint", "queued.max.messages.kbytes, of 1,000 bytes each: from so many on it asks for no more",
+                       "bytes"),
+    min_queued_messages=C("bigint", "queued.min.messages: from so many on it asks for no more"),
+    backoff_ms=C("double", "fetch.queue.backoff.ms: so long until it decides again", "ms"),
+    brokers=C("bigint", "Brokers fetched from"),
+    partitions=C("bigint", "Partitions fetched from"),
+    responses=C("bigint", "Responses with records"),
+    messages=C("bigint", "Messages in them"),
+    value_bytes=C("bigint", "... their bytes; null if some were not measured", "bytes", nullable=True),
+    unmeasured_batches=C("bigint", "Compressed batches whose uncompressed size is not known"),
+    threshold_bytes=C("bigint", "Bytes from which on it asks for no more: max_queued_bytes, or min_queued_messages of "
+                                "the captured messages' mean size if that is less", "bytes", nullable=True),
+    overshoot_bytes=C("bigint", "What comes on top at most: a response of each broker, uncompressed as the captured "
+                                "ones are", "bytes", nullable=True),
+    bound_bytes=C("bigint", "Most bytes in the queue, whatever the application does: the sum of both", "bytes",
+                  nullable=True),
+    bound_messages=C("bigint", "Most messages in the queue, of the captured messages' mean size", nullable=True),
+    memory_bound_bytes=C("bigint", "Most memory for the queue, about: bound_bytes, and 350 bytes for each message",
+                         "bytes", nullable=True),
+    queued_bytes_at_most=C("bigint", "Most bytes that the queue can have had as captured; null in other lanes, and if "
+                                     "sizes are not known", "bytes", nullable=True),
+    queued_bytes_max=C("bigint", "Most bytes in the queue in the replay; null if unknown_for says why", "bytes",
+                       nullable=True),
+    queued_messages_max=C("bigint", "... messages", nullable=True),
+    full_share=C("double", "Share of the replay's time in which the queue is at a threshold", nullable=True),
+    idle_ms=C("double", "Time in which the application had nothing to do although a backoff alone kept the consumer "
+                        "from asking for more", "ms", nullable=True),
+    held_back=C("bigint", "Decisions not to ask, as the queue was full", nullable=True),
+    pace_of=C("string", "What tells the application's pace: capture, which shows it while the queue is full; stated, "
+                        "processing.us.per.record", nullable=True),
+    unknown_for=C("string", "Why there is no replay: never_full, the capture does not show the application's pace; "
+                            "sizes_not_measured; other_fetch_limits, the lane changes limits of fetches",
+                  nullable=True),
+)  # fmt: skip
+
 PRODUCER_MEMORY = table(
     "producer_memory", "gold",
     "What a Java producer process would hold of its buffer.memory: batches from their first record's time on, if that "
@@ -168,5 +211,6 @@ PRODUCER_MEMORY = table(
 )  # fmt: skip
 
 GOLD_MEMORY = (
-    CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE, CONSUMER_MEMORY_EXCEEDANCE, BROKER_MEMORY, PRODUCER_MEMORY,
+    CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE, CONSUMER_MEMORY_EXCEEDANCE, LIBRDKAFKA_QUEUE, BROKER_MEMORY,
+    PRODUCER_MEMORY,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Literal
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS, FETCH_RANGES
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
-from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
+from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, LIBRDKAFKA_QUEUE, PRODUCER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.table import Column, Table
@@ -90,6 +90,8 @@ OUTCOMES: tuple[Outcome, ...] = (
     Outcome("consumer_pace", algorithms.CONSUMER_MEMORY, _C, (_C.throughput_ratio,), "least", "share",
             "Bytes per second of the slowest consumer, relative to the captured lane", CONSUMER,
             is_smaller_better=False),
+    Outcome("consumer_queue", algorithms.CONSUMER_MEMORY, LIBRDKAFKA_QUEUE, (LIBRDKAFKA_QUEUE.bound_bytes,), "most",
+            "bytes", "Most bytes that the queue of one librdkafka consumer can hold", CONSUMER),
     Outcome("broker_failed", algorithms.CONSUMER_MEMORY, _B, (_B.larger_than_limit,), "total", "count",
             "Requests to brokers above socket.request.max.bytes", BROKER),
     Outcome("producer_failed", algorithms.CONSUMER_MEMORY, _P, (_P.exhausted, _P.larger_than_buffer), "total", "count",

@@ -260,6 +260,8 @@ MEMORY_EVENTS = table(
     max_bytes=C("bigint", "fetch.max.bytes of a fetch", "bytes", nullable=True),
     api_key=C("smallint", "Kafka's API key", nullable=True),
     closes_session=C("boolean", "It is a fetch that closes its session", nullable=True),
+    librdkafka=C("bigint", "Release of librdkafka, 1000 x major + minor, of a client that is or uses it, 0 where it "
+                           "does not say; null of others", nullable=True),
     broker_key=C("bigint", "Hash of the broker", nullable=True),
     partition_key=C("bigint", "Hash of topic and partition; of a produced batch also of producer id and epoch",
                     nullable=True),

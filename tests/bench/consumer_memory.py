@@ -23,7 +23,14 @@ from udfs.columns.arrow_columns import concatenated
 from udfs.columns.records import records_of
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.consumer_memory.replay import replay_memory
-from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, POOL_SETTINGS, UNBOUNDED, MemoryLanes
+from udfs.replay.consumer_memory.settings import (
+    BUFFER_SETTINGS,
+    FETCH_LIMITS,
+    POOL_SETTINGS,
+    QUEUE_SETTINGS,
+    UNBOUNDED,
+    MemoryLanes,
+)
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 Columns = dict[str, Ints]
@@ -131,6 +138,7 @@ def lanes(count: int) -> MemoryLanes:
         consumer=pools(CONSUMER),
         broker=pools(BROKER),
         producer=records_of(BUFFER_SETTINGS, count, buffer_memory=sizes(PRODUCER, 32 << 20), **buffers),
+        queue=records_of(QUEUE_SETTINGS, count, max_kbytes=65536, min_messages=100_000, us_per_record=AS_CAPTURED),
         fetch_limits=records_of(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED),
         fetch_number=np.zeros(count, np.int64),
     )

@@ -8,6 +8,8 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.consumer_memory.queue_answers import TITLE as QUEUES_TITLE
+from jobs.replays.consumer_memory.queue_answers import queues, queues_table
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, grid_lines, size
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
@@ -78,7 +80,7 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     return consumers.unionByName(brokers).unionByName(producers)
 
 
-QUERIES = {"lanes": lanes}
+QUERIES = {"lanes": lanes, "queues": queues}
 SIDES = ("consumers", "brokers", "producers")
 
 
@@ -89,10 +91,13 @@ def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """The table as lines."""
+    """The tables as lines."""
     if not found["lanes"]:
         return ["  no request was captured that needs memory"]
-    return grid_lines(lanes_table(found["lanes"], lane_names))
+    lines = grid_lines(lanes_table(found["lanes"], lane_names))
+    if not found["queues"]:
+        return lines
+    return [*lines, "", QUEUES_TITLE, *grid_lines(queues_table(found["queues"], lane_names))]
 
 
 def answer_row(row: Row) -> list[str]:

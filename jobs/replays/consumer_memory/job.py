@@ -17,6 +17,7 @@ from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.silver import Read, dealt_silver, mapped_silver, software
 from jobs.scenarios.scenario import Scenario
+from jobs.scenarios.settings import setting_of
 from jobs.session.one_shuffle import dealt_on, replayed, shards_of
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import GOLD_MEMORY
@@ -35,7 +36,7 @@ from udfs.replay.consumer_memory.group_takeovers import (
 )
 from udfs.replay.consumer_memory.replay import replay_memory
 from udfs.replay.consumer_memory.request_releases import LOG_COLUMNS, PARTITIONS, first_fetches, log_batches
-from udfs.replay.consumer_memory.settings import MemoryLanes, memory_lanes
+from udfs.replay.consumer_memory.settings import MAX_KBYTES, MemoryLanes, memory_lanes
 from udfs.replay.consumer_memory.silver_events import (
     BATCH_COLUMNS,
     EXCHANGE_COLUMNS,
@@ -48,7 +49,7 @@ from udfs.replay.consumer_memory.silver_events import (
 from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.silver_events import READERS
-from udfs.replay.shared.client_software import java_clients
+from udfs.replay.shared.client_software import java_clients, librdkafka_clients, release_code
 from udfs.replay.shared.dealing import DEALT, deal
 
 
@@ -58,7 +59,10 @@ def lanes_of(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
     """
     numbers, limits = fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
     settings = lane_settings(scenario, algorithms.CONSUMER_MEMORY, scenario.captured)
-    lanes = memory_lanes(settings, limits_of_consumers(limits), numbers)
+    lanes = memory_lanes(settings, limits_of_consumers(limits), numbers, scenario.assumed)
+    kbytes = setting_of(MAX_KBYTES)
+    older = sorted((release_code(release), int(value)) for release, value in kbytes.default_before.items())
+    lanes = replace(lanes, default_kbytes=int(kbytes.default_value or 0), older_kbytes=tuple(older))
     return replace(lanes, window=scenario.window), replace(limits, window=scenario.window)
 
 
@@ -79,9 +83,10 @@ def packed(source: Source) -> DataFrame:
 
 def messages(source: Source) -> list[Read]:
     """The exchanges of clients and brokers, the partitions that consumers fetch, and the batches of both."""
-    java = java_clients(software(source))
+    clients = software(source)
+    java, librdkafka = java_clients(clients), librdkafka_clients(clients)
     return [
-        Read(EXCHANGES, EXCHANGE_COLUMNS, exchange_events),
+        Read(EXCHANGES, EXCHANGE_COLUMNS, partial(exchange_events, librdkafka=librdkafka)),
         Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partition_events),
         Read(RECORD_BATCHES, BATCH_COLUMNS, partial(batch_events, java=java)),
     ]

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
+from jobs.replays.consumer_memory.queue_answers import queues
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, own_in_closed_loop
 from jobs.report_page.lane_labels import own_lanes
@@ -24,7 +25,7 @@ from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.fidelity_reasons import DRAINED
 from schemas.tables.gold import FIDELITY
-from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
+from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE, LIBRDKAFKA_QUEUE
 from udfs.replay.shared.lanes import NONE
 
 CONSUMERS = "consumers"
@@ -77,7 +78,30 @@ def needed(found: Findings) -> str:
         f"{counted(most[c.partitions], 'partition')}"
         f"{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
-    return f"{told}{shared(most)}{under_other_limits(found)}."
+    return f"{told}{shared(most)}{under_other_limits(found)}.{queue_said(found)}"
+
+
+def queue_said(found: Findings) -> str:
+    """What the librdkafka consumer whose queue may be largest can hold, whatever the limits of its fetches are."""
+    q = LIBRDKAFKA_QUEUE
+    rows = [row for row in found.by_lane(queues, algorithms.CONSUMER_MEMORY) if row[q.bound_bytes] is not None]
+    captured = [row for row in rows if row[q.scenario] == CAPTURED_LANE]
+    if not captured:
+        return ""
+    row = captured[0]
+    by_number = row[q.threshold_bytes] < row[q.max_queued_bytes]
+    setting = f"queued.min.messages={row[q.min_queued_messages]:,}" if by_number else (
+        f"queued.max.messages.kbytes={row[q.max_queued_bytes] // 1000}"
+    )  # fmt: skip
+    told = (
+        f" {name_of(row[q.client_id])} uses librdkafka, which fetches ahead: its queue can hold "
+        f"{size(row[q.bound_bytes])}, {size(row[q.memory_bound_bytes])} of memory, by {setting} and a response of "
+        f"{counted(row[q.brokers], 'broker')} on top."
+    )
+    least = min(rows, key=lambda of: of[q.bound_bytes])
+    if least[q.bound_bytes] >= row[q.bound_bytes]:
+        return told
+    return f"{told} {lane_said(least[q.scenario]).capitalize()} it can hold {size(least[q.bound_bytes])}."
 
 
 def shared(row: Row) -> str:
@@ -180,10 +204,10 @@ NEEDED = Question(
     text="How much memory will my consumers need under these fetch limits?",
     about="KIP-74, KIP-81",
     algorithms=(algorithms.CONSUMER_MEMORY,),
-    queries=(hungry_consumers, exceedance, lanes),
+    queries=(hungry_consumers, exceedance, lanes, queues),
     sentence=needed,
     plots=(exceedance_curves,),
     table=hungry_table,
-    trust=("drained_partitions",),
+    trust=("drained_partitions", "queue_decisions"),
     beside={algorithms.FETCH_MAX_BYTES: (closed_lanes,)},
 )

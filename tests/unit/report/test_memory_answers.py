@@ -8,12 +8,14 @@ import pytest
 from pyspark.sql import Row
 
 from jobs.replays.consumer_memory.answers import HEAD, lanes, lanes_table
+from jobs.replays.consumer_memory.queue_answers import HEAD as QUEUE_HEAD
+from jobs.replays.consumer_memory.queue_answers import queues, queues_table
 from jobs.report_page.consumer_memory.memory_pool import bounded, slowed_consumers
 from jobs.report_page.consumer_memory.needed_memory import hungry_consumers, needed
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.traffic import fetching_consumers
 from schemas.tables import algorithms
-from schemas.tables.gold_memory import CONSUMER_MEMORY
+from schemas.tables.gold_memory import CONSUMER_MEMORY, LIBRDKAFKA_QUEUE
 from tests.unit.report.findings import findings, row_of
 
 LANES = ("captured", "consumer.buffer.memory=1KiB", "consumer.fetch.max.bytes=1MiB,consumer.buffer.memory=1KiB")
@@ -196,3 +198,50 @@ def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_the
     limited = ("captured", "consumer.fetch.max.bytes=1MiB")
     told = answer(needed, row("consumers", limited[0]), row("consumers", limited[1], most=4096), names=limited)
     assert "holds at most 4.0 KiB of responses with fetch.max.bytes=1 MiB, 200 B" in told
+
+
+QUEUE_LANES = ("captured", "consumer.queued.max.messages.kbytes=4096")
+
+
+def queue(lane: str, bound: int | None, **columns: object) -> Row:
+    """A row of the query `queues`."""
+    usual: dict[str, object] = {
+        "client_id": "rd", "brokers": 3, "max_queued_bytes": 65_536_000, "min_queued_messages": 100_000,
+        "threshold_bytes": 65_536_000, "bound_bytes": bound, "memory_bound_bytes": 98 << 20, "queued_bytes_max": None,
+        "queued_bytes_at_most": None, "full_share": None, "idle_ms": None, "unknown_for": None,
+    }  # fmt: skip
+    return Row(**row_of(LIBRDKAFKA_QUEUE, scenario=lane).asDict() | usual | columns, clients=2)
+
+
+def told_of(*rows: Row) -> str:
+    found: dict[Query, list[Row]] = {lanes: [], hungry_consumers: [one_of_client()], queues: list(rows)}
+    return needed(findings(found, {algorithms.CONSUMER_MEMORY: QUEUE_LANES}))
+
+
+def test_a_librdkafka_consumer_s_queue_is_told_beside_what_fetches_hold_and_what_lowers_it() -> None:
+    told = told_of(queue("captured", 69 << 20), queue(QUEUE_LANES[1], 10 << 20))
+    assert told.endswith(
+        " rd uses librdkafka, which fetches ahead: its queue can hold 69.0 MiB, 98.0 MiB of memory, by "
+        "queued.max.messages.kbytes=65536 and a response of 3 brokers on top. With "
+        "queued.max.messages.kbytes=4096 it can hold 10.0 MiB."
+    )
+
+
+def test_where_the_number_of_messages_bounds_a_queue_that_setting_is_named() -> None:
+    assert "by queued.min.messages=100,000 and" in told_of(queue("captured", 1 << 20, threshold_bytes=1 << 20))
+
+
+def test_nothing_is_told_of_queues_whose_bound_is_not_known() -> None:
+    assert "librdkafka" not in told_of(queue("captured", None))
+    assert "librdkafka" not in told_of()
+
+
+def test_a_queue_whose_pace_is_not_known_shows_the_most_that_the_capture_allows_for() -> None:
+    rows = [
+        queue("captured", 1 << 20, queued_bytes_at_most=3 << 10, unknown_for="never_full"),
+        queue(QUEUE_LANES[1], 1 << 19, queued_bytes_max=2 << 10, full_share=0.5, idle_ms=1500.0),
+    ]
+    captured, small = (dict(zip(QUEUE_HEAD, cells, strict=True)) for cells in queues_table(rows, QUEUE_LANES).rows)
+    assert (captured["most"], captured["full"], captured["remarks"]) == ("3.0 KiB", "-", "pace unknown: never full")
+    assert (small["most"], small["full"], small["idle"], small["remarks"]) == ("2.0 KiB", "50.0 %", "1.5 s", "-")
+    assert small["lane"] == "queued.max.messages.kbytes=4096"

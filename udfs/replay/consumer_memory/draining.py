@@ -20,6 +20,7 @@ from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.units import resized
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 UNKNOWN = -1
 OFFSETS_UNKNOWN, ANOTHER_CONNECTION = DRAINED.codes[DRAINED.offsets_unknown], DRAINED.codes[DRAINED.another_connection]
@@ -27,6 +28,8 @@ FETCHED_BEFORE_END = DRAINED.codes[DRAINED.fetched_before_end]
 FETCHED_BEYOND_END = DRAINED.codes[DRAINED.fetched_beyond_end]
 TAKEN_OVER = DRAINED.codes[DRAINED.taken_over]
 VERDICTS = 1 + len(DRAINED.codes)
+LEAST_RECORD_OVERHEAD = 7
+"""Bytes of a record beside key, value and headers: its length, attributes, two deltas, and the lengths of those."""
 UNIT_MIX = -3335678366873096957
 """An odd number. Its multiples make the same key differ between units."""
 
@@ -150,6 +153,11 @@ def drain(partition: Record, exchanges: Records, event: Record) -> int:
 def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record) -> None:
     """A response has a batch of the partition."""
     exchange.records += event.records
+    if event.end_offset != UNKNOWN and event.is_compressed == 1 and event.uncompressed_bytes == UNKNOWN:
+        exchange.unmeasured += 1
+    elif event.end_offset != UNKNOWN:
+        size = event.uncompressed_bytes if event.is_compressed == 1 else event.size
+        exchange.value_bytes += max(size - RECORD_BATCH_OVERHEAD - LEAST_RECORD_OVERHEAD * event.records, 0)
     if partition.holder == event.exchange:
         partition.end_offset = max(partition.end_offset, event.end_offset)
         partition.cut_end_offset = max(partition.cut_end_offset, event.cut_end_offset)
@@ -167,6 +175,8 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
     exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
     if event.fetch_offset != UNKNOWN and partition.holder != NONE:
         fetches.verdicts[event.unit, drain(partition, exchanges, event)] += event.counts
+    if event.fetch_offset != UNKNOWN:
+        exchange.asked += 1
     if event.returned_bytes > 0:
         exchange.undrained += 1
         exchange.partitions += 1

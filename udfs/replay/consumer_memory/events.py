@@ -32,6 +32,10 @@ EXCHANGE = int_fields(
     "handled_at",  # us: it is handled; NEVER where only the response shows that
     "handled_by",  # a HandledBy
     "closes_session",  # 1: a fetch of a client, which closes its session
+    "librdkafka",  # release of the client, 1000 x major + minor, 0 where it is not known; UNKNOWN of another client
+    "asked",  # partitions that a fetch wants
+    "value_bytes",  # of messages in whole batches of the response, uncompressed, as far as they are measured
+    "unmeasured",  # whole batches without a known size
     "records",  # in whole batches of the response
     "record_bytes",
     "partitions",  # with records
@@ -75,7 +79,7 @@ TAKEOVER = int_fields(
 _T = MEMORY_EVENTS
 EXCHANGE_COLUMNS = (
     _T.connection_id, _T.time, _T.started, _T.came, _T.size, _T.held, _T.max_bytes, _T.api_key, _T.released,
-    _T.released_by, _T.closes_session,
+    _T.released_by, _T.closes_session, _T.librdkafka,
 )  # fmt: skip
 """The columns that exchanges are read from."""
 PARTITION_COLUMNS = (
@@ -106,6 +110,7 @@ def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
         handled_at=int_column(rows, t.released, NEVER),
         handled_by=int_column(rows, t.released_by, 0),
         closes_session=int_column(rows, t.closes_session, 0),
+        librdkafka=int_column(rows, t.librdkafka, UNKNOWN),
         drained_at=ALWAYS,
         lost_at=ALWAYS,
         taken_over_at=ALWAYS,

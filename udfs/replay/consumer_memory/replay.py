@@ -15,6 +15,8 @@ from udfs.facts.arrow_tables import packed_together
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, replays_of
 from udfs.replay.consumer_memory.events import Exchanges
+from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers, replay_consumer
+from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
 from udfs.replay.consumer_memory.producer.batches import produced
 from udfs.replay.consumer_memory.producer.events import ProducerEvents
@@ -50,7 +52,10 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     consumers = events.consumers(lanes.fetch_limits)
     for done in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
         yield from consumer_rows(units, consumers, lanes, done)
-    yield from fidelity_of(units, verdicts_on_consumers(consumers))
+    of_librdkafka = librdkafka_consumers(consumers).tolist()
+    queues = [replay_consumer(consumers, unit, lanes) for unit in of_librdkafka]
+    yield from queue_rows(units, consumers, queues, lanes)
+    yield from fidelity_of(units, [*verdicts_on_consumers(consumers), *((of.unit, of.decisions) for of in queues)])
 
 
 def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,10 @@ UNBOUNDED = 1 << 62
 """The size of a pool that never refuses, and of what it gives at once (MemoryPool.NONE)."""
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1
 """The prototype's pool gives no more at once than min(buffer.memory, Integer.MAX_VALUE)."""
+MAX_KBYTES, MIN_MESSAGES = "consumer.queued.max.messages.kbytes", "consumer.queued.min.messages"
+QUEUE_BACKOFF = "consumer.fetch.queue.backoff.ms"
+QUEUE_KEYS = (MAX_KBYTES, MIN_MESSAGES, QUEUE_BACKOFF)
+"""What sets the queue of a librdkafka consumer."""
 MOST_BLOCK_MS = 1 << 40
 """max.block.ms that is for ever: as us it can still be added to a time."""
 
@@ -39,6 +44,13 @@ BUFFER_SETTINGS = int_fields(
     "threads",  # that send, in closed loop
 )
 """What a lane sets for a producer."""
+QUEUE_SETTINGS = int_fields(
+    "max_kbytes",  # queued.max.messages.kbytes; AS_CAPTURED: the default of the client's release
+    "min_messages",
+    "backoff_us",
+    "us_per_record",  # the application works for so long on each; AS_CAPTURED: as the capture shows it
+)
+"""What a lane sets for the queue of a librdkafka consumer."""
 FETCH_LIMITS = int_fields(
     "max_bytes",  # fetch.max.bytes, or AS_CAPTURED
     "partition_max_bytes",  # max.partition.fetch.bytes, or AS_CAPTURED
@@ -51,26 +63,37 @@ FETCH_LIMITS = int_fields(
 class MemoryLanes:
     """The lanes of a replay; lane 0 has the settings in force.
 
-    consumer, broker: POOL_SETTINGS[lanes]. producer: BUFFER_SETTINGS[lanes]. fetch_limits: FETCH_LIMITS[limits], those
-    in force first. fetch_number: int64[lanes], which of the limits each lane has. window: the time that counts.
+    consumer, broker: POOL_SETTINGS[lanes]. producer: BUFFER_SETTINGS[lanes]. queue: QUEUE_SETTINGS[lanes].
+    fetch_limits: FETCH_LIMITS[limits], those in force first. fetch_number: int64[lanes], which of the limits each lane
+    has. default_kbytes: queued.max.messages.kbytes by default; older_kbytes: (a release of librdkafka as 1000 x major +
+    minor, the default of those before it), the oldest first. window: the time that counts.
     """
 
     names: tuple[str, ...]
     consumer: Records
     broker: Records
     producer: Records
+    queue: Records
     fetch_limits: Records
     fetch_number: Ints
+    default_kbytes: int = 0
+    older_kbytes: tuple[tuple[int, int], ...] = ()
     window: Window = WHOLE
 
 
-def memory_lanes(lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints) -> MemoryLanes:
-    """The lanes as the replay takes them, with the fetch limits that they have, as MemoryLanes describes both."""
+def memory_lanes(
+    lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints, assumed: Sequence[str] = ()
+) -> MemoryLanes:
+    """The lanes as the replay takes them, with the fetch limits that they have, as MemoryLanes describes both.
+
+    assumed: the settings in force that nobody stated.
+    """
     return MemoryLanes(
         names=lanes.names,
         consumer=consumer_pools(lanes),
         broker=broker_pools(lanes),
         producer=producer_buffers(lanes),
+        queue=consumer_queues(lanes, assumed),
         fetch_limits=fetch_limits,
         fetch_number=fetch_number,
     )
@@ -100,6 +123,19 @@ def broker_pools(lanes: LaneSettings) -> Records:
         max_allocation=lanes.ints("broker.socket.request.max.bytes"),
         variant=MEMORY_POOL,
         us_per_record=AS_CAPTURED,
+    )
+
+
+def consumer_queues(lanes: LaneSettings, assumed: Sequence[str]) -> Records:
+    """QUEUE_SETTINGS[lanes] of librdkafka consumers."""
+    kbytes = lanes.changed_ints(MAX_KBYTES) if MAX_KBYTES in assumed else lanes.ints(MAX_KBYTES, AS_CAPTURED)
+    return records_of(
+        QUEUE_SETTINGS,
+        len(lanes.names),
+        max_kbytes=kbytes,
+        min_messages=lanes.ints(MIN_MESSAGES),
+        backoff_us=lanes.ints(QUEUE_BACKOFF) * US_PER_MS,
+        us_per_record=lanes.ints("processing.us.per.record", AS_CAPTURED),
     )
 
 

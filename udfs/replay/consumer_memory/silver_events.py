@@ -84,15 +84,18 @@ def kind(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
     return repeated(event, rows, pa.int8())
 
 
-def exchange_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """From rows of EXCHANGES: what each response took of its client, and each request of its broker."""
+def exchange_events(batches: Iterable[pa.RecordBatch], librdkafka: ByConnection) -> Iterator[pa.RecordBatch]:
+    """From rows of EXCHANGES: what each response took of its client, and each request of its broker.
+
+    librdkafka: the release of connections whose client is librdkafka, as `librdkafka_clients` has it.
+    """
     for batch in batches:
         rows = rows_where(batch, is_known(batch[EXCHANGES.request_time]))
-        yield response_events(rows)
+        yield response_events(rows, librdkafka)
         yield request_events(rows)
 
 
-def response_events(rows: pa.RecordBatch) -> pa.RecordBatch:
+def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.RecordBatch:
     """Every client's exchanges: what its responses took."""
     t, x = MEMORY_EVENTS, EXCHANGES
     closes = pc.and_(pc.equal(rows[x.fetch_session_epoch], FINAL_EPOCH), pc.not_equal(rows[x.fetch_session_id], 0))
@@ -107,6 +110,7 @@ def response_events(rows: pa.RecordBatch) -> pa.RecordBatch:
             t.max_bytes: rows[x.fetch_max_bytes].cast(pa.int64()),
             t.api_key: rows[x.api_key],
             t.closes_session: closes,
+            t.librdkafka: librdkafka.of(rows[x.connection_id], None),
         }
     )
 

@@ -11,7 +11,13 @@ from schemas.tables.values import CONSUMER, PRODUCER
 from udfs.columns.records import records_of
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.consumer_memory.replay import replay_memory
-from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, POOL_SETTINGS, MemoryLanes
+from udfs.replay.consumer_memory.settings import (
+    BUFFER_SETTINGS,
+    FETCH_LIMITS,
+    POOL_SETTINGS,
+    QUEUE_SETTINGS,
+    MemoryLanes,
+)
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.warm_up import log_and_read, two_fetch_lanes
@@ -31,7 +37,7 @@ def warm_up() -> None:
 
 
 def fetch() -> pa.RecordBatch:
-    """An exchange with a partition and a batch."""
+    """An exchange of a librdkafka consumer with a partition and a batch."""
     kinds = np.array([MemoryEvent.EXCHANGE, MemoryEvent.PARTITION, MemoryEvent.BATCH])
     size, side = np.full(3, 100), pa.array([CONSUMER] * 3)
     return blank_rows(MEMORY_EVENTS, 3, side=side, kind=kinds, size=size, returned_bytes=size)
@@ -50,5 +56,6 @@ def two_lanes() -> MemoryLanes:
     """The captured lane, and one in which a producer has memory for one batch."""
     pools = records_of(POOL_SETTINGS, 2, size=1 << 20, max_allocation=1 << 20, us_per_record=AS_CAPTURED)
     buffers = records_of(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 100], batch_size=1, max_block_us=1, threads=1)
+    queues = records_of(QUEUE_SETTINGS, 2, max_kbytes=1, min_messages=1, us_per_record=1)
     limits = records_of(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED)
-    return MemoryLanes(("captured", "other"), pools, pools, buffers, limits, np.zeros(2, np.int64))
+    return MemoryLanes(("captured", "other"), pools, pools, buffers, queues, limits, np.zeros(2, np.int64))

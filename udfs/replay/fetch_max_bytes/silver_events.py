@@ -13,7 +13,7 @@ from schemas.tables.steps import LOG_EVENTS, READS
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE, FULL
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
-from udfs.replay.shared.client_software import JAVA, Software, numbers_by_connection
+from udfs.replay.shared.client_software import JAVA, Software, librdkafka_release, numbers_by_connection
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
@@ -79,8 +79,7 @@ def _profile(software: Software) -> int | None:
     if name == JAVA:
         major = _MAJOR.match(version)
         return JAVA_3 if major and int(major[0]) < 4 else JAVA_4
-    # Bindings say it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
-    return LIBRDKAFKA if "librdkafka" in name or "rdkafka" in version else None
+    return None if librdkafka_release(software) is None else LIBRDKAFKA
 
 
 def batch_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,8 @@ from udfs.replay.shared.silver_columns import ByConnection
 
 JAVA = "apache-kafka-java"
 """client_software_name of Kafka's own client."""
+LIBRDKAFKA = "librdkafka"
+"""A part of the name of a client that is librdkafka."""
 API_VERSIONS, PRODUCE = API_KEYS["API_VERSIONS"], API_KEYS["PRODUCE"]
 NAMES_ITSELF_FROM = {API_VERSIONS: 3, PRODUCE: 8}
 """Versions that came with Kafka 2.4, whose client names itself in the first (KIP-511)."""
@@ -112,6 +114,37 @@ def release_of(version: str | None) -> tuple[int, int] | None:
     if len(parts) < 2 or not all(map(_NUMBER.fullmatch, parts)):
         return None
     return int(parts[0]), int(parts[1])
+
+
+def librdkafka_release(software: Software) -> int | None:
+    """The release of librdkafka that a client is or is bound to, as 1000 x major + minor, 0 where it does not say; None
+    for another client. Bindings say it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
+    """
+    name, version = software.name or "", software.version or ""
+    if LIBRDKAFKA not in name and "rdkafka" not in version:
+        return None
+    release = release_of(version.rpartition("rdkafka-")[2].removeprefix("v"))
+    return 0 if release is None else number_of_release(release)
+
+
+def number_of_release(release: tuple[int, int]) -> int:
+    """A release as 1000 x major + minor.
+
+    >>> number_of_release((2, 16))
+    2016
+    """
+    return 1000 * release[0] + min(release[1], 999)
+
+
+def release_code(release: str) -> int:
+    """The same of a release as settings spell it, such as 1.5."""
+    return number_of_release(release_of(release) or (0, 0))
+
+
+def librdkafka_clients(software: Mapping[int, Software]) -> ByConnection:
+    """The release of each connection whose client is librdkafka, as `librdkafka_release` has it."""
+    releases = {connection: librdkafka_release(of) for connection, of in software.items()}
+    return numbers_by_connection({connection: of for connection, of in releases.items() if of is not None})
 
 
 def numbers_by_connection(numbers: dict[int, int]) -> ByConnection:

@@ -15,6 +15,7 @@ from schemas.tables.gold_memory import (
     CONSUMER_MEMORY,
     CONSUMER_MEMORY_EXCEEDANCE,
     CONSUMER_MEMORY_TIMELINE,
+    LIBRDKAFKA_QUEUE,
     PRODUCER_MEMORY,
 )
 from schemas.tables.table import Table
@@ -30,6 +31,7 @@ from udfs.replay.consumer_memory.settings import (
     BUFFER_SETTINGS,
     FETCH_LIMITS,
     IN_FLIGHT_ESTIMATE,
+    QUEUE_SETTINGS,
     UNBOUNDED,
     MemoryLanes,
 )
@@ -41,10 +43,15 @@ LANES = MemoryLanes(
     consumer=pools_of(UNBOUNDED, 150),
     broker=pools_of(UNBOUNDED, 15),
     producer=records_of(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 30], batch_size=10, max_block_us=1000, threads=1),
+    queue=records_of(
+        QUEUE_SETTINGS, 2, max_kbytes=[AS_CAPTURED, 1], min_messages=100_000, backoff_us=1000, us_per_record=AS_CAPTURED
+    ),
     fetch_limits=records_of(
         FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED, broker_max_bytes=1 << 30
     ),
     fetch_number=np.zeros(2, np.int64),
+    default_kbytes=64,
+    older_kbytes=((1005, 1024),),
 )
 # Two brokers answer with 100 and 90 bytes at the same time; both responses are drained 100 ms later.
 TWO_BROKERS = [
@@ -305,3 +312,65 @@ def test_a_lane_of_a_producer_that_is_not_busy_is_replayed_by_captured_times() -
     captured, small = tables(alone, 10_000)[p.name]
     assert [row[p.times_of] for row in (captured, small)] == ["capture", "capture"]
     assert (small[p.waits], small[p.share_behind]) == (1, 0)
+
+
+def of_librdkafka(release: int, *, is_compressed: bool = False) -> list[Row]:
+    """A consumer that has ten responses of 2,000 bytes, in ten messages each, one after the other."""
+    rows: list[Row] = []
+    for number in range(10):
+        at = {"time": 100 * number, "exchange_no": number, "connection_id": 1}
+        size = 2000 + 61 + 7 * 10
+        rows += [
+            row("consumer", "rd", **at, came=100 * number + 50, size=3000, max_bytes=5000, api_key=1,
+                librdkafka=release),
+            row("consumer", "rd", **at, kind=1, partition_key=1, broker_key=1, partition_max_bytes=4000,
+                fetch_offset=10 * number, returned_bytes=size),
+            row("consumer", "rd", **at, kind=2, partition_key=1, end_offset=10 * number + 10, records=10, size=size,
+                compressed=is_compressed),
+        ]  # fmt: skip
+    return rows
+
+
+def queues_of(rows: list[Row], cut: int = 10_000, lanes: MemoryLanes = LANES) -> list[dict[str, Any]]:
+    return tables(rows, cut, lanes).get(LIBRDKAFKA_QUEUE.name, [])
+
+
+def test_a_librdkafka_consumer_s_queue_is_bounded_by_its_threshold_and_a_response_of_its_broker() -> None:
+    """Its partition allows 4,000 bytes, of which 2,000 in 2,131 are values."""
+    captured, small = queues_of(of_librdkafka(2016))
+    t, on_top = LIBRDKAFKA_QUEUE, 4000 * 20_000 // 21_310
+    shown = (t.threshold_bytes, t.overshoot_bytes, t.bound_bytes, t.librdkafka, t.value_bytes, t.queued_bytes_at_most)
+    assert [captured[name] for name in shown] == [64_000, on_top, 64_000 + on_top, "2.16", 20_000, 20_000]
+    assert [small[name] for name in shown[:3]] == [1000, on_top, 1000 + on_top]
+    assert small[t.queued_bytes_at_most] is None
+
+
+def test_a_release_before_1_5_has_a_larger_queue_unless_a_lane_says_otherwise() -> None:
+    thresholds = [row[LIBRDKAFKA_QUEUE.max_queued_bytes] for row in queues_of(of_librdkafka(1004))]
+    assert thresholds == [1_024_000, 1000]
+
+
+def test_a_queue_that_was_never_full_is_replayed_at_a_stated_pace_alone() -> None:
+    t, stated = LIBRDKAFKA_QUEUE, LANES.queue.copy()
+    stated["us_per_record"] = [AS_CAPTURED, 1000]
+    unknown, replayed = queues_of(of_librdkafka(2016), lanes=replace(LANES, queue=stated))
+    assert (unknown[t.queued_bytes_max], unknown[t.unknown_for]) == (None, "never_full")
+    assert (replayed[t.pace_of], replayed[t.unknown_for]) == ("stated", None)
+    assert 1000 < replayed[t.queued_bytes_max] <= 3000
+    assert replayed[t.held_back] > 0
+
+
+def test_without_the_sizes_of_compressed_batches_no_bound_of_a_queue_is_known() -> None:
+    t = LIBRDKAFKA_QUEUE
+    captured, _ = queues_of(of_librdkafka(2016, is_compressed=True))
+    assert (captured[t.bound_bytes], captured[t.unknown_for]) == (None, "sizes_not_measured")
+    assert captured[t.unmeasured_batches] == 10
+
+
+def test_a_consumer_that_is_not_librdkafka_has_no_queue() -> None:
+    assert queues_of(TWO_BROKERS) == []
+
+
+@pytest.mark.parametrize("cut", [1, 7])
+def test_queues_are_the_same_whatever_the_cuts(cut: int) -> None:
+    assert queues_of(of_librdkafka(0), cut) == queues_of(of_librdkafka(0))

@@ -18,7 +18,7 @@ from udfs.replay.consumer_memory import responses as responses_module
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replays_of
 from udfs.replay.consumer_memory.fidelity import CLOSED_LOOP_HELD, verdicts_on_consumers
 from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
-from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, UNBOUNDED, MemoryLanes
+from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, QUEUE_SETTINGS, UNBOUNDED, MemoryLanes
 from udfs.replay.consumer_memory.state import Traces
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -100,8 +100,8 @@ def test_traces_are_the_same_whatever_the_cuts(cut: int) -> None:
 def test_lanes_with_the_same_fetch_limits_are_one_replay() -> None:
     rows = [*CAPTURED, *(response(lane, 0, 8, 30 * lane, 20) for lane in (0, 1)), response(1, 40, 48, 0, 40)]
     of, pools, numbers = consumers(rows, 50), pools_of(UNBOUNDED, 1000, 60, UNBOUNDED), np.array([0, 1, 1, 0])
-    buffers = records_of(BUFFER_SETTINGS, 4)
-    lanes = MemoryLanes(("a", "b", "c", "d"), pools, pools, buffers, fetch_limits=of.limits, fetch_number=numbers)
+    buffers, queues = records_of(BUFFER_SETTINGS, 4), records_of(QUEUE_SETTINGS, 4)
+    lanes = MemoryLanes(("a", "b", "c", "d"), pools, pools, buffers, queues, of.limits, numbers)
     done = list(replays_of(of, lanes, pools[np.newaxis]))
     assert [(part.fetch_number, part.lanes.tolist()) for part in done] == [(0, [0, 3]), (1, [1, 2])]
     assert [of.record_bytes(number).tolist() for number in (0, 1)] == [[90], [60]]

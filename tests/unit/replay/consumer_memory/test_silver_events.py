@@ -33,7 +33,8 @@ NOBODY = ByConnection(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def exchange_rows(rows: list[Row], side: str, batch_rows: int = 10_000) -> list[Row]:
-    events = plain(exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows)))
+    librdkafka = ByConnection(np.array([5]), np.array([2016]))
+    events = plain(exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), librdkafka))
     return [row for row in events if row[T.side] == side]
 
 
@@ -53,6 +54,10 @@ def batch(source: str, **columns: Any) -> Row:
 
 def partitions(rows: list[Row]) -> list[Row]:
     return plain(partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, rows)))
+
+
+def test_of_a_client_that_is_librdkafka_its_release_is_known() -> None:
+    assert [exchange("consumer", connection_id=connection)[T.librdkafka] for connection in (5, 6)] == [2016, None]
 
 
 def test_a_message_takes_its_bytes_without_its_size_field() -> None:
@@ -206,7 +211,7 @@ def events_of(rows: list[Row], batch_rows: int) -> list[pa.RecordBatch]:
     return [
         *batch_events(silver_rows(RECORD_BATCHES, BATCH_COLUMNS, fetched, batch_rows), NOBODY),
         *partition_events(silver_rows(FETCH_PARTITIONS, PARTITION_COLUMNS, parts, batch_rows)),
-        *exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows)),
+        *exchange_events(silver_rows(EXCHANGES, EXCHANGE_COLUMNS, rows, batch_rows), NOBODY),
     ]
 
 

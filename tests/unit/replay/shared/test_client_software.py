@@ -19,6 +19,7 @@ from udfs.replay.shared.client_software import (
     SOFTWARE,
     Software,
     java_clients,
+    librdkafka_clients,
     software_by_connection,
     software_rows,
 )
@@ -104,3 +105,19 @@ def test_software_is_the_same_however_exchanges_come(batch_rows: int) -> None:
     ]
     assert software(rows, batch_rows) == software(rows)
     assert sorted(software(rows)) == [-1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "release"),
+    [
+        ("librdkafka", "1.4.2", 1004), ("confluent-kafka-python", "2.16.1-rdkafka-2.15.0", 2015),
+        ("confluent-kafka-go", "v2.3.0-librdkafka-v2.3.0", 2003), ("librdkafka", None, 0),
+        ("librdkafka", "unknown", 0), (JAVA, "4.3.1", None), (None, None, None),
+    ],
+)  # fmt: skip
+def test_a_client_that_uses_librdkafka_says_which_release(
+    name: str | None, version: str | None, release: int | None
+) -> None:
+    shown = request(1, API_VERSIONS, 3, name) | {"client_software_version": version}
+    clients = librdkafka_clients(software([shown]))
+    assert clients.number.tolist() == ([] if release is None else [release])

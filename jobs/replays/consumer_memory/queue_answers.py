@@ -1,0 +1,65 @@
+"""The summary's lines on the queues of librdkafka consumers: what they hold ahead of the application in each lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
+from jobs.terminal.screen import Grid, size
+from jobs.terminal.wording import duration, percent
+from schemas.tables.gold_memory import LIBRDKAFKA_QUEUE
+
+TITLE = "  Queues of librdkafka consumers: queued.max.messages.kbytes, queued.min.messages, fetch.queue.backoff.ms"
+SUBJECT = "consumers"
+HEAD = ("of", "lane", "clients", "asks below", "on top", "bound", "memory", "most", "full", "idle", "remarks")
+NOTES = (
+    "    Bytes of values, uncompressed, of the client whose bound is largest. asks below: it asks for more while its",
+    "    queue has less; on top: a response of each broker may come then; bound: both, whatever the application does;",
+    "    memory: with 350 bytes for each message. most: in the replay, at the application's captured pace, else the",
+    "    most that the capture allows for. full: of the time; idle: the application waited for a backoff alone.",
+    NO_ROW,
+)
+WHY = {
+    "never_full": "pace unknown: never full",
+    "sizes_not_measured": "sizes not measured",
+    "other_fetch_limits": "not replayed: other fetch limits",
+}
+"""The column `unknown_for` in words."""
+
+
+def queues(own_rows: OwnRows) -> DataFrame:
+    """A row per lane: the client whose bound is largest, and how many clients there are."""
+    q = LIBRDKAFKA_QUEUE
+    columns = (
+        q.client_id, q.client_address, q.librdkafka, q.brokers, q.max_queued_bytes, q.min_queued_messages,
+        q.threshold_bytes, q.overshoot_bytes, q.bound_bytes, q.memory_bound_bytes, q.queued_bytes_at_most,
+        q.queued_bytes_max, q.full_share, q.idle_ms, q.unknown_for,
+    )  # fmt: skip
+    by_bound = F.struct(F.coalesce(q.bound_bytes, F.lit(-1)), F.col(q.messages), q.client_id, q.client_address)
+    largest = F.max_by(F.struct(*columns), by_bound).alias("largest")
+    return own_rows(q).groupBy(q.scenario).agg(F.count("*").alias("clients"), largest).select(
+        q.scenario, "clients", "largest.*"
+    )  # fmt: skip
+
+
+def queues_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
+    """A row per lane, in the order of the lanes, without lanes that change nothing for queues."""
+    cells = [queue_row(row) for row in in_lane_order(rows, lane_names)]
+    return Grid(HEAD, distinct_lanes(cells), ("of", "lane", "remarks"), NOTES)
+
+
+def queue_row(row: Row) -> list[str]:
+    """One lane's cells."""
+    q = LIBRDKAFKA_QUEUE
+    lane = row[q.scenario].replace(f"{SUBJECT[:-1]}.", "").replace(",", BETWEEN)
+    share, most = row[q.full_share], row[q.queued_bytes_max]
+    bounds = (q.threshold_bytes, q.overshoot_bytes, q.bound_bytes, q.memory_bound_bytes)
+    return [
+        SUBJECT, lane, f"{row['clients']:,}", *(size(row[name]) for name in bounds),
+        size(row[q.queued_bytes_at_most] if most is None else most),
+        "-" if share is None else percent(share), duration(row[q.idle_ms]), WHY.get(row[q.unknown_for] or "", "-"),
+    ]  # fmt: skip

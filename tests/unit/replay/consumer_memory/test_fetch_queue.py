@@ -1,0 +1,197 @@
+"""A librdkafka consumer fetches ahead until its queue has as much as it may, and then waits for the application."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schemas.tables.fidelity_reasons import QUEUE
+from udfs.columns.arrays import Records
+from udfs.columns.records import records_of
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.consumer_memory.events import EXCHANGE
+from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, Limits, bound_of
+from udfs.replay.consumer_memory.fetch_queue.captured import (
+    captured_pace,
+    found_full,
+    levels_of,
+    responses_of,
+    stated_pace,
+)
+from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
+from udfs.replay.consumer_memory.fetch_queue.replay import Queue, compared_decisions
+from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, Sim, new_sim
+from udfs.replay.shared.window import WHOLE
+
+MS, SECOND = 1000, 1_000_000
+MESSAGES, SIZE = 10, 100
+"""Messages of a response, and bytes of each."""
+PATIENT = 1 << 40
+"""A threshold that is never reached."""
+
+
+def thresholds(max_bytes: int = PATIENT, min_messages: int = PATIENT, backoff_ms: int = 1000) -> Records:
+    return records_of(THRESHOLDS, 1, max_bytes=max_bytes, min_messages=min_messages, backoff_us=backoff_ms * MS)
+
+
+def fetches(*times: tuple[int, int, int], **columns: Any) -> Records:
+    """Answered fetches of a partition: (connection, requested at, answered at), each with MESSAGES messages."""
+    connection, requested_at, complete_at = np.array(times, np.int64).reshape(-1, 3).T
+    shown = {"records": MESSAGES, "value_bytes": MESSAGES * SIZE, "record_bytes": MESSAGES * SIZE, "asked": 1} | columns
+    times_of = {"requested_at": requested_at, "complete_at": complete_at, "size_known_at": complete_at}
+    return records_of(EXCHANGE, len(times), connection=connection, **times_of, **shown)
+
+
+def backlog(responses: int, brokers: int = 1) -> Records:
+    """A backlog that brokers answer from in 1 ms, as a consumer reads it that never waits."""
+    times = [(broker, at * MS, at * MS + MS) for at in range(responses) for broker in range(brokers)]
+    return responses_of(fetches(*times), SECOND)
+
+
+def replayed(responses: Records, pace: Pace, limits: Records) -> Sim:
+    sim = new_sim(responses, pace, limits, np.array([ALWAYS, NEVER]))
+    replay_queue(sim)
+    return sim
+
+
+def outcome(responses: Records, pace: Pace, limits: Records) -> dict[str, int]:
+    found = replayed(responses, pace, limits).outcome
+    return {name: int(found[name][0]) for name in found.dtype.names or ()}
+
+
+SLOW = stated_pace(10 * MS)
+"""10 ms a message: 100 ms a response."""
+
+
+def test_a_consumer_asks_until_its_queue_is_full_and_one_response_comes_on_top() -> None:
+    """Two responses are below 2,500 bytes, so that a third is asked for; the next one is when a backoff has ended."""
+    found = outcome(backlog(20), SLOW, thresholds(max_bytes=2500))
+    assert 2900 < found["most_bytes"] <= 3000
+    assert 29 <= found["most_messages"] <= 30
+    assert found["ended_at"] == pytest.approx(MS + 20 * 100 * MS + found["idle_us"], rel=0.01)
+
+
+def test_each_broker_s_thread_may_overshoot_by_a_response_of_its_own() -> None:
+    found = outcome(backlog(10, brokers=3), SLOW, thresholds(max_bytes=2500))
+    assert found["most_bytes"] == pytest.approx(2000 + 3 * 1000, abs=50)
+
+
+def test_the_number_of_messages_is_a_threshold_as_well() -> None:
+    found = outcome(backlog(20), SLOW, thresholds(min_messages=25))
+    assert 29 <= found["most_messages"] <= 30
+
+
+def test_a_consumer_without_thresholds_holds_all_that_its_application_has_not_taken() -> None:
+    found = outcome(backlog(20), SLOW, thresholds())
+    assert (found["held_back"], found["full_us"], found["idle_us"]) == (0, 0, 0)
+    assert found["most_bytes"] == pytest.approx(20 * 1000, abs=300)
+
+
+def test_a_queue_that_a_backoff_empties_leaves_the_application_idle() -> None:
+    """The queue holds 200 ms of work, and is looked at once a second."""
+    slow, often = (outcome(backlog(10), SLOW, thresholds(1500, backoff_ms=backoff)) for backoff in (1000, 10))
+    assert slow["idle_us"] > 3 * SECOND
+    assert often["idle_us"] < 200 * MS
+    assert slow["ended_at"] - often["ended_at"] == pytest.approx(slow["idle_us"] - often["idle_us"], abs=100 * MS)
+
+
+def test_nothing_comes_before_it_is_there() -> None:
+    """The second fetch waits 300 ms for records."""
+    responses = responses_of(fetches((0, 0, MS), (0, 2 * MS, 302 * MS)), SECOND)
+    assert responses["ready_at"].tolist() == [ALWAYS, 302 * MS]
+    assert outcome(responses, stated_pace(0), thresholds())["ended_at"] == 302 * MS
+
+
+def as_captured(limits: Records, pace: Pace, responses: int = 200) -> Records:
+    """The fetches of a consumer of one broker under these limits, each answered in 1 ms."""
+    times, queue, now = list[tuple[int, int, int]](), list[int](), 0
+    work_ends = 0
+    for _ in range(responses):
+        while sum(end > now for end in queue) * 1000 >= limits["max_bytes"][0]:
+            now += int(limits["backoff_us"][0])
+        times.append((0, now, now + MS))
+        now += MS
+        work_ends = max(work_ends, now) + int(pace.time[1]) * MESSAGES
+        queue.append(work_ends)
+    return fetches(*times)
+
+
+def test_the_pace_is_told_by_what_was_taken_when_a_consumer_with_a_full_queue_asks_again() -> None:
+    limits = thresholds(max_bytes=20_000)
+    responses = responses_of(as_captured(limits, SLOW), SECOND)
+    levels = levels_of(responses, limits)
+    pace = captured_pace(responses, found_full(responses, levels, limits), limits)
+    assert pace is not None
+    assert pace.time[-1] / pace.messages[-1] == pytest.approx(10 * MS, rel=0.05)
+
+
+def test_while_the_queue_is_never_full_the_pace_is_not_known() -> None:
+    limits = thresholds(max_bytes=1 << 30)
+    responses = responses_of(as_captured(limits, SLOW), SECOND)
+    assert captured_pace(responses, found_full(responses, levels_of(responses, limits), limits), limits) is None
+
+
+def test_a_request_shows_that_the_queue_is_below_its_thresholds() -> None:
+    """However little is taken: 1,500 bytes at most are left of three responses when the next is asked for."""
+    responses = responses_of(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5), (0, 6, 7)), SECOND)
+    levels = levels_of(responses, thresholds(max_bytes=1501))
+    assert levels.bytes_then.tolist() == [1000, 2000, 2500, 2500]
+
+
+def decisions(limits: Records, in_force: Records) -> dict[str, int]:
+    """The verdicts on a consumer that had other limits in force than those that are replayed."""
+    responses = responses_of(as_captured(in_force, SLOW), int(limits["backoff_us"][0]))
+    levels = levels_of(responses, limits)
+    is_full = found_full(responses, levels, limits)
+    pace = captured_pace(responses, is_full, limits)
+    found = compared_decisions(Queue(responses, levels, is_full, pace, 0, WHOLE), limits)
+    return {"agreed": found.agreed, "unknown": found.unknown, **found.reasons}
+
+
+def test_under_the_limits_in_force_the_replay_waits_nearly_always_when_the_capture_does() -> None:
+    """A stretch between two backoffs may have a response more or less."""
+    found = decisions(thresholds(max_bytes=20_000), thresholds(max_bytes=20_000))
+    assert found["agreed"] >= 180
+    assert found["unknown"] == 0
+
+
+def test_a_consumer_that_waits_although_its_queue_cannot_be_full_has_other_limits() -> None:
+    assert decisions(thresholds(max_bytes=1 << 30), thresholds(max_bytes=20_000))[QUEUE.waited_otherwise] >= 1
+
+
+def test_a_consumer_that_may_have_waited_and_did_not_has_an_unknown_pace() -> None:
+    assert decisions(thresholds(max_bytes=5000), thresholds(max_bytes=1 << 30))[QUEUE.pace_unknown] >= 190
+
+
+def test_the_bound_is_the_threshold_and_a_response_of_each_broker() -> None:
+    """Two brokers, of which one is asked for three partitions and one for one; values are a third of record bytes."""
+    own = fetches((1, 0, 1), (2, 0, 1), asked=[3, 1], record_bytes=MESSAGES * SIZE // 2)
+    bound = bound_of(own, 2, Limits(1 << 30, 100_000, False), 1_000_000, PATIENT)
+    assert bound is not None
+    assert (bound.threshold, bound.overshoot) == (1_000_000, 2 * (300_000 + 100_000))
+    assert bound.messages == 10_000 + 8000
+
+
+def test_few_large_messages_are_bounded_by_bytes_and_many_small_ones_by_their_number() -> None:
+    own = fetches((1, 0, 1))
+    limits = Limits(0, 0, False)
+    by_bytes, by_messages = (bound_of(own, 1, limits, 1_000_000, messages) for messages in (100_000, 500))
+    assert by_bytes is not None
+    assert by_messages is not None
+    assert (by_bytes.threshold, by_messages.threshold) == (1_000_000, 500 * SIZE)
+
+
+def test_a_consumer_that_sets_no_fetch_max_bytes_asks_for_no_more_than_its_queue_may_have() -> None:
+    own = fetches((1, 0, 1), asked=100)
+    overshoot = []
+    for max_bytes in (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES - 1):
+        bound = bound_of(own, 1, Limits(max_bytes, 1 << 20, False), 4_096_000, PATIENT)
+        assert bound is not None
+        overshoot.append(bound.overshoot)
+    assert overshoot == [4096 * 1024, DEFAULT_MAX_BYTES - 1]
+
+
+def test_of_a_consumer_without_messages_no_bound_is_known() -> None:
+    assert bound_of(fetches((1, 0, 1), records=0), 1, Limits(1, 1, True), 1, 1) is None

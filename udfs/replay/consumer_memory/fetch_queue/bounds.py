@@ -1,0 +1,77 @@
+"""How much a librdkafka consumer can have in its queue, whatever the application does.
+
+A fetcher asks while the queue is below its thresholds, and what it asks for then comes on top, from each broker. It is
+counted as it is queued, uncompressed; limits of fetches are of compressed bytes. What librdkafka counts are the
+values of messages, without keys and headers (rko_len); each message takes MESSAGE_BYTES more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records
+from udfs.columns.groups import group_numbers
+
+MESSAGE_BYTES = 350
+"""Memory that librdkafka takes for a message beside its records: 320 to 390 bytes were measured (VALIDATION.md)."""
+DEFAULT_MAX_BYTES = 50 << 20
+"""fetch.max.bytes by default. Where nobody sets it, no more than queued.max.messages.kbytes is asked for, and no less
+than message.max.bytes (rd_kafka_conf_finalize)."""
+DEFAULT_MESSAGE_MAX_BYTES = 1_000_000
+
+
+class Limits(NamedTuple):
+    """What bounds a consumer's fetches (bytes), and whether these limits are the captured ones."""
+
+    max_bytes: int
+    partition_max_bytes: int
+    is_captured: bool
+
+
+class Bound(NamedTuple):
+    """threshold: bytes at which no more is asked for. overshoot: what comes then at most. messages: in the queue."""
+
+    threshold: int
+    overshoot: int
+    messages: int
+
+    @property
+    def queued(self) -> int:
+        """Most bytes of values in the queue."""
+        return self.threshold + self.overshoot
+
+    @property
+    def memory(self) -> int:
+        """Most bytes of memory, about."""
+        return self.queued + self.messages * MESSAGE_BYTES
+
+
+def bound_of(fetches: Records, brokers: int, limits: Limits, max_bytes: int, min_messages: int) -> Bound | None:
+    """The bound of a consumer; None where none of its messages is captured.
+
+    fetches: EXCHANGE[n], its answered fetches. max_bytes, min_messages: as THRESHOLDS have them.
+    """
+    messages, value_bytes = int(fetches["records"].sum()), int(fetches["value_bytes"].sum())
+    if not messages:
+        return None
+    mean = max(value_bytes / messages, 1.0)
+    threshold = int(min(max_bytes, min_messages * mean))
+    overshoot = int(overshoot_of(fetches, brokers, limits, max_bytes))
+    return Bound(threshold, overshoot, int(min(min_messages, max_bytes / mean) + overshoot / mean))
+
+
+def overshoot_of(fetches: Records, brokers: int, limits: Limits, max_bytes: int) -> int:
+    """Bytes of values that come at most when each broker has been asked once more."""
+    connection, firsts = group_numbers(fetches["connection"])
+    partitions, largest = np.zeros((2, len(firsts)), np.int64)
+    np.maximum.at(partitions, connection, fetches["asked"])
+    np.maximum.at(largest, connection, fetches["value_bytes"])
+    expansion = int(fetches["value_bytes"].sum()) / max(int(fetches["record_bytes"].sum()), 1)
+    asked = min(limits.max_bytes, max(max_bytes // 1000 * 1024, DEFAULT_MESSAGE_MAX_BYTES))
+    most = asked if limits.max_bytes == DEFAULT_MAX_BYTES else limits.max_bytes
+    of_connection: Ints = (np.minimum(most, partitions * limits.partition_max_bytes) * expansion).astype(np.int64)
+    if limits.is_captured:
+        of_connection = np.maximum(of_connection, largest)
+    return int(np.sort(of_connection)[::-1][:brokers].sum())

@@ -1,0 +1,140 @@
+"""What a capture shows of a librdkafka consumer's queue: its responses, how full it can have been, and how fast the
+application takes messages.
+
+A consumer that asks has less in its queue than the thresholds: what came before, but for that, was taken by then. One
+that has a response and does not ask at once for more, though the queue may be full, has a full one. It is then that the
+capture shows how much the application has taken; while the queue is never full, nothing does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records, edges, read_only
+from udfs.columns.groups import group_numbers
+from udfs.columns.records import records_of
+from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.kernels.kernel import kernel
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, Pace
+
+AT_ONCE_US = 100_000
+"""A broker that has records to return begins with the response by then (us)."""
+LATE = 0.5
+"""A fetch that comes at least so many times fetch.queue.backoff.ms after the response before it is late."""
+
+
+def responses_of(fetches: Records, backoff_us: int) -> Records:
+    """RESPONSE[n] of a consumer's answered fetches, EXCHANGE[m] in any order. backoff_us: fetch.queue.backoff.ms."""
+    fetches = fetches[np.lexsort((fetches["requested_at"], fetches["connection"]))]
+    fetcher, _ = group_numbers(fetches["connection"])
+    requested_at, arrived_at = fetches["requested_at"], fetches["complete_at"]
+    is_first = np.diff(fetcher, prepend=NONE) != 0
+    gap_us = np.where(is_first, 0, np.maximum(requested_at - np.roll(arrived_at, 1), 0))
+    has_records = fetches["record_bytes"] > 0
+    follows_empty = ~is_first & ~np.roll(has_records, 1)
+    wait_us = np.minimum(fetches["size_known_at"], arrived_at) - requested_at
+    waited = follows_empty | (wait_us > AT_ONCE_US)
+    is_late = gap_us >= max(round(LATE * backoff_us), 1)
+    rows = np.flatnonzero(has_records)
+    rows = rows[np.lexsort((fetcher[rows], arrived_at[rows]))]
+    answer_us = arrived_at - requested_at - np.where(waited, np.maximum(wait_us, 0), 0)
+    responses = records_of(
+        RESPONSE,
+        len(rows),
+        fetcher=group_numbers(fetcher[rows])[0],
+        requested_at=requested_at[rows],
+        arrived_at=arrived_at[rows],
+        answer_us=answer_us[rows],
+        ready_at=np.where(waited, arrived_at, ALWAYS)[rows],
+        gap_us=np.where(follows_empty, 0, gap_us)[rows],
+        is_late=is_late[rows],
+        messages=fetches["records"][rows],
+        value_bytes=fetches["value_bytes"][rows],
+    )
+    responses["following"] = following_of(responses["fetcher"])
+    return responses
+
+
+def following_of(fetcher: Ints) -> Ints:
+    """The place of the next one of the same fetcher, or NONE: int64[n]. fetcher: int64[n]."""
+    order = np.argsort(fetcher, kind="stable")
+    following = np.full(len(fetcher), NONE)
+    is_same = fetcher[order][1:] == fetcher[order][:-1]
+    following[order[:-1][is_same]] = order[1:][is_same]
+    return following
+
+
+class Levels(NamedTuple):
+    """How full the queue can have been, int64[n] each by response.
+
+    bytes_then, messages_then: when the response had come, at most. bytes_before, messages_before: when it was asked
+    for, before that shows that the queue is below its thresholds.
+    """
+
+    bytes_then: Ints
+    messages_then: Ints
+    bytes_before: Ints
+    messages_before: Ints
+
+
+def levels_of(responses: Records, thresholds: Records) -> Levels:
+    """The levels of RESPONSE[n] under THRESHOLDS[1], in the order of time."""
+    n = len(responses)
+    time = np.concatenate([responses["arrived_at"], responses["requested_at"]])
+    is_request = np.repeat([0, 1], n)
+    order = np.lexsort((is_request, time))
+    found = Levels(*np.zeros((4, n), np.int64))
+    fill_levels(read_only(responses), read_only(order), read_only(thresholds), found)
+    return found
+
+
+@kernel
+def fill_levels(responses: Records, order: Ints, thresholds: Records, found: Levels) -> None:
+    """Fill the levels. order: int64[2 n], arrivals (below n) and requests (from n on) as they come."""
+    queued_bytes, messages, n = 0, 0, len(responses)
+    for event in order:
+        if event < n:
+            queued_bytes += responses[event].value_bytes
+            messages += responses[event].messages
+            found.bytes_then[event], found.messages_then[event] = queued_bytes, messages
+        else:
+            found.bytes_before[event - n], found.messages_before[event - n] = queued_bytes, messages
+            queued_bytes = min(queued_bytes, thresholds[0].max_bytes - 1)
+            messages = min(messages, thresholds[0].min_messages - 1)
+
+
+def found_full(responses: Records, levels: Levels, thresholds: Records) -> Bools:
+    """Which of RESPONSE[n] were asked for late because the queue was full: bool[n]."""
+    may_be_full = (levels.bytes_before >= thresholds["max_bytes"][0]) | (
+        levels.messages_before >= thresholds["min_messages"][0]
+    )
+    return (responses["is_late"] == 1) & may_be_full
+
+
+def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Pace | None:
+    """The pace of the application, by when it had taken how many messages; None where the queue was never full.
+
+    When a consumer asks that had a full queue, that has gone below its thresholds since it was last looked at, a
+    backoff before: half a backoff ago, on average. is_full: bool[n], by response.
+    """
+    asked_at = np.sort(responses["requested_at"][is_full])
+    if not len(asked_at):
+        return None
+    come = np.searchsorted(responses["arrived_at"], asked_at, side="right")
+    messages, value_bytes = edges(responses["messages"]), edges(responses["value_bytes"])
+    # Of the response in which the threshold is, as many messages count as it has bytes beyond.
+    taken_by_bytes = np.interp(value_bytes[come] - thresholds["max_bytes"][0], value_bytes, messages)
+    taken = np.maximum(taken_by_bytes, messages[come] - thresholds["min_messages"][0]).astype(np.int64)
+    begin = int(responses["arrived_at"].min(initial=NEVER))
+    taken, time = np.maximum.accumulate(taken), asked_at - int(thresholds["backoff_us"][0]) // 2 - begin
+    rises = (np.diff(taken, prepend=0) > 0) & (time > 0)
+    if not rises.any():
+        return None
+    return Pace(np.append(0, taken[rises]), np.append(0, time[rises]))
+
+
+def stated_pace(us_per_record: int) -> Pace:
+    """The pace of an application that works for so long on each message."""
+    return Pace(np.array([0, 1]), np.array([0, us_per_record]))

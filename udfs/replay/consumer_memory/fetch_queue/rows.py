@@ -1,0 +1,83 @@
+"""What the queues of librdkafka consumers come to, as rows of the gold table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from schemas.tables.gold_memory import LIBRDKAFKA_QUEUE
+from udfs.columns.arrow_columns import repeated
+from udfs.facts.arrow_tables import TYPES, rows_of
+from udfs.replay.consumer_memory.consumers import Consumers
+from udfs.replay.consumer_memory.fetch_queue.replay import Lane, Replayed, spans_of
+from udfs.replay.consumer_memory.settings import MemoryLanes
+from udfs.replay.consumer_memory.units import Units
+from udfs.replay.shared.lanes import CAPTURED
+
+if TYPE_CHECKING:
+    from udfs.replay.consumer_memory.rows import Rows
+
+
+def queue_rows(units: Units, consumers: Consumers, replayed: list[Replayed], lanes: MemoryLanes) -> Rows:
+    """A row per librdkafka consumer and lane."""
+    t = LIBRDKAFKA_QUEUE
+    rows = [
+        of_consumer(units, consumers, of) | {t.scenario: name} | of_lane(of, lane, number == CAPTURED)
+        for of in replayed
+        for number, (name, lane) in enumerate(zip(lanes.names, of.lanes, strict=True))
+    ]
+    if rows:
+        columns: dict[str, pa.Array[Any]] = {
+            str(c): pa.array([row[c] for row in rows], TYPES[c.type]) for c in t.columns if c != t.run_id
+        }
+        yield t, rows_of(t, {t.run_id: repeated(units.run_id, len(rows)), **columns})
+
+
+def of_consumer(units: Units, consumers: Consumers, of: Replayed) -> dict[str, Any]:
+    """The columns that all lanes of a consumer have in common."""
+    t, fetched = LIBRDKAFKA_QUEUE, consumers.fetched[of.unit]
+    return {
+        t.client_id: units.names[of.unit],
+        t.client_address: units.addresses[of.unit],
+        t.librdkafka: f"{of.release // 1000}.{of.release % 1000}" if of.release else None,
+        t.brokers: int(fetched["brokers"]),
+        t.partitions: int(fetched["partitions"]),
+        t.responses: of.responses,
+        t.messages: of.messages,
+        t.value_bytes: None if of.unmeasured else of.value_bytes,
+        t.unmeasured_batches: of.unmeasured,
+    }
+
+
+def of_lane(of: Replayed, lane: Lane, is_captured: bool) -> dict[str, Any]:
+    """The columns of a lane."""
+    t, bound = LIBRDKAFKA_QUEUE, lane.bound
+    found = {
+        t.max_queued_bytes: int(lane.thresholds["max_bytes"][0]),
+        t.min_queued_messages: int(lane.thresholds["min_messages"][0]),
+        t.backoff_ms: int(lane.thresholds["backoff_us"][0]) / 1000,
+        t.threshold_bytes: None if bound is None else bound.threshold,
+        t.overshoot_bytes: None if bound is None else bound.overshoot,
+        t.bound_bytes: None if bound is None else bound.queued,
+        t.bound_messages: None if bound is None else bound.messages,
+        t.memory_bound_bytes: None if bound is None else bound.memory,
+        t.queued_bytes_at_most: of.at_most if is_captured else None,
+        t.pace_of: lane.pace_of,
+        t.unknown_for: lane.unknown_for,
+    }
+    return {str(name): value for name, value in found.items()} | replayed_columns(lane)
+
+
+def replayed_columns(lane: Lane) -> dict[str, Any]:
+    """The columns of what the replay of a lane comes to; null where that is not known."""
+    t = LIBRDKAFKA_QUEUE
+    names = (t.queued_bytes_max, t.queued_messages_max, t.full_share, t.idle_ms, t.held_back)
+    if lane.outcome is None:
+        return dict.fromkeys(map(str, names))
+    outcome, span = lane.outcome[0], int(spans_of(lane.outcome)[0])
+    values = (
+        int(outcome["most_bytes"]), int(outcome["most_messages"]), int(outcome["full_us"]) / span,
+        int(outcome["idle_us"]) / 1000, int(outcome["held_back"]),
+    )  # fmt: skip
+    return dict(zip(map(str, names), values, strict=True))

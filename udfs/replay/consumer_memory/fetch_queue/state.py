@@ -1,0 +1,118 @@
+"""What the replay of a librdkafka consumer's queue works on: responses, fetchers, the lane's state and outcome."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.records import int_fields
+from udfs.columns.time_units import ALWAYS
+
+NONE = -1
+
+THRESHOLDS = int_fields(
+    "max_bytes",  # of values: from so many on no partition is asked for (queued.max.messages.kbytes)
+    "min_messages",  # ... from so many messages on (queued.min.messages)
+    "backoff_us",  # then it is decided again (fetch.queue.backoff.ms)
+)
+"""When a consumer asks for more."""
+RESPONSE = int_fields(
+    "fetcher",  # the connection by its number
+    "following",  # the next one on it, or NONE
+    "requested_at",  # us
+    "arrived_at",  # us
+    "answer_us",  # from the request, or from when there was something to be read
+    "ready_at",  # us: there was nothing to be read earlier; ALWAYS: that is not known to be so
+    "gap_us",  # between the response before on the connection and the decision to ask for this one
+    "is_late",  # 1: it was asked for so late that a full queue may be the reason
+    "messages",
+    "value_bytes",
+)
+"""A response with records. A consumer's are in the order of their arrival."""
+FETCHER_STATE = int_fields(
+    "response",  # what it asks for next, or has asked for; NONE: nothing
+    "at",  # us: it decides whether to ask, or has the response
+    "has_asked",
+    "full_since",  # us: it found the queue full and has not asked since; NONE: it did not
+)
+"""A fetcher, the thread that librdkafka has for a broker, in the lane that is replayed."""
+QUEUED = int_fields(
+    "response",
+    "begins_at",  # us: the application begins with it
+    "ends_at",  # us: the application has taken all of it
+    "messages_before",  # that came before it
+    "bytes_before",
+)
+"""A response that has come, in the order in which they come in the lane."""
+QUEUE = int_fields(
+    "arrived",  # responses that have come
+    "messages",  # that have come
+    "bytes",
+    "first",  # the first QUEUED that the application has not taken
+    "full_until",  # us: up to when it is known, and counted, that the queue is full
+)
+"""The queue in the lane that is replayed."""
+OUTCOME = int_fields(
+    "most_bytes",
+    "most_messages",
+    "full_us",  # the queue was at a threshold or above
+    "idle_us",  # the application had nothing, though a fetcher that waited for its backoff could have asked
+    "held_back",  # decisions not to ask
+    "began_at",  # us
+    "ended_at",  # us: the application has taken all
+)
+"""What a lane came to, within the window."""
+
+
+class Pace(NamedTuple):
+    """How long the application works: int64[points] both, from (0, 0) on, and both rise.
+
+    messages: the first so many take it this time (us). Beyond the last point it goes on as fast as on average.
+    """
+
+    messages: Ints
+    time: Ints
+
+
+class Sim(NamedTuple):
+    """The replay of a consumer's queue in one lane.
+
+    responses: RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n]. queue:
+    QUEUE[1]. was_held_back: int64[n], whether the fetcher found the queue full before it asked for a response. window:
+    int64[2], its begin and end (us). outcome: OUTCOME[1].
+    """
+
+    responses: Records
+    pace: Pace
+    thresholds: Records
+    fetchers: Records
+    queued: Records
+    queue: Records
+    was_held_back: Ints
+    window: Ints
+    outcome: Records
+
+
+def new_sim(responses: Records, pace: Pace, thresholds: Records, window: Ints) -> Sim:
+    """The replay before it begins. thresholds: THRESHOLDS[1]."""
+    n = len(responses)
+    fetchers = np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_STATE)
+    fetchers["response"], fetchers["full_since"] = NONE, NONE
+    for number in range(n - 1, -1, -1):
+        fetchers["response"][responses["fetcher"][number]] = number
+    fetchers["at"] = responses["requested_at"][fetchers["response"]]
+    queue = np.zeros(1, QUEUE)
+    queue["full_until"] = ALWAYS
+    return Sim(
+        responses=read_only(responses),
+        pace=Pace(*map(read_only, pace)),
+        thresholds=read_only(thresholds),
+        fetchers=fetchers,
+        queued=np.zeros(n, QUEUED),
+        queue=queue,
+        was_held_back=np.zeros(n, np.int64),
+        window=read_only(window),
+        outcome=np.zeros(1, OUTCOME),
+    )
