@@ -138,7 +138,7 @@ LIBRDKAFKA_QUEUE = table(
     "librdkafka_queue", "gold",
     "What a consumer that is or uses librdkafka can have in its queue: what it fetches ahead of the application. Bytes "
     "are those of values, uncompressed, as librdkafka counts them (fetchq_size in its statistics); they are taken for "
-    "all of a record but seven bytes, so that keys and headers, which it does not count, make them too large.",
+    "all of a record but seven bytes, so that they have keys and headers, too, which it does not count.",
     _CLIENT_KEY, "run_id",
     **_CLIENT,
     librdkafka=C("string", "Release of librdkafka, null if the client does not say", nullable=True),
@@ -173,7 +173,8 @@ LIBRDKAFKA_QUEUE = table(
     pace_of=C("string", "What tells the application's pace: capture, which shows it while the queue is full; stated, "
                         "processing.us.per.record", nullable=True),
     unknown_for=C("string", "Why there is no replay: never_full, the capture does not show the application's pace; "
-                            "sizes_not_measured; other_fetch_limits, the lane changes limits of fetches",
+                            "sizes_not_measured; other_fetch_limits, the lane changes limits of fetches; "
+                            "capture_too_short, the capture brings less than the lane's queue takes",
                   nullable=True),
 )  # fmt: skip
 

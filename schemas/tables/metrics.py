@@ -32,7 +32,8 @@ METRICS: Mapping[str, Mapping[str, str]] = {
         "closed_loop_held": "Closed loop at the captured settings: most bytes in use in each 32nd of the captured "
         "time are, within 10 % and 1 % of the peak, what the capture had within 100 ms or 2 % of "
         "that time",
-        "queue_decisions": "A librdkafka consumer that has a response finds its queue full, or asks for more at once",
+        "queue_decisions": "A librdkafka consumer that has a response finds its queue full, or asks for more at once: "
+        "a backoff, 100 ms or 2 % of the captured time sooner or later is no difference",
         "batches_without_wait": "A captured batch of a producer waits for memory no longer than until its last record",
         "closed_loop_sends": "Closed loop at the captured settings, if a lane is replayed that way: a captured batch "
         "of a producer has memory for its first record no later than 100 ms after the capture "

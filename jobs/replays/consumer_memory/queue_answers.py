@@ -27,6 +27,7 @@ WHY = {
     "never_full": "pace unknown: never full",
     "sizes_not_measured": "sizes not measured",
     "other_fetch_limits": "not replayed: other fetch limits",
+    "capture_too_short": "the capture does not fill it",
 }
 """The column `unknown_for` in words."""
 

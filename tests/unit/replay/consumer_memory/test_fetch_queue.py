@@ -12,17 +12,18 @@ from udfs.columns.arrays import Records
 from udfs.columns.records import records_of
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.events import EXCHANGE
-from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, Limits, bound_of
+from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, Limits, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
     found_full,
-    levels_of,
+    in_parts,
     responses_of,
     stated_pace,
 )
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
+from udfs.replay.consumer_memory.fetch_queue.levels import levels_of
 from udfs.replay.consumer_memory.fetch_queue.replay import Queue, compared_decisions
-from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, Sim, new_sim
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, Pace, Sim, new_sim
 from udfs.replay.shared.window import WHOLE
 
 MS, SECOND = 1000, 1_000_000
@@ -121,8 +122,7 @@ def as_captured(limits: Records, pace: Pace, responses: int = 200) -> Records:
 def test_the_pace_is_told_by_what_was_taken_when_a_consumer_with_a_full_queue_asks_again() -> None:
     limits = thresholds(max_bytes=20_000)
     responses = responses_of(as_captured(limits, SLOW), SECOND)
-    levels = levels_of(responses, limits)
-    pace = captured_pace(responses, found_full(responses, levels, limits), limits)
+    pace = captured_pace(responses, found_full(responses, levels_of(responses, limits)), limits)
     assert pace is not None
     assert pace.time[-1] / pace.messages[-1] == pytest.approx(10 * MS, rel=0.05)
 
@@ -130,30 +130,46 @@ def test_the_pace_is_told_by_what_was_taken_when_a_consumer_with_a_full_queue_as
 def test_while_the_queue_is_never_full_the_pace_is_not_known() -> None:
     limits = thresholds(max_bytes=1 << 30)
     responses = responses_of(as_captured(limits, SLOW), SECOND)
-    assert captured_pace(responses, found_full(responses, levels_of(responses, limits), limits), limits) is None
+    assert captured_pace(responses, found_full(responses, levels_of(responses, limits)), limits) is None
 
 
 def test_a_request_shows_that_the_queue_is_below_its_thresholds() -> None:
     """However little is taken: 1,500 bytes at most are left of three responses when the next is asked for."""
     responses = responses_of(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5), (0, 6, 7)), SECOND)
     levels = levels_of(responses, thresholds(max_bytes=1501))
-    assert levels.bytes_then.tolist() == [1000, 2000, 2500, 2500]
+    assert levels["most_bytes"].tolist() == [1000, 2000, 2500, 2500]
+
+
+def test_a_queue_that_may_have_few_messages_has_few_bytes() -> None:
+    """Nine messages of 100 bytes are left of the first response, and then of each."""
+    responses = responses_of(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5)), SECOND)
+    assert levels_of(responses, thresholds(min_messages=10))["most_bytes"].tolist() == [1000, 1900, 1900]
+
+
+def test_what_another_thread_has_just_received_need_not_be_in_the_queue() -> None:
+    """The second thread asks while the first may still decompress: what came on both then is still there."""
+    times = (0, 0, 1), (1, 0, 1), (1, 2, 3), (0, 4, 5)
+    levels = levels_of(responses_of(fetches(*times), SECOND), thresholds(max_bytes=1500))
+    assert levels["most_bytes"].tolist() == [1000, 2000, 3000, 3499]
+    assert levels["may_be_full"].tolist()[2:] == [1, 1]
+    assert levels["is_full_at_most"].tolist()[2:] == [0, 1]
 
 
 def decisions(limits: Records, in_force: Records) -> dict[str, int]:
     """The verdicts on a consumer that had other limits in force than those that are replayed."""
     responses = responses_of(as_captured(in_force, SLOW), int(limits["backoff_us"][0]))
     levels = levels_of(responses, limits)
-    is_full = found_full(responses, levels, limits)
+    is_full = found_full(responses, levels)
     pace = captured_pace(responses, is_full, limits)
+    responses["gap_us"][is_full] = 0
     found = compared_decisions(Queue(responses, levels, is_full, pace, 0, WHOLE), limits)
     return {"agreed": found.agreed, "unknown": found.unknown, **found.reasons}
 
 
-def test_under_the_limits_in_force_the_replay_waits_nearly_always_when_the_capture_does() -> None:
-    """A stretch between two backoffs may have a response more or less."""
+def test_under_the_limits_in_force_the_replay_waits_when_the_capture_does() -> None:
+    """Within a backoff."""
     found = decisions(thresholds(max_bytes=20_000), thresholds(max_bytes=20_000))
-    assert found["agreed"] >= 180
+    assert found["agreed"] >= 198
     assert found["unknown"] == 0
 
 
@@ -184,13 +200,21 @@ def test_few_large_messages_are_bounded_by_bytes_and_many_small_ones_by_their_nu
 
 
 def test_a_consumer_that_sets_no_fetch_max_bytes_asks_for_no_more_than_its_queue_may_have() -> None:
-    own = fetches((1, 0, 1), asked=100)
-    overshoot = []
-    for max_bytes in (DEFAULT_MAX_BYTES, DEFAULT_MAX_BYTES - 1):
-        bound = bound_of(own, 1, Limits(max_bytes, 1 << 20, False), 4_096_000, PATIENT)
-        assert bound is not None
-        overshoot.append(bound.overshoot)
-    assert overshoot == [4096 * 1024, DEFAULT_MAX_BYTES - 1]
+    """Its message.max.bytes is what it asks for at least."""
+    large, small, least = 65_536_000, 4_096_000, 1000
+    assert asked_max_bytes(DEFAULT_MAX_BYTES, large, small) == 4096 * 1024
+    assert asked_max_bytes(4096 * 1024, small, large) == DEFAULT_MAX_BYTES
+    assert asked_max_bytes(DEFAULT_MAX_BYTES, large, least) == 1_000_000
+    assert asked_max_bytes(DEFAULT_MAX_BYTES - 1, large, small) == DEFAULT_MAX_BYTES - 1
+
+
+def test_a_response_larger_than_a_lane_asks_for_comes_in_parts_one_after_the_other() -> None:
+    parts = in_parts(backlog(2), 400)
+    assert parts["record_bytes"].tolist() == [333, 333, 334] * 2
+    assert parts["messages"].tolist() == [3, 3, 4] * 2
+    assert parts["following"].tolist() == [1, 2, 3, 4, 5, NONE]
+    whole, cut = (outcome(of, SLOW, thresholds(1500)) for of in (backlog(10), in_parts(backlog(10), 400)))
+    assert cut["most_bytes"] < 1500 + 400 < whole["most_bytes"]
 
 
 def test_of_a_consumer_without_messages_no_bound_is_known() -> None:

@@ -15,11 +15,9 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.groups import group_numbers
 
 MESSAGE_BYTES = 350
-"""Memory that librdkafka takes for a message beside its records: 320 to 390 bytes were measured (VALIDATION.md)."""
-DEFAULT_MAX_BYTES = 50 << 20
-"""fetch.max.bytes by default. Where nobody sets it, no more than queued.max.messages.kbytes is asked for, and no less
-than message.max.bytes (rd_kafka_conf_finalize)."""
-DEFAULT_MESSAGE_MAX_BYTES = 1_000_000
+"""Memory that librdkafka takes for a message beside its records: 329 to 439 bytes were measured (VALIDATION.md)."""
+DEFAULT_MAX_BYTES, DEFAULT_MESSAGE_MAX_BYTES = 50 << 20, 1_000_000
+"""fetch.max.bytes and message.max.bytes by default."""
 
 
 class Limits(NamedTuple):
@@ -28,6 +26,20 @@ class Limits(NamedTuple):
     max_bytes: int
     partition_max_bytes: int
     is_captured: bool
+
+
+def default_max_bytes(max_queued_bytes: int) -> int:
+    """What a consumer asks for in one fetch that sets no fetch.max.bytes: no more than queued.max.messages.kbytes, of
+    1,024 bytes here, and no less than message.max.bytes (rd_kafka_conf_finalize).
+    """
+    return min(DEFAULT_MAX_BYTES, max(max_queued_bytes // 1000 * 1024, DEFAULT_MESSAGE_MAX_BYTES))
+
+
+def asked_max_bytes(captured: int, captured_queue: int, queue: int) -> int:
+    """What is asked for in one fetch with another queue: bytes. captured: with the captured queue; if that is what the
+    client does by itself, it does so with the other as well.
+    """
+    return default_max_bytes(queue) if captured == default_max_bytes(captured_queue) else captured
 
 
 class Bound(NamedTuple):
@@ -58,20 +70,19 @@ def bound_of(fetches: Records, brokers: int, limits: Limits, max_bytes: int, min
         return None
     mean = max(value_bytes / messages, 1.0)
     threshold = int(min(max_bytes, min_messages * mean))
-    overshoot = int(overshoot_of(fetches, brokers, limits, max_bytes))
+    overshoot = overshoot_of(fetches, brokers, limits)
     return Bound(threshold, overshoot, int(min(min_messages, max_bytes / mean) + overshoot / mean))
 
 
-def overshoot_of(fetches: Records, brokers: int, limits: Limits, max_bytes: int) -> int:
+def overshoot_of(fetches: Records, brokers: int, limits: Limits) -> int:
     """Bytes of values that come at most when each broker has been asked once more."""
     connection, firsts = group_numbers(fetches["connection"])
     partitions, largest = np.zeros((2, len(firsts)), np.int64)
     np.maximum.at(partitions, connection, fetches["asked"])
     np.maximum.at(largest, connection, fetches["value_bytes"])
     expansion = int(fetches["value_bytes"].sum()) / max(int(fetches["record_bytes"].sum()), 1)
-    asked = min(limits.max_bytes, max(max_bytes // 1000 * 1024, DEFAULT_MESSAGE_MAX_BYTES))
-    most = asked if limits.max_bytes == DEFAULT_MAX_BYTES else limits.max_bytes
-    of_connection: Ints = (np.minimum(most, partitions * limits.partition_max_bytes) * expansion).astype(np.int64)
+    asked = np.minimum(limits.max_bytes, partitions * limits.partition_max_bytes)
+    of_connection: Ints = (asked * expansion).astype(np.int64)
     if limits.is_captured:
         of_connection = np.maximum(of_connection, largest)
     return int(np.sort(of_connection)[::-1][:brokers].sum())

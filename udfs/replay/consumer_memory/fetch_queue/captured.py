@@ -8,15 +8,12 @@ capture shows how much the application has taken; while the queue is never full,
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges, read_only
+from udfs.columns.arrays import Bools, Ints, Records, edges, ranges
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import records_of
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, Pace
 
 AT_ONCE_US = 100_000
@@ -52,6 +49,7 @@ def responses_of(fetches: Records, backoff_us: int) -> Records:
         is_late=is_late[rows],
         messages=fetches["records"][rows],
         value_bytes=fetches["value_bytes"][rows],
+        record_bytes=fetches["record_bytes"][rows],
     )
     responses["following"] = following_of(responses["fetcher"])
     return responses
@@ -66,51 +64,26 @@ def following_of(fetcher: Ints) -> Ints:
     return following
 
 
-class Levels(NamedTuple):
-    """How full the queue can have been, int64[n] each by response.
-
-    bytes_then, messages_then: when the response had come, at most. bytes_before, messages_before: when it was asked
-    for, before that shows that the queue is below its thresholds.
+def in_parts(responses: Records, max_bytes: int) -> Records:
+    """RESPONSE[m]: the same, each that has more than `max_bytes` of records as several of about the same size, of which
+    each is asked for when the one before has come.
     """
-
-    bytes_then: Ints
-    messages_then: Ints
-    bytes_before: Ints
-    messages_before: Ints
-
-
-def levels_of(responses: Records, thresholds: Records) -> Levels:
-    """The levels of RESPONSE[n] under THRESHOLDS[1], in the order of time."""
-    n = len(responses)
-    time = np.concatenate([responses["arrived_at"], responses["requested_at"]])
-    is_request = np.repeat([0, 1], n)
-    order = np.lexsort((is_request, time))
-    found = Levels(*np.zeros((4, n), np.int64))
-    fill_levels(read_only(responses), read_only(order), read_only(thresholds), found)
-    return found
+    count = np.maximum(-(-responses["record_bytes"] // max(max_bytes, 1)), 1)
+    if (count == 1).all():
+        return responses
+    of, place = np.repeat(np.arange(len(responses)), count), ranges(np.zeros_like(count), count)
+    parts, count = responses[of], count[of]
+    for name in ("messages", "value_bytes", "record_bytes", "answer_us"):
+        whole = parts[name].copy()
+        parts[name] = whole * (place + 1) // count - whole * place // count
+    parts["gap_us"] = np.where(place == 0, parts["gap_us"], 0)
+    parts["following"] = following_of(parts["fetcher"])
+    return parts
 
 
-@kernel
-def fill_levels(responses: Records, order: Ints, thresholds: Records, found: Levels) -> None:
-    """Fill the levels. order: int64[2 n], arrivals (below n) and requests (from n on) as they come."""
-    queued_bytes, messages, n = 0, 0, len(responses)
-    for event in order:
-        if event < n:
-            queued_bytes += responses[event].value_bytes
-            messages += responses[event].messages
-            found.bytes_then[event], found.messages_then[event] = queued_bytes, messages
-        else:
-            found.bytes_before[event - n], found.messages_before[event - n] = queued_bytes, messages
-            queued_bytes = min(queued_bytes, thresholds[0].max_bytes - 1)
-            messages = min(messages, thresholds[0].min_messages - 1)
-
-
-def found_full(responses: Records, levels: Levels, thresholds: Records) -> Bools:
-    """Which of RESPONSE[n] were asked for late because the queue was full: bool[n]."""
-    may_be_full = (levels.bytes_before >= thresholds["max_bytes"][0]) | (
-        levels.messages_before >= thresholds["min_messages"][0]
-    )
-    return (responses["is_late"] == 1) & may_be_full
+def found_full(responses: Records, levels: Records) -> Bools:
+    """Which of RESPONSE[n] were asked for late because the queue was full: bool[n]. levels: LEVEL[n]."""
+    return (responses["is_late"] == 1) & (levels["is_full_at_most"] == 1)
 
 
 def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Pace | None:

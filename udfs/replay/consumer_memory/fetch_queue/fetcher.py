@@ -114,11 +114,9 @@ def decide(sim: Sim, number: int) -> None:
         outcome.held_back += looks if in_window(sim, now) else 0
         fetcher.full_since = now if fetcher.full_since == NONE else fetcher.full_since
         fetcher.at = now + looks * backoff
-        sim.was_held_back[fetcher.response] = 1
         return
-    if fetcher.full_since != NONE and sim.queue[0].arrived > 0:
-        empty_from = max(sim.queued[sim.queue[0].arrived - 1].ends_at, fetcher.full_since)
-        outcome.idle_us += max(now - empty_from, 0) if in_window(sim, now) else 0
+    if fetcher.full_since != NONE:
+        sim.held_back_until[fetcher.response] = now
     fetcher.full_since, fetcher.has_asked = NONE, 1
     fetcher.at = max(now + response.answer_us, response.ready_at)
 
@@ -140,6 +138,8 @@ def receive(sim: Sim, number: int) -> None:
     take(sim, now)
     queued_bytes, messages = queued_at(sim, now)
     if in_window(sim, now):
+        # What ends a time without work: a thread that waited for its backoff could have asked from when that began.
+        outcome.idle_us += max(sim.held_back_until[fetcher.response] - before, 0)
         outcome.most_bytes, outcome.most_messages = (
             max(outcome.most_bytes, queued_bytes), max(outcome.most_messages, messages)
         )  # fmt: skip

@@ -9,21 +9,22 @@ import numpy as np
 from schemas.tables.fidelity_reasons import QUEUE
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import records_of
-from udfs.columns.time_units import NEVER
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.consumers import Consumers, chosen
-from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, Limits, bound_of
+from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, Limits, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
-    Levels,
     captured_pace,
     found_full,
-    levels_of,
+    in_parts,
     responses_of,
     stated_pace,
 )
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
+from udfs.replay.consumer_memory.fetch_queue.levels import levels_of
 from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, new_sim
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.state import NONE
+from udfs.replay.shared.captured_pieces import LEAST_TIME_US, SPAN_TOLERANCE
 from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.window import Window
@@ -32,6 +33,7 @@ QUEUE_DECISIONS = "queue_decisions"
 BY_CAPTURE, AS_STATED = "capture", "stated"
 """Of LIBRDKAFKA_QUEUE.pace_of."""
 SIZES_NOT_MEASURED, NEVER_FULL, OTHER_LIMITS = "sizes_not_measured", "never_full", "other_fetch_limits"
+TOO_SHORT = "capture_too_short"
 """Of LIBRDKAFKA_QUEUE.unknown_for."""
 
 
@@ -73,17 +75,17 @@ def librdkafka_consumers(consumers: Consumers) -> Ints:
 
 def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Replayed:
     """One consumer in every lane."""
-    own = consumers.answered[consumers.answered["unit"] == unit]
-    fetches = own[own["asked"] > 0]
-    release = int(consumers.exchanges["librdkafka"][consumers.exchanges["unit"] == unit].max())
+    own, fetches = exchanges_of(consumers.exchanges, unit), exchanges_of(consumers.answered, unit)
+    fetches, release = fetches[fetches["asked"] > 0], int(own["librdkafka"].max())
     counted = fetches[consumers.window.has(fetches["requested_at"])]
     unmeasured = int(fetches["unmeasured"].sum())
     thresholds = [thresholds_of(lanes, lane, release) for lane in range(len(lanes.names))]
     captured = thresholds[CAPTURED]
     responses = responses_of(fetches, int(captured["backoff_us"][0]))
     levels = levels_of(responses, captured)
-    is_full = found_full(responses, levels, captured)
+    is_full = found_full(responses, levels)
     pace = captured_pace(responses, is_full, captured)
+    responses["gap_us"][is_full] = 0  # the replay decides how long a full queue holds it back
     queue = Queue(responses, levels, is_full, None if unmeasured else pace, unmeasured, consumers.window)
     return Replayed(
         unit=unit,
@@ -93,26 +95,24 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
         value_bytes=int(counted["value_bytes"].sum()),
         unmeasured=unmeasured,
         at_most=None if unmeasured else most_in(queue),
-        lanes=[
-            replayed_lane(queue, of, us, bound, lanes.fetch_number[lane] == CAPTURED)
-            for lane, (of, us, bound) in enumerate(
-                zip(
-                    thresholds,
-                    lanes.queue["us_per_record"].tolist(),
-                    bounds_of(consumers, unit, fetches, lanes, thresholds, unmeasured),
-                    strict=True,
-                )
-            )
-        ],
+        lanes=lanes_of(queue, consumers, unit, fetches, lanes, thresholds),
         decisions=compared_decisions(queue, captured),
     )
 
 
+def exchanges_of(exchanges: Records, unit: int) -> Records:
+    """A unit's of EXCHANGE, which lie together."""
+    first, end = np.searchsorted(exchanges["unit"], [unit, unit + 1]).tolist()
+    return exchanges[first:end]
+
+
 class Queue(NamedTuple):
-    """What the capture shows of a consumer's queue. is_full: bool[responses]. pace: None where it is not known."""
+    """What the capture shows of a consumer's queue. levels: LEVEL[responses]. is_full: bool[responses], those asked
+    for late as it was full. pace: None where it is not known.
+    """
 
     responses: Records
-    levels: Levels
+    levels: Records
     is_full: Bools
     pace: Pace | None
     unmeasured: int
@@ -139,37 +139,55 @@ def thresholds_of(lanes: MemoryLanes, lane: int, release: int) -> Records:
     )
 
 
-def bounds_of(
-    consumers: Consumers, unit: int, fetches: Records, lanes: MemoryLanes, thresholds: list[Records], unmeasured: int
-) -> list[Bound | None]:
-    """The bound in each lane; None where sizes are not known."""
-    if unmeasured:
-        return [None] * len(thresholds)
-    found, brokers = list[Bound | None](), int(consumers.fetched["brokers"][unit])
+def lanes_of(
+    queue: Queue, consumers: Consumers, unit: int, fetches: Records, lanes: MemoryLanes, thresholds: list[Records]
+) -> list[Lane]:
+    """What every lane comes to. thresholds: THRESHOLDS[1] of each."""
+    found, brokers = list[Lane](), int(consumers.fetched["brokers"][unit])
     for lane, of in enumerate(thresholds):
-        number = int(lanes.fetch_number[lane])
-        of_lane, asked = consumers.limits[number], consumers.fetched["partition_max_bytes"][unit : unit + 1]
-        limits = Limits(
-            int(min(consumers.max_bytes(number)[unit], of_lane["broker_max_bytes"])),
-            int(chosen(int(of_lane["partition_max_bytes"]), asked)[0]),
-            number == CAPTURED,
-        )
-        found.append(bound_of(fetches, brokers, limits, int(of["max_bytes"][0]), int(of["min_messages"][0])))
+        limits = limits_of(consumers, unit, int(lanes.fetch_number[lane]), thresholds[CAPTURED], of)
+        max_bytes, min_messages = int(of["max_bytes"][0]), int(of["min_messages"][0])
+        bound = None if queue.unmeasured else bound_of(fetches, brokers, limits, max_bytes, min_messages)
+        us_per_record = int(lanes.queue["us_per_record"][lane])
+        found.append(replayed_lane(queue, thresholds[CAPTURED], of, us_per_record, bound, limits))
     return found
 
 
-def replayed_lane(queue: Queue, thresholds: Records, us_per_record: int, bound: Bound | None, is_own: bool) -> Lane:
-    """A lane. us_per_record: AS_CAPTURED for the application's captured pace. is_own: its fetch limits are captured."""
+def limits_of(consumers: Consumers, unit: int, number: int, captured: Records, thresholds: Records) -> Limits:
+    """The limits of a consumer's fetches in a lane with the fetch limits of this number. captured, thresholds:
+    THRESHOLDS[1], the captured ones and the lane's.
+    """
+    of_lane, asked = consumers.limits[number], consumers.fetched["partition_max_bytes"][unit : unit + 1]
+    max_bytes = int(consumers.max_bytes(number)[unit])
+    if int(of_lane["max_bytes"]) == AS_CAPTURED:
+        max_bytes = asked_max_bytes(max_bytes, int(captured["max_bytes"][0]), int(thresholds["max_bytes"][0]))
+    return Limits(
+        min(max_bytes, int(of_lane["broker_max_bytes"])),
+        int(chosen(int(of_lane["partition_max_bytes"]), asked)[0]),
+        number == CAPTURED,
+    )
+
+
+def replayed_lane(
+    queue: Queue, captured: Records, thresholds: Records, us_per_record: int, bound: Bound | None, limits: Limits
+) -> Lane:
+    """A lane. captured: THRESHOLDS[1] in force. us_per_record: AS_CAPTURED for the application's captured pace."""
     is_stated = us_per_record != AS_CAPTURED
     pace = stated_pace(us_per_record) if is_stated else queue.pace
-    unknown_for = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_LIMITS if not is_own else None
-    if unknown_for is None and pace is None:
-        unknown_for = NEVER_FULL
-    if unknown_for is not None or pace is None:
-        return Lane(thresholds, bound, None, None, unknown_for)
-    sim = new_sim(queue.responses, pace, thresholds, ends_of(queue.window))
+    if queue.unmeasured or not limits.is_captured or pace is None:
+        why = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_LIMITS if not limits.is_captured else NEVER_FULL
+        return Lane(thresholds, bound, None, None, why)
+    sim = new_sim(in_parts(queue.responses, limits.max_bytes), pace, thresholds, ends_of(queue.window))
     replay_queue(sim)
-    return Lane(thresholds, bound, sim.outcome, AS_STATED if is_stated else BY_CAPTURE, None)
+    outcome = sim.outcome
+    if not outcome["full_us"][0] and is_larger(thresholds, captured):
+        return Lane(thresholds, bound, None, None, TOO_SHORT)
+    return Lane(thresholds, bound, outcome, AS_STATED if is_stated else BY_CAPTURE, None)
+
+
+def is_larger(thresholds: Records, captured: Records) -> bool:
+    """Whether a queue may have more than the captured one: THRESHOLDS[1] both."""
+    return any(bool(thresholds[name][0] > captured[name][0]) for name in ("max_bytes", "min_messages"))
 
 
 def ends_of(window: Window) -> Ints:
@@ -179,7 +197,7 @@ def ends_of(window: Window) -> Ints:
 
 def most_in(queue: Queue) -> int:
     """The most bytes that the queue can have had in the window, as captured."""
-    return int(queue.levels.bytes_then[queue.is_counted].max(initial=0))
+    return int(queue.levels["most_bytes"][queue.is_counted].max(initial=0))
 
 
 def compared_decisions(queue: Queue, captured: Records) -> Compared:
@@ -189,10 +207,7 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
     """
     if queue.unmeasured:
         return compared(QUEUE_DECISIONS, {QUEUE.sizes_not_measured: int(queue.is_counted.sum())}, QUEUE)
-    responses, levels = queue.responses, queue.levels
-    may_be_full = (levels.bytes_before >= captured["max_bytes"][0]) | (
-        levels.messages_before >= captured["min_messages"][0]
-    )
+    responses, may_be_full = queue.responses, queue.levels["may_be_full"] == 1
     is_late = responses["is_late"] == 1
     if queue.pace is None:
         verdicts = np.select(
@@ -201,14 +216,40 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
     else:
         sim = new_sim(responses, queue.pace, captured, ends_of(queue.window))
         replay_queue(sim)
-        was_held_back = sim.was_held_back == 1
+        in_capture = np.where(queue.is_full, responses["requested_at"], NONE)
+        by_replay, within_us = sim.held_back_until, tolerance_of(responses, captured)
         verdicts = np.select(
-            [is_late & ~may_be_full, queue.is_full & ~was_held_back, was_held_back & ~queue.is_full],
+            [
+                is_late & ~may_be_full,
+                queue.is_full & ~are_near(in_capture, by_replay, responses["fetcher"], within_us),
+                (by_replay != NONE) & ~are_near(by_replay, in_capture, responses["fetcher"], within_us),
+            ],
             [QUEUE.waited_otherwise, QUEUE.asked_sooner, QUEUE.held_back],
             NO_REASON,
         )
     words, counts = np.unique(verdicts[queue.is_counted], return_counts=True)
     return compared(QUEUE_DECISIONS, dict(zip(words.tolist(), counts.tolist(), strict=True)), QUEUE)
+
+
+def tolerance_of(responses: Records, captured: Records) -> int:
+    """How far apart the ends of two waits are at most that are the same one (us)."""
+    span_us = int(responses["arrived_at"].max(initial=ALWAYS) - responses["requested_at"].min(initial=NEVER))
+    return max(int(captured["backoff_us"][0]), LEAST_TIME_US, round(SPAN_TOLERANCE * max(span_us, 0)))
+
+
+def are_near(times: Ints, others: Ints, fetcher: Ints, within_us: int) -> Bools:
+    """Which times have another one of the same fetcher so near: bool[n]. times, others, fetcher: int64[n], NONE for no
+    time.
+    """
+    found = np.zeros(len(times), np.bool_)
+    for number in np.unique(fetcher).tolist():
+        rows = np.flatnonzero((fetcher == number) & (times != NONE))
+        known = np.sort(others[(fetcher == number) & (others != NONE)])
+        if len(known):
+            after = np.searchsorted(known, times[rows])
+            before, behind = known[np.maximum(after - 1, 0)], known[np.minimum(after, len(known) - 1)]
+            found[rows] = np.minimum(abs(times[rows] - before), abs(behind - times[rows])) <= within_us
+    return found
 
 
 def spans_of(outcomes: Records) -> Ints:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
-from udfs.columns.records import int_fields
+from udfs.columns.records import int_fields, picked
 from udfs.columns.time_units import ALWAYS
 
 NONE = -1
@@ -29,6 +29,7 @@ RESPONSE = int_fields(
     "is_late",  # 1: it was asked for so late that a full queue may be the reason
     "messages",
     "value_bytes",
+    "record_bytes",  # as they came, compressed or not
 )
 """A response with records. A consumer's are in the order of their arrival."""
 FETCHER_STATE = int_fields(
@@ -80,8 +81,8 @@ class Sim(NamedTuple):
     """The replay of a consumer's queue in one lane.
 
     responses: RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n]. queue:
-    QUEUE[1]. was_held_back: int64[n], whether the fetcher found the queue full before it asked for a response. window:
-    int64[2], its begin and end (us). outcome: OUTCOME[1].
+    QUEUE[1]. held_back_until: int64[n], when a fetcher that had found the queue full asked for a response (us), else
+    NONE. window: int64[2], its begin and end (us). outcome: OUTCOME[1].
     """
 
     responses: Records
@@ -90,7 +91,7 @@ class Sim(NamedTuple):
     fetchers: Records
     queued: Records
     queue: Records
-    was_held_back: Ints
+    held_back_until: Ints
     window: Ints
     outcome: Records
 
@@ -102,7 +103,9 @@ def new_sim(responses: Records, pace: Pace, thresholds: Records, window: Ints) -
     fetchers["response"], fetchers["full_since"] = NONE, NONE
     for number in range(n - 1, -1, -1):
         fetchers["response"][responses["fetcher"][number]] = number
-    fetchers["at"] = responses["requested_at"][fetchers["response"]]
+    first = picked(responses, fetchers["response"])
+    # What the capture has a thread ask for first it asked for, whatever the queue had of what others were reading.
+    fetchers["at"], fetchers["has_asked"] = np.maximum(first["requested_at"] + first["answer_us"], first["ready_at"]), 1
     queue = np.zeros(1, QUEUE)
     queue["full_until"] = ALWAYS
     return Sim(
@@ -112,7 +115,7 @@ def new_sim(responses: Records, pace: Pace, thresholds: Records, window: Ints) -
         fetchers=fetchers,
         queued=np.zeros(n, QUEUED),
         queue=queue,
-        was_held_back=np.zeros(n, np.int64),
+        held_back_until=np.full(n, NONE),
         window=read_only(window),
         outcome=np.zeros(1, OUTCOME),
     )
