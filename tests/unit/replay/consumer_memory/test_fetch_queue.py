@@ -12,6 +12,7 @@ from udfs.columns.arrays import Records
 from udfs.columns.records import records_of
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.events import EXCHANGE
+from udfs.replay.consumer_memory.fetch_queue import captured
 from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, Limits, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
@@ -219,3 +220,13 @@ def test_a_response_larger_than_a_lane_asks_for_comes_in_parts_one_after_the_oth
 
 def test_of_a_consumer_without_messages_no_bound_is_known() -> None:
     assert bound_of(fetches((1, 0, 1), records=0), 1, Limits(1, 1, True), 1, 1) is None
+
+
+def test_of_a_client_with_too_many_connections_one_that_is_opened_anew_is_of_the_same_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second is there beside the first; the third is opened a second after the first has ended."""
+    monkeypatch.setattr(captured, "MOST_FETCHERS", 2)
+    responses = responses_of(fetches((1, 0, MS), (2, 0, 2 * MS), (3, SECOND, SECOND + MS)), 1)
+    assert responses["fetcher"].tolist() == [0, 1, 0]
+    assert (responses["gap_us"].tolist(), responses["is_late"].tolist()) == ([0, 0, SECOND - MS], [0, 0, 0])

@@ -8,6 +8,8 @@ capture shows how much the application has taken; while the queue is never full,
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records, edges, ranges
@@ -18,24 +20,28 @@ from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, Pace
 
 AT_ONCE_US = 100_000
 """A broker that has records to return begins with the response by then (us)."""
+MOST_FETCHERS = 1024
+"""Most threads of a consumer."""
 LATE = 0.5
 """A fetch that comes at least so many times fetch.queue.backoff.ms after the response before it is late."""
 
 
 def responses_of(fetches: Records, backoff_us: int) -> Records:
     """RESPONSE[n] of a consumer's answered fetches, EXCHANGE[m] in any order. backoff_us: fetch.queue.backoff.ms."""
-    fetches = fetches[np.lexsort((fetches["requested_at"], fetches["connection"]))]
-    fetcher, _ = group_numbers(fetches["connection"])
+    fetches = fetches[np.lexsort((fetches["complete_at"], fetches["requested_at"], fetches["connection"]))]
+    connection, firsts = group_numbers(fetches["connection"])
     requested_at, arrived_at = fetches["requested_at"], fetches["complete_at"]
-    is_first = np.diff(fetcher, prepend=NONE) != 0
+    is_first = np.diff(connection, prepend=NONE) != 0
     gap_us = np.where(is_first, 0, np.maximum(requested_at - np.roll(arrived_at, 1), 0))
     has_records = fetches["record_bytes"] > 0
     follows_empty = ~is_first & ~np.roll(has_records, 1)
     wait_us = np.minimum(fetches["size_known_at"], arrived_at) - requested_at
     waited = follows_empty | (wait_us > AT_ONCE_US)
     is_late = gap_us >= max(round(LATE * backoff_us), 1)
+    ends_at = np.maximum.reduceat(arrived_at, firsts) if len(firsts) else firsts
+    fetcher = fetchers_of(requested_at[firsts], ends_at)[connection]
     rows = np.flatnonzero(has_records)
-    rows = rows[np.lexsort((fetcher[rows], arrived_at[rows]))]
+    rows = rows[np.lexsort((requested_at[rows], fetcher[rows], arrived_at[rows]))]
     answer_us = arrived_at - requested_at - np.where(waited, np.maximum(wait_us, 0), 0)
     responses = records_of(
         RESPONSE,
@@ -52,7 +58,38 @@ def responses_of(fetches: Records, backoff_us: int) -> Records:
         record_bytes=fetches["record_bytes"][rows],
     )
     responses["following"] = following_of(responses["fetcher"])
+    note_reopened(responses, is_first[rows])
     return responses
+
+
+def fetchers_of(begin: Ints, end: Ints) -> Ints:
+    """The thread that each connection is taken to be of, int64[connections]. begin, end: int64[connections], us.
+
+    It is one of its own, unless there are more than MOST_FETCHERS, as of a client that cannot hold a connection: then
+    it is one that has no other at the time.
+    """
+    if len(begin) <= MOST_FETCHERS:
+        return np.arange(len(begin))
+    found, free, threads = np.zeros(len(begin), np.int64), list[tuple[int, int]](), 0
+    for connection in np.lexsort((end, begin)).tolist():
+        if free and free[0][0] <= begin[connection]:
+            _, thread = heapq.heappop(free)
+        else:
+            thread, threads = threads % MOST_FETCHERS, threads + 1
+        found[connection] = thread
+        heapq.heappush(free, (int(end[connection]), thread))
+    return found
+
+
+def note_reopened(responses: Records, is_first: Bools) -> None:
+    """Have a thread that opens a connection anew ask on it as long after its response before as the capture has it.
+
+    is_first: bool[n], the responses to first fetches of connections.
+    """
+    before = np.flatnonzero(responses["following"] != NONE)
+    behind = responses["following"][before]
+    gap_us = np.maximum(responses["requested_at"][behind] - responses["arrived_at"][before], 0)
+    responses["gap_us"][behind] = np.where(is_first[behind], gap_us, responses["gap_us"][behind])
 
 
 def following_of(fetcher: Ints) -> Ints:

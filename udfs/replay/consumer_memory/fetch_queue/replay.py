@@ -177,7 +177,9 @@ def replayed_lane(
     if queue.unmeasured or not limits.is_captured or pace is None:
         why = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_LIMITS if not limits.is_captured else NEVER_FULL
         return Lane(thresholds, bound, None, None, why)
-    sim = new_sim(in_parts(queue.responses, limits.max_bytes), pace, thresholds, ends_of(queue.window))
+    asks_less = thresholds["max_bytes"][0] < captured["max_bytes"][0]
+    responses = in_parts(queue.responses, limits.max_bytes) if asks_less else queue.responses
+    sim = new_sim(responses, pace, thresholds, ends_of(queue.window))
     replay_queue(sim)
     outcome = sim.outcome
     if not outcome["full_us"][0] and is_larger(thresholds, captured):
@@ -221,8 +223,8 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
         verdicts = np.select(
             [
                 is_late & ~may_be_full,
-                queue.is_full & ~are_near(in_capture, by_replay, responses["fetcher"], within_us),
-                (by_replay != NONE) & ~are_near(by_replay, in_capture, responses["fetcher"], within_us),
+                queue.is_full & ~are_near(in_capture, by_replay, within_us),
+                (by_replay != NONE) & ~are_near(by_replay, in_capture, within_us),
             ],
             [QUEUE.waited_otherwise, QUEUE.asked_sooner, QUEUE.held_back],
             NO_REASON,
@@ -237,19 +239,17 @@ def tolerance_of(responses: Records, captured: Records) -> int:
     return max(int(captured["backoff_us"][0]), LEAST_TIME_US, round(SPAN_TOLERANCE * max(span_us, 0)))
 
 
-def are_near(times: Ints, others: Ints, fetcher: Ints, within_us: int) -> Bools:
-    """Which times have another one of the same fetcher so near: bool[n]. times, others, fetcher: int64[n], NONE for no
-    time.
+def are_near(times: Ints, others: Ints, within_us: int) -> Bools:
+    """Which times have another one so near: bool[n]. times, others: int64[n], NONE for no time.
+
+    Which of a consumer's threads asks first when its queue is no longer full is a matter of milliseconds.
     """
-    found = np.zeros(len(times), np.bool_)
-    for number in np.unique(fetcher).tolist():
-        rows = np.flatnonzero((fetcher == number) & (times != NONE))
-        known = np.sort(others[(fetcher == number) & (others != NONE)])
-        if len(known):
-            after = np.searchsorted(known, times[rows])
-            before, behind = known[np.maximum(after - 1, 0)], known[np.minimum(after, len(known) - 1)]
-            found[rows] = np.minimum(abs(times[rows] - before), abs(behind - times[rows])) <= within_us
-    return found
+    known = np.sort(others[others != NONE])
+    if not len(known):
+        return np.zeros(len(times), np.bool_)
+    after = np.searchsorted(known, times)
+    before, behind = known[np.maximum(after - 1, 0)], known[np.minimum(after, len(known) - 1)]
+    return (times != NONE) & (np.minimum(abs(times - before), abs(behind - times)) <= within_us)
 
 
 def spans_of(outcomes: Records) -> Ints:
