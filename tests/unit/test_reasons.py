@@ -44,7 +44,7 @@ GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
 
 DERIVED = (
     fidelity_reasons.OPEN_FETCHES, fidelity_reasons.CLOSED_FETCHES, fidelity_reasons.DRAINED, fidelity_reasons.HELD,
-    fidelity_reasons.BUFFERS, CHANGES, fidelity_reasons.SPLITS, SESSIONS,
+    fidelity_reasons.QUEUE, fidelity_reasons.BUFFERS, CHANGES, fidelity_reasons.SPLITS, SESSIONS,
 )  # fmt: skip
 """What is declared, and the code takes its words from."""
 
