@@ -95,13 +95,18 @@ def queue_said(found: Findings) -> str:
     )  # fmt: skip
     told = (
         f" {name_of(row[q.client_id])} uses librdkafka, which fetches ahead: its queue can hold "
-        f"{size(row[q.bound_bytes])}, {size(row[q.memory_bound_bytes])} of memory, by {setting} and a response of "
-        f"{counted(row[q.brokers], 'broker')} on top."
+        f"{size(row[q.bound_bytes])}, {size(row[q.memory_bound_bytes])} of memory, by {setting} and a response "
+        f"{of_each(row[q.brokers])} on top."
     )
     least = min(rows, key=lambda of: of[q.bound_bytes])
     if least[q.bound_bytes] >= row[q.bound_bytes]:
         return told
     return f"{told} {lane_said(least[q.scenario]).capitalize()} it can hold {size(least[q.bound_bytes])}."
+
+
+def of_each(brokers: int) -> str:
+    """Of whom a queue has a response on top."""
+    return "of its broker" if brokers == 1 else f"of each of {brokers:,} brokers"
 
 
 def shared(row: Row) -> str:

@@ -218,6 +218,17 @@ def test_a_response_larger_than_a_lane_asks_for_comes_in_parts_one_after_the_oth
     assert cut["most_bytes"] < 1500 + 400 < whole["most_bytes"]
 
 
+def test_as_captured_a_response_larger_than_its_limits_comes_again_unless_a_client_asks_for_less() -> None:
+    """A first batch comes whole, however large."""
+    own = fetches((1, 0, 1))
+    as_before, less = (
+        bound_of(own, 1, Limits(400, 400, True, asks_less), 1 << 20, PATIENT) for asks_less in (False, True)
+    )
+    assert as_before is not None
+    assert less is not None
+    assert (as_before.overshoot, less.overshoot) == (MESSAGES * SIZE, 400)
+
+
 def test_of_a_consumer_without_messages_no_bound_is_known() -> None:
     assert bound_of(fetches((1, 0, 1), records=0), 1, Limits(1, 1, True), 1, 1) is None
 

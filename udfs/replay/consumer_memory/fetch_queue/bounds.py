@@ -21,11 +21,16 @@ DEFAULT_MAX_BYTES, DEFAULT_MESSAGE_MAX_BYTES = 50 << 20, 1_000_000
 
 
 class Limits(NamedTuple):
-    """What bounds a consumer's fetches (bytes), and whether these limits are the captured ones."""
+    """What bounds a consumer's fetches (bytes).
+
+    is_captured: the lane leaves the limits as captured. asks_less: the client itself asks for less, for its queue is
+    smaller.
+    """
 
     max_bytes: int
     partition_max_bytes: int
     is_captured: bool
+    asks_less: bool = False
 
 
 def default_max_bytes(max_queued_bytes: int) -> int:
@@ -83,6 +88,6 @@ def overshoot_of(fetches: Records, brokers: int, limits: Limits) -> int:
     expansion = int(fetches["value_bytes"].sum()) / max(int(fetches["record_bytes"].sum()), 1)
     asked = np.minimum(limits.max_bytes, partitions * limits.partition_max_bytes)
     of_connection: Ints = (asked * expansion).astype(np.int64)
-    if limits.is_captured:
+    if limits.is_captured and not limits.asks_less:
         of_connection = np.maximum(of_connection, largest)
     return int(np.sort(of_connection)[::-1][:brokers].sum())

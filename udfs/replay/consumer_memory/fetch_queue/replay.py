@@ -158,13 +158,14 @@ def limits_of(consumers: Consumers, unit: int, number: int, captured: Records, t
     THRESHOLDS[1], the captured ones and the lane's.
     """
     of_lane, asked = consumers.limits[number], consumers.fetched["partition_max_bytes"][unit : unit + 1]
-    max_bytes = int(consumers.max_bytes(number)[unit])
+    before = max_bytes = int(consumers.max_bytes(number)[unit])
     if int(of_lane["max_bytes"]) == AS_CAPTURED:
-        max_bytes = asked_max_bytes(max_bytes, int(captured["max_bytes"][0]), int(thresholds["max_bytes"][0]))
+        max_bytes = asked_max_bytes(before, int(captured["max_bytes"][0]), int(thresholds["max_bytes"][0]))
     return Limits(
-        min(max_bytes, int(of_lane["broker_max_bytes"])),
-        int(chosen(int(of_lane["partition_max_bytes"]), asked)[0]),
-        number == CAPTURED,
+        max_bytes=min(max_bytes, int(of_lane["broker_max_bytes"])),
+        partition_max_bytes=int(chosen(int(of_lane["partition_max_bytes"]), asked)[0]),
+        is_captured=number == CAPTURED,
+        asks_less=max_bytes < before,
     )
 
 
@@ -177,8 +178,7 @@ def replayed_lane(
     if queue.unmeasured or not limits.is_captured or pace is None:
         why = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_LIMITS if not limits.is_captured else NEVER_FULL
         return Lane(thresholds, bound, None, None, why)
-    asks_less = thresholds["max_bytes"][0] < captured["max_bytes"][0]
-    responses = in_parts(queue.responses, limits.max_bytes) if asks_less else queue.responses
+    responses = in_parts(queue.responses, limits.max_bytes) if limits.asks_less else queue.responses
     sim = new_sim(responses, pace, thresholds, ends_of(queue.window))
     replay_queue(sim)
     outcome = sim.outcome
