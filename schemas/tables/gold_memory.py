@@ -53,7 +53,7 @@ CONSUMER_MEMORY = table(
     brokers=C("bigint", "Brokers fetched from"),
     partitions=C("bigint", "Partitions fetched from"),
     **_USED,
-    records=C("bigint", "Records of whole batches in the responses; in closed loop, offsets by which it advanced"),
+    records=C("bigint", "Records of whole batches in the responses; in closed loop, those that its poll() returned"),
     record_bytes=C("bigint", "Record bytes in them", "bytes"),
     decompressed_bytes=C("bigint", "... uncompressed, except cut batches, which are not decompressed; null if it is "
                                    "not known for a batch",
