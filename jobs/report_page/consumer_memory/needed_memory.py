@@ -101,7 +101,7 @@ def queue_said(found: Findings) -> str:
     least = min(rows, key=lambda of: of[q.bound_bytes])
     if least[q.bound_bytes] >= row[q.bound_bytes]:
         return told
-    return f"{told} {lane_said(least[q.scenario]).capitalize()} it can hold {size(least[q.bound_bytes])}."
+    return f"{told} It can hold {size(least[q.bound_bytes])} {lane_said(least[q.scenario])}."
 
 
 def of_each(brokers: int) -> str:

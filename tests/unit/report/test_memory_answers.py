@@ -222,8 +222,8 @@ def test_a_librdkafka_consumer_s_queue_is_told_beside_what_fetches_hold_and_what
     told = told_of(queue("captured", 69 << 20), queue(QUEUE_LANES[1], 10 << 20))
     assert told.endswith(
         " rd uses librdkafka, which fetches ahead: its queue can hold 69.0 MiB, 98.0 MiB of memory, by "
-        "queued.max.messages.kbytes=65536 and a response of each of 3 brokers on top. With "
-        "queued.max.messages.kbytes=4096 it can hold 10.0 MiB."
+        "queued.max.messages.kbytes=65536 and a response of each of 3 brokers on top. It can hold 10.0 MiB with "
+        "queued.max.messages.kbytes=4096."
     )
 
 
