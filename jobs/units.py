@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from math import isinf
 
 import numpy as np
 
@@ -75,3 +76,8 @@ def _parse(text: str, units: Mapping[str, int], expected: str) -> int:
     if exact.denominator != 1:
         raise ValueError(f"`{text}` is not a whole number of {'bytes' if units is _BYTES else 'units'}")
     return int(exact)
+
+
+def finite(value: float) -> float | None:
+    """The value; None for one without end, as tables have it."""
+    return None if isinf(value) else value

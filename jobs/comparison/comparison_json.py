@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from jobs.comparison.comparison import Compared
 from jobs.comparison.figures import Change, Figure, Judgement
 from jobs.comparison.named_runs import ComparedRun
-from jobs.comparison.predictions import Prediction, finite, number
+from jobs.comparison.predictions import Prediction, number
 from jobs.comparison.run_list import in_utc
 from jobs.comparison.upgrades import Upgrade
+from jobs.units import finite
 from schemas.tables.gold import RUNS
 
 

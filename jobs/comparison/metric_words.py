@@ -44,7 +44,7 @@ WORDS: Mapping[str, str] = {
 NOT_READ = "not read to its end"
 
 
-def said(one: Change, figure: Figure | None) -> str:
+def figure_said(one: Change, figure: Figure | None) -> str:
     """A figure for people: `122 ms`, `1 MiB`, `12 %`, `not read to its end`."""
     if figure is None:
         return "nothing"

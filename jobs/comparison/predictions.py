@@ -11,6 +11,7 @@ import pyarrow as pa
 from jobs.comparison.figures import Figure, range_of_share
 from jobs.scenarios.settings import Value, setting_of, settings
 from jobs.terminal.lane_rows import settings_of
+from jobs.units import finite
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.lanes import KAFKA_RELEASE
@@ -126,8 +127,3 @@ def prediction_rows(predicted_by: str, run_id: str, predictions: Sequence[Predic
         for one in predictions
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=arrow_schema(t))
-
-
-def finite(value: float) -> float | None:
-    """The value; None for one without end."""
-    return None if value == inf else value

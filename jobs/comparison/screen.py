@@ -16,7 +16,7 @@ from jobs.comparison.comparison import (
     Compared,
 )
 from jobs.comparison.figures import Change, Figure, changed
-from jobs.comparison.metric_words import WORDS, said, said_range
+from jobs.comparison.metric_words import WORDS, figure_said, said_range
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.predictions import Prediction
 from jobs.comparison.traffic_figures import CLIENT, TOPIC
@@ -120,7 +120,7 @@ def largest(one: Change) -> float:
 def change_sentence(one: Change) -> str:
     """A figure before and after: `app  longest wait 122 ms -> 0 ms`."""
     of = f"{name_of(one.scope):<{NAME}}" if one.kind == CLIENT else f"{f'{one.kind} {one.scope}':<{NAME}}"
-    return f"{of}  {WORDS.get(one.metric, one.metric)} {said(one, one.before)} -> {said(one, one.after)}"
+    return f"{of}  {WORDS.get(one.metric, one.metric)} {figure_said(one, one.before)} -> {figure_said(one, one.after)}"
 
 
 def lone_setting(one: Change) -> str:
@@ -134,7 +134,7 @@ def advice_sentences(changes: Iterable[Change]) -> Iterator[str]:
     for one in sorted(changes, key=lambda one: (one.judgement != "exact", one.judgement == "gone", one.scope)):
         texts = [(of.text or "") if of is not None else "" for of in (one.before, one.after)]
         if any(text.startswith((CHANGE, WITHHELD)) for text in texts) or one.judgement == "exact":
-            yield f"{one.scope}: {said(one, one.before)} -> {said(one, one.after)}"
+            yield f"{one.scope}: {figure_said(one, one.before)} -> {figure_said(one, one.after)}"
 
 
 def upgrade_sentences(one: Upgrade) -> Iterator[str]:
@@ -143,7 +143,7 @@ def upgrade_sentences(one: Upgrade) -> Iterator[str]:
     yield f"{one.name} {', '.join(one.was)} -> {', '.join(one.now)}, Fetch {fetches} (question 18)"
     real = [of for of in changed(one.changes) if of.before is not None and of.after is not None]
     for of in real:
-        yield f"its {WORDS[of.metric]} {said(of, of.before)} -> {said(of, of.after)}"
+        yield f"its {WORDS[of.metric]} {figure_said(of, of.before)} -> {figure_said(of, of.after)}"
     if not real:
         yield "its fetches are as full, as often lost and as large as before"
 
@@ -178,8 +178,8 @@ def prediction_sentence(one: Prediction) -> str:
     whose = name_of(one.scope) if one.kind == CLIENT else one.kind
     lane = "" if one.lane == CAPTURED_LANE else f", {lane_said(one.lane)}"
     low, high = one.range
-    predicted = said(as_change, one.predicted) if low == high else said_range(one.metric, low, high)
-    seen = said(as_change, one.seen)
+    predicted = figure_said(as_change, one.predicted) if low == high else said_range(one.metric, low, high)
+    seen = figure_said(as_change, one.seen)
     came, what = "hit " if one.is_hit else "MISS", WORDS[one.metric]
     return f"{whose:<{NAME}}  {came}  {what} {predicted} predicted, {seen} seen{lane}"
 
@@ -218,7 +218,7 @@ def change_cells(one: Change) -> list[str]:
     """A change as cells of a table."""
     cells = [f"{one.kind} {name_of(one.scope)}", WORDS.get(one.metric, one.metric)]
     for of in (one.before, one.after):
-        cells += ["-", ""] if of is None else [said(one, of), range_of(one, of)]
+        cells += ["-", ""] if of is None else [figure_said(one, of), range_of(one, of)]
     return [*cells, "beyond both ranges" if one.judgement == "beyond" else one.judgement]
 
 
@@ -232,6 +232,6 @@ def prediction_cells(one: Prediction) -> list[str]:
     as_change = Change("predicted", one.kind, one.scope, one.metric, one.predicted, one.seen)
     return [
         name_of(one.scope) if one.kind == CLIENT else one.kind, WORDS[one.metric], one.lane,
-        said(as_change, one.predicted), said_range(one.metric, *one.range), said(as_change, one.seen), one.seen_by,
-        "hit" if one.is_hit else "miss",
+        figure_said(as_change, one.predicted), said_range(one.metric, *one.range), figure_said(as_change, one.seen),
+        one.seen_by, "hit" if one.is_hit else "miss",
     ]  # fmt: skip

@@ -29,11 +29,12 @@ def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
     first, last = capture_span(spark, run.lake, capture_id)
     within = narrowed(scenario, first, last)
     if within.begin is not None and within.end is not None and within.begin.us >= within.end.us:
-        raise ArgumentError(f"--from is not before --to: {said(within, first, last)}")
+        raise ArgumentError(f"--from is not before --to: {beside_the_capture(within, first, last)}")
     if within.begin is not None or within.end is not None:
         exchanges = rows_of_cluster(spark, run.lake, EXCHANGES, capture_id, run.cluster_id)
         if requests_in(exchanges, within).isEmpty():
-            raise ArgumentError(f"no request of the capture is in the window: {said(within, first, last)}")
+            told = beside_the_capture(within, first, last)
+            raise ArgumentError(f"no request of the capture is in the window: {told}")
     return replace(run, scenario=within)
 
 
@@ -81,7 +82,7 @@ def rows_in_window(rows: DataFrame, column: str, begin: Moment | None, end: Mome
     return rows if end is None else rows.where(F.col(column) < F.lit(time_of(end.us)))
 
 
-def said(scenario: Scenario, first: int, last: int) -> str:
+def beside_the_capture(scenario: Scenario, first: int, last: int) -> str:
     """A window, and the capture's begin and end beside it."""
     begin, end = (None if at is None else time_of(at.us) for at in (scenario.begin, scenario.end))
     whole = f"the capture goes from {moment(time_of(first))} to {moment(time_of(last))}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Row
 
-from jobs.report_page.advice.aims import aim_settings, aim_text, lanes_of_aim, names_of, said
+from jobs.report_page.advice.aims import aim_settings, aim_text, lanes_of_aim, names_of, outcome_said
 from jobs.report_page.advice.recommendation import said_value
 from jobs.report_page.question import Findings
 from jobs.report_page.verdict import labelled
@@ -14,7 +14,7 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import settings_of
 from jobs.terminal.screen import AS_CAPTURED, Grid, grid_lines
-from jobs.terminal.wording import changed, counted, lane_heading, lane_label
+from jobs.terminal.wording import changes_said, counted, lane_heading, lane_label
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 
 
@@ -39,8 +39,8 @@ def aim_lines(found: Findings) -> Iterator[str]:
 def aim_sentences(rows: Sequence[Row]) -> Iterator[str]:
     """What an aim comes to, a sentence each."""
     t, first = AIM_SETTINGS, rows[0]
-    figures = [f"{name} {said(first[t.algorithm], name, first[t.outcomes])}" for name in names_of(first)]
-    lane = "the captured settings" if first[t.scenario] == CAPTURED_LANE else said_lane(first[t.scenario])
+    figures = [f"{name} {outcome_said(first[t.algorithm], name, first[t.outcomes])}" for name in names_of(first)]
+    lane = "the captured settings" if first[t.scenario] == CAPTURED_LANE else changes_said(first[t.scenario])
     if first[t.is_met]:
         yield f"met by {lane}: {'; '.join(figures)}"
     else:
@@ -60,11 +60,6 @@ def value_said(key: str, text: str) -> str:
     return said_value(key, str(setting_of(key).parse(text)))
 
 
-def said_lane(lane: str) -> str:
-    """The settings of a lane, as people write them."""
-    return " and ".join(f"{key}={value}" for key, value in changed(lane).items())
-
-
 def trade_off_grid(found: Findings, row: Row) -> Grid:
     """The lanes of the trade-off with what they come to in the outcomes that the aim names."""
     t, rows, names = TRADE_OFF, lanes_of_aim(found, row), names_of(row)
@@ -74,8 +69,8 @@ def trade_off_grid(found: Findings, row: Row) -> Grid:
     heading = lane_heading(lanes) if is_one_set else "lane"
     cells = [
         [
-            AS_CAPTURED if lane == CAPTURED_LANE else lane_label(lane) if is_one_set else said_lane(lane),
-            *(said(row[t.algorithm], name, of[t.outcomes]) for name in names),
+            AS_CAPTURED if lane == CAPTURED_LANE else lane_label(lane) if is_one_set else changes_said(lane),
+            *(outcome_said(row[t.algorithm], name, of[t.outcomes]) for name in names),
             "chosen" if of[t.is_chosen] else "" if of[t.is_met] else "fails it",
         ]
         for lane, of in zip(lanes, rows, strict=True)

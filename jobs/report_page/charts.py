@@ -10,7 +10,7 @@ import altair as alt
 import vl_convert
 
 from jobs.report_page.axes import ACROSS, CHARACTER, LONGEST_LABEL, WIDTH, encoding, reach, room_beside
-from jobs.report_page.mark_titles import SAID, UNDER_POINTER, said, titled
+from jobs.report_page.mark_titles import SAID, UNDER_POINTER, mark_said, titled
 from jobs.report_page.question import Plot
 from jobs.terminal.wording import shown
 
@@ -57,7 +57,7 @@ def svg(plot: Plot) -> str:
 def chart(plot: Plot) -> Layers:
     """The plot as a chart: its marks and, where there is one, the rule."""
     plot = replace(plot, rows=[{name: shown(value) for name, value in row.items()} for row in plot.rows])
-    plot = replace(plot, rows=[{**row, SAID: said(plot, row)} for row in plot.rows])
+    plot = replace(plot, rows=[{**row, SAID: mark_said(plot, row)} for row in plot.rows])
     rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
     layers = [_MARKS[plot.mark](alt.Chart(alt.InlineData(values=rows)), plot), *ruled(plot), *diagonal(plot)]
     size: dict[str, Any] = {

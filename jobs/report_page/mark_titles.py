@@ -27,7 +27,7 @@ _MARK = re.compile(r'<(\w+) aria-label="([^"]*)" role="graphics-symbol"([^>]*?)/
 _FOR_READERS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 
-def said(plot: Plot, row: Mapping[str, Any]) -> str:
+def mark_said(plot: Plot, row: Mapping[str, Any]) -> str:
     """`captured; time since its first fetch: 20 ms; bytes held: 1.2 MiB`: names first, then what is measured."""
     axes = [axis for axis in (plot.y, plot.colour, plot.x) if axis is not None and row.get(axis.field) is not None]
     names = [written(axis, row[axis.field]) for axis in axes if axis.scale == "name"]

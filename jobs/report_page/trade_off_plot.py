@@ -9,10 +9,10 @@ from pyspark.sql import Row
 
 from jobs.find.rows import HIGH
 from jobs.report_page.advice.aims import aim_text, lanes_of_aim, names_of
-from jobs.report_page.aim_lines import said_lane
 from jobs.report_page.question import Axis, Findings, Plot, Scale, Unplotted, told_apart
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
+from jobs.terminal.wording import changes_said
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 
@@ -50,7 +50,7 @@ def points(found: Findings, row: Row, target: str, paid: str) -> Iterator[dict[s
 def name_of_lane(of: Row) -> str:
     """What a lane of the trade-off is called."""
     t = TRADE_OFF
-    name = CAPTURED_LANE if of[t.scenario] == CAPTURED_LANE else said_lane(of[t.scenario])
+    name = CAPTURED_LANE if of[t.scenario] == CAPTURED_LANE else changes_said(of[t.scenario])
     return f"{name}, chosen" if of[t.is_chosen] else name
 
 

@@ -110,7 +110,12 @@ def lane_said(lane: str) -> str:
     """A lane in a sentence: `with the captured settings`, or `with fetch.max.bytes=1 MiB and order=fixed`."""
     if lane == CAPTURED_LANE:
         return "with the captured settings"
-    return "with " + " and ".join(f"{key}={value}" for key, value in changed(lane).items())
+    return f"with {changes_said(lane)}"
+
+
+def changes_said(lane: str) -> str:
+    """What a lane changes, as people write it: `fetch.max.bytes=1 MiB and order=fixed`."""
+    return " and ".join(f"{key}={value}" for key, value in changed(lane).items())
 
 
 def lanes_said(lanes: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import SCENARIO
 from jobs.terminal.wording import duration, percent, short_size
+from jobs.units import finite
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.table import Table
@@ -113,14 +114,12 @@ def _effect(row: Row, names: Sequence[str]) -> Effect:
     if not names:
         return NOTHING
     before, after = row[t.captured], row[t.outcomes]
-    sentence = "; ".join(
-        f"{name} {said(row[t.algorithm], name, before)} -> {said(row[t.algorithm], name, after)}" for name in names
-    )
-    was, becomes = (None if isinf(of[names[0]]) else of[names[0]] for of in (before, after))
-    return Effect(sentence, names[0], was, becomes)
+    of = row[t.algorithm]
+    changes = [f"{name} {outcome_said(of, name, before)} -> {outcome_said(of, name, after)}" for name in names]
+    return Effect("; ".join(changes), names[0], finite(before[names[0]]), finite(after[names[0]]))
 
 
-def said(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
+def outcome_said(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
     """A figure for people, with its p90 where it depends on pace: `1.4 MiB, p90 1.6 MiB`."""
     value, high = figures[name], figures.get(f"{name}{HIGH}")
     median = said_figure(algorithm, name, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isinf
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -28,6 +27,7 @@ from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import SCENARIO, in_lane_order
 from jobs.terminal.wording import counted, duration, short_size
+from jobs.units import finite
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from schemas.tables.silver import FETCH_PARTITIONS
@@ -170,7 +170,7 @@ def gain(captured: Row, best: Row) -> Effect:
 
 def of_time(told: str, metric: str, captured: Row, best: Row) -> Effect:
     """What becomes of a time, None in place of that of a backlog that is not read."""
-    before, after = ([None if isinf(ms) else ms for ms in time_of(row, metric)] for row in (captured, best))
+    before, after = ([finite(ms) for ms in time_of(row, metric)] for row in (captured, best))
     return Effect(told, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
 
 
