@@ -101,8 +101,8 @@ def new_sim(responses: Records, pace: Pace, thresholds: Records, window: Ints) -
     n = len(responses)
     fetchers = np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_STATE)
     fetchers["response"], fetchers["full_since"] = NONE, NONE
-    for number in range(n - 1, -1, -1):
-        fetchers["response"][responses["fetcher"][number]] = number
+    numbers, firsts = np.unique(responses["fetcher"], return_index=True)
+    fetchers["response"][numbers] = firsts
     first = picked(responses, fetchers["response"])
     # What the capture has a thread ask for first it asked for, whatever the queue had of what others were reading.
     fetchers["at"], fetchers["has_asked"] = np.maximum(first["requested_at"] + first["answer_us"], first["ready_at"]), 1
