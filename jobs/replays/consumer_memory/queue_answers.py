@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
 from jobs.terminal.screen import Grid, size
 from jobs.terminal.wording import duration, percent
@@ -49,18 +50,29 @@ def queues(own_rows: OwnRows) -> DataFrame:
 
 def queues_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per lane, in the order of the lanes, without lanes that change nothing for queues."""
-    cells = [queue_row(row) for row in in_lane_order(rows, lane_names)]
+    captured = [row for row in rows if row[LIBRDKAFKA_QUEUE.scenario] == CAPTURED_LANE]
+    cells = [queue_row(row, most_of(row, captured)) for row in in_lane_order(rows, lane_names)]
     return Grid(HEAD, distinct_lanes(cells), ("of", "lane", "remarks"), NOTES)
 
 
-def queue_row(row: Row) -> list[str]:
-    """One lane's cells."""
+def most_of(row: Row, captured: Sequence[Row]) -> int | None:
+    """The most bytes that a lane's queue has in the replay; without one, where the lane changes nothing for queues, the
+    most that the capture allows for.
+    """
+    q = LIBRDKAFKA_QUEUE
+    of_queue = (q.threshold_bytes, q.overshoot_bytes, q.unknown_for)
+    at_most = [of[q.queued_bytes_at_most] for of in captured if all(of[name] == row[name] for name in of_queue)]
+    return next(iter(at_most), None) if row[q.queued_bytes_max] is None else row[q.queued_bytes_max]
+
+
+def queue_row(row: Row, most: int | None) -> list[str]:
+    """One lane's cells. most: bytes in its queue."""
     q = LIBRDKAFKA_QUEUE
     lane = row[q.scenario].replace(f"{SUBJECT[:-1]}.", "").replace(",", BETWEEN)
-    share, most = row[q.full_share], row[q.queued_bytes_max]
+    share = row[q.full_share]
     bounds = (q.threshold_bytes, q.overshoot_bytes, q.bound_bytes, q.memory_bound_bytes)
     return [
         SUBJECT, lane, f"{row['clients']:,}", *(size(row[name]) for name in bounds),
-        size(row[q.queued_bytes_at_most] if most is None else most),
-        "-" if share is None else percent(share), duration(row[q.idle_ms]), WHY.get(row[q.unknown_for] or "", "-"),
+        size(most), "-" if share is None else percent(share), duration(row[q.idle_ms]),
+        WHY.get(row[q.unknown_for] or "", "-"),
     ]  # fmt: skip

@@ -245,3 +245,10 @@ def test_a_queue_whose_pace_is_not_known_shows_the_most_that_the_capture_allows_
     assert (captured["most"], captured["full"], captured["remarks"]) == ("3.0 KiB", "-", "pace unknown: never full")
     assert (small["most"], small["full"], small["idle"], small["remarks"]) == ("2.0 KiB", "50.0 %", "1.5 s", "-")
     assert small["lane"] == "queued.max.messages.kbytes=4096"
+
+
+def test_lanes_that_change_nothing_for_queues_are_in_the_row_of_the_captured_one() -> None:
+    rows = [Row(**queue(lane, 69 << 20).asDict() | {"unknown_for": "never_full"}) for lane in QUEUE_LANES]
+    rows[0] = Row(**rows[0].asDict() | {"queued_bytes_at_most": 5 << 20})
+    (cells,) = queues_table(rows, QUEUE_LANES).rows
+    assert dict(zip(QUEUE_HEAD, cells, strict=True))["most"] == "5.0 MiB"
