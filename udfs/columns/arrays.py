@@ -21,7 +21,7 @@ Cells = Bytes | Ints
 class Records(Protocol):
     """A structured array: rows by number, and columns by the names of its dtype's fields.
 
-    A column has any type: with those that numpy's own types give it, mypy takes four times as long for all the code.
+    A column has any type: with those that numpy's own types give it, mypy takes twice as long for all the code.
     """
 
     @property

@@ -63,7 +63,7 @@ class _Part(JITCodeLibrary):
     """Code that is linked into its callers', where it becomes machine code.
 
     Numba would optimise it in full and make machine code of it, which nobody calls: that took a quarter of the time in
-    which all kernels compile. Not optimised at all, it made its callers slower by a tenth.
+    which all kernels compile. Not optimised at all, it made its callers slower by a tenth or more.
     """
 
     def _optimize_final_module(self) -> None:
