@@ -19,7 +19,12 @@ CREATE_TOPIC, AUTO_CREATE, CREATE_PARTITIONS = "create_topic", "auto_create", "c
 REASSIGN_PARTITION, DELETE_TOPIC = "reassign_partition", "delete_topic"
 """Of TOPIC_CHANGES.kind; AUTO_CREATE: by a Metadata request. They are metrics of `fidelity` as well."""
 BY_CAPTURE, BY_CLOSED_LOOP = "capture", "closed_loop"
-"""Of CONSUMER_MEMORY.responses_of and PRODUCER_MEMORY.times_of: what tells when memory is held."""
+"""Of CONSUMER_MEMORY.responses_of and PRODUCER_MEMORY.times_of: what tells when memory is held. BY_CAPTURE and STATED
+are also of LIBRDKAFKA_QUEUE.pace_of.
+"""
+NEVER_FULL, SIZES_NOT_MEASURED = "never_full", "sizes_not_measured"
+OTHER_FETCH_LIMITS, CAPTURE_TOO_SHORT = "other_fetch_limits", "capture_too_short"
+"""Of LIBRDKAFKA_QUEUE.unknown_for."""
 CHANGE, KEEP, WITHHELD = "change", "keep", "withheld"
 """Of RECOMMENDATIONS.verdict."""
 CAPTURED, INFERRED, STATED, DEFAULT = "captured", "inferred", "stated", "default"

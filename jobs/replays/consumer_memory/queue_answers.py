@@ -13,6 +13,7 @@ from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_ord
 from jobs.terminal.screen import Grid, size
 from jobs.terminal.wording import duration, percent
 from schemas.tables.gold_memory import LIBRDKAFKA_QUEUE
+from schemas.tables.values import CAPTURE_TOO_SHORT, NEVER_FULL, OTHER_FETCH_LIMITS, SIZES_NOT_MEASURED
 
 TITLE = "  Queues of librdkafka consumers: queued.max.messages.kbytes, queued.min.messages, fetch.queue.backoff.ms"
 SUBJECT = "consumers"
@@ -25,10 +26,10 @@ NOTES = (
     NO_ROW,
 )
 WHY = {
-    "never_full": "pace unknown: never full",
-    "sizes_not_measured": "sizes not measured",
-    "other_fetch_limits": "not replayed: other fetch limits",
-    "capture_too_short": "the capture does not fill it",
+    NEVER_FULL: "pace unknown: never full",
+    SIZES_NOT_MEASURED: "sizes not measured",
+    OTHER_FETCH_LIMITS: "not replayed: other fetch limits",
+    CAPTURE_TOO_SHORT: "the capture does not fill it",
 }
 """The column `unknown_for` in words."""
 

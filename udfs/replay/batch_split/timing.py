@@ -8,7 +8,9 @@ import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints, Records
+from udfs.columns.groups import greatest_before
 from udfs.columns.records import records_of
+from udfs.columns.searches import behind
 from udfs.columns.time_units import NEVER
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.state import PART, Capture
@@ -90,18 +92,11 @@ def queued(sent: Sent, times: Times) -> Queued:
     again = np.flatnonzero(sendings["batch"] != NONE)
     again = again[first[sendings["batch"][again]] != again]
     again = again[np.lexsort((times.close[again], sendings["partition"][again]))]
-    begin = queues_begin(sent, times, again)
-    rows = np.concatenate([again, first])
-    is_first, partition = np.arange(len(rows)) >= len(again), sendings["partition"][rows]
-    in_turn = np.lexsort((is_first, times.close[rows], partition))
-    last = np.maximum.accumulate(np.where(is_first[in_turn], NONE, np.arange(len(rows))))
-    before = in_turn[np.maximum(last, 0)]
-    is_same = (last != NONE) & (partition[before] == partition[in_turn])
-    begins, until = np.zeros((2, len(rows)), np.int64)
-    if len(again):
-        begins[in_turn] = np.where(is_same, begin[np.minimum(before, len(again) - 1)], 0)
-        until[in_turn] = np.where(is_same, times.close[rows[before]], 0)
-    return Queued(begins[len(again) :], until[len(again) :], refused_before(sent))
+    partition, own = sendings["partition"][again], sendings["partition"][first]
+    last = behind(partition, times.close[again], own, times.close[first]) - 1
+    last = np.where(np.append(partition, NONE)[last] == own, last, NONE)
+    begin, until = (np.append(of, 0)[last] for of in (queues_begin(sent, times, again), times.close[again]))
+    return Queued(begin, until, refused_before(sent))
 
 
 def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
@@ -126,10 +121,9 @@ def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
 def refused_before(sent: Sent) -> Ints:
     """The batch before each one in its partition that was refused as too large last, or NONE: int64[batches]."""
     first = sent.first_sendings
-    numbers, partition = np.arange(len(first)), first["partition"]
     is_refused = (first["error"] == MESSAGE_TOO_LARGE) & (first["records"] > 1)
-    last = np.concatenate([np.full(1, NONE), np.maximum.accumulate(np.where(is_refused, numbers, NONE))[:-1]])
-    return np.where((last != NONE) & (partition[last] == partition), last, NONE)[: len(first)]
+    counted_from_1 = np.where(is_refused, np.arange(len(first)) + 1, 0)
+    return greatest_before(first["partition"], counted_from_1) - 1
 
 
 def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:

@@ -10,6 +10,7 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints, Records, Singles
 from udfs.columns.records import records_of
+from udfs.columns.searches import last_before
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.estimate import INITIAL_RATIO
 from udfs.replay.batch_split.events import Sent
@@ -126,7 +127,7 @@ def answers_before(sendings: Records, last: Ints, rows: Ints) -> Ints:
     """
     known = np.flatnonzero(last != NONE)
     before = last[rows] - sendings["records"][rows]
-    found = last_before(last[known], sendings["request_time"][known], before, sendings["request_time"][rows])
+    found = last_events_before(last[known], sendings["request_time"][known], before, sendings["request_time"][rows])
     sending = np.append(known, NONE)[found]
     is_same = (sending != NONE) & (sendings["partition"][sending] == sendings["partition"][rows])
     return np.where(is_same, sendings["response_time"][sending], NEVER)
@@ -173,23 +174,17 @@ def closes_before_parts(sent: Sent, times: Known, closed: Ints, refused: Ints) -
     part = times.first_part[refused]
     until = np.where(part == NEVER, sendings["response_time"][refused], part)
     first = sendings[closed[numbers]]
-    last = last_before(first["partition"], first["request_time"], sendings["partition"][refused], until)
+    last = last_events_before(first["partition"], first["request_time"], sendings["partition"][refused], until)
     return np.append(numbers, NONE)[last]
 
 
-def last_before(keys: Ints, times: Ints, of_keys: Ints, until: Ints) -> Ints:
-    """The last event with each key before a time, NONE where there is none: int64[asked], numbers of events.
+def last_events_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
+    """The number of the last event with each key before a time, NONE where there is none: int64[n].
 
-    keys, times: int64[events]. of_keys, until: int64[asked].
+    keys, times: int64[events], in any order. key, time: int64[n], what is looked for.
     """
-    events, keys, times = len(keys), np.concatenate([keys, of_keys]), np.concatenate([times, until])
-    is_asked = np.arange(len(keys)) >= events
-    in_turn = np.lexsort((~is_asked, times, keys))
-    before = np.maximum.accumulate(np.where(is_asked[in_turn], NONE, np.arange(len(keys))))
-    found = in_turn[np.maximum(before, 0)]
-    last = np.full(len(keys), NONE)
-    last[in_turn] = np.where((before != NONE) & (keys[found] == keys[in_turn]), found, NONE)
-    return last[events:]
+    order = np.lexsort((times, keys))
+    return np.append(order, NONE)[last_before(keys[order], times[order], key, time)]
 
 
 def ratios(sendings: Records) -> Singles:

@@ -104,9 +104,9 @@ def exceeds(thresholds: Record, messages: int, value_bytes: int) -> int:
 
 
 @kernel
-def note_levels(of: Levels, time: int, come: int) -> None:
-    """Have all threads note how full the queue can be, with the first `come` responses. What came more than PARSED_US
-    ago is in it.
+def note_levels(of: Levels, time: int, come: int) -> tuple[int, int]:
+    """Have all threads note how full the queue can be, with the first `come` responses. Returns (messages, bytes) that
+    may not be in it: what came more than PARSED_US ago is.
     """
     pending, pending_bytes = 0, 0
     for number in range(len(of.seen)):
@@ -122,6 +122,7 @@ def note_levels(of: Levels, time: int, come: int) -> None:
         others, others_bytes = pending - seen.messages, pending_bytes - seen.bytes
         seen.may_be_full |= exceeds(of.thresholds[0], messages, value_bytes)
         seen.is_full_at_most |= exceeds(of.thresholds[0], messages - others, value_bytes - others_bytes)
+    return pending, pending_bytes
 
 
 @kernel
@@ -139,12 +140,8 @@ def fill_levels(of: Levels, found: Records) -> None:
             found[event].most_bytes = of.value_bytes[come] - of.taken[0].bytes
             continue
         seen.messages, seen.bytes = 0, 0
-        note_levels(of, response.requested_at, come)
+        pending, pending_bytes = note_levels(of, response.requested_at, come)
         found[event - n].may_be_full, found[event - n].is_full_at_most = seen.may_be_full, seen.is_full_at_most
-        pending, pending_bytes = 0, 0
-        for number in range(len(of.seen)):
-            pending += of.seen[number].messages
-            pending_bytes += of.seen[number].bytes
         take_at_least(
             of,
             of.messages[come] - pending - thresholds.min_messages + 1,

@@ -7,6 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.tables.fidelity_reasons import QUEUE
+from schemas.tables.values import (
+    BY_CAPTURE,
+    CAPTURE_TOO_SHORT,
+    NEVER_FULL,
+    OTHER_FETCH_LIMITS,
+    SIZES_NOT_MEASURED,
+    STATED,
+)
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import records_of
 from udfs.columns.time_units import ALWAYS, NEVER
@@ -30,11 +38,6 @@ from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.window import Window
 
 QUEUE_DECISIONS = "queue_decisions"
-BY_CAPTURE, AS_STATED = "capture", "stated"
-"""Of LIBRDKAFKA_QUEUE.pace_of."""
-SIZES_NOT_MEASURED, NEVER_FULL, OTHER_LIMITS = "sizes_not_measured", "never_full", "other_fetch_limits"
-TOO_SHORT = "capture_too_short"
-"""Of LIBRDKAFKA_QUEUE.unknown_for."""
 
 
 class Lane(NamedTuple):
@@ -176,15 +179,15 @@ def replayed_lane(
     is_stated = us_per_record != AS_CAPTURED
     pace = stated_pace(us_per_record) if is_stated else queue.pace
     if queue.unmeasured or not limits.is_captured or pace is None:
-        why = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_LIMITS if not limits.is_captured else NEVER_FULL
+        why = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_FETCH_LIMITS if not limits.is_captured else NEVER_FULL
         return Lane(thresholds, bound, None, None, why)
     responses = in_parts(queue.responses, limits.max_bytes) if limits.asks_less else queue.responses
     sim = new_sim(responses, pace, thresholds, ends_of(queue.window))
     replay_queue(sim)
     outcome = sim.outcome
     if not outcome["full_us"][0] and is_larger(thresholds, captured):
-        return Lane(thresholds, bound, None, None, TOO_SHORT)
-    return Lane(thresholds, bound, outcome, AS_STATED if is_stated else BY_CAPTURE, None)
+        return Lane(thresholds, bound, None, None, CAPTURE_TOO_SHORT)
+    return Lane(thresholds, bound, outcome, STATED if is_stated else BY_CAPTURE, None)
 
 
 def is_larger(thresholds: Records, captured: Records) -> bool:

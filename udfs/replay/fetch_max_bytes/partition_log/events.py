@@ -30,10 +30,7 @@ LOG_EVENT: Kind = np.dtype(
     [
         *((name, CARRIED[name]) for name in PASSED_ON),
         ("kind", np.int8),  # LogEvent
-        (
-            "position",
-            np.int64,
-        ),  # a batch's base offset, or the first one of a transaction; else the time of the request
+        ("position", np.int64),  # a batch's base offset, a transaction's first one; else the time of the request
         ("last_offset", np.int64),
         ("size_bytes", np.int64),
         ("append_after", np.int64),  # us, or ALWAYS where no produce request shows it
