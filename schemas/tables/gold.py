@@ -137,7 +137,8 @@ FETCH_RANGES = table(
     p50=C("double", "... half of them", nullable=True),
     p90=C("double", "... nine in ten", nullable=True),
     is_exact=C("boolean", "p10 and p90 are the same: pace does not matter"),
-    replications=C("int", "How often the lane was replayed: 20 times, down to 5 for a reader with many fetches"),
+    replications=C("int", "How often the lane was replayed: 20 times, down to 5 for a reader with many fetches; 5 "
+                       "times in a lane in which it waits for nothing"),
 )  # fmt: skip
 
 FETCH_TIMELINE = table(

@@ -5,6 +5,9 @@ again and again, each time with other times: blocks of the captured ones, out of
 what is slow for a while stays slow. How much of a response's time is no matter of what is in it is drawn, too, for one
 capture hardly shows that. Client and brokers are then as much faster or slower as one run is than another.
 All lanes have the same times, and differ by their settings alone. What follows from rules is the same each time.
+
+Most readers of a cluster have read all that there is and wait for more. Such a reader is replayed a few times only, and
+of lanes that no fetch of the reader can distinguish one is replayed.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Floats, Ints
+from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
@@ -27,7 +30,7 @@ from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader
 
 REPLICATIONS, FEWEST = 20, 5
-"""How often a lane is replayed, and how often at least."""
+"""How often a lane is replayed, and how often at least: so often where nothing waits whatever the pace."""
 FETCHES_AT_MOST = 1 << 21
 """Fetches that are replayed of a reader for its ranges, in all lanes: of a larger one there are fewer replications."""
 STRETCHES = 3
@@ -52,30 +55,68 @@ class Figures(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A reader at its captured pace, and float64[replications, lanes] of each figure when its pace is drawn anew."""
+    """A reader at its captured pace, and float64[replications, lanes] of each figure when its pace is drawn anew.
+
+    counts: int64[lanes], how often each lane was replayed: only so many of its figures are there.
+    """
 
     as_captured: Figures
     replications: Figures
+    counts: Ints
 
 
 def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: Replayed) -> Drawn:
     """Replay a reader in every lane, each time with a pace drawn anew. The draws are the same for the same reader."""
     given_up = replayed.outcome.given_up_backlogs == 1
-    requests = int(replayed.outcome.lanes["requests"].sum())
+    rules, of_lane = distinct_lanes(lane_rules(intent, reader, lanes), intent.unit)
+    requests = int(replayed.outcome.lanes["requests"].sum()) * rules.shape[1] // len(of_lane)
     count = min(REPLICATIONS, max(FEWEST, FETCHES_AT_MOST // max(requests, 1)))
     # The same client at another address has the same draws.
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
-    rules, figures = lane_rules(intent, reader, lanes), []
-    random = np.full(1, seed)
+    random, figures, counts = np.full(1, seed), list[Figures](), np.full(rules.shape[1], count)
     draws = np.random.default_rng(seed)
     slower, shares = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))), draws.uniform(0.0, MOST_SHARE, (count, 2))
     for (of_client, of_brokers), (taking, sending) in zip(slower.tolist(), shares.tolist(), strict=True):
+        if len(figures) == FEWEST:
+            counts[~np.any([waits(few) for few in figures], axis=0)] = FEWEST
+        wanted = np.flatnonzero(counts > len(figures))
+        if not len(wanted):
+            break
         rules["seed"] += 1
         unit = with_run(drawn_unit(intent, random, taking, sending), of_client, of_brokers)
-        outcome = new_outcome(unit, len(intent.keys), len(lanes.names), buckets=LEAST_BUCKETS)
-        replay_reader(unit, rules, outcome)
-        figures.append(figures_of(outcome, given_up))
-    return Drawn(figures_of(replayed.outcome, given_up), Figures(*map(np.stack, zip(*figures, strict=True))))
+        outcome = new_outcome(unit, len(intent.keys), len(wanted), buckets=LEAST_BUCKETS)
+        replay_reader(unit, rules.take(wanted, axis=1), outcome)
+        figures.append(of_lanes(figures_of(outcome, given_up), wanted, len(counts)))
+    replications = (np.stack(of)[:, of_lane] for of in zip(*figures, strict=True))
+    return Drawn(figures_of(replayed.outcome, given_up), Figures(*replications), counts[of_lane])
+
+
+def distinct_lanes(rules: Records, unit: Unit) -> tuple[Records, Ints]:
+    """(RULES[nodes, n], by which rules the reader is replayed in n lanes that differ; int64[lanes], which of them each
+    lane is).
+
+    rules: RULES[nodes, lanes]. All limits above what there is to be read are alike.
+    """
+    rules = rules.copy()
+    most = max(int(unit.batches["bytes_before"].max(initial=0)), int(rules["min_bytes"].max(initial=0))) + 1
+    for name in ("limit", "partition_max_bytes"):
+        rules[name] = np.minimum(rules[name], most)
+    numbers: dict[bytes, int] = {}
+    of_lane = np.array([numbers.setdefault(of.tobytes(), len(numbers)) for of in rules.T], np.int64)
+    first = np.unique(of_lane, return_index=True)[1]
+    return rules.take(first, axis=1), of_lane
+
+
+def waits(figures: Figures) -> Bools:
+    """Whether each lane has anything to catch up on, or waits: bool[lanes]."""
+    return (figures.catch_up_ms > 0) | (figures.longest_wait_ms > 0)
+
+
+def of_lanes(figures: Figures, lanes: Ints, count: int) -> Figures:
+    """Figures of some lanes as those of `count` lanes, 0 of the others. lanes: int64[n], which they are."""
+    placed = np.zeros((len(Figures._fields), count))
+    placed[:, lanes] = figures
+    return Figures(*placed)
 
 
 def figures_of(outcome: Outcome, given_up: Ints) -> Figures:

@@ -31,6 +31,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, align, new
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader, no_sums
 from udfs.replay.shared.event_heap import pop, push
+from udfs.replay.shared.lanes import CAPTURED
 
 
 class Replayed(NamedTuple):
@@ -49,9 +50,11 @@ def replayed(intent: Intent, reader: Reader, lanes: FetchLanes, response_room: i
 
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
-    """By which rules each node reads in each lane: RULES[nodes, lanes]."""
-    seeds = [zlib.crc32("/".join([lane, *reader]).encode()) for lane in lanes.names]
-    return rules_of(intent.nodes, intent.profiles, intent.largest, lanes, np.array(seeds, np.int64))
+    """By which rules each node reads in each lane: RULES[nodes, lanes]. What a client does at random is the same in all
+    lanes, so that lanes with the same rules are the same.
+    """
+    seed = zlib.crc32("/".join([lanes.names[CAPTURED], *reader]).encode())
+    return rules_of(intent.nodes, intent.profiles, intent.largest, lanes, seed)
 
 
 def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> Outcome:

@@ -147,7 +147,11 @@ def range_rows(labels: Labels, drawn: Drawn) -> pa.RecordBatch:
     """Rows of `fetch_ranges`: one a lane and figure."""
     lanes, t, figures = len(labels.lanes), FETCH_RANGES, Figures._fields
     n = lanes * len(figures)
-    by_share = np.stack([np.quantile(of, SHARES, axis=0, method="inverted_cdf") for of in drawn.replications], axis=1)
+    by_share = np.empty((len(SHARES), len(figures), lanes))
+    for count in np.unique(drawn.counts).tolist():
+        alike = drawn.counts == count
+        own = np.stack(drawn.replications)[:, :count, alike]
+        by_share[:, :, alike] = np.quantile(own, SHARES, axis=1, method="inverted_cdf")
     p10, p50, p90 = by_share.reshape(len(SHARES), n)
     return rows_of(
         t,
@@ -160,7 +164,7 @@ def range_rows(labels: Labels, drawn: Drawn) -> pa.RecordBatch:
             t.p50: finite(p50),
             t.p90: finite(p90),
             t.is_exact: p10 == p90,
-            t.replications: np.full(n, len(drawn.replications.requests)),
+            t.replications: np.tile(drawn.counts, len(figures)),
         },
     )
 

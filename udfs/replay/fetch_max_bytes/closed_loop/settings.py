@@ -46,11 +46,11 @@ RULES: Kind = np.dtype(
 """By which rules a node reads in a lane."""
 
 
-def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seeds: Ints) -> Records:
+def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seed: int) -> Records:
     """RULES[nodes, lanes].
 
     profiles: int64[nodes], by which rules each reads in the capture. largest: int64[nodes], the most records of a
-    captured response. seeds: int64[lanes].
+    captured response. seed: of what a client does at random.
     """
     limits, clients, captured = lanes.limits(nodes.reader), lanes.client(nodes.reader), nodes.nodes
     found = np.zeros((len(captured), len(limits)), RULES)
@@ -74,7 +74,7 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     )  # fmt: skip
     shares = nodes.is_one_process & (profile < LIBRDKAFKA)
     found["application"] = np.where(shares, 0, np.arange(len(captured))[:, np.newaxis])
-    found["seed"] = seeds
+    found["seed"] = seed
     return found
 
 
