@@ -119,15 +119,23 @@ class LocalTable:
     def _version(self) -> int | None:
         return None if self.log is None else self.log.version()
 
+    def size(self, partition: Partition | None = None) -> int:
+        """Bytes of the files that are the table's rows, or the partition's."""
+        return int(pc.sum(self._added(partition)["size_bytes"]).as_py() or 0)
+
     def _paths(self, partition: Partition | None = None) -> list[str]:
         """The table's files, or the partition's, as the log calls them."""
+        return sorted(map(str, self._added(partition)["path"]))
+
+    def _added(self, partition: Partition | None) -> pa.Table:
+        """What the log has of each of the table's files, or the partition's."""
         if self.log is None:
-            return []
+            return pa.table({"path": pa.array([], pa.string()), "size_bytes": pa.array([], pa.int64())})
         files = pa.table(self.log.get_add_actions(flatten=True))
-        if partition is not None and len(files):
-            column, value = partition
-            files = files.filter(pc.field(f"partition.{column}") == value)
-        return sorted(map(str, files["path"]))
+        if partition is None or not len(files):
+            return files
+        column, value = partition
+        return files.filter(pc.field(f"partition.{column}") == value)
 
     def _state_of(self, partition: Partition) -> tuple[list[str], int | None]:
         """The partition's files, and which of its transactions was the last."""

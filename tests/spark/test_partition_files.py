@@ -57,6 +57,17 @@ def jobs_of(spark: SparkSession, work: Callable[[], object]) -> int:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes it away
 
 
+@pytest.mark.usefixtures("is_local")
+@pytest.mark.parametrize("is_local", ["seen by this process"], indirect=True)
+def test_rows_in_small_files_are_grouped_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+    write(spark, tmp_path, *range(100))
+    write(spark, tmp_path, *range(200))
+    by_number = rows_of(spark, str(tmp_path), EXCHANGES, "a").groupBy(EXCHANGES.exchange_no).count()
+    plan = str(by_number._jdf.queryExecution().executedPlan())
+    assert "HashAggregate" in plan
+    assert "Exchange" not in plan
+
+
 def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:
     for numbers in ([1, 2], [3], []):
         write(spark, tmp_path, *numbers)
