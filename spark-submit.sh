@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The one way in.
 #   ./spark-submit.sh                        set up what is missing, then run conf/quickstart.yaml
-#   ./spark-submit.sh JOB --flag=value ...   one job: ingest, replay, pipeline, gate, report, size; --help on each
+#   ./spark-submit.sh JOB --flag=value ...   one job: pipeline, report, compare, ...; --help lists them all
 #   ./spark-submit.sh test [pytest args]     set up what the tests need too, then run them
 set -euo pipefail
 

@@ -20,11 +20,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from jobs.flags import (
+    COMPACT,
     COMPARE,
     FLAGS,
     GATE,
     INGEST,
     PIPELINE,
+    PRUNE,
     REPLAY,
     REPORT,
     RUNS,
@@ -48,6 +50,8 @@ JOBS: Mapping[str, str] = {
     REPORT: "write the page that answers twenty questions about a run of the lake",
     COMPARE: "say what changed between two runs, and whether what the first one predicted came true",
     RUNS: "list the runs and the capture sets of the lake",
+    PRUNE: "remove runs and capture sets from the lake, by age or by id, with their tables' rows and pages",
+    COMPACT: "join the small files of the lake's tables, and remove those that no table needs any more",
     SIZE: "try partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture",
 }
 """Each job and what it does; a job is the function `main(run)` of the module of that name."""

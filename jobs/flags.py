@@ -6,25 +6,29 @@ Standard library only, as all of parsing.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE = "ingest", "replay", "pipeline", "gate", "report", "size"
-COMPARE, RUNS = "compare", "runs"
-EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, SIZE)
+COMPARE, RUNS, PRUNE, COMPACT = "compare", "runs", "prune", "compact"
+EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, PRUNE, COMPACT, SIZE)
 READ_CAPTURES = (INGEST, PIPELINE)
 REPLAYS = (REPLAY, PIPELINE)
 TELL = (REPLAY, PIPELINE, REPORT)
 """Jobs that end with what a run comes to, on the screen and on a page."""
-WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, SIZE)
+WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, PRUNE, COMPACT, SIZE)
 PREVIOUS, LATEST = "previous", "latest"
 """Names of runs beside their ids: the newest, and the one before."""
 _RUNS_HELP = (
     f"two runs, the earlier one first: ids, `{PREVIOUS}`, `{LATEST}`, or two lakes, of which the newest runs are taken "
     f"(default: {PREVIOUS} {LATEST}; one alone is compared with {LATEST})"
 )
+_HOURS = {"h": 1, "d": 24, "w": 168}
+_AGE = re.compile(r"(\d{1,9})([hdw])", re.ASCII)
+_CENTURY = 36_525 * 24
 _LISTED: Mapping[str, Any] = {"action": "extend", "nargs": "+"}
 _REPEATED: Mapping[str, Any] = {"action": "append"}
 
@@ -50,9 +54,21 @@ def instant(text: str) -> datetime:
     return found.astimezone(UTC)
 
 
+def age(text: str) -> timedelta:
+    """The time of a text such as `90d` or `36h`. Raises ArgumentTypeError for any other, and beyond a century."""
+    found = _AGE.fullmatch(text)
+    if found is None or int(found[1]) * _HOURS[found[2]] > _CENTURY:
+        raise argparse.ArgumentTypeError(f"`{text}` is no number of days or hours, e.g. 90d or 36h")
+    return timedelta(hours=int(found[1]) * _HOURS[found[2]])
+
+
 FLAGS: Mapping[str, Flag] = {
     "--captures": Flag(READ_CAPTURES, "PATH", "files, folders, patterns or URIs; repeatable", _LISTED),
-    "--capture": Flag((REPLAY, GATE), "ID", "the capture set of the lake to work on (default: the one written last)"),
+    "--capture": Flag(
+        (REPLAY, GATE, PRUNE),
+        "ID",
+        "the capture set of the lake to work on (default: the one written last; prune has none)",
+    ),
     "--cluster-id": Flag(
         REPLAYS,
         "ID",
@@ -107,7 +123,18 @@ FLAGS: Mapping[str, Flag] = {
         "silver: a capture set; gold: a run; both may be given",
         {**_LISTED, "choices": ("silver", "gold"), "required": True},
     ),
-    "--run": Flag((GATE, REPORT), "ID", "the run of the lake to work on (default: the newest)"),
+    "--run": Flag((GATE, REPORT, PRUNE), "ID", "the run of the lake to work on (default: the newest; prune has none)"),
+    "--older-than": Flag(
+        (PRUNE,), "AGE", "runs and capture sets that nobody asked for in this time, e.g. 90d, 12w or 36h", {"type": age}
+    ),
+    "--dry-run": Flag((PRUNE,), None, "print what would go, and change nothing", {"action": "store_true"}),
+    "--retention": Flag(
+        (PRUNE, COMPACT),
+        "AGE",
+        "remove files that no table has needed for this time (default: 7d); who may still read or write the lake needs "
+        "them",
+        {"type": age},
+    ),
     "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
     "--out": Flag(TELL, "FILE", "the page to write (default: report.html in the lake, if that is a local folder)"),
     "--verbose": Flag(
@@ -116,12 +143,15 @@ FLAGS: Mapping[str, Flag] = {
         "print everything: answers and tables, every change, every run",
         {"action": "store_true"},
     ),
-    "--json": Flag((COMPARE, RUNS), None, "print the same as JSON", {"action": "store_true"}),
+    "--json": Flag((COMPARE, RUNS, PRUNE, COMPACT), None, "print the same as JSON", {"action": "store_true"}),
     "--strict": Flag(REPLAYS, None, "fail if one of several replays is refused", {"action": "store_true"}),
     "--master": Flag(EVERY_JOB, "URL", "Spark master (default: that of spark-submit, else local[*])"),
     "--conf": Flag(EVERY_JOB, "KEY=V", "a Spark property, which overrides refetch's own; repeatable", _REPEATED),
     "--run-at": Flag(
-        (*REPLAYS, GATE, SIZE), "TIME", "the run's clock, e.g. 2026-01-31T12:00:00Z (default: now)", {"type": instant}
+        (*REPLAYS, GATE, PRUNE, SIZE),
+        "TIME",
+        "the run's clock, e.g. 2026-01-31T12:00:00Z (default: now)",
+        {"type": instant},
     ),
 }
 """By name, in the order of --help."""

@@ -12,8 +12,9 @@ from jobs.lake.delta_tables import table_path
 from jobs.report_page.advice.recommendations import read_recommendations, recommended
 from jobs.report_page.aim_lines import aim_lines
 from jobs.report_page.findings import KnownRun, known_run, look_up
+from jobs.report_page.run_pages import newest_pages, pages_of_run
 from jobs.report_page.summary import summary
-from jobs.report_page.summary_json import NAME, write_summary
+from jobs.report_page.summary_json import write_summary
 from jobs.report_page.verdict import Verdict, first_screen, labelled, shown_path
 from jobs.run import Run
 from jobs.session.spark import spark_session
@@ -48,10 +49,10 @@ def places(run: Run, known: KnownRun) -> list[Place]:
     """
     if run.page is None:
         return []
-    newest = Place(run.page, run.page.with_name(NAME))
+    newest = Place(*newest_pages(run.page))
     if not run.keeps_pages:
         return [newest]
-    own = Place(*(of.with_stem(f"{of.stem}-{known.run_id}") for of in newest))
+    own = Place(*pages_of_run(run.page, known.run_id))
     is_newest = known.rows[0][RUNS.run_at] >= known.newest[0][RUNS.run_at] or not run.page.exists()
     return [newest, own] if is_newest else [own]
 

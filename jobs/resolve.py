@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from jobs.flags import (
     GATE,
     LATEST,
     PREVIOUS,
+    PRUNE,
     READ_CAPTURES,
     REPLAYS,
     REPORT,
@@ -29,7 +30,7 @@ from jobs.flags import (
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
 from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
-from jobs.run import Run
+from jobs.run import RETENTION, Run
 from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import setting_of
@@ -38,6 +39,7 @@ from udfs.errors import ArgumentError
 
 NEARLY = 1.1
 """Sizes whose ratio is less may be meant for the same, as GB and GiB are."""
+PRUNED_BY = ("older_than", "run", "capture")
 Told = Mapping[str, Any]
 """The arguments by name, `job` among them; None for a flag that is not given, or that the job does not read."""
 
@@ -46,6 +48,8 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
     told: Told = defaultdict(lambda: None, vars(arguments))
     window = {"from": told["from"], "to": told["to"]}
+    if arguments.job == PRUNE:
+        check_pruned(told)
     job, sets, stated, aimed = arguments.job, told["set"] or (), told["captured"] or (), told["find"] or ()
     scenario = resolve_scenario(told["scenario"], sets, stated, aimed, window)
     sys.stderr.writelines(f"refetch: {note}\n" for note in unlike_units(scenario))
@@ -76,6 +80,9 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         strict=bool(told["strict"]),
         verbose=bool(told["verbose"]),
         run_id=told["run"],
+        older_than=told["older_than"],
+        dry_run=bool(told["dry_run"]),
+        retention=retention_of(told),
         compared=compared_runs(told["runs"]) if job == COMPARE else (),
         as_json=bool(told["json"]),
         keeps_pages=page is not None and told["out"] is None,
@@ -149,6 +156,27 @@ def gates_of(told: Told) -> tuple[Gate, ...]:
     if told["job"] == GATE and told["run"] and "gold" not in on:
         raise ArgumentError("--run names the run that the gold gate checks: give `--on gold`, or --capture=ID instead")
     return on
+
+
+def check_pruned(told: Told) -> None:
+    """Raises ArgumentError where `prune` is not told what is to go, or in more than one way."""
+    given = [f"--{name.replace('_', '-')}" for name in PRUNED_BY if told[name] is not None]
+    if len(given) != 1:
+        found = f"{' and '.join(given)} are given" if given else "none is given"
+        raise ArgumentError(
+            f"prune takes one of --older-than=AGE, --run=ID and --capture=ID, and {found}; `runs` lists the ids"
+        )
+
+
+def retention_of(told: Told) -> timedelta:
+    """How long files stay that are needed no more; a note where that is shorter than jobs may take."""
+    retention: timedelta | None = told["retention"]
+    if retention is not None and retention < RETENTION:
+        sys.stderr.write(
+            f"refetch: --retention below {RETENTION.days}d removes files under any job or notebook that has the lake "
+            "open for longer; nobody else may be using it\n"
+        )
+    return RETENTION if retention is None else retention
 
 
 def spark_properties(texts: Iterable[str]) -> dict[str, str]:

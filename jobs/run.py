@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from jobs.flags import PIPELINE
@@ -17,6 +17,9 @@ from udfs.capture.request_log_head import UTC
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
 from udfs.replay.consumer_memory.settings import QUEUE_KEYS
+
+RETENTION = timedelta(days=7)
+"""Delta's own: nobody reads or writes a table for longer than that."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,9 @@ class Run:
     verbose: all answers and tables are printed.
     strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
+    older_than: the age from which on `prune` removes runs and capture sets; None where it does so by id.
+    dry_run: what would go is printed, and nothing is changed.
+    retention: how long files stay that no table needs any more.
     compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
     as_json: what is printed is JSON.
     keeps_pages: the page of each run has a place of its own beside `page`, which has the newest run's.
@@ -70,6 +76,9 @@ class Run:
     strict: bool = False
     verbose: bool = False
     run_id: str | None = None
+    older_than: timedelta | None = None
+    dry_run: bool = False
+    retention: timedelta = RETENTION
     compared: tuple[str, ...] = ()
     as_json: bool = False
     keeps_pages: bool = False

@@ -149,8 +149,7 @@ class LocalTable:
         # of the same name, of which Delta lets one through.
         own = Transaction(_name(partition), 0 if self.log is None else self.log.version() + 1, now)
         properties = CommitProperties(app_transactions=[own])
-        # Java's checksum of what delta-rs writes anew: Delta's own classes would find it wrong.
-        Path(self.path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
+        forget_checksum(self.path)
         if self.log is None:
             create_table_with_add_actions(
                 self.path, Schema.from_json(schema.json()), added,
@@ -173,6 +172,11 @@ def opened(path: str) -> LocalTable | None:
         return table if table._is_ours() else None
     except DeltaError:  # of what it does not know, or a broken log: Delta reads it, or says what is wrong
         return None
+
+
+def forget_checksum(path: str) -> None:
+    """Remove Java's checksum of what delta-rs is about to write anew: Delta's own classes would find it wrong."""
+    Path(path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
 
 
 def _name(partition: Partition) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import prod
 
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -48,6 +48,16 @@ def elapsed(times: Sequence[datetime]) -> tuple[list[float], str]:
     seconds = (last - first).total_seconds()
     unit, name = next(((size, name) for size, name in _SPANS if seconds >= 2 * size), (1, "seconds"))
     return [(time - first).total_seconds() / unit for time in times], f"{name} since {moment(first)}"
+
+
+def span_said(span: timedelta) -> str:
+    """A time as `--retention` takes it, in days or hours.
+
+    >>> span_said(timedelta(days=7)), span_said(timedelta(hours=36))
+    ('7 days', '36 hours')
+    """
+    days, rest = divmod(span, timedelta(days=1))
+    return counted(round(span / timedelta(hours=1)), "hour") if rest else counted(days, "day")
 
 
 def moment(at: datetime) -> str:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
+from jobs.lake.delta_tables import table_path
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from schemas.tables.silver import CONNECTIONS, EXCHANGES
+from schemas.tables.gold import GOLD, RUNS
+from schemas.tables.silver import CONNECTIONS, EXCHANGES, SILVER
 from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 from tests.lakes import queried
@@ -101,3 +107,33 @@ def made(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
     run = Run(scenario, (capture,), str(lake), RUN_AT)
     capture_id = ingest(spark, run)
     return capture_id, replay(spark, run, capture_id).run_id
+
+
+class Nights(NamedTuple):
+    """A lake with the runs of two captures, and the two lakes that it was made of."""
+
+    lake: str
+    first: CapturedLake
+    second: CapturedLake
+
+
+@pytest.fixture(scope="session")
+def nights(captured: Callable[[str], CapturedLake], tmp_path_factory: pytest.TempPathFactory) -> Nights:
+    """Two captures, those of the second night ingested and replayed a day later; tests leave it as it is."""
+    first, second = captured("starve"), captured("mixed")
+    lake = tmp_path_factory.mktemp("compare") / "lake"
+    shutil.copytree(first.path, lake)
+    for table in (*SILVER, *GOLD):
+        add_rows(second.path, str(lake), table)
+    return Nights(str(lake), first, second)
+
+
+def add_rows(of: str, lake: str, table: Table) -> None:
+    """Put the rows that a table has in a lake into another one; runs as those of a day later."""
+    if not DeltaTable.is_deltatable(table_path(of, table)):
+        return
+    rows = DeltaTable(table_path(of, table)).to_pyarrow_table()
+    if table == RUNS:
+        place = rows.schema.get_field_index(RUNS.run_at)
+        rows = rows.set_column(place, RUNS.run_at, pc.add(rows[RUNS.run_at], pa.scalar(timedelta(days=1))))
+    write_deltalake(table_path(lake, table), rows, mode="append", partition_by=[str(table.replaced_by)])

@@ -3,59 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from contextlib import redirect_stdout
-from datetime import timedelta
 from io import StringIO
-from typing import Any, NamedTuple
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
 from jobs.cli import run_command
-from jobs.lake.delta_tables import table_path
 from jobs.open_lake import open_lake
-from schemas.tables.gold import FETCH_RANGES, GOLD, RUNS
+from schemas.tables.gold import FETCH_RANGES
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
-from schemas.tables.silver import SILVER
-from schemas.tables.table import Table
-from tests.e2e.conftest import CapturedLake
+from tests.e2e.conftest import Nights
 from tests.lakes import queried
 
 READER, LANE = "perf-consumer-client", "consumer.fetch.max.bytes=50MiB"
 """A client of both captures: in the first some of its processes have 200,000 bytes, in the second all have 50 MiB."""
-
-
-class Nights(NamedTuple):
-    """A lake with the runs of two captures, and the two lakes that it was made of."""
-
-    lake: str
-    first: CapturedLake
-    second: CapturedLake
-
-
-@pytest.fixture(scope="module")
-def nights(captured: Callable[[str], CapturedLake], tmp_path_factory: pytest.TempPathFactory) -> Nights:
-    first, second = captured("starve"), captured("mixed")
-    lake = tmp_path_factory.mktemp("compare") / "lake"
-    shutil.copytree(first.path, lake)
-    for table in (*SILVER, *GOLD):
-        add_rows(second.path, str(lake), table)
-    return Nights(str(lake), first, second)
-
-
-def add_rows(of: str, lake: str, table: Table) -> None:
-    """Put the rows that a table has in a lake into another one; runs as those of a day later."""
-    if not DeltaTable.is_deltatable(table_path(of, table)):
-        return
-    rows = DeltaTable(table_path(of, table)).to_pyarrow_table()
-    if table == RUNS:
-        place = rows.schema.get_field_index(RUNS.run_at)
-        rows = rows.set_column(place, RUNS.run_at, pc.add(rows[RUNS.run_at], pa.scalar(timedelta(days=1))))
-    write_deltalake(table_path(lake, table), rows, mode="append", partition_by=[str(table.replaced_by)])
 
 
 @pytest.fixture(scope="module")

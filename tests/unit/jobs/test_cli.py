@@ -186,7 +186,7 @@ def test_a_lake_of_a_scenario_that_is_a_file_is_told_where_it_is_named(
         (["report", "--run-at=2026-01-31T12:00:00Z"], "report does not read --run-at, which"),
         (["ingest", "--run-at=2026-01-31T12:00:00Z"], "ingest does not read --run-at, which replay, pipeline, gate"),
         (["size", "--captures=a.pcap"], "size does not read --captures, which ingest and pipeline take"),
-        (["pipeline", "--capture=1f2e"], "pipeline does not read --capture, which replay and gate take"),
+        (["pipeline", "--capture=1f2e"], "pipeline does not read --capture, which replay, gate and prune"),
         (["ingest", "--cluster=x.yaml"], "ingest does not read --cluster, which size takes"),
         (
             ["report", "--set=a=1", "--lakes=x", "--log-zone=UTC"],
@@ -196,6 +196,9 @@ def test_a_lake_of_a_scenario_that_is_a_file_is_told_where_it_is_named(
         (["--lake=x", "pipeline"], "--lake belongs behind the job: pipeline --lake; see refetch pipeline --help"),
         (["replay", "--strict=maybe"], "argument --strict: takes no value, and is given 'maybe'"),
         (["gate", "--on=silver", "--run=1f2e"], "--run names the run that the gold gate checks"),
+        (["prune"], "prune takes one of --older-than=AGE, --run=ID and --capture=ID, and none is given"),
+        (["prune", "--run=1f2e", "--older-than=9d"], "and --older-than and --run are given"),
+        (["prune", "--older-than=3y"], "`3y` is no number of days or hours, e.g. 90d or 36h"),
     ],
 )
 def test_a_flag_that_a_job_would_not_read_is_refused_with_the_jobs_that_do(

@@ -1,0 +1,226 @@
+"""Tables as files: what each has of a capture set or run, and how rows leave it, files are joined and old ones removed.
+
+All of it is safe beside readers: a version of a table that somebody reads keeps its files for the retention.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import delta.tables
+import deltalake
+import pyarrow as pa
+from delta.exceptions import DeltaConcurrentModificationException
+from deltalake import WriterProperties
+from deltalake.exceptions import CommitFailedError, DeltaError
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from jobs.lake.delta_tables import local_table, table_path
+from jobs.lake.local_log import forget_checksum
+from schemas.tables.table import Table
+from udfs.errors import LakeError
+
+HOUR = timedelta(hours=1)
+_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+_LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
+"""Delta counts the files that it removes where it logs that."""
+_VACUUMED, _REMOVED = "VACUUM END", "numDeletedFiles"
+
+
+class Holding(NamedTuple):
+    """What a table has of a capture set or run: its files, their bytes, and when the newest was written."""
+
+    files: int
+    size: int
+    written: datetime
+
+
+class Compacted(NamedTuple):
+    """The files of a table before and after they were joined; None after, where somebody wrote it meanwhile, so that
+    all is as it was.
+    """
+
+    before: int
+    after: int | None
+
+
+class StoredTable(Protocol):
+    """A table that is there."""
+
+    def holdings(self) -> Mapping[str, Holding]:
+        """What it has, by capture set or run."""
+
+    def drop(self, identities: Collection[str]) -> None:
+        """Delete the rows of these capture sets or runs. Raises LakeError where somebody writes the same rows."""
+
+    def compact(self) -> Compacted:
+        """Join the files of each capture set and run."""
+
+    def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
+        """Remove files that no version has needed for so long, those of killed runs among them. Returns how many; None
+        where a dry run does not tell.
+        """
+
+
+def stored_table(spark: SparkSession, lake: str, table: Table) -> StoredTable | None:
+    """The table; None where it is not there."""
+    local = local_table(spark, lake, table)
+    if local is not None:
+        return None if local.log is None else LocalStore(local.path, str(table.replaced_by))
+    path = table_path(lake, table)
+    if not delta.tables.DeltaTable.isDeltaTable(spark, path):
+        return None
+    return DeltaStore(spark, path, str(table.replaced_by))
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    """A table in a folder that this process sees, by delta-rs."""
+
+    path: str
+    column: str
+
+    def holdings(self) -> Mapping[str, Holding]:
+        """As of StoredTable, by the log alone."""
+        files = pa.table(self._log.get_add_actions(flatten=True))
+        sums = files.group_by(f"partition.{self.column}").aggregate(
+            [("path", "count"), ("size_bytes", "sum"), ("modification_time", "max")]
+        )
+        return {
+            row[f"partition.{self.column}"]: Holding(
+                row["path_count"], row["size_bytes_sum"], at_ms(row["modification_time_max"])
+            )
+            for row in sums.to_pylist()
+        }
+
+    def drop(self, identities: Collection[str]) -> None:
+        """As of StoredTable."""
+        named = ", ".join(f"'{identity}'" for identity in sorted(identities))
+        forget_checksum(self.path)
+        try:
+            self._log.delete(f"{self.column} IN ({named})")
+        except DeltaError as fault:
+            raise LakeError(f"{self.path}: rows could not be deleted: {fault}; run the command again") from fault
+
+    def compact(self) -> Compacted:
+        """As of StoredTable; versions of the log from before its own retention, a month, go as well."""
+        log = self._log
+        before = len(log.file_uris())
+        forget_checksum(self.path)
+        try:
+            log.optimize.compact(writer_properties=WriterProperties(compression="ZSTD"))
+        except CommitFailedError:
+            return Compacted(before, None)
+        log.cleanup_metadata()
+        return Compacted(before, len(log.file_uris()))
+
+    def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
+        """As of StoredTable, with folders of capture sets and runs that are empty for as long."""
+        hours = hours_of(retention)
+        log = self._log
+        # A vacuum adds two versions to the log, which has to have a reason.
+        unneeded = log.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+        if unneeded and not dry_run:
+            forget_checksum(self.path)
+            log.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+        if not dry_run:
+            remove_empty_folders(Path(self.path), f"{self.column}=*", retention)
+        return len(unneeded)
+
+    @property
+    def _log(self) -> deltalake.DeltaTable:
+        return deltalake.DeltaTable(self.path)
+
+
+@dataclass(frozen=True)
+class DeltaStore:
+    """A table on a file system that Spark alone reaches, by Delta's own classes."""
+
+    spark: SparkSession
+    path: str
+    column: str
+
+    def holdings(self) -> Mapping[str, Holding]:
+        """As of StoredTable."""
+        by_file = self.spark.read.format("delta").load(self.path).select(
+            F.col(self.column).alias("identity"), F.col("_metadata.file_path").alias("file"),
+            F.col("_metadata.file_size").alias("size"), F.col("_metadata.file_modification_time").alias("written"),
+        ).distinct()  # fmt: skip
+        sums = by_file.groupBy("identity").agg(
+            F.count("*"), F.sum("size"), F.unix_millis(F.max("written"))
+        )  # fmt: skip
+        return {identity: Holding(files, size, at_ms(written)) for identity, files, size, written in sums.collect()}
+
+    def drop(self, identities: Collection[str]) -> None:
+        """As of StoredTable."""
+        self._table.delete(F.col(self.column).isin(*sorted(identities)))
+
+    def compact(self) -> Compacted:
+        """As of StoredTable."""
+        before = self._files
+        try:
+            self._table.optimize().executeCompaction()
+        except DeltaConcurrentModificationException:
+            return Compacted(before, None)
+        return Compacted(before, self._files)
+
+    def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
+        """As of StoredTable."""
+        if dry_run:
+            return None
+        with properties_set(self.spark, {_CHECK: "false", _LOGGING: "true"}):
+            self._table.vacuum(hours_of(retention))
+        history = self._table.history().where(F.col("operation") == _VACUUMED).orderBy(F.desc("version"))
+        last = history.select("operationMetrics").first()
+        return 0 if last is None else int(last[0].get(_REMOVED, 0))
+
+    @property
+    def _table(self) -> delta.tables.DeltaTable:
+        return delta.tables.DeltaTable.forPath(self.spark, self.path)
+
+    @property
+    def _files(self) -> int:
+        (row,) = self._table.detail().select("numFiles").collect()
+        return int(row[0])
+
+
+def hours_of(retention: timedelta) -> int:
+    """Whole hours, as Delta takes them; no fewer than wanted."""
+    return -(-retention // HOUR)
+
+
+def at_ms(ms: int) -> datetime:
+    """A time that Delta's log has, in milliseconds."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms)
+
+
+def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> None:
+    """Remove folders in which nothing has changed for so long, and nothing is."""
+    latest = time.time() - retention.total_seconds()
+    for of in folder.glob(pattern):
+        with suppress(OSError):  # those that are not empty, and those that another process has removed
+            if of.stat().st_mtime < latest:
+                of.rmdir()
+
+
+@contextmanager
+def properties_set(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Have properties of the session these values while the block runs."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    try:
+        for key, value in values.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)

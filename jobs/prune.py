@@ -1,0 +1,133 @@
+"""prune: remove runs and capture sets from a lake, with everything that its tables and pages have of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+from pydantic import BaseModel, ConfigDict
+
+from jobs.lake.pruning import (
+    FinishedRun,
+    Holdings,
+    Pruned,
+    drop,
+    holdings_of,
+    known_runs,
+    of_capture_set,
+    of_run,
+    older_than,
+    stored_tables,
+    vacuumed,
+)
+from jobs.places import page_path
+from jobs.report_page.run_pages import pages_of_runs, remove_pages
+from jobs.report_page.verdict import labelled
+from jobs.run import Run
+from jobs.session.spark import spark_session
+from jobs.terminal.progress import stage
+from jobs.terminal.screen import with_rest
+from jobs.terminal.wording import counted, moment, short_size, span_said
+from udfs.errors import ArgumentError
+
+MOST_SHOWN = 20
+
+
+class PrunedLake(BaseModel):
+    """What was removed, or would be. unfinished: ids of runs and capture sets that were ended before they were done.
+    files, bytes: what tables have of all these. files_removed: files that went from the disk, which tables had no more;
+    null where nothing was changed. page_shows: the run that took the place of a removed one in report.html.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    lake: str
+    dry_run: bool
+    runs: list[str]
+    capture_sets: list[str]
+    unfinished: list[str]
+    tables: int
+    files: int
+    bytes: int
+    pages: list[str]
+    page_shows: str | None
+    files_removed: int | None
+
+
+def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
+    """What the command line names. Raises ArgumentError where the lake has no such thing."""
+    try:
+        if run.run_id is not None:
+            return of_run(run.run_id, runs, holdings)
+        if run.capture is not None:
+            return of_capture_set(run.capture, runs, holdings)
+    except ArgumentError as fault:
+        raise ArgumentError(f"{run.lake}: {fault}") from None
+    return older_than(run.older_than or timedelta(0), run.run_at, runs, holdings)
+
+
+def counts(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
+    """How many tables have something that goes, its files and their bytes."""
+    own = {table: [of[one] for one in pruned.of(table, of)] for table, of in holdings.items()}
+    all_of = [holding for of in own.values() for holding in of]
+    return sum(map(bool, own.values())), sum(of.files for of in all_of), sum(of.size for of in all_of)
+
+
+def lines(of: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
+    """What is printed."""
+    would = "would go" if of.dry_run else "removed"
+    if not (of.runs or of.capture_sets or of.unfinished):
+        since = moment(run.run_at - (run.older_than or timedelta(0)))
+        yield from labelled("PRUNE", f"nothing {would}: every run and capture set is of {since} or later")
+    for name, ids in (("Run", of.runs), ("Capture", of.capture_sets), ("Unfinished", of.unfinished)):
+        told = [of_one(one, known) for one in ids[:MOST_SHOWN]]
+        for text in with_rest(told, len(ids)):
+            yield from labelled(name, f"{text} {would}" if text in told else text)
+    if of.tables:
+        rows = f"{counted(of.files, 'file')} of {counted(of.tables, 'table')}, {short_size(of.bytes)}"
+        stay = f"the files stay on the disk for {span_said(run.retention)}, for those who read them"
+        yield from labelled("Rows", f"{rows} {would}; {stay}")
+    if of.pages:
+        yield from labelled("Pages", f"{', '.join(with_rest(of.pages[:MOST_SHOWN], len(of.pages)))} {would}")
+    if of.page_shows is not None:
+        yield from labelled("", f"report.html shows run {of.page_shows} now")
+    if of.files_removed is not None:
+        earlier = f"{counted(of.files_removed, 'file')} that no table has needed for {span_said(run.retention)} removed"
+        yield from labelled("Disk", earlier)
+    if of.dry_run:
+        yield from labelled("", "nothing was changed: --dry-run")
+
+
+def of_one(identity: str, known: Mapping[str, FinishedRun]) -> str:
+    """A run or capture set in a line."""
+    one = known.get(identity)
+    return identity if one is None else f"{identity}, {moment(one.run_at)}, on capture set {one.capture_id}"
+
+
+def main(run: Run) -> None:
+    """Run the job. Raises LakeError where the lake has no tables, ArgumentError where it has not what is named."""
+    spark = spark_session(run.master, "refetch prune", run.spark_conf)
+    with stage("prune", spark):
+        stored = stored_tables(spark, run.lake)
+        holdings, runs = holdings_of(spark, stored), known_runs(spark, run.lake)
+        pruned = what_goes(run, runs, holdings)
+        page = page_path(None, run.lake)
+        pages = [] if page is None else pages_of_runs(page, pruned.runs)
+        removed: int | None = None
+        shows: str | None = None
+        if not run.dry_run:
+            drop(spark, stored, holdings, pruned)
+            if page is not None:
+                shows = remove_pages(page, pages, [one.run_id for one in runs if one.run_id not in pruned.runs])
+            removed = vacuumed(spark, list(stored.values()), run.retention)
+    tables, files, size = counts(holdings, pruned)
+    told = PrunedLake(
+        lake=run.lake, dry_run=run.dry_run, runs=[*pruned.runs], capture_sets=[*pruned.capture_sets],
+        unfinished=[*pruned.unfinished], tables=tables, files=files, bytes=size,
+        pages=[of.name for of in pages], page_shows=shows, files_removed=removed,
+    )  # fmt: skip
+    if run.as_json:
+        sys.stdout.write(told.model_dump_json(indent=2) + "\n")
+        return
+    sys.stdout.writelines(f"{line}\n" for line in lines(told, run, {one.run_id: one for one in runs}))

@@ -1,0 +1,92 @@
+"""A lake that is used for long: nights leave it, files are joined, and what stays is as it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from jobs.cli import run_command
+from jobs.lake.delta_tables import table_path
+from jobs.open_lake import open_lake
+from schemas.tables.gold import FIDELITY, GOLD, RUNS
+from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
+from tests.e2e.conftest import Nights
+from tests.lakes import lake_rows, queried
+
+
+@pytest.fixture
+def lake(nights: Nights, tmp_path: Path) -> str:
+    """A copy of the lake of two nights, with pages of both."""
+    copy = tmp_path / "lake"
+    shutil.copytree(nights.lake, copy)
+    for run, name in ((nights.first, f"-{nights.first.run_id}"), (nights.second, "")):
+        (copy / f"report{name}.html").write_text(run.run_id)
+        (copy / f"summary{name}.json").write_text(json.dumps({"run_id": run.run_id}))
+    return str(copy)
+
+
+def of_job(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """What a job says to programs."""
+    assert run_command([*arguments, "--json"]) == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def tables_in(lake: str) -> list[Any]:
+    return [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(lake, table))]
+
+
+def rows_in(lake: str) -> dict[str, list[tuple[Any, ...]]]:
+    return lake_rows(lake, tables_in(lake))
+
+
+def files_on_disk(lake: str) -> int:
+    return sum("_delta_log" not in file.parts for file in Path(lake).rglob("*.parquet"))
+
+
+def test_a_capture_set_leaves_with_all_that_came_of_it_and_the_other_stays(
+    nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, gone = rows_in(lake), (nights.first.capture_id, nights.first.run_id)
+    would = of_job(capsys, "prune", f"--capture={nights.first.capture_id}", f"--lake={lake}", "--dry-run")
+    assert rows_in(lake) == before
+    told = of_job(capsys, "prune", f"--capture={nights.first.capture_id}", f"--lake={lake}")
+    assert (told["capture_sets"], told["runs"]) == ([nights.first.capture_id], [nights.first.run_id])
+    assert {**would, "dry_run": False, "files_removed": 0} == told
+    assert told["pages"] == [f"report-{nights.first.run_id}.html", f"summary-{nights.first.run_id}.json"]
+    assert Path(lake, "report.html").read_text() == nights.second.run_id
+    after = rows_in(lake)
+    assert after == {name: [row for row in rows if not any(of in row for of in gone)] for name, rows in before.items()}
+    assert all(after[table.name] for table in (RUNS, CAPTURES, EXCHANGES, FIDELITY))
+    assert open_lake(lake).capture_id == nights.second.capture_id
+
+
+def test_a_run_leaves_and_its_captures_stay(nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = of_job(capsys, "prune", f"--run={nights.second.run_id}", f"--lake={lake}")
+    assert (told["capture_sets"], told["runs"]) == ([], [nights.second.run_id])
+    assert told["page_shows"] == nights.first.run_id
+    assert Path(lake, "report.html").read_text() == nights.first.run_id
+    assert {row[RUNS.run_id] for row in queried(lake, RUNS)} == {nights.first.run_id}
+    assert {row[CAPTURES.capture_id] for row in queried(lake, CAPTURES)} == {
+        nights.first.capture_id, nights.second.capture_id
+    }  # fmt: skip
+
+
+def test_age_takes_the_runs_that_are_so_old(nights: Nights, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    at = "--run-at=2026-03-03T00:00:00Z"  # 30 days and 12 hours after the first run, 29 and 12 after the second
+    told = of_job(capsys, "prune", "--older-than=30d", at, f"--lake={lake}", "--dry-run")
+    assert (told["runs"], told["capture_sets"]) == ([nights.first.run_id], []), "its captures were written today"
+
+
+def test_joined_files_are_fewer_and_rows_the_same(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before, files = rows_in(lake), files_on_disk(lake)
+    told = of_job(capsys, "compact", f"--lake={lake}", "--retention=0h")
+    assert rows_in(lake) == before
+    by_table = {of["table"]: (of["files_before"], of["files_after"]) for of in told["tables"]}
+    assert by_table["gold/fidelity"][0] > by_table["gold/fidelity"][1] == 2, "one file a run"
+    assert files_on_disk(lake) == files - told["files_removed"] + sum(after < was for was, after in by_table.values())

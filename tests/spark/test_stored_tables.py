@@ -1,0 +1,113 @@
+"""Tables as files: what leaves them, what is joined, and what is removed, by delta-rs and by Delta's own classes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from jobs.lake.stored_tables import DeltaStore, LocalStore, StoredTable
+
+WEEK = timedelta(days=7)
+Store = Callable[[str], StoredTable]
+ROWS = [{"of": of, "no": no, "names": [f"{of}{no}"], "counts": [("x", no)]} for of in "ab" for no in range(3)]
+SCHEMA = pa.schema([
+    ("of", pa.string()), ("no", pa.int64()), ("names", pa.list_(pa.string())), ("counts", pa.map_("string", "int64"))
+])  # fmt: skip
+
+
+@pytest.fixture(params=["delta-rs", "Delta's classes"])
+def store(request: pytest.FixtureRequest, spark: SparkSession) -> Store:
+    if request.param == "delta-rs":
+        return lambda path: LocalStore(path, "of")
+    return lambda path: DeltaStore(spark, path, "of")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A table with a file a row."""
+    for row in ROWS:
+        write_deltalake(tmp_path, pa.Table.from_pylist([row], SCHEMA), mode="append", partition_by=["of"])
+    return str(tmp_path)
+
+
+def files_of(path: str) -> list[Path]:
+    return sorted(file for file in Path(path).rglob("*.parquet") if "_delta_log" not in file.parts)
+
+
+def rows_of(spark: SparkSession, path: str) -> list[str]:
+    return sorted(str(row.asDict(recursive=True)) for row in spark.read.format("delta").load(path).collect())
+
+
+def test_a_table_tells_what_it_has_of_each(path: str, store: Store) -> None:
+    found = store(path).holdings()
+    sizes = {of: sum(file.stat().st_size for file in files_of(path) if f"of={of}" in str(file)) for of in "ab"}
+    assert {of: (held.files, held.size) for of, held in found.items()} == {of: (3, sizes[of]) for of in "ab"}
+    assert all(0 <= time.time() - held.written.timestamp() < 600 for held in found.values())
+
+
+def test_rows_leave_and_their_files_stay_for_those_who_read_them(spark: SparkSession, path: str, store: Store) -> None:
+    files = files_of(path)
+    store(path).drop(["a", "not there"])
+    assert [row["of"] for row in spark.read.format("delta").load(path).collect()] == ["b"] * 3
+    assert store(path).holdings().keys() == {"b"}
+    assert store(path).vacuum(WEEK) == 0
+    assert files_of(path) == files
+    assert spark.read.format("delta").option("versionAsOf", len(ROWS) - 1).load(path).count() == len(ROWS)
+
+
+def test_joined_files_have_the_same_rows(spark: SparkSession, path: str, store: Store) -> None:
+    before = rows_of(spark, path)
+    assert store(path).compact() == (6, 2)
+    assert rows_of(spark, path) == before
+    assert {of: held.files for of, held in store(path).holdings().items()} == {"a": 1, "b": 1}
+    assert store(path).compact() == (2, 2)
+
+
+def test_what_nobody_needs_goes_after_the_retention(path: str, store: Store) -> None:
+    store(path).compact()
+    joined = len(files_of(path))
+    killed, begun = (Path(path, "of=a", f"part-{name}.parquet") for name in ("killed", "begun"))
+    for file in (killed, begun):
+        file.write_bytes(b"rows")
+    long_ago = time.time() - 2 * WEEK.total_seconds()
+    os.utime(killed, (long_ago, long_ago))
+    assert store(path).vacuum(WEEK) == 1
+    assert (killed.exists(), begun.exists(), len(files_of(path))) == (False, True, joined + 1)
+
+
+def test_without_a_retention_all_that_was_joined_goes(spark: SparkSession, path: str, store: Store) -> None:
+    before = rows_of(spark, path)
+    store(path).compact()
+    assert store(path).vacuum(timedelta(0)) == len(ROWS)
+    assert len(files_of(path)) == 2
+    assert rows_of(spark, path) == before
+    assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"
+
+
+def test_a_dry_run_changes_nothing(path: str) -> None:
+    table = LocalStore(path, "of")
+    table.drop(["a"])
+    assert table.vacuum(timedelta(0), dry_run=True) == 3
+    assert len(files_of(path)) == len(ROWS)
+
+
+def test_folders_of_what_is_gone_go_once_nobody_can_be_writing_there(path: str) -> None:
+    table, folder = LocalStore(path, "of"), Path(path, "of=a")
+    table.drop(["a"])
+    table.vacuum(timedelta(0))
+    folder.mkdir(exist_ok=True)
+    table.vacuum(WEEK)
+    assert folder.exists()
+    long_ago = time.time() - 2 * WEEK.total_seconds()
+    os.utime(folder, (long_ago, long_ago))
+    table.vacuum(WEEK)
+    assert not folder.exists()
+    assert Path(path, "of=b").exists()

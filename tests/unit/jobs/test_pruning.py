@@ -1,0 +1,111 @@
+"""What leaves a lake by age and by id, and what stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from jobs.lake.pruning import FinishedRun, Holdings, Pruned, of_capture_set, of_run, older_than
+from jobs.lake.stored_tables import Holding
+from jobs.report_page.run_pages import pages_of_runs, remove_pages
+from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.gold_gates import GATE_RESULTS
+from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
+from schemas.tables.silver import CAPTURES, EXCHANGES
+from udfs.errors import ArgumentError
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+MONTH = timedelta(days=30)
+
+
+def ago(days: int) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+def written(**days: int) -> dict[str, Holding]:
+    """One file each, written so many days ago."""
+    return {identity: Holding(1, 100, ago(of)) for identity, of in days.items()}
+
+
+RUNS_THERE = [FinishedRun("new", "c_used", ago(1)), FinishedRun("old", "c_used", ago(40)),
+              FinishedRun("older", "c_old", ago(50))]  # fmt: skip
+HELD: Holdings = {
+    CAPTURES: written(c_used=60, c_old=50),
+    EXCHANGES: written(c_used=60, c_old=50, c_killed=45, c_begun=0),
+    RUNS: written(new=1, old=40, older=50),
+    FIDELITY: written(new=1, old=40, older=50, killed=45),
+    GATE_RESULTS: written(c_used=60, c_old=50, new=1, old=40, older=50),
+    PREDICTIONS_CHECKED: {"older-old": Holding(1, 100, ago(40)), "old-new": Holding(1, 100, ago(1))},
+}
+
+
+def test_a_capture_set_with_a_young_run_stays_and_its_old_runs_go() -> None:
+    found = older_than(MONTH, NOW, RUNS_THERE, HELD)
+    assert (found.runs, found.capture_sets) == (("old", "older"), ("c_old",))
+
+
+def test_what_killed_jobs_left_goes_by_age_and_what_has_just_begun_stays() -> None:
+    assert older_than(MONTH, NOW, RUNS_THERE, HELD).unfinished == ("c_killed", "killed")
+    assert "c_begun" not in older_than(timedelta(0), NOW, RUNS_THERE, HELD).unfinished
+
+
+def test_age_takes_no_prediction_and_an_id_takes_those_of_its_run() -> None:
+    checks = HELD[PREDICTIONS_CHECKED]
+    assert older_than(MONTH, NOW, RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == []
+    assert of_run("older", RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == ["older-old"]
+
+
+def test_a_capture_set_takes_its_runs_and_what_gates_found_with_it() -> None:
+    found = of_capture_set("c_used", RUNS_THERE, HELD)
+    assert found == Pruned(runs=("new", "old"), capture_sets=("c_used",))
+    assert {table: found.of(table, of) for table, of in HELD.items() if table.layer == "gold"} == {
+        RUNS: ["new", "old"], FIDELITY: ["new", "old"], GATE_RESULTS: ["c_used", "new", "old"],
+        PREDICTIONS_CHECKED: ["older-old", "old-new"],
+    }  # fmt: skip
+    assert found.of(EXCHANGES, HELD[EXCHANGES]) == ["c_used"]
+
+
+def test_what_was_ended_before_it_was_finished_can_be_named() -> None:
+    assert of_run("killed", RUNS_THERE, HELD) == Pruned(unfinished=("killed",))
+    assert of_capture_set("c_killed", RUNS_THERE, HELD) == Pruned(unfinished=("c_killed",))
+
+
+def test_an_id_that_is_not_there_is_told_with_those_that_are() -> None:
+    with pytest.raises(ArgumentError, match="no run c_used; the newest are new, old, older"):
+        of_run("c_used", RUNS_THERE, HELD)
+    with pytest.raises(ArgumentError, match="no capture set new; it has c_used, c_old"):
+        of_capture_set("new", RUNS_THERE, HELD)
+
+
+def pages_at(folder: Path, *runs: str) -> Path:
+    """Pages of runs, and the first one's as the newest."""
+    for name in (*(f"-{run}" for run in runs), ""):
+        folder.joinpath(f"report{name}.html").write_text(name or f"-{runs[0]}")
+        folder.joinpath(f"summary{name}.json").write_text(f'{{"run_id": "{name[1:] or runs[0]}"}}')
+    return folder / "report.html"
+
+
+def test_the_page_of_the_newest_run_that_stays_takes_the_place_of_one_that_went(tmp_path: Path) -> None:
+    page = pages_at(tmp_path, "new", "old", "older")
+    gone = pages_of_runs(page, ["new", "older"])
+    assert {path.name for path in gone} == {
+        "report-new.html", "summary-new.json", "report-older.html", "summary-older.json", "report.html", "summary.json"
+    }  # fmt: skip
+    assert remove_pages(page, gone, ["without", "old"]) == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "report-old.html", "summary-old.json", "report.html", "summary.json"
+    }  # fmt: skip
+    assert page.read_text() == "-old"
+
+
+def test_the_newest_page_stays_where_its_run_does(tmp_path: Path) -> None:
+    page = pages_at(tmp_path, "new", "old")
+    assert remove_pages(page, pages_of_runs(page, ["old"]), ["new"]) is None
+    assert page.read_text() == "-new"
+    assert not tmp_path.joinpath("report-old.html").exists()
+
+
+def test_a_lake_without_pages_has_none_to_remove(tmp_path: Path) -> None:
+    assert pages_of_runs(tmp_path / "report.html", ["run"]) == []
