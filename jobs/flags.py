@@ -136,12 +136,16 @@ FLAGS: Mapping[str, Flag] = {
         {"type": age},
     ),
     "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
+    "--junit": Flag((GATE,), "FILE", "also write what was found as JUnit's XML, a testcase a rule"),
     "--out": Flag(TELL, "FILE", "the page to write (default: report.html in the lake, if that is a local folder)"),
     "--verbose": Flag(
         (*TELL, COMPARE, RUNS),
         None,
         "print everything: answers and tables, every change, every run",
         {"action": "store_true"},
+    ),
+    "--trend": Flag(
+        (RUNS,), None, "print what runs come to, night by night, and keep it in gold/trends", {"action": "store_true"}
     ),
     "--json": Flag((COMPARE, RUNS, PRUNE, COMPACT), None, "print the same as JSON", {"action": "store_true"}),
     "--strict": Flag(REPLAYS, None, "fail if one of several replays is refused", {"action": "store_true"}),

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from jobs.gates.gate import applied
+from jobs.gates.junit import Checked, write_junit
 from jobs.gates.results import Result, result_rows, tell, write_results
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.set_rules import Finding, SetRule
@@ -28,13 +29,13 @@ DATA_DOCS, CONTEXT = "data_docs", "_expectations"
 """Folders of the lake: of the pages, and of what Great Expectations keeps for them."""
 
 
-def check(spark: SparkSession, run: Run, subject: Subject) -> None:
-    """Apply a gate to what is in the lake. Raises GateError where it refuses."""
+def check(spark: SparkSession, run: Run, subject: Subject) -> Checked:
+    """Apply a gate to what is in the lake, and write what it finds."""
     with stage(f"gate {subject.gate}", spark):
         evaluate = partial(by_expectations, spark, run, subject)
         results = applied(spark, run.lake, run.gates, subject, None, evaluate)
         write_results(spark, run.lake, run.gates, subject, results)
-    tell(run.lake, subject, results)
+    return Checked(subject, results)
 
 
 def subjects(spark: SparkSession, run: Run) -> list[Subject]:
@@ -79,19 +80,32 @@ def by_expectations(
     )
 
 
+def refusals(lake: str, checked: Sequence[Checked]) -> list[str]:
+    """Say on stderr what was found. Returns what gates that refuse say."""
+    told = []
+    for of in checked:
+        try:
+            tell(lake, of.subject, of.results)
+        except GateError as refusal:
+            told.append(str(refusal))
+    return told
+
+
 def main(run: Run) -> None:
-    """Run the job: check what is asked for, write `gate_results` and Data Docs. Raises GateError with all refusals."""
+    """Run the job: check what is asked for, write `gate_results`, Data Docs and JUnit's XML. Raises GateError with all
+    refusals.
+    """
     spark = spark_session(run.master, "refetch gate", run.spark_conf)
     check_rules(spark, run.gates)
-    refusals = []
-    for subject in subjects(spark, run):
-        try:
-            check(spark, run, subject)
-        except GateError as refusal:
-            refusals.append(str(refusal))
+    if run.junit is not None:
+        run.junit.unlink(missing_ok=True)  # what an earlier check found is not what this one does
+    checked = [check(spark, run, subject) for subject in subjects(spark, run)]
+    if run.junit is not None:
+        write_junit(run.junit, run.run_at, run.gates, checked)
+    refused = refusals(run.lake, checked)
     folder = data_docs(run)
     sys.stdout.write(
         f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is not a local folder; give --data-docs\n"
     )
-    if refusals:
-        raise GateError("\n".join(refusals))
+    if refused:
+        raise GateError("\n".join(refused))

@@ -2,6 +2,8 @@
 
 from jobs.open_lake import open_lake
 lake = open_lake("./lake")
+lake.tables()
+lake.rows("fetch_fairness")
 lake.sql("SELECT reader, scenario, max(longest_wait_ms) FROM fetch_fairness GROUP BY ALL")
 """
 
@@ -12,17 +14,19 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.flags import LATEST
 from jobs.gates.results import results_there
 from jobs.lake.capture_sets import chosen_capture
-from jobs.lake.delta_tables import has_table, read_table, rows_of, table_path
+from jobs.lake.delta_tables import has_table, read_table, rows_here, rows_of, table_path
 from jobs.lake.lake_storage import check_reachable
 from jobs.paths import CONF
 from jobs.places import absolute_lake
@@ -32,18 +36,21 @@ from jobs.report_page.refusals import by_rules, is_of_captures, refusals
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES
 from jobs.session.spark import spark_session
+from jobs.terminal.wording import counted
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
+from schemas.tables.gold_trends import TRENDS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
-from udfs.errors import LakeError
+from udfs.errors import ArgumentError, LakeError
 
 LAKE_VARIABLE = "REFETCH_LAKE"
 """The environment variable that names the lake where none is given."""
 TABLES: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD)}
 _OF_ALL = (FIDELITY, PREDICTIONS_CHECKED, RECOMMENDATIONS, RUNS)
+_TABLE_LIST = pa.schema([("table", pa.string()), ("layer", pa.string()), ("what", pa.string())])
 _NOTEBOOK_CONF = {
     # A DataFrame at the end of a cell is shown as a table, its texts in full and the rows of a large grid's lanes.
     "spark.sql.repl.eagerEval.enabled": "true",
@@ -68,13 +75,29 @@ class OpenLake:
     capture_id: str
     replays: Mapping[str, Replay]
 
-    def rows(self, table: Table) -> DataFrame:
-        """A table's rows of this capture set or, in gold, of the newest run that made them; `fidelity`,
-        `predictions_checked`, `recommendations` and `runs` have those of every replay. Raises LakeError that says which
-        command makes what is not there.
+    def __repr__(self) -> str:
+        replays = ", ".join(f"{name} ({counted(len(of.lanes), 'lane')})" for name, of in self.replays.items())
+        return f"OpenLake({self.path}, capture set {self.capture_id}, replays: {replays or 'none'})"
+
+    def tables(self) -> DataFrame:
+        """(table, layer, what): the tables that the lake has, and what a row of each is."""
+        there = [table for table in TABLES.values() if has_table(self.spark, self.path, table)]
+        columns = {"table": [of.name for of in there], "layer": [of.layer for of in there],
+                   "what": [of.doc for of in there]}  # fmt: skip
+        return rows_here(self.spark, pa.table(columns, _TABLE_LIST))
+
+    def rows(self, table: Table | str) -> DataFrame:
+        """A table's rows, by its name or declaration: those of this capture set or, in gold, of the newest run that
+        made them; `fidelity`, `predictions_checked`, `recommendations` and `runs` have those of every replay, `trends`
+        those of all nights.
+
+        Raises LakeError that says which command makes what is not there, ArgumentError for a name that no table has.
         """
+        table = named_table(table) if isinstance(table, str) else table
         if table.layer == "silver":
             return rows_of(self.spark, self.path, table, self.capture_id)
+        if table == TRENDS:
+            return read_table(self.spark, self.path, table)
         if table in _OF_ALL:
             return self._of_newest_replays(table)
         (algorithm,) = (name for name, one in ALGORITHMS.items() if table in one.tables)
@@ -108,6 +131,15 @@ class OpenLake:
             if re.search(rf"\b{name}\b", query):
                 self.rows(table).createOrReplaceTempView(name)
         return self.spark.sql(query)
+
+
+def named_table(name: str) -> Table:
+    """The table of this name. Raises ArgumentError that says what may have been meant, and which names there are."""
+    if name not in TABLES:
+        meant = get_close_matches(name, TABLES, n=1)
+        nearest = f"; did you mean `{meant[0]}`?" if meant else ";"
+        raise ArgumentError(f"open_lake: no table is called `{name}`{nearest} The tables are {', '.join(TABLES)}")
+    return TABLES[name]
 
 
 def open_lake(

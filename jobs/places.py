@@ -74,6 +74,21 @@ def _check_writable(folder: Path, what: str, to_do: str) -> None:
         raise ArgumentError(f"{what}: nothing can be written there ({there}: {fault.strerror}); {to_do}") from fault
 
 
+def junit_path(told: str | None) -> Path | None:
+    """The file of JUnit's XML that is told, from the root. Raises ArgumentError for a URI, for a folder, and where
+    nothing can be written.
+    """
+    if told is None:
+        return None
+    path = without_file_scheme(told)
+    if is_uri(path):
+        raise ArgumentError(f"--junit {told}: XML is written to a local file; copy it from there")
+    if Path(path).is_dir():
+        raise ArgumentError(f"--junit {told}: this is a folder; name the file in it")
+    _check_writable(Path(path).resolve().parent, f"--junit {told}", "name a file in a folder that this user may write")
+    return Path(path).resolve()
+
+
 def docs_folder(told: str | None) -> str | None:
     """The folder of Data Docs that is told, from the root. Raises ArgumentError for a URI."""
     if told is None:

@@ -154,7 +154,7 @@ def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) ->
     found = look_up(spark, run.lake, known)
     made = recommended(found)
     write_recommendations(spark, run.lake, done.run_id, made)
-    sys.stdout.write(reported(run, Verdict(known, found, made)))
+    sys.stdout.write(reported(spark, run, Verdict(known, found, made)))
     if refused is not None:
         raise refused
     check_refused(run, done)

@@ -8,10 +8,14 @@ from pathlib import Path
 from shutil import copyfile
 from typing import NamedTuple
 
+from pyspark.sql import SparkSession
+
+from jobs.comparison.beside_run import other_runs
 from jobs.lake.delta_tables import table_path
 from jobs.report_page.advice.recommendations import read_recommendations, recommended
 from jobs.report_page.aim_lines import aim_lines
 from jobs.report_page.findings import KnownRun, known_run, look_up
+from jobs.report_page.other_runs import OtherRuns
 from jobs.report_page.run_pages import newest_pages, pages_of_run
 from jobs.report_page.summary import summary
 from jobs.report_page.summary_json import write_summary
@@ -30,13 +34,13 @@ class Place(NamedTuple):
     summary: Path
 
 
-def reported(run: Run, verdict: Verdict) -> str:
+def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
     """Write the pages, if there are to be any. Returns what to print: the verdict, and where everything is; before them
     every answer and table, where the run is to print them.
     """
     written = places(run, verdict.run)
     if written:
-        write_report(written, run.lake, verdict)
+        write_report(written, run.lake, verdict, other_runs(spark, run.lake, verdict.run))
     everything = summary(run.lake, verdict.run, verdict.found) if run.verbose else ""
     placed = place_lines(run, verdict.run.run_id, written)
     lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.found), *placed]
@@ -57,7 +61,7 @@ def places(run: Run, known: KnownRun) -> list[Place]:
     return [newest, own] if is_newest else [own]
 
 
-def write_report(to: Sequence[Place], lake: str, verdict: Verdict) -> None:
+def write_report(to: Sequence[Place], lake: str, verdict: Verdict, beside: OtherRuns) -> None:
     """Write the page, and the same for programs beside it, once, and copy both to the other places. Raises LakeError
     where they cannot be.
     """
@@ -66,7 +70,7 @@ def write_report(to: Sequence[Place], lake: str, verdict: Verdict) -> None:
 
     first, *others = to
     try:
-        write_page(first.page, lake, verdict)
+        write_page(first.page, lake, verdict, beside)
         write_summary(first.summary, verdict)
         for other in others:
             copyfile(first.page, other.page)
@@ -94,4 +98,4 @@ def main(run: Run) -> None:
     known = known_run(spark, run.lake, run.run_id)
     found = look_up(spark, run.lake, known)
     made = read_recommendations(spark, run.lake, known.run_id) or recommended(found)
-    sys.stdout.write(reported(run, Verdict(known, found, made)))
+    sys.stdout.write(reported(spark, run, Verdict(known, found, made)))

@@ -29,7 +29,15 @@ from jobs.flags import (
 )
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import Gate, Gates
-from jobs.places import BY_FLAG, absolute_lake, check_lake_writable, check_page_writable, docs_folder, page_path
+from jobs.places import (
+    BY_FLAG,
+    absolute_lake,
+    check_lake_writable,
+    check_page_writable,
+    docs_folder,
+    junit_path,
+    page_path,
+)
 from jobs.run import RETENTION, Run
 from jobs.scenarios.scenario import Scenario, with_topics_called
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -74,6 +82,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
         on=on,
         data_docs=docs_folder(told["data_docs"]),
+        junit=junit_path(told["junit"]),
         page=page,
         capture=told["capture"],
         cluster_id=told["cluster_id"],
@@ -84,6 +93,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         dry_run=bool(told["dry_run"]),
         retention=retention_of(told),
         compared=compared_runs(told["runs"]) if job == COMPARE else (),
+        trend=bool(told["trend"]),
         as_json=bool(told["json"]),
         keeps_pages=page is not None and told["out"] is None,
         job=job,

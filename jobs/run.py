@@ -40,6 +40,7 @@ class Run:
     gates: the rules that tables have to pass.
     on: the gates that the job `gate` applies.
     data_docs: the folder where that puts Data Docs, absolute; None beside the tables of the lake.
+    junit: the file of JUnit's XML that `gate` writes; None for none.
     page: the file of the report to write; None for no report.
     capture: the id of the capture set to replay or to check; None for the one written last.
     cluster_id: the cluster to replay; None for the only one of the capture set, else that with most requests.
@@ -50,6 +51,7 @@ class Run:
     dry_run: what would go is printed, and nothing is changed.
     retention: how long files stay that no table needs any more.
     compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
+    trend: `runs` prints what runs come to, night by night.
     as_json: what is printed is JSON.
     keeps_pages: the page of each run has a place of its own beside `page`, which has the newest run's.
     job: its name on the command line.
@@ -70,6 +72,7 @@ class Run:
     gates: Gates = field(default_factory=default_gates)
     on: tuple[Gate, ...] = ()
     data_docs: str | None = None
+    junit: Path | None = None
     page: Path | None = None
     capture: str | None = None
     cluster_id: str | None = None
@@ -80,6 +83,7 @@ class Run:
     dry_run: bool = False
     retention: timedelta = RETENTION
     compared: tuple[str, ...] = ()
+    trend: bool = False
     as_json: bool = False
     keeps_pages: bool = False
     job: str = PIPELINE

@@ -1,19 +1,41 @@
-"""runs: list the runs and the capture sets of a lake."""
+"""runs: list the runs and the capture sets of a lake, or what its runs come to, night by night."""
 
 from __future__ import annotations
 
 import sys
 
+from pyspark.sql import SparkSession
+
 from jobs.comparison.run_list import MOST_LISTED, MOST_SHOWN, list_lines, run_list
+from jobs.comparison.trend_screen import every_figure, trend_lines, trends_of
+from jobs.comparison.trends import Trend, trend
+from jobs.report_page.findings import known_run
 from jobs.run import Run
 from jobs.session.spark import spark_session
+from udfs.errors import LakeError
+
+
+def newest_trend(spark: SparkSession, run: Run) -> Trend:
+    """The nights that can be compared with the newest run's. Raises LakeError where that has none."""
+    newest = known_run(spark, run.lake, None)
+    found = trend(spark, run.lake, newest, MOST_LISTED if run.verbose else MOST_SHOWN)
+    if found is None:
+        raise LakeError(
+            f"{run.lake}: the newest run, {newest.run_id}, is of a part of its captures (--from, --to), which is no "
+            "night; `runs` lists all"
+        )
+    return found
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has neither runs nor captures."""
+    """Run the job. Raises LakeError where the lake has neither runs nor captures, and what `newest_trend` does."""
     spark = spark_session(run.master, "refetch runs", run.spark_conf)
-    listed = run_list(spark, run.lake)
-    if run.as_json:
-        sys.stdout.write(listed.model_dump_json(indent=2) + "\n")
-        return
-    sys.stdout.writelines(f"{line}\n" for line in list_lines(listed, MOST_LISTED if run.verbose else MOST_SHOWN))
+    if run.trend:
+        nights = newest_trend(spark, run)
+        as_json = trends_of(run.lake, nights).model_dump_json(indent=2)
+        lines = [*trend_lines(run.lake, nights), *(every_figure(nights) if run.verbose else [])]
+    else:
+        listed = run_list(spark, run.lake)
+        as_json = listed.model_dump_json(indent=2)
+        lines = [*list_lines(listed, MOST_LISTED if run.verbose else MOST_SHOWN)]
+    sys.stdout.writelines([f"{as_json}\n"] if run.as_json else [f"{line}\n" for line in lines])

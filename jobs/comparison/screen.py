@@ -35,12 +35,14 @@ WAIT = "longest_wait_ms"
 """What comes first of what was predicted."""
 NAME = 24
 MOST_LINES = {TRAFFIC: 7, VERSIONS: 4, SETTINGS: 4, OUTCOMES_PART: 7, ADVICE: 4, AGREEMENT: 2}
-MOST_PREDICTED, MOST_OF_A_NAME = 5, 2
-"""Lines of the first screen that each part may have: with the rest it has no more than 40."""
+MOST_OF_A_NAME, MOST_ON_PAGE = 2, 20
 HEADS = {
     TRAFFIC: "TRAFFIC", VERSIONS: "VERSIONS", SETTINGS: "SETTINGS", OUTCOMES_PART: "OUTCOMES", ADVICE: "ADVICE",
     AGREEMENT: "AGREEMENT",
 }  # fmt: skip
+PREDICTED, NOISE = "PREDICTED", "NOISE"
+MOST_OF_HEAD = {**{HEADS[part]: most for part, most in MOST_LINES.items()}, PREDICTED: 5, NOISE: 1}
+"""Lines of the first screen that each part may have: with the rest it has no more than 40."""
 NOTHING = {
     TRAFFIC: "no client or topic came or went, and every rate is within the ranges of both",
     VERSIONS: "no client has another version than before (question 18)",
@@ -55,11 +57,25 @@ def screen_lines(of: Compared) -> list[str]:
     """The first screen: at most 40 lines."""
     lines = block("COMPARE", [described(of.before)], MOST_OF_A_NAME)
     lines += block("with", [described(of.after)], MOST_OF_A_NAME)
+    for head, sentences in parts(of):
+        lines += block(head, sentences, MOST_OF_HEAD[head])
+    return [*lines, *block("Tables", [place(of)], MOST_OF_A_NAME)]
+
+
+def parts(of: Compared) -> Iterator[tuple[str, Sequence[str]]]:
+    """By head what is said of each part of a comparison."""
     for part in PARTS:
-        sentences = [*part_sentences(of, part)] or [NOTHING[part]]
-        lines += block(HEADS[part], sentences, MOST_LINES[part])
-    lines += block("PREDICTED", [*predicted_sentences(of)], MOST_PREDICTED)
-    return [*lines, *block("NOISE", [noise(of)], 1), *block("Tables", [place(of)], MOST_OF_A_NAME)]
+        yield HEADS[part], [*part_sentences(of, part)] or [NOTHING[part]]
+    yield PREDICTED, [*predicted_sentences(of)]
+    yield NOISE, [noise(of)]
+
+
+def page_parts(of: Compared) -> Iterator[tuple[str, Sequence[str]]]:
+    """The same as a page has it: the first sentences of each part."""
+    for head, sentences in parts(of):
+        more = len(sentences) - MOST_ON_PAGE
+        left = [f"and {more:,} more, which `compare --verbose` prints"] if more > 0 else []
+        yield head.capitalize(), [*sentences[:MOST_ON_PAGE], *left]
 
 
 def described(of: ComparedRun) -> str:

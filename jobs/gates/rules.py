@@ -12,6 +12,7 @@ from jobs.scenarios.located_yaml import Fault, Place
 from schemas.tables.gold import GOLD
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
+from schemas.tables.gold_trends import TRENDS
 from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
 
@@ -21,8 +22,8 @@ GATES: tuple[Gate, ...] = get_args(Gate)
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """The worse the later."""
 
-_OF_NO_RUN = (GATE_RESULTS, PREDICTIONS_CHECKED)
-"""Tables that no gate sees: what gates found, and what is written of two runs when both are there."""
+_OF_NO_RUN = (GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS)
+"""Tables that no gate sees: what gates found, and what is written of several runs when all are there."""
 CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) if table not in _OF_NO_RUN}
 """The tables that rules may be about, by name."""
 OWN_TABLE, LANES, EVERYTHING = "table", "lanes", "all."

@@ -32,6 +32,7 @@ from jobs.lake import delta_log, local_log
 from jobs.lake.lake_storage import as_pattern, workers_folder
 from jobs.lake.local_log import LocalTable
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
+from schemas.tables.gold_trends import TRENDS
 from schemas.tables.table import Column, Table
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
@@ -139,6 +140,8 @@ def _made_by(lake: str, table: Table) -> str:
         return "run `ingest` with captures and this --lake first"
     if table == PREDICTIONS_CHECKED:
         return f"run `compare --lake={lake}` first"
+    if table == TRENDS:
+        return f"run `runs --trend --lake={lake}` first"
     return f"run `replay --lake={lake}` first, or `pipeline` with captures and this --lake"
 
 

@@ -16,6 +16,7 @@ from jobs.lake.stored_tables import Holding, StoredTable, stored_table
 from jobs.terminal.screen import with_rest
 from schemas.tables.gold import GOLD, RUNS
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
+from schemas.tables.gold_trends import TRENDS
 from schemas.tables.silver import CAPTURES, SILVER
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError, LakeError
@@ -23,7 +24,7 @@ from udfs.errors import ArgumentError, LakeError
 TABLES = (*SILVER, *GOLD)
 FIRST = (RUNS, CAPTURES)
 """Who looks for runs and capture sets finds them here: they leave these tables before all others."""
-RECORD = (PREDICTIONS_CHECKED,)
+RECORD = (PREDICTIONS_CHECKED, TRENDS)
 """Small tables that tell of the lake's past: age alone takes nothing from them."""
 BETWEEN = "-"
 """In the identity of rows that are of two runs, between their ids."""

@@ -213,14 +213,14 @@ def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> No
 @contextmanager
 def properties_set(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Have properties of the session these values while the block runs."""
-    before = {key: spark.conf.get(key, None) for key in values}
+    before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in values}
     try:
         for key, value in values.items():
             spark.conf.set(key, value)
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
+        for key, was in before.items():
+            if was is None:
                 spark.conf.unset(key)
             else:
-                spark.conf.set(key, value)
+                spark.conf.set(key, was)

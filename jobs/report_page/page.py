@@ -17,6 +17,7 @@ from jobs.report_page.cards import cards, clients_ranked
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.markup import arrows, broken, coded, lines, paragraphs
+from jobs.report_page.other_runs import OtherRuns
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
 from jobs.report_page.questions import FAMILIES, Answer, answer, answers
 from jobs.report_page.refusals import refusal_lines
@@ -87,13 +88,16 @@ class Tile:
     is_bad: bool = False
 
 
-def write_page(path: Path, lake: str, verdict: Verdict) -> None:
+NO_OTHERS = OtherRuns()
+
+
+def write_page(path: Path, lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> None:
     """Write the page; the same tables give the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(lake, verdict), encoding="utf-8")
+    path.write_text(page(lake, verdict, others), encoding="utf-8")
 
 
-def page(lake: str, verdict: Verdict) -> str:
+def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
     """The page as text."""
     run, found = verdict.run, verdict.found
     environment = Environment(
@@ -121,6 +125,7 @@ def page(lake: str, verdict: Verdict) -> str:
         agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
         glance=answers(found), trust=trust(found), cards=list(cards(verdict.made)), again=again(lake, verdict),
         ask=list(to_ask(found)), ranked=clients_ranked(verdict.made),
+        others=others, trends=[*map(drawn, others.plots)],
         aims=[aim_part(found, rows) for rows in aims_of(found)],
         families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
@@ -147,8 +152,8 @@ def aim_part(found: Findings, rows: Sequence[Row]) -> AimPart:
     """An aim of the run. rows: of its settings."""
     first = rows[0]
     asks = f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}"
-    drawn = figure(partial(trade_off_plot, row=first), found)
-    return AimPart(asks, list(aim_sentences(rows)), drawn, trade_off_grid(found, first))
+    plotted = figure(partial(trade_off_plot, row=first), found)
+    return AimPart(asks, list(aim_sentences(rows)), plotted, trade_off_grid(found, first))
 
 
 def table(found: Findings, question: Question) -> Grid | None:
@@ -163,6 +168,11 @@ def figure(plotted: Callable[[Findings], Plot], found: Findings) -> Figure:
         plot = plotted(found)
     except Unplotted as reason:
         return Figure("", Markup(), str(reason))
+    return drawn(plot)
+
+
+def drawn(plot: Plot) -> Figure:
+    """A plot as the page takes it."""
     # A reader of screens is told of a picture, not of every tick; Vega escapes its text.
     named = Markup('<svg role="img" aria-label="{}"').format(printable(plot.says))
     return Figure(plot.says, named + Markup(svg(plot).removeprefix("<svg")))  # noqa: S704

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
@@ -24,7 +24,7 @@ from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import GOLD, RUNS
-from schemas.tables.silver import CONNECTIONS, EXCHANGES, SILVER
+from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES, SILVER
 from schemas.tables.table import Table
 from tests.e2e.request_log import Key, LoggedRequest, read_request_logs
 from tests.lakes import queried
@@ -123,17 +123,28 @@ def nights(captured: Callable[[str], CapturedLake], tmp_path_factory: pytest.Tem
     first, second = captured("starve"), captured("mixed")
     lake = tmp_path_factory.mktemp("compare") / "lake"
     shutil.copytree(first.path, lake)
-    for table in (*SILVER, *GOLD):
-        add_rows(second.path, str(lake), table)
+    add_night(second.path, str(lake), 1)
     return Nights(str(lake), first, second)
 
 
-def add_rows(of: str, lake: str, table: Table) -> None:
-    """Put the rows that a table has in a lake into another one; runs as those of a day later."""
-    if not DeltaTable.is_deltatable(table_path(of, table)):
-        return
-    rows = DeltaTable(table_path(of, table)).to_pyarrow_table()
-    if table == RUNS:
-        place = rows.schema.get_field_index(RUNS.run_at)
-        rows = rows.set_column(place, RUNS.run_at, pc.add(rows[RUNS.run_at], pa.scalar(timedelta(days=1))))
-    write_deltalake(table_path(lake, table), rows, mode="append", partition_by=[str(table.replaced_by)])
+def add_night(of: str, lake: str, days: int, renamed: Mapping[str, str] | None = None) -> None:
+    """Put what a lake has into another one, as of so many days later. renamed: by id of a capture set or run the one
+    that it gets there.
+    """
+    for table in (*SILVER, *GOLD):
+        if DeltaTable.is_deltatable(table_path(of, table)):
+            rows = of_night(table, DeltaTable(table_path(of, table)).to_pyarrow_table(), days, renamed or {})
+            path = table_path(lake, table)
+            write_deltalake(path, rows, mode="append", partition_by=[str(table.replaced_by)])
+
+
+def of_night(table: Table, rows: pa.Table, days: int, renamed: Mapping[str, str]) -> pa.Table:
+    """A table's rows so many days later: its run's clock, and with new ids the times of its captures."""
+    later = {RUNS: [RUNS.run_at], CAPTURES: [CAPTURES.first_time, CAPTURES.last_time] if renamed else []}
+    for column in later.get(table, []):
+        place = rows.schema.get_field_index(column)
+        rows = rows.set_column(place, column, pc.add(rows[column], pa.scalar(timedelta(days=days))))
+    for name in {str(table.replaced_by), "capture_id"} & {*rows.column_names}:
+        ids = pa.array([renamed.get(str(of), str(of)) for of in rows[name].to_pylist()], pa.string())
+        rows = rows.set_column(rows.schema.get_field_index(name), name, ids)
+    return rows

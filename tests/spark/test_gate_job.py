@@ -7,6 +7,7 @@ import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from pyspark.sql import SparkSession
@@ -100,9 +101,32 @@ def told(spark: SparkSession, lake: Path) -> tuple[int, str, str]:
     with redirect_stdout(out), redirect_stderr(err):
         code = run_command(
             ["gate", "--on", "silver", "gold", f"--lake={lake}", f"--gates={lake.parent / 'mine.yaml'}",
-             "--run-at=2026-01-31T12:00:00Z"]
+             f"--junit={lake.parent / 'ci/gate.xml'}", "--run-at=2026-01-31T12:00:00Z"]
         )  # fmt: skip
     return code, out.getvalue(), err.getvalue()
+
+
+@pytest.mark.usefixtures("told")
+def test_a_ci_server_gets_a_testcase_a_rule_and_a_failure_for_a_critical_one_that_refused(lake: Path) -> None:
+    suites = ElementTree.parse(lake.parent / "ci/gate.xml").getroot()  # noqa: S314 - written by the job itself
+    gates = read_gates([str(lake.parent / "mine.yaml")])
+    cases = {suite.get("name"): [case.get("name") for case in suite.iter("testcase")] for suite in suites}
+    assert cases == {f"{gate} gate": [rule.name for rule in gates.of(gate)] for gate in ("silver", "gold")}
+    failed = {
+        case.get("name"): case.find("failure") for case in suites.iter("testcase") if case.find("failure") is not None
+    }
+    assert failed.keys() == {"fidelity_above_floor"}
+    failure = failed["fidelity_above_floor"]
+    assert failure is not None
+    assert failure.get("type") == "critical"
+    assert failure.get("message") == "1 of 2 rows of fidelity refused"
+    (rule,) = [rule for rule in gates.rules if rule.name == "fidelity_above_floor"]
+    assert rule.reason in str(failure.text)
+    assert [(suite.get("tests"), suite.get("failures")) for suite in suites] == [
+        (str(len(cases["silver gate"])), "0"), (str(len(cases["gold gate"])), "1")
+    ]  # fmt: skip
+    warned = {case.get("name") for case in suites.iter("testcase") if case.find("system-out") is not None}
+    assert {"time_goes_forward", "response_after_request"} <= warned
 
 
 def test_a_critical_rule_ends_the_job_with_3_and_says_what_it_refused(told: tuple[int, str, str]) -> None:

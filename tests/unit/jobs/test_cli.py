@@ -196,6 +196,8 @@ def test_a_lake_of_a_scenario_that_is_a_file_is_told_where_it_is_named(
         (["--lake=x", "pipeline"], "--lake belongs behind the job: pipeline --lake; see refetch pipeline --help"),
         (["replay", "--strict=maybe"], "argument --strict: takes no value, and is given 'maybe'"),
         (["gate", "--on=silver", "--run=1f2e"], "--run names the run that the gold gate checks"),
+        (["gate", "--on=gold", "--junit=."], "--junit .: this is a folder; name the file in it"),
+        (["gate", "--on=gold", "--junit=s3a://b/x.xml"], "XML is written to a local file; copy it from there"),
         (["prune"], "prune takes one of --older-than=AGE, --run=ID and --capture=ID, and none is given"),
         (["prune", "--run=1f2e", "--older-than=9d"], "and --older-than and --run are given"),
         (["prune", "--older-than=3y"], "`3y` is no number of days or hours, e.g. 90d or 36h"),

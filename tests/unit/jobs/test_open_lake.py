@@ -7,11 +7,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from jobs.open_lake import OpenLake
+from jobs.open_lake import TABLES, OpenLake, Replay
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST
-from udfs.errors import LakeError
+from udfs.errors import ArgumentError, LakeError
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -25,3 +25,16 @@ def test_the_command_gives_lanes_to_the_replay_and_to_all_that_it_makes_anew(alg
     made = set(ALGORITHMS) - ON_REQUEST if algorithm not in ON_REQUEST else {algorithm}
     assert algorithm in made
     assert made <= {name for name in scenario.algorithms if len(scenario.lanes(name)) > 1}
+
+
+def test_a_name_that_no_table_has_is_told_with_the_one_that_was_meant_and_all_others() -> None:
+    lake = OpenLake(Mock(), "/lake", "capture", {})
+    with pytest.raises(ArgumentError) as told:
+        lake.rows("fetch_fairnes")
+    assert str(told.value).startswith("open_lake: no table is called `fetch_fairnes`; did you mean `fetch_fairness`? ")
+    assert str(told.value).endswith(f"The tables are {', '.join(TABLES)}")
+
+
+def test_a_lake_at_the_end_of_a_cell_is_told_in_a_line() -> None:
+    lake = OpenLake(Mock(), "/lake", "c0ffee", {"session_cache": Replay("run", ["captured", "slots=8"])})
+    assert repr(lake) == "OpenLake(/lake, capture set c0ffee, replays: session_cache (2 lanes))"

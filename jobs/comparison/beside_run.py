@@ -1,0 +1,65 @@
+"""What the page of a run shows of others in its lake, asked of their tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from jobs.comparison.comparison import Compared, compare
+from jobs.comparison.named_runs import compared_run, previous_id
+from jobs.comparison.screen import described, page_parts
+from jobs.comparison.trend_plots import trend_plots
+from jobs.comparison.trend_screen import MOST_NIGHTS, handful
+from jobs.comparison.trends import FEWEST, Trend, trend
+from jobs.lake.delta_tables import has_table
+from jobs.report_page.findings import KnownRun, known_run
+from jobs.report_page.other_runs import OtherRuns
+from jobs.terminal.progress import stage
+from schemas.tables.gold import RUNS
+from schemas.tables.gold_trends import TRENDS
+from udfs.errors import ArgumentError, LakeError
+
+
+def other_runs(spark: SparkSession, lake: str, run: KnownRun) -> OtherRuns:
+    """What there is beside a run. Where another run's tables are not such as this version reads, stderr says so and the
+    page does without.
+    """
+    sets = {row[RUNS.capture_id] for row in run.newest} | {run.capture_id}
+    try:
+        compared = with_previous(spark, lake, run) if len(sets) > 1 else None
+        nights = trend(spark, lake, run, MOST_NIGHTS) if may_have_trend(spark, lake, sets) else None
+    except LakeError as fault:
+        sys.stderr.write(f"refetch: the page shows no other runs: {fault}\n")
+        return OtherRuns()
+    return shown(compared, nights)
+
+
+def may_have_trend(spark: SparkSession, lake: str, sets: set[str]) -> bool:
+    """Whether there may be nights enough: captures that are there, or figures of some that are not."""
+    return len(sets) >= FEWEST or has_table(spark, lake, TRENDS)
+
+
+def with_previous(spark: SparkSession, lake: str, run: KnownRun) -> Compared | None:
+    """A run compared with the one before it on other captures; None where it is the first."""
+    try:
+        before = known_run(spark, lake, previous_id(spark, lake, run))
+    except ArgumentError:
+        return None
+    if before.capture_id == run.capture_id:
+        return None
+    with stage("compare", spark):
+        return compare(spark, compared_run(spark, lake, before), compared_run(spark, lake, run))
+
+
+def shown(compared: Compared | None, nights: Trend | None) -> OtherRuns:
+    """Both as the page takes them; a trend where it has nights enough."""
+    has_trend = nights is not None and len(nights.nights) >= FEWEST
+    grid = handful(nights) if nights is not None and has_trend else None
+    plots = [*trend_plots(nights)] if nights is not None and has_trend else []
+    if compared is None:
+        return OtherRuns(nights=grid, plots=plots)
+    changes: Sequence[tuple[str, Sequence[str]]] = [*page_parts(compared)]
+    command = f"compare {compared.before.run_id} {compared.after.run_id}"
+    return OtherRuns(described(compared.before), command, changes, grid, plots)

@@ -1,0 +1,38 @@
+"""What a run comes to at the settings in force, each figure of the one that has most or of all together: rows of
+`trends`, out of the figures that `compare` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jobs.comparison.figure_rows import KIND, METRIC, SCOPE
+from jobs.comparison.outcome_figures import OUTCOMES, agreement_figures
+from jobs.comparison.traffic_figures import RATE, Span, client_figures
+from jobs.replays.algorithm import OwnRows
+
+SUMMED = (RATE, "bytes_per_s", "partitions", "failed_batches")
+"""Metrics whose figures add up; of shares the cases do, and of all others the largest is taken."""
+
+
+def night_figures(own_rows: OwnRows, span: Span, replays: Collection[str]) -> DataFrame:
+    """(kind, metric, scope, value, low, high, cases) of a run: a row a metric. value: infinite without end."""
+    frames = [client_figures(own_rows, span), agreement_figures(own_rows)]
+    frames += [outcomes(own_rows) for name, outcomes in OUTCOMES.items() if name in replays]
+    rows = reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull())
+    cases, most = F.sum("cases"), F.struct("value", SCOPE, "low", "high")
+    # Of equal ones the first by name, so that the same tables give the same row.
+    largest = F.max_by(most, F.struct(F.col("value"), F.col(SCOPE)))
+    of = rows.groupBy(KIND, METRIC).agg(
+        cases.alias("cases"), F.sum("value").alias("sum"), largest.alias("most"),
+        (F.sum(F.col("value") * F.col("cases")) / cases).alias("share"),
+    )  # fmt: skip
+    is_share, is_sum = F.col("cases").isNotNull(), F.col(METRIC).isin(*SUMMED)
+    is_largest = ~is_share & ~is_sum
+    value = F.when(is_share, F.col("share")).when(is_sum, F.col("sum")).otherwise(F.col("most.value")).alias("value")
+    of_one = (F.when(is_largest, F.col(f"most.{name}")).alias(name) for name in (SCOPE, "low", "high"))
+    return of.select(KIND, METRIC, *of_one, value, "cases")

@@ -1,0 +1,146 @@
+"""Trends by night, as a table of the figures that matter most, as tables of all of them, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from jobs.comparison.comparison_json import FigureOf, figure_of
+from jobs.comparison.figures import NO_CHANGE, judged
+from jobs.comparison.metric_words import WORDS, said_number, said_range
+from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
+from jobs.comparison.traffic_figures import RATE
+from jobs.comparison.trends import LENGTHS, Name, Night, Trend
+from jobs.terminal.screen import Grid, grid_lines
+from jobs.terminal.wording import counted, duration, moment, name_of
+
+MOST_NIGHTS, MOST_LISTED = 20, 1_000
+HANDFUL: dict[Name, str] = {
+    (CLIENT, RATE): "requests/s",
+    (CLIENT, "longest_wait_ms"): "longest wait",
+    (CLIENT, "held_bytes"): "memory held",
+    (BROKER, "refused_share"): "refused",
+    (CLIENT, "split_share"): "split",
+    (BROKER, "partitions"): "replicas",
+    (REPLAY, "agreement"): "equal",
+}
+"""The figures that matter most, and what heads their columns."""
+CHANGED, OF_ALL = "*", "all"
+
+
+class FigureOfNight(BaseModel):
+    """A figure of a night. scope: the client or broker that has most, null where it is of all together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str
+    metric: str
+    scope: str | None
+    figure: FigureOf | None
+
+
+class NightOf(BaseModel):
+    """A night. first_time, last_time: of its captures."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    capture_id: str
+    run_at: str
+    first_time: str | None
+    last_time: str | None
+    figures: list[FigureOfNight]
+
+
+class Trends(BaseModel):
+    """The nights that can be compared with a run, the newest last; others: capture sets that cannot be."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = 1
+    lake: str
+    run_id: str
+    cluster_id: str | None
+    nights: list[NightOf]
+    others: int
+
+
+def trends_of(lake: str, of: Trend) -> Trends:
+    """What is printed as JSON."""
+    return Trends(
+        lake=lake, run_id=of.of.run_id, cluster_id=of.of.cluster_id, nights=[night_json(one) for one in of.nights],
+        others=of.others,
+    )  # fmt: skip
+
+
+def night_json(of: Night) -> NightOf:
+    """A night."""
+    first, last = (None if at is None else at.isoformat() for at in (of.first, of.last))
+    return NightOf(
+        run_id=of.run_id, capture_id=of.capture_id, run_at=of.run_at.isoformat(), first_time=first, last_time=last,
+        figures=[
+            FigureOfNight(kind=kind, metric=metric, scope=of.scopes.get((kind, metric)), figure=figure_of(figure))
+            for (kind, metric), figure in sorted(of.figures.items(), key=lambda item: item[0])
+        ],
+    )  # fmt: skip
+
+
+def trend_lines(lake: str, of: Trend) -> Iterator[str]:
+    """The table of the figures that matter most, and what it leaves out."""
+    cluster = "" if of.of.cluster_id is None else f" of cluster {of.of.cluster_id}"
+    yield f"Nights{cluster} in {lake}, the newest last, captured at (UTC)"
+    yield from grid_lines(handful(of), MOST_LISTED)
+    yield f"{CHANGED} differs from the night before by more than the ranges of both"
+    yield "longest wait and memory held are of the client that has most; refused are sessions, split are batches"
+    if of.others:
+        other = f"{counted(of.others, 'other capture set')} {'is' if of.others == 1 else 'are'} of another cluster"
+        yield f"{other}, or more than {LENGTHS:.0f} times as long or as short"
+
+
+def handful(of: Trend) -> Grid:
+    """A row a night."""
+    names = [name for name in HANDFUL if any(name in night.figures for night in of.nights)]
+    cells = [
+        [moment(night.begin)[:16], duration(1000 * night.seconds), *(said(name, night, before) for name in names),
+         night.run_id]
+        for before, night in night_pairs(of.nights)
+    ]  # fmt: skip
+    return Grid(("night", "long", *(HANDFUL[name] for name in names), "run"), cells, ("night", "run"))
+
+
+def said(name: Name, night: Night, before: Night | None) -> str:
+    """A figure of a night, marked where it is another one than that of the night before."""
+    figure = night.figures.get(name)
+    if figure is None or figure.value is None:
+        return "-"
+    was = None if before is None else before.figures.get(name)
+    is_changed = was is not None and judged(was, figure) not in NO_CHANGE
+    return f"{said_number(name[1], figure.value)}{CHANGED if is_changed else ''}"
+
+
+def every_figure(of: Trend) -> Iterator[str]:
+    """A table a metric: its figure in each night, with its range and whose it is."""
+    for name in sorted({name for night in of.nights for name in night.figures}):
+        kind, metric = name
+        yield from ("", f"{WORDS.get(metric, metric).capitalize()}, by {kind}")
+        cells = [figure_cells(name, night, before) for before, night in night_pairs(of.nights)]
+        head = ("night", "figure", "range", "of", "run")
+        yield from grid_lines(Grid(head, cells, ("night", "of", "run")), MOST_LISTED)
+
+
+def night_pairs(nights: Sequence[Night]) -> Iterator[tuple[Night | None, Night]]:
+    """Each night with the one before."""
+    return zip([None, *nights[:-1]], nights, strict=True)
+
+
+def figure_cells(name: Name, night: Night, before: Night | None) -> list[str]:
+    """A figure as cells of a table."""
+    figure = night.figures.get(name)
+    ends = None if figure is None else figure.range
+    whose = name_of(night.scopes[name]) if name in night.scopes else OF_ALL
+    return [
+        moment(night.begin)[:16], said(name, night, before), "" if ends is None else said_range(name[1], *ends),
+        "-" if figure is None else whose, night.run_id,
+    ]  # fmt: skip

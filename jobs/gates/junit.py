@@ -1,0 +1,83 @@
+"""What gates found as JUnit's XML, which CI servers show: a testcase a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from jobs.gates.results import Result
+from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
+from jobs.gates.views import Subject
+from jobs.terminal.screen import printable
+from udfs.errors import LakeError
+
+CRITICAL = "critical"
+
+
+class Checked(NamedTuple):
+    """A capture set or run that a gate was applied to, and what each rule found in each table."""
+
+    subject: Subject
+    results: Sequence[Result]
+
+
+def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[Checked]) -> None:
+    """Write the file. Raises LakeError where it cannot be. at: the run's clock."""
+    suites = ElementTree.Element("testsuites", name="refetch gate")
+    suites.extend(suite(at, gates, one) for one in checked)
+    ElementTree.indent(suites)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ElementTree.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as fault:
+        raise LakeError(f"--junit {path}: could not be written: {fault.strerror or fault}") from fault
+
+
+def suite(at: datetime, gates: Gates, of: Checked) -> ElementTree.Element:
+    """A gate with its rules in their order."""
+    cases = [testcase(of, rule, [one for one in of.results if one.rule == rule.name])
+             for rule in gates.of(of.subject.gate)]  # fmt: skip
+    failures = sum(case.find("failure") is not None for case in cases)
+    told = {"name": f"{of.subject.gate} gate", "timestamp": at.isoformat(), "tests": f"{len(cases)}",
+            "failures": f"{failures}", "errors": "0", "skipped": "0"}  # fmt: skip
+    made = ElementTree.Element("testsuite", told)
+    made.extend([property_of("checked", str(of.subject)), *cases])
+    return made
+
+
+def property_of(name: str, value: str) -> ElementTree.Element:
+    """Something that a suite is about."""
+    properties = ElementTree.Element("properties")
+    ElementTree.SubElement(properties, "property", name=name, value=printable(value))
+    return properties
+
+
+def testcase(of: Checked, rule: Rule, results: Sequence[Result]) -> ElementTree.Element:
+    """A rule: a failure where it is critical and refused rows; what any other refused is output."""
+    case = ElementTree.Element("testcase", classname=f"refetch.{of.subject.gate}", name=rule.name)
+    refused = [one for one in results if one.refused]
+    if not refused:
+        return case
+    if rule.severity == CRITICAL:
+        message = "; ".join(f"{one.refused:,} of {one.checked:,} rows of {one.table} refused" for one in refused)
+        failure = ElementTree.SubElement(case, "failure", type=rule.severity, message=message)
+    else:
+        failure = ElementTree.SubElement(case, "system-out")
+    lines = [*(line for one in refused for line in one.lines()), f"  The rule: {rule_said(rule)}"]
+    failure.text = "\n".join(printable(line) for line in lines)
+    return case
+
+
+def rule_said(rule: Rule) -> str:
+    """What a rule asks for, as its file has it."""
+    if isinstance(rule, RowRule):
+        return rule.expression
+    if isinstance(rule, QueryRule):
+        return " ".join(rule.query.split())
+    if isinstance(rule, ExpectationRule):
+        told = ", ".join(f"{name}: {value}" for name, value in rule.arguments.items())
+        return f"{rule.expectation} {{{told}}}"
+    return rule.name
