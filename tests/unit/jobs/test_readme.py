@@ -25,7 +25,7 @@ pages = pytest.mark.parametrize(
 def commands(page: Path) -> list[list[str]]:
     """Arguments of every job that a page tells to run by spark-submit.sh."""
     whole = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    found = re.findall(rf"""spark-submit\.sh ((?:{"|".join(JOBS)}) [^`"\n]+)""", whole)
+    found = re.findall(rf"""spark-submit\.sh ((?:{"|".join(JOBS)}) [^`"\n|>]+)""", whole)
     return [shlex.split(command, comments=True) for command in found]
 
 
