@@ -82,9 +82,8 @@ class OpenLake:
     def tables(self) -> DataFrame:
         """(table, layer, what): the tables that the lake has, and what a row of each is."""
         there = [table for table in TABLES.values() if has_table(self.spark, self.path, table)]
-        columns = {"table": [of.name for of in there], "layer": [of.layer for of in there],
-                   "what": [of.doc for of in there]}  # fmt: skip
-        return rows_here(self.spark, pa.table(columns, _TABLE_LIST))
+        told = [{"table": table.name, "layer": table.layer, "what": table.doc} for table in there]
+        return rows_here(self.spark, pa.Table.from_pylist(told, _TABLE_LIST))
 
     def rows(self, table: Table | str) -> DataFrame:
         """A table's rows, by its name or declaration: those of this capture set or, in gold, of the newest run that

@@ -25,7 +25,7 @@ def night_figures(own_rows: OwnRows, span: Span, replays: Collection[str]) -> Da
     frames += [outcomes(own_rows) for name, outcomes in OUTCOMES.items() if name in replays]
     rows = reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull())
     cases, most = F.sum("cases"), F.struct("value", SCOPE, "low", "high")
-    # Of equal ones the first by name, so that the same tables give the same row.
+    # Of equal ones the last by name, so that the same tables give the same row.
     largest = F.max_by(most, F.struct(F.col("value"), F.col(SCOPE)))
     of = rows.groupBy(KIND, METRIC).agg(
         cases.alias("cases"), F.sum("value").alias("sum"), largest.alias("most"),
