@@ -106,8 +106,12 @@ class LocalStore:
         forget_checksum(self.path)
         try:
             self._log.delete(f"{self.column} IN ({named})")
+        except CommitFailedError as fault:
+            raise LakeError(
+                f"{self.path}: another refetch changes the rows that are to go: run the command again when that has ended"
+            ) from fault
         except DeltaError as fault:
-            raise LakeError(f"{self.path}: rows could not be deleted: {fault}; run the command again") from fault
+            raise LakeError(f"{self.path}: rows could not be deleted: {str(fault).splitlines()[0]}") from fault
 
     def compact(self) -> Compacted:
         """As of StoredTable; versions of the log from before its own retention, a month, go as well."""

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.lake.stored_tables import DeltaStore, LocalStore, StoredTable
+from udfs.errors import LakeError
 
 WEEK = timedelta(days=7)
 Store = Callable[[str], StoredTable]
@@ -111,3 +112,30 @@ def test_folders_of_what_is_gone_go_once_nobody_can_be_writing_there(path: str) 
     table.vacuum(WEEK)
     assert not folder.exists()
     assert Path(path, "of=b").exists()
+
+
+class Behind(LocalStore):
+    """A table whose log was read before others have changed it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "of")
+        object.__setattr__(self, "read_before", DeltaTable(path))
+
+    @property
+    def _log(self) -> DeltaTable:
+        read: DeltaTable = vars(self)["read_before"]
+        return read
+
+
+def test_a_table_that_somebody_writes_meanwhile_stays_as_they_leave_it(path: str) -> None:
+    table = Behind(path)
+    LocalStore(path, "of").drop(["a"])
+    assert table.compact() == (6, None)
+    assert {of: held.files for of, held in LocalStore(path, "of").holdings().items()} == {"b": 3}
+
+
+def test_rows_that_somebody_has_deleted_meanwhile_are_said_to_be_in_use(path: str) -> None:
+    table = Behind(path)
+    LocalStore(path, "of").drop(["a"])
+    with pytest.raises(LakeError, match="another refetch changes the rows that are to go: run the command again"):
+        table.drop(["a"])
