@@ -108,7 +108,8 @@ class LocalStore:
             self._log.delete(f"{self.column} IN ({named})")
         except CommitFailedError as fault:
             raise LakeError(
-                f"{self.path}: another refetch changes the rows that are to go: run the command again when that has ended"
+                f"{self.path}: another refetch changes the rows that are to go: run the command again when that has "
+                "ended"
             ) from fault
         except DeltaError as fault:
             raise LakeError(f"{self.path}: rows could not be deleted: {str(fault).splitlines()[0]}") from fault
