@@ -138,6 +138,9 @@ FLAGS: Mapping[str, Flag] = {
     "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
     "--junit": Flag((GATE,), "FILE", "also write what was found as JUnit's XML, a testcase a rule"),
     "--out": Flag(TELL, "FILE", "the page to write (default: report.html in the lake, if that is a local folder)"),
+    "--compare-with": Flag(
+        TELL, "RUN", "show on the page what changed since this run, an id or `previous`, and the trends of the lake"
+    ),
     "--verbose": Flag(
         (*TELL, COMPARE, RUNS),
         None,

@@ -40,7 +40,9 @@ def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
     """
     written = places(run, verdict.run)
     if written:
-        write_report(written, run.lake, verdict, other_runs(spark, run.lake, verdict.run))
+        named = run.compared_with
+        beside = OtherRuns() if named is None else other_runs(spark, run.lake, verdict.run, named)
+        write_report(written, run.lake, verdict, beside)
     everything = summary(run.lake, verdict.run, verdict.found) if run.verbose else ""
     placed = place_lines(run, verdict.run.run_id, written)
     lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.found), *placed]

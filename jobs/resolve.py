@@ -93,6 +93,7 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         dry_run=bool(told["dry_run"]),
         retention=retention_of(told),
         compared=compared_runs(told["runs"]) if job == COMPARE else (),
+        compared_with=told["compare_with"],
         trend=bool(told["trend"]),
         as_json=bool(told["json"]),
         keeps_pages=page is not None and told["out"] is None,

@@ -51,6 +51,7 @@ class Run:
     dry_run: what would go is printed, and nothing is changed.
     retention: how long files stay that no table needs any more.
     compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
+    compared_with: the run that the page compares its own with, as named: an id or `previous`; None for no other runs.
     trend: `runs` prints what runs come to, night by night.
     as_json: what is printed is JSON.
     keeps_pages: the page of each run has a place of its own beside `page`, which has the newest run's.
@@ -83,6 +84,7 @@ class Run:
     dry_run: bool = False
     retention: timedelta = RETENTION
     compared: tuple[str, ...] = ()
+    compared_with: str | None = None
     trend: bool = False
     as_json: bool = False
     keeps_pages: bool = False

@@ -13,6 +13,7 @@ from jobs.comparison.screen import described, page_parts
 from jobs.comparison.trend_plots import trend_plots
 from jobs.comparison.trend_screen import MOST_NIGHTS, handful
 from jobs.comparison.trends import FEWEST, Trend, trend
+from jobs.flags import PREVIOUS
 from jobs.lake.delta_tables import has_table
 from jobs.report_page.findings import KnownRun, known_run
 from jobs.report_page.other_runs import OtherRuns
@@ -22,13 +23,16 @@ from schemas.tables.gold_trends import TRENDS
 from udfs.errors import ArgumentError, LakeError
 
 
-def other_runs(spark: SparkSession, lake: str, run: KnownRun) -> OtherRuns:
-    """What there is beside a run. Where another run's tables are not such as this version reads, stderr says so and the
-    page does without.
+def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> OtherRuns:
+    """What there is beside a run: `named`, which is an id or `previous`, and the nights before it.
+
+    Where another run's tables are not such as this version reads, stderr says so and the page does without. Raises
+    ArgumentError for an id that the lake does not have.
     """
     sets = {row[RUNS.capture_id] for row in run.newest} | {run.capture_id}
     try:
-        compared = with_previous(spark, lake, run) if len(sets) > 1 else None
+        before = named_before(spark, lake, run, named)
+        compared = None if before is None else with_other(spark, lake, run, before)
         nights = trend(spark, lake, run, MOST_NIGHTS) if may_have_trend(spark, lake, sets) else None
     except LakeError as fault:
         sys.stderr.write(f"refetch: the page shows no other runs: {fault}\n")
@@ -41,16 +45,20 @@ def may_have_trend(spark: SparkSession, lake: str, sets: set[str]) -> bool:
     return len(sets) >= FEWEST or has_table(spark, lake, TRENDS)
 
 
-def with_previous(spark: SparkSession, lake: str, run: KnownRun) -> Compared | None:
-    """A run compared with the one before it on other captures; None where it is the first."""
+def named_before(spark: SparkSession, lake: str, run: KnownRun, named: str) -> KnownRun | None:
+    """The run to compare with; None for `previous` where the run is the first."""
+    if named != PREVIOUS:
+        return known_run(spark, lake, named)
     try:
-        before = known_run(spark, lake, previous_id(spark, lake, run))
+        return known_run(spark, lake, previous_id(spark, lake, run))
     except ArgumentError:
         return None
-    if before.capture_id == run.capture_id:
-        return None
+
+
+def with_other(spark: SparkSession, lake: str, run: KnownRun, other: KnownRun) -> Compared:
+    """Another run compared with this one."""
     with stage("compare", spark):
-        return compare(spark, compared_run(spark, lake, before), compared_run(spark, lake, run))
+        return compare(spark, compared_run(spark, lake, other), compared_run(spark, lake, run))
 
 
 def shown(compared: Compared | None, nights: Trend | None) -> OtherRuns:

@@ -79,7 +79,7 @@ def test_the_page_has_the_nights_and_what_changed_since_the_last(
     week: str, told: dict[str, Any], tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
-    assert run_command(["report", f"--lake={week}", f"--out={page}"]) == 0
+    assert run_command(["report", "--compare-with=previous", f"--lake={week}", f"--out={page}"]) == 0
     own = page.read_text().partition('id="nights"')[2].partition('id="glance"')[0]
     assert "What changed since run run2" in own
     assert all(night["run_id"] in own for night in told["nights"])

@@ -105,5 +105,5 @@ def test_the_page_has_other_nights_where_there_are_any() -> None:
 
 def test_a_first_night_has_a_comparison_alone() -> None:
     told = page("/lake", verdict(findings()), OtherRuns("run a", "compare a b", [("Noise", ["none"])]))
-    assert "Compare with: previous" in told
+    assert "Compared with run a" in told
     assert "Trends by night" not in told

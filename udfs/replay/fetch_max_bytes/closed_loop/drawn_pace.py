@@ -24,6 +24,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed, lane_rules, new_outcome, replay_reader
+from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
@@ -85,7 +86,7 @@ def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: R
         rules["seed"] += 1
         unit = with_run(drawn_unit(intent, random, taking, sending), of_client, of_brokers)
         outcome = new_outcome(unit, len(intent.keys), len(wanted), buckets=LEAST_BUCKETS)
-        replay_reader(unit, rules.take(wanted, axis=1), outcome)
+        replay_reader(unit, lanes_of(rules, wanted), outcome)
         figures.append(of_lanes(figures_of(outcome, given_up), wanted, len(counts)))
     replications = (np.stack(of)[:, of_lane] for of in zip(*figures, strict=True))
     return Drawn(figures_of(replayed.outcome, given_up), Figures(*replications), counts[of_lane])
@@ -101,10 +102,18 @@ def distinct_lanes(rules: Records, unit: Unit) -> tuple[Records, Ints]:
     most = max(int(unit.batches["bytes_before"].max(initial=0)), int(rules["min_bytes"].max(initial=0))) + 1
     for name in ("limit", "partition_max_bytes"):
         rules[name] = np.minimum(rules[name], most)
+    by_lane = (rules[:, lane] for lane in range(rules.shape[1]))
     numbers: dict[bytes, int] = {}
-    of_lane = np.array([numbers.setdefault(of.tobytes(), len(numbers)) for of in rules.T], np.int64)
+    of_lane = np.array([numbers.setdefault(of.tobytes(), len(numbers)) for of in by_lane], np.int64)
     first = np.unique(of_lane, return_index=True)[1]
-    return rules.take(first, axis=1), of_lane
+    return lanes_of(rules, first), of_lane
+
+
+def lanes_of(rules: Records, lanes: Ints) -> Records:
+    """The rules of some lanes: RULES[nodes, n]. lanes: int64[n], which they are."""
+    found = np.zeros((rules.shape[0], len(lanes)), RULES)
+    found[:] = rules[:, lanes]
+    return found
 
 
 def waits(figures: Figures) -> Bools:
