@@ -11,15 +11,20 @@ from tests.packed import unpack
 from tests.unit.replay.fetch_max_bytes.captured_reader import (
     BEGIN,
     MS,
+    PARTITIONS,
     SIZE,
     Rows,
     batch_rows,
     catch_up,
     lanes_of,
+    read_row,
     reads_of,
 )
 from udfs.columns.arrow_columns import compute as pc
-from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, blocks, drawn_rows
+from udfs.columns.records import records_of
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import FEWEST, STRETCHES, blocks, distinct_lanes, drawn_rows
+from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
+from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, LOG_BATCH, NODE, PARTITION, POINT, Unit
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -72,6 +77,26 @@ def test_lanes_with_the_same_settings_have_the_same_range() -> None:
     for metric in ("catch_up_ms", "longest_wait_ms", "requests", "held_bytes"):
         one, other = (found[lane, metric] for lane in ("lane 1", "lane 2"))
         assert [one[c] for c in (R.value, R.p10, R.p50, R.p90)] == [other[c] for c in (R.value, R.p10, R.p50, R.p90)]
+
+
+def test_a_reader_that_waits_for_nothing_is_replayed_a_few_times() -> None:
+    waiting = [
+        read_row(fetch, partition, partition, BATCHES, 0, BATCHES) | {"response_record_bytes": 0}
+        for fetch in range(30)
+        for partition in range(PARTITIONS)
+    ]
+    found = ranges(waiting)
+    assert {row[R.replications] for row in found.values()} == {FEWEST}
+
+
+def test_lanes_whose_limits_nothing_reaches_are_replayed_as_one() -> None:
+    unit = Unit(*(np.zeros(0, kind) for kind in (PARTITION, LOG_BATCH, CHANGE, NODE, POINT, POINT)))
+    unit = unit._replace(batches=records_of(LOG_BATCH, 3, bytes_before=[0, 100, 250]))
+    rules = np.zeros((1, 4), RULES)
+    rules["limit"] = [100, 251, 1000, 100]
+    distinct, of_lane = distinct_lanes(rules, unit)
+    assert distinct["limit"].tolist() == [[100, 251]]
+    assert of_lane.tolist() == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 1000])
