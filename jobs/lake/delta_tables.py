@@ -39,9 +39,9 @@ from udfs.facts.arrow_tables import arrow_schema
 
 T = TypeVar("T")
 TASKS_AT_A_TIME = 3
-ONE_TASK_BYTES = 1 << 20
-"""Rows in files of no more bytes are one partition. A query of them is one task, without the shuffles that groups and
-joins take otherwise, and a quarter faster."""
+ONE_TASK_ROWS = 20_000
+"""No more rows than these are one partition. A query of them is one task, without the shuffles that groups and joins
+take otherwise, and takes a fifth less time."""
 # Spelled out, for Spark's own parser of types is not to be called from several threads.
 TYPES: Mapping[str, DataType] = {
     "boolean": BooleanType(),
@@ -123,7 +123,7 @@ def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> Data
     if files is None:
         return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
     rows = rows_in(spark, path, table, files)
-    return rows if local is None or local.size(partition) > ONE_TASK_BYTES else rows.coalesce(1)
+    return rows if local is None or local_log.rows_in_files(files) > ONE_TASK_ROWS else rows.coalesce(1)
 
 
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, Transaction, create_table_with_add_actions
@@ -119,23 +120,15 @@ class LocalTable:
     def _version(self) -> int | None:
         return None if self.log is None else self.log.version()
 
-    def size(self, partition: Partition | None = None) -> int:
-        """Bytes of the files that are the table's rows, or the partition's."""
-        return int(pc.sum(self._added(partition)["size_bytes"]).as_py() or 0)
-
     def _paths(self, partition: Partition | None = None) -> list[str]:
         """The table's files, or the partition's, as the log calls them."""
-        return sorted(map(str, self._added(partition)["path"]))
-
-    def _added(self, partition: Partition | None) -> pa.Table:
-        """What the log has of each of the table's files, or the partition's."""
         if self.log is None:
-            return pa.table({"path": pa.array([], pa.string()), "size_bytes": pa.array([], pa.int64())})
+            return []
         files = pa.table(self.log.get_add_actions(flatten=True))
-        if partition is None or not len(files):
-            return files
-        column, value = partition
-        return files.filter(pc.field(f"partition.{column}") == value)
+        if partition is not None and len(files):
+            column, value = partition
+            files = files.filter(pc.field(f"partition.{column}") == value)
+        return sorted(map(str, files["path"]))
 
     def _state_of(self, partition: Partition) -> tuple[list[str], int | None]:
         """The partition's files, and which of its transactions was the last."""
@@ -177,6 +170,11 @@ def opened(path: str) -> LocalTable | None:
 def forget_checksum(path: str) -> None:
     """Remove Java's checksum of what delta-rs is about to write anew: Delta's own classes would find it wrong."""
     Path(path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
+
+
+def rows_in_files(paths: Sequence[str]) -> int:
+    """How many rows Parquet files have. The log does not tell it of files that were written without statistics."""
+    return sum(pq.read_metadata(path).num_rows for path in paths)
 
 
 def _name(partition: Partition) -> str:

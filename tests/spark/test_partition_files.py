@@ -59,7 +59,7 @@ def jobs_of(spark: SparkSession, work: Callable[[], object]) -> int:
 
 @pytest.mark.usefixtures("is_local")
 @pytest.mark.parametrize("is_local", ["seen by this process"], indirect=True)
-def test_rows_in_small_files_are_grouped_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+def test_few_rows_are_grouped_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
     write(spark, tmp_path, *range(100))
     write(spark, tmp_path, *range(200))
     by_number = rows_of(spark, str(tmp_path), EXCHANGES, "a").groupBy(EXCHANGES.exchange_no).count()
