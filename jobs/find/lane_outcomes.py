@@ -96,7 +96,7 @@ def sums(rows: pa.RecordBatch, outcome: Outcome, readers: Sequence[str]) -> list
 def ends_of(rows: pa.Table, outcome: Outcome) -> list[pa.ChunkedArray[Any]]:
     """What an outcome comes to in each row, and both ends of its range."""
     if outcome.ranges:
-        r = FETCH_RANGES
+        r = FETCH_RANGES  # all tables of ranges have these columns
         return [_filled(rows[column], outcome) for column in (r.p50, r.p10, r.p90)]
     value: Any = rows[outcome.columns[0]].cast(pa.float64())
     for column in outcome.columns[1:]:

@@ -106,9 +106,16 @@ def grouped(base: alt.Chart, plot: Plot) -> alt.Chart:
 
 
 def lines(base: alt.Chart, plot: Plot) -> Layers:
-    """A line a colour, with points where there are few."""
+    """A line a colour, with points where there are few, and a band from `low` to `high` where rows have these."""
     line = placed(base.mark_line(strokeWidth=2, aria=False), plot)
-    return alt.layer(line, touched(plot, 1.0 if len(plot.rows) <= MOST_POINTS else 0.0))
+    layers = [line, touched(plot, 1.0 if len(plot.rows) <= MOST_POINTS else 0.0)]
+    return alt.layer(*([banded(base, plot)] if "low" in plot.rows[0] else []), *layers)
+
+
+def banded(base: alt.Chart, plot: Plot) -> alt.Chart:
+    """A band a colour around a line."""
+    ends = {"y": encoding(plot, plot.y) | {"field": "low", "stack": None}, "y2": {"field": "high"}}
+    return encoded(base.mark_area(opacity=0.2, aria=False), {"x": encoding(plot, plot.x), **ends, **coloured(plot)})
 
 
 def steps(base: alt.Chart, plot: Plot) -> Layers:

@@ -37,8 +37,8 @@ class Axis:
 class Plot:
     """A plot as data.
 
-    rows: one a mark; bars of a histogram, which has x in doublings, end at `until`; intervals are from `low` to
-    `high`.
+    rows: one a mark; bars of a histogram, which has x in doublings, end at `until`; intervals, and bands around lines,
+    are from `low` to `high`.
     rule: a value of x to draw a line at, and what it is.
     diagonal: what it is where x and y are the same, which a line shows; none where empty.
     """

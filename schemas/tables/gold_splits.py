@@ -55,6 +55,21 @@ BATCH_SPLIT = table(
                            "those that splits made in the capture; null if there are neither", nullable=True),
 )  # fmt: skip
 
+BATCH_SPLIT_RANGES = table(
+    "batch_split_ranges", "gold",
+    "What a producer comes to when its pace and that of its brokers is drawn anew from the capture, again and again: "
+    "between p10 and p90 lie 80 % of that. What follows from rules alone is the same each time.",
+    ("run_id", "scenario", "client_id", "client_address", "topic", "metric"), "run_id",
+    **_CLIENT,
+    metric=C("string", "splits, split_rate, batches and bytes_resent, as in batch_split"),
+    value=C("double", "At the captured pace"),
+    p10=C("double", "What one in ten replications does not exceed"),
+    p50=C("double", "... half of them"),
+    p90=C("double", "... nine in ten"),
+    is_exact=C("boolean", "p10 and p90 are the same: pace does not matter"),
+    replications=C("int", "How often the lane was replayed: 20 times, down to 5 for a producer with many records"),
+)  # fmt: skip
+
 BATCH_SPLIT_TIMELINE = table(
     "batch_split_timeline", "gold",
     "The estimate against the batches' actual ratio, over each producer's batches to a topic, in spans of 32 batches.",

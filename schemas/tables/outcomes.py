@@ -11,7 +11,7 @@ from schemas.tables.gold import FETCH_FAIRNESS, FETCH_RANGES
 from schemas.tables.gold_limits import PARTITION_LIMIT_HEADROOM, PARTITION_LIMITS
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, LIBRDKAFKA_QUEUE, PRODUCER_MEMORY
 from schemas.tables.gold_sessions import SESSION_CACHE
-from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 from schemas.tables.table import Column, Table
 from schemas.tables.values import BROKER, CONSUMER, PRODUCER
 
@@ -24,7 +24,7 @@ class Outcome:
 
     columns: what is added up in a row. aggregate: over the rows, so over clients, brokers, topics and time; `rows`
     counts those that are not 0. per: in a row what `columns` is divided by, nothing where `per` is 0. where: the rows
-    that count, by column. ranges: the table is FETCH_RANGES, and the median and p90 of the replications count.
+    that count, by column. ranges: the table has ranges, and the median and p90 of the replications count.
     side: whose settings it is about, None for all. missing_is_worst: null stands for what never ends.
     """
 
@@ -48,6 +48,13 @@ def _fetch(name: str, metric: str, aggregate: Literal["most", "total"], unit: Un
     return Outcome(
         name, algorithms.FETCH_MAX_BYTES, r, (r.p50,), aggregate, unit, doc, where=((r.metric, metric),), ranges=True,
         missing_is_worst=True,
+    )  # fmt: skip
+
+
+def _split(name: str, metric: str, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
+    r = BATCH_SPLIT_RANGES
+    return Outcome(
+        name, algorithms.BATCH_SPLIT, r, (r.p50,), aggregate, unit, doc, where=((r.metric, metric),), ranges=True
     )  # fmt: skip
 
 
@@ -106,15 +113,15 @@ OUTCOMES: tuple[Outcome, ...] = (
             "Most partitions in the sessions of one broker"),
     Outcome("session_bytes", _SESSIONS, _S, (_S.request_bytes, _S.response_bytes), "total", "bytes",
             "Fetch requests and responses on the wire"),
-    Outcome("split_rate", _SPLITS, _D, (_D.splits,), "most", "share",
-            "Splits relative to batches, of the producer and topic with most", per=_D.batches),
+    _split("split_rate", "split_rate", "most", "share",
+           "Splits relative to batches, of the producer and topic with most"),
     Outcome("over_limit", _SPLITS, _D, (_D.over_limit,), "most", "share",
             "Share of batches larger than max.message.bytes, of the producer and topic with most", per=_D.batches),
-    Outcome("splits", _SPLITS, _D, (_D.splits,), "total", "count", "Batches that are split"),
+    _split("splits", "splits", "total", "count", "Batches that are split"),
     Outcome("failed", _SPLITS, _D, (_D.failed_batches,), "total", "count", "Batches that are too large and not split"),
-    Outcome("batches", _SPLITS, _D, (_D.batches,), "total", "count", "Batches sent for the first time"),
+    _split("batches", "batches", "total", "count", "Batches sent for the first time"),
     Outcome("sent", _SPLITS, _D, (_D.bytes_sent,), "total", "bytes", "Bytes of all batches sent"),
-    Outcome("resent", _SPLITS, _D, (_D.bytes_resent,), "total", "bytes", "Bytes sent again because of splits"),
+    _split("resent", "bytes_resent", "total", "bytes", "Bytes sent again because of splits"),
     Outcome("largest_batch", _SPLITS, _D, (_D.batch_bytes_max,), "most", "bytes", "The largest batch"),
     Outcome("refused", _LIMITS, _L, (_L.refused_by_broker_limit, _L.refused_by_cluster_limit, _L.refused_before),
             "total", "count", "Changes to topics that fail because of a limit"),

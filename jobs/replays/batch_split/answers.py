@@ -9,6 +9,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
+from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
+from jobs.replays.fetch_max_bytes.ranges import Span, range_of, span
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import BETWEEN, row_a_lane, settings_of
 from jobs.terminal.screen import grid_lines, size
@@ -26,6 +28,7 @@ MOST_SPLIT_RATE = 0.01
 NOTES = (
     "  * of the worst producer and topic: splits / batches; P(batch > limit), of batches sent first; the longest time",
     "    until the estimate recovered after a split; the mean error of the model's sizes of recut batches.",
+    "    In brackets p10 to p90 at other paces, of several producers added up. A batch.size is safe by its p90.",
     "    resent: bytes of batches made by splits. fill: bytes of a batch / batch.size. batches under a linger.ms",
     "    shorter than captured are uncertain: they depend on how long the client's threads are kept waiting.",
 )
@@ -40,17 +43,20 @@ MOST_INFERRED = 6
 
 
 def lanes(own_rows: OwnRows) -> DataFrame:
-    """A row for each lane. rate: the highest split rate of a producer and topic; rate_of: the batches of these."""
+    """A row for each lane, with its ranges. rate: the highest split rate of a producer and topic; rate_of: the batches
+    of these.
+    """
     t = BATCH_SPLIT
     worst = F.max(F.struct(t.split_rate, t.batches))
     fill = F.sum(F.col(t.fill) * F.col(t.batches)) / F.sum(F.when(F.col(t.fill).isNotNull(), F.col(t.batches)))
-    return own_rows(t).groupBy(t.scenario).agg(
+    rows = own_rows(t).groupBy(t.scenario).agg(
         F.sum(t.batches).alias("batches"), F.sum(t.splits).alias("splits"),
         worst[t.split_rate].alias("rate"), worst[t.batches].alias("rate_of"),
         F.max(t.over_limit_share).alias("over"), F.max(t.recovery_ms_max).alias("recovery"),
         F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"), fill.alias("fill"),
         F.sum(t.failed_batches).alias("failed"), F.max(t.size_error).alias("size_error"),
     )  # fmt: skip
+    return rows.join(ranges(own_rows, str(t.scenario)), str(t.scenario), "left")
 
 
 def inferred_settings(own_rows: OwnRows) -> DataFrame:
@@ -94,12 +100,31 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
 def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     return [
-        row[BATCH_SPLIT.scenario].replace(",", BETWEEN), f"{row['batches']:,}", f"{row['splits']:,}",
-        share_of(row["rate"], 2), share_of(row["over"], 2),
+        row[BATCH_SPLIT.scenario].replace(",", BETWEEN),
+        said_within(row["batches"], row[range_of(BATCH_SPLIT.batches)], whole),
+        said_within(row["splits"], row[range_of(BATCH_SPLIT.splits)], whole),
+        "-" if row["rate"] is None else said_within(row["rate"], row[range_of(SPLIT_RATE)], rate_said),
+        share_of(row["over"], 2),
         "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
-        size(row["sent"]), size(row["resent"]), share_of(row["fill"], 0), f"{row['failed']:,}",
+        size(row["sent"]), said_within(row["resent"], row[range_of(BATCH_SPLIT.bytes_resent)], size_said),
+        share_of(row["fill"], 0), f"{row['failed']:,}",
         share_of(row["size_error"], 1),
     ]  # fmt: skip
+
+
+def whole(count: float) -> str:
+    """A count."""
+    return f"{count:,.0f}"
+
+
+def rate_said(rate: float) -> str:
+    """A split rate."""
+    return share_of(rate, 2)
+
+
+def size_said(count: float) -> str:
+    """Bytes."""
+    return size(round(count))
 
 
 lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
@@ -157,5 +182,10 @@ def takes_all(rows: Sequence[Row]) -> bool:
 
 
 def is_safe(row: Row) -> bool:
-    """Whether a lane splits few batches and fails none."""
-    return bool((row["rate"] or 0) <= MOST_SPLIT_RATE and not row["failed"])
+    """Whether a lane splits few batches at whatever pace, and fails none."""
+    return bool(rate_of(row).high <= MOST_SPLIT_RATE and not row["failed"])
+
+
+def rate_of(row: Row) -> Span:
+    """The split rate of a lane, and between what it lies at other paces."""
+    return span(row["rate"] or 0.0, row[range_of(SPLIT_RATE)])

@@ -122,5 +122,5 @@ def check_record_sizes(source: Source, batches: DataFrame) -> None:
     )
 
 
-TABLES = (gold_splits.BATCH_SPLIT, gold_splits.BATCH_SPLIT_TIMELINE)
+TABLES = (gold_splits.BATCH_SPLIT, gold_splits.BATCH_SPLIT_RANGES, gold_splits.BATCH_SPLIT_TIMELINE)
 BATCH_SPLIT = Algorithm(algorithms.BATCH_SPLIT, TITLE, TABLES, packed, QUERIES, answer_lines)

@@ -9,7 +9,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe
+from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, rate_of
+from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
+from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, is_longer, range_of
 from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
@@ -34,7 +36,9 @@ def split_producers(own_rows: OwnRows) -> DataFrame:
         F.max(t.split_rate).alias("rate"), F.sum(t.batches).alias(t.batches), F.sum(t.failed_batches).alias("failed"),
         F.max(t.batch_size).alias(t.batch_size), F.max(t.is_batch_size_told).alias(t.is_batch_size_told),
     )  # fmt: skip
-    first = of_first_clients(rows, F.desc("failed"), F.desc("rate"), F.desc(t.batches))
+    key = [str(t.client_id), str(t.scenario)]
+    within = rows.join(ranges(own_rows, *key), key, "left")
+    first = of_first_clients(within, F.desc("failed"), F.desc("rate"), F.desc(t.batches))
     return with_fidelity(first, own_rows, algorithms.BATCH_SPLIT, PRODUCER)
 
 
@@ -55,21 +59,23 @@ def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[
         why = f"The replay splits none of its batches{unlike}."
         yield told(BATCH_SIZE, WITHHELD, now, None, reason=why)
         return
-    if is_safe(captured):
-        why = f"{percent(captured['rate'] or 0.0)} of its batches are split; up to {FEW} is fine."
+    if splits_few(captured):
+        why = f"{rate_within(captured)} of its batches are split; up to {FEW} is fine."
         yield told(BATCH_SIZE, KEEP, now, now.value, reason=why)
         return
     safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_of(row[SCENARIO])]
-    if not safe:
-        why = f"{splits(captured)}, and no replayed batch.size has {FEW} or less: replay smaller ones."
+    better = [row for row in safe if captured["failed"] or is_longer(rate_of(captured), rate_of(row))]
+    if not better:
+        few = f"no replayed batch.size has {FEW} or less at whatever pace: replay smaller ones"
+        why = f"{splits(captured)}, and {f'of the smaller ones {NO_DIFFERENCE}' if safe else few}."
         yield told(BATCH_SIZE, WITHHELD, now, None, reason=why)
         return
-    best = min(safe, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_of(row[SCENARIO])), row["batches"]))
+    best = min(better, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_of(row[SCENARIO])), row["batches"]))
     for key, text in settings_of(best[SCENARIO]).items():
         yield told(
             key, CHANGE, now if key == BATCH_SIZE else in_force(found, key), str(setting_of(key).parse(text)),
             gain=gain(captured, best), cost=cost(captured, best),
-            reason=f"It is the largest replayed batch.size with which {FEW} of the batches or less are split.",
+            reason=f"It is the largest replayed batch.size that splits {FEW} of the batches or less at whatever pace.",
         )  # fmt: skip
 
 
@@ -79,16 +85,29 @@ def now_of(captured: Row) -> InForce:
     return InForce(str(captured[t.batch_size]), INFERRED if captured[t.is_batch_size_told] else STATED)
 
 
+def splits_few(captured: Row) -> bool:
+    """Whether few batches are split at the captured pace, and none fails."""
+    return bool((captured["rate"] or 0.0) <= MOST_SPLIT_RATE and not captured["failed"])
+
+
+def rate_within(row: Row) -> str:
+    """The split rate of a lane, and between what it lies at other paces."""
+    return said_within(row["rate"] or 0.0, row[range_of(SPLIT_RATE)], percent)
+
+
 def splits(row: Row) -> str:
     """How many batches are split, or fail."""
-    told = f"{percent(row['rate'] or 0.0)} of batches split"
+    told = f"{rate_within(row)} of batches split"
     return f"{told}, {counted(row['failed'], 'batch fails', 'batches fail')}" if row["failed"] else told
 
 
 def gain(captured: Row, best: Row) -> Effect:
     """How many fewer batches are split."""
-    told = f"{splits(captured)} -> {percent(best['rate'] or 0.0)}"
-    return Effect(told, str(BATCH_SPLIT.split_rate), captured["rate"], best["rate"])
+    told = f"{splits(captured)} -> {rate_within(best)}"
+    before, after = rate_of(captured), rate_of(best)
+    return Effect(
+        told, SPLIT_RATE, captured["rate"], best["rate"], (before.low, before.high), (after.low, after.high)
+    )  # fmt: skip
 
 
 def cost(captured: Row, best: Row) -> Effect:

@@ -9,6 +9,8 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
+from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
+from jobs.replays.fetch_max_bytes.ranges import Span, range_of, span
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.row_caps import IN_ALL, and_more, first_rows
 from jobs.report_page.traffic import produced_codecs
@@ -35,13 +37,14 @@ NONE_REPLAYED = (
 
 
 def splitting_producers(own_rows: OwnRows) -> DataFrame:
-    """The producers and topics that split most in any lane: a row for each of all lanes."""
+    """The producers and topics that split most in any lane: a row for each of all lanes, with its ranges."""
     t = BATCH_SPLIT
     key = [str(column) for column in (t.client_id, t.client_address, t.topic)]
     splits, batches = F.max(t.splits).alias("worst"), F.max(t.batches).alias("sent")
     order = (F.desc("worst"), F.desc("sent"), *map(F.col, key))
     worst = first_rows(own_rows(t).groupBy(*key).agg(splits, batches), MOST_PRODUCERS, *order)
-    return own_rows(t).join(F.broadcast(worst), key).orderBy(*order)
+    rows = own_rows(t).join(F.broadcast(worst), key)
+    return rows.join(ranges(own_rows, *key, str(t.scenario)), [*key, str(t.scenario)], "left").orderBy(*order)
 
 
 def estimates(own_rows: OwnRows) -> DataFrame:
@@ -84,7 +87,7 @@ def safe(found: Findings) -> str:
     captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured(found)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = (
-        f"with the captured settings the worst producer splits {percent(captured['rate'])} of its "
+        f"with the captured settings the worst producer splits {rate_within(captured)} of its "
         f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic{unlike}"
     )
     if not safest:
@@ -100,8 +103,8 @@ def safe(found: Findings) -> str:
     best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
     return (
         f"Of those replayed, batch.size={largest:,}{beside_size(best)} is the largest with no more than {bound} of the "
-        f"batches split ({percent(best['rate'])} of the worst producer's to a topic; batches are filled to "
-        f"{percent(best['fill'])} on average); {now}."
+        f"batches split at whatever pace: {rate_within(best)} of the worst producer's to a topic, and batches are "
+        f"filled to {percent(best['fill'])} on average; {now}."
     )
 
 
@@ -114,6 +117,11 @@ def unlike_captured(found: Findings) -> str:
         f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state the batch.size, "
         "linger.ms and max.message.bytes that were in force with --captured"
     )
+
+
+def rate_within(row: Row) -> str:
+    """The split rate of a lane, and between what it lies at other paces."""
+    return said_within(row["rate"] or 0.0, row[range_of(SPLIT_RATE)], percent)
 
 
 def beside_size(row: Row) -> str:
@@ -137,14 +145,14 @@ def batch_size(row: Row) -> int | None:
 def rates_by_size(found: Findings) -> Plot:
     """Split rate over batch.size, a curve a producer and topic."""
     t = BATCH_SPLIT
-    rates: dict[tuple[str, int], float] = {}
+    rates: dict[tuple[str, int], Span] = {}
     for row in found.of(splitting_producers):
         if (size := batch_size(row)) is not None:
-            key = producer_of(row), size
-            rates[key] = max(rates.get(key, 0.0), row[t.split_rate] or 0.0)
+            key, rate = (producer_of(row), size), span(row[t.split_rate] or 0.0, row[range_of(SPLIT_RATE)])
+            rates[key] = max(rates.get(key, rate), rate)
     most = list(dict.fromkeys(producer for producer, _ in rates))[:MOST_CURVES]
     rows = [
-        {"size": size, "rate": rate, "producer": producer}
+        {"size": size, "rate": rate.value, "low": rate.low, "high": rate.high, "producer": producer}
         for (producer, size), rate in rates.items()
         if producer in most
     ]
@@ -152,8 +160,9 @@ def rates_by_size(found: Findings) -> Plot:
     beside = any(beside_size(row) for row in found.by_lane(lanes, algorithms.BATCH_SPLIT))
     return Plot(
         "Share of a producer's batches to a topic that are split, by "
-        f"batch.size{', the highest over all other settings' if beside else ''}",
-        "line", seen_in(sizes, "no lane of batch.size splits any", "rate"), Axis("size", "batch.size", "bytes"),
+        f"batch.size{', the highest over all other settings' if beside else ''}: the line at the captured pace, the "
+        "band at other paces",
+        "line", seen_in(sizes, "no lane of batch.size splits any", "high"), Axis("size", "batch.size", "bytes"),
         Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
     )  # fmt: skip
 

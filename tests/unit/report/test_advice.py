@@ -245,10 +245,11 @@ def test_a_pool_that_no_release_has_is_a_proposal() -> None:
     assert (one.is_proposal, one.reason) == (True, "101 B is enough for everyone.")
 
 
-def batches(lane: str, rate: float, size: int, failed: int = 0) -> Row:
+def batches(lane: str, rate: float, size: int, failed: int = 0, ends: tuple[float, float] | None = None) -> Row:
+    low, high = ends or (rate, rate)
     return Row(
         client_id="app", scenario=lane, rate=rate, batches=100, failed=failed, batch_size=size, is_batch_size_told=True,
-        checked=9, agreed=9, unknown=0,
+        checked=9, agreed=9, unknown=0, split_rate_range=Row(p10=low, p90=high),
     )  # fmt: skip
 
 
@@ -269,6 +270,22 @@ def test_the_largest_batch_size_with_few_splits_is_advised_where_many_are_split(
     assert one.verdict == "keep"
     (one,) = recommended(split(captured, sized(64, 0.8)))
     assert (one.verdict, one.recommended) == ("withheld", None)
+
+
+def test_a_batch_size_is_advised_only_if_it_splits_few_batches_and_fewer_than_now_at_whatever_pace() -> None:
+    """At another pace the smaller one may split 3 %; or the producer as captured no more than the smaller one."""
+    small = "producer.batch.size=8KiB"
+    captured = batches("captured", 0.085, 37_000, ends=(0.04, 0.12))
+    (one,) = recommended(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.009))))
+    assert (one.verdict, one.gain.told) == ("change", "8.5 % (4.0 to 12.0 %) of batches split -> 0.20 % (0 to 0.90 %)")
+    assert (one.gain.before_range, one.gain.after_range) == ((0.04, 0.12), (0.0, 0.009))
+    (one,) = recommended(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.03))))
+    assert (one.verdict, one.recommended) == ("withheld", None)
+    (one,) = recommended(
+        split(batches("captured", 0.085, 37_000, ends=(0.005, 0.12)), batches(small, 0.002, 8 << 10, ends=(0.0, 0.009)))
+    )
+    assert one.verdict == "withheld"
+    assert one.reason.endswith("no difference that this capture can tell.")
 
 
 def test_no_batch_size_is_advised_where_the_replay_lacks_the_refused_batches() -> None:

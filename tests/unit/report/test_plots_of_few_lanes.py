@@ -32,9 +32,9 @@ def limits(*lanes: str) -> Findings:
 
 
 def sizes(*lanes: str) -> Findings:
-    rates = (0.2, 0.5, 0.1)
+    rates, within = (0.2, 0.5, 0.1), {"split_rate_range": None}
     rows = [
-        row_of(BATCH_SPLIT, scenario=lane, client_id="app", topic="orders", split_rate=rate)
+        Row(**row_of(BATCH_SPLIT, scenario=lane, client_id="app", topic="orders", split_rate=rate).asDict(), **within)
         for lane, rate in zip(lanes, rates, strict=False)
     ]
     return findings({splitting_producers: rows, split_lanes: rows}, {"batch_split": lanes})
@@ -114,7 +114,7 @@ def test_a_batch_size_has_one_point_a_producer_whatever_is_set_beside_it() -> No
     small, large = "producer.batch.size=16KiB", "producer.batch.size=64KiB"
     plot = rates_by_size(sizes(small, f"{small},split.profile=kip", large))
     assert [(row["size"], row["rate"]) for row in plot.rows] == [(16 << 10, 0.5), (64 << 10, 0.1)]
-    assert plot.says.endswith("by batch.size, the highest over all other settings")
+    assert ", by batch.size, the highest over all other settings: the line" in plot.says
 
 
 def test_only_lanes_with_a_pool_are_said_to_be_under_the_proposal() -> None:

@@ -280,7 +280,7 @@ def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
     assert "--captured" not in sentence(sessions(captured_refused=30, zero_harm=16, taken=1000), 9)
 
 
-def split_lane(name: str, rate: float) -> Row:
+def split_lane(name: str, rate: float, high: float | None = None) -> Row:
     counts = {
         "batches": 100,
         "rate_of": 80,
@@ -291,7 +291,9 @@ def split_lane(name: str, rate: float) -> Row:
         "failed": 0,
     }
     told = {"recovery": 12.5, "size_error": 0.031}
-    return Row(**{BATCH_SPLIT.scenario: name, "rate": rate, "fill": 0.5, **counts, **told})
+    within = dict.fromkeys(("batches_range", "splits_range", "bytes_resent_range"), None)
+    within["split_rate_range"] = Row(p10=rate, p90=rate if high is None else high)
+    return Row(**{BATCH_SPLIT.scenario: name, "rate": rate, "fill": 0.5, **counts, **told, **within})
 
 
 def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
@@ -299,9 +301,19 @@ def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
     rows = [split_lane(name, rate) for name, rate in zip(names, (0.09, 0.0, 0.005, 0.8), strict=True)]
     told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
     assert told.startswith(
-        "Of those replayed, batch.size=30,000 is the largest with no more than 1 % of the batches split (0.50 % of the "
+        "Of those replayed, batch.size=30,000 is the largest with no more than 1 % of the batches split at whatever "
     )
     assert "with the captured settings the worst producer splits 9.0 % of its 80 batches to a topic" in told
+
+
+def test_a_batch_size_that_may_split_more_at_another_pace_is_not_called_safe() -> None:
+    names = ["captured", "producer.batch.size=16KiB", "producer.batch.size=30000"]
+    rows = [split_lane("captured", 0.09, 0.12), split_lane(names[1], 0.001, 0.008), split_lane(names[2], 0.005, 0.03)]
+    told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
+    assert told.startswith("Of those replayed, batch.size=16,384 is the largest with no more than 1 %")
+    assert "split at whatever pace: 0.10 % (0.10 to 0.80 %) of the worst producer's to a topic, and batches" in told
+    assert "splits 9.0 % (9.0 to 12.0 %) of its 80 batches" in told
+    assert dict(zip(HEAD, answer_row(rows[2]), strict=True))["split rate*"] == "0.50 % (0.50 to 3.00 %)"
 
 
 def test_a_batch_size_that_is_safe_with_another_setting_alone_is_told_with_it() -> None:

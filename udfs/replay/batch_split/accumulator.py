@@ -1,7 +1,8 @@
 """A producer's RecordAccumulator: records go into the batch of their partition, until that is full or has lingered.
 
 The rules are those of `RecordAccumulator`, `ProducerBatch` and `BuiltInPartitioner` of kafka-clients 4.3. When a record
-was appended, and to which partition it went, is as captured. So is how long a batch was ready before it was closed.
+was appended, and to which partition it went, is as captured. So is how long the client took to close a batch that was
+ready and next in its partition: with larger batches it has fewer to send, and is sooner done with those that wait.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from udfs.replay.batch_split.estimate import estimated_bytes, has_room, upper_bo
 from udfs.replay.batch_split.partition_queue import has_to_wait
 from udfs.replay.batch_split.sender_events import CAPTURED_CLOSE, LINGERED, schedule, schedule_close
 from udfs.replay.batch_split.settings import DAMPED, UNCOMPRESSED
-from udfs.replay.batch_split.state import Sim, bytes_in_batch, codec_of, estimate_topic, topic_of
+from udfs.replay.batch_split.state import Sim, bytes_in_batch, codec_of, delay_by_bytes, estimate_topic, topic_of
 from udfs.replay.shared.event_heap import push
 from udfs.replay.shared.resent_batches import NONE
 
@@ -41,19 +42,19 @@ def takes(sim: Sim, lane: int, partition: int, record: int) -> bool:
 
 
 @kernel
-def seal(sim: Sim, lane: int, partition: int, ready_at: int) -> None:
+def seal(sim: Sim, lane: int, partition: int, ready_at: int, closed: int) -> None:
     """End the batch that is being filled.
 
     If a captured batch has the same records, and waited behind no parts or waits behind the same ones, it is closed
-    when that was; else as long after it is ready as the captured batch of its last record.
+    when that was, unless pace is drawn anew; else at `closed`.
     """
     filling = sim.filling[partition]
     first, end = filling.first, filling.first + filling.count
     number = sim.capture.records[end - 1].batch
     captured = sim.capture.batches[number]
-    closed = ready_at + captured.delay
     if captured.first == first and captured.end == end:
-        if captured.queued_by == NONE or captured.queued_by == filling.refused:
+        is_in_turn = captured.queued_by == NONE or captured.queued_by == filling.refused
+        if is_in_turn and captured.closed != NONE:
             closed = max(ready_at, captured.closed)
         if captured.size > sim.limits[lane, topic_of(sim, first)] and codec_of(sim, lane, first) == captured.codec:
             filling.refused = number
@@ -66,8 +67,14 @@ def seal(sim: Sim, lane: int, partition: int, ready_at: int) -> None:
 
 @kernel
 def seal_full(sim: Sim, lane: int, partition: int, time: int) -> None:
-    """End the batch that is being filled, for it is full, if it has not lingered before."""
-    seal(sim, lane, partition, min(time, sim.filling[partition].created + sim.settings[lane].linger_us))
+    """End the batch that is being filled, for it is full, if it has not lingered before. It is closed as long after the
+    one before it as the captured batch of its last record.
+    """
+    filling = sim.filling[partition]
+    ready_at = min(time, filling.created + sim.settings[lane].linger_us)
+    captured = sim.capture.batches[sim.capture.records[filling.first + filling.count - 1].batch]
+    delay = captured.delay + delay_by_bytes(captured, filling.uncompressed)
+    seal(sim, lane, partition, ready_at, max(ready_at, filling.last_closed) + max(delay, 0))
 
 
 @kernel
@@ -78,20 +85,23 @@ def begin_batch(sim: Sim, lane: int, record: int) -> None:
     filling.ratio = sim.estimates[lane, estimate_topic(settings, topic_of(sim, record)), codec]
     filling.first, filling.uncompressed, filling.created, filling.is_overdue = record, 0, appended.time, 0
     filling.limit = max(settings.batch_size, upper_bound(appended.content))
-    delay = sim.capture.batches[appended.batch].delay
-    schedule(sim, appended.time + settings.linger_us + delay, LINGERED, record)
+    lingered = max(appended.time + settings.linger_us, filling.last_closed)
+    schedule(sim, lingered + sim.capture.batches[appended.batch].delay, LINGERED, record)
 
 
 @kernel
 def append(sim: Sim, lane: int, record: int) -> None:
     """RecordAccumulator.append: put a record into the batch that is being filled, or into a new one."""
     partition, time = sim.capture.records[record].partition, sim.capture.records[record].time
-    filling = sim.filling[partition]
-    if filling.count and not takes(sim, lane, partition, record):
-        seal_full(sim, lane, partition, time)
+    filling, size = sim.filling[partition], 0
+    if filling.count:
+        size = bytes_in_batch(sim.capture.records, record, filling.first)
+        if not has_room(filling.count, estimated_size(sim, lane, partition), filling.limit, size):
+            seal_full(sim, lane, partition, time)
     if filling.count == 0:
         begin_batch(sim, lane, record)
-    filling.uncompressed += bytes_in_batch(sim.capture.records, record, filling.first)
+        size = bytes_in_batch(sim.capture.records, record, record)
+    filling.uncompressed += size
     filling.count += 1
     if estimated_size(sim, lane, partition) >= filling.limit:
         seal_full(sim, lane, partition, time)
@@ -133,7 +143,7 @@ def linger(sim: Sim, lane: int, partition: int, time: int) -> bool:
     if filling.count == 0 or has_to_wait(sim, partition) or filling.last_closed > time:
         return False
     last = sim.capture.records[filling.first + filling.count - 1]
-    seal(sim, lane, partition, time - sim.capture.batches[last.batch].delay)
+    seal(sim, lane, partition, time - sim.capture.batches[last.batch].delay, time)
     return True
 
 
@@ -147,4 +157,5 @@ def linger_batch(sim: Sim, lane: int, first: int, time: int) -> None:
     if has_to_wait(sim, partition):
         filling.is_overdue = 1
     else:
-        schedule(sim, filling.last_closed, LINGERED, first)
+        delay = sim.capture.batches[sim.capture.records[first].batch].delay
+        schedule(sim, filling.last_closed + delay, LINGERED, first)

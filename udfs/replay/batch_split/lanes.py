@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from udfs.columns.arrays import Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.accumulator import append, close_as_captured, leave_partition, seal
+from udfs.replay.batch_split.accumulator import append, close_as_captured, leave_partition, seal_full
+from udfs.replay.batch_split.partition_queue import is_behind
 from udfs.replay.batch_split.sender import handle, waits
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, OF_BATCH
 from udfs.replay.batch_split.state import MODELLED, NOT_BEGUN, NOT_CLOSED, Sim, codec_of
@@ -31,7 +32,9 @@ def has_to_be_measured(sim: Sim, lane: int) -> bool:
     if every == 0 or code & ~INDEX != OF_BATCH or kind != CLOSED or sim.ready[first].size != NOT_CLOSED:
         return False
     codec = codec_of(sim, lane, first)
-    if codec == 0 or waits(sim, first) or (first * SAMPLING >> 16) % every != 0:
+    if codec == 0 or waits(sim, first) or is_behind(sim, first, sim.heap.time[0]):
+        return False
+    if (first * SAMPLING >> 16) % every != 0:
         return False
     sim.progress[0].unmeasured, sim.progress[0].codec = first, codec
     return True
@@ -56,7 +59,7 @@ def begin_lane(sim: Sim) -> None:
     for partition in range(len(sim.filling)):
         filling = sim.filling[partition]
         filling.count = filling.is_overdue = filling.last_closed = filling.part = 0
-        filling.queued = filling.refused = NONE
+        filling.queued = filling.refused = filling.left = NONE
 
 
 @kernel
@@ -80,7 +83,7 @@ def replay_lane(sim: Sim, lane: int) -> bool:
     for partition in range(len(sim.filling)):
         filling = sim.filling[partition]
         if filling.count:
-            seal(sim, lane, partition, sim.capture.records[filling.first + filling.count - 1].time)
+            seal_full(sim, lane, partition, sim.capture.records[filling.first + filling.count - 1].time)
     return handle_until(sim, lane, progress.last)
 
 

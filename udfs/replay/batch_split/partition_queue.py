@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.sender_events import LINGERED, schedule, schedule_close
-from udfs.replay.batch_split.state import Sim
+from udfs.replay.batch_split.state import Sim, delay_by_bytes
 from udfs.replay.shared.resent_batches import NONE
 
 NO_PART, TO_SEND, IN_FLIGHT = range(3)
@@ -22,6 +22,31 @@ def has_to_wait(sim: Sim, partition: int) -> bool:
     """Whether a batch without a sequence number has to wait."""
     filling = sim.filling[partition]
     return bool(filling.queued != NONE or filling.part == TO_SEND)
+
+
+@kernel
+def delay_behind(sim: Sim, first: int) -> int:
+    """us from the close of the batch before this one to its own, as for the captured batch of its last record."""
+    ready = sim.ready[first]
+    captured = sim.capture.batches[sim.capture.records[ready.end - 1].batch]
+    return int(max(captured.behind + delay_by_bytes(captured, ready.uncompressed), 0))
+
+
+@kernel
+def is_behind(sim: Sim, first: int, time: int) -> bool:
+    """Whether a batch that is to be closed now stands behind one that has left the queue and is closed later."""
+    filling = sim.filling[sim.capture.records[first].partition]
+    is_next = filling.left != NONE and first > filling.left and not sim.ready[first].made_by_split
+    return bool(is_next and time < filling.left_at)
+
+
+@kernel
+def close_behind(sim: Sim, first: int) -> None:
+    """Close a batch behind the last one that has left the queue."""
+    filling = sim.filling[sim.capture.records[first].partition]
+    filling.left, filling.left_at = first, filling.left_at + delay_behind(sim, first)
+    filling.last_closed = max(filling.last_closed, filling.left_at)
+    schedule_close(sim, filling.left_at, first)
 
 
 @kernel
@@ -40,7 +65,7 @@ def enqueue(sim: Sim, first: int, may_leave: int) -> None:
 
 @kernel
 def leave_queue(sim: Sim, partition: int, time: int) -> None:
-    """Send what need not wait any longer, each batch as long after the last part as the captured one."""
+    """Send what need not wait any longer, each batch as long after what is before it as the captured one."""
     filling, last = sim.filling[partition], time
     while filling.queued != NONE:
         first = filling.queued
@@ -50,11 +75,14 @@ def leave_queue(sim: Sim, partition: int, time: int) -> None:
         if ready.made_by_split:
             filling.part = TO_SEND
         else:
-            last = max(last, time + sim.capture.batches[sim.capture.records[ready.end - 1].batch].behind)
+            last += delay_behind(sim, first)
         filling.queued = ready.behind
         last = max(last, ready.may_leave)
+        filling.last_closed = max(filling.last_closed, last)
+        if not ready.made_by_split:
+            filling.left, filling.left_at = first, last
         schedule_close(sim, last, first)
     if filling.is_overdue and filling.part != TO_SEND and filling.count:
         filling.is_overdue = 0
         behind = sim.capture.batches[sim.capture.records[filling.first].batch].behind
-        schedule(sim, max(last, time + behind), LINGERED, filling.first)
+        schedule(sim, last + behind, LINGERED, filling.first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Array, Ints, Records, Singles
 from udfs.columns.time_units import NEVER, US_PER_MS
+from udfs.replay.batch_split.drawn_pace import replications_of
 from udfs.replay.batch_split.events import Sent, Sequences, read_sent
 from udfs.replay.batch_split.fidelity import Fidelity
 from udfs.replay.batch_split.inferred import Answers
@@ -21,21 +23,24 @@ from udfs.replay.shared.lanes import CAPTURED
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 
-def with_at_once(by_lane: Array) -> Array:
-    """Lanes, and behind them the captured one again, in which batches are closed as soon as they may have been."""
-    return np.append(by_lane, by_lane[CAPTURED : CAPTURED + 1], axis=0)
+def with_replications(by_lane: Array, count: int) -> Array:
+    """Lanes, behind them the captured one again, in which batches are closed as soon as they may have been, and then
+    all lanes again, so many times, with pace drawn anew.
+    """
+    return np.concatenate([by_lane, by_lane[CAPTURED : CAPTURED + 1], *[by_lane] * count])
 
 
 @dataclass
 class Producer:
-    """A producer in its lanes and, behind them, in the captured one with every batch closed at once.
+    """A producer in its lanes and, behind them, in those of `with_replications`.
 
     halves: its release splits a batch in halves that came of a split. default_linger_us: linger.ms by default in its
     release, in us. topics: their numbers, in the order in which they came up. created: the max.message.bytes that
     topics were created with, as far as the capture shows that. inferred_size: batch.size in bytes, as the batches show
     it; None as long as there were none. estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics].
     spans: of the
-    timelines. last_codec: by topic. sent_from, sent_until: us, the first request and the last.
+    timelines. last_codec: by topic. sent_from, sent_until: us, the first request and the last. stretches: that were
+    read. replications: how often lanes are replayed with pace drawn anew.
     """
 
     client_id: str
@@ -56,11 +61,28 @@ class Producer:
     last_codec: dict[int, int] = field(default_factory=dict)
     sent_from: int = NEVER
     sent_until: int = 0
+    stretches: int = 0
+    replications: int = 0
 
     @property
     def at_once(self) -> int:
         """The number of the lane in which batches are closed at once."""
         return len(self.lanes.names)
+
+    @property
+    def replicated(self) -> Records:
+        """What lanes come to with pace drawn anew: OUTCOME[replications, lanes, topics]."""
+        outcomes = self.outcomes[self.at_once + 1 :]
+        return outcomes.reshape(self.replications, self.at_once, outcomes.shape[1])
+
+    def lanes_of(self, replication: int) -> range:
+        """The numbers of the lanes of a replication."""
+        first = self.at_once + 1 + replication * self.at_once
+        return range(first, first + self.at_once)
+
+    def draws(self, replication: int) -> np.random.Generator:
+        """What decides on the pace of the stretch at hand: the same for the same client at another address."""
+        return np.random.default_rng([zlib.crc32(self.client_id.encode()), self.stretches, replication])
 
     @property
     def max_message_bytes(self) -> Ints:
@@ -83,11 +105,14 @@ class Producer:
         sent = read_sent(rows, self.topics, self.sequences)
         self.created |= created_limits(rows)
         self.answers.add(sent)
+        if not self.stretches:
+            self.replications = replications_of(len(sent.capture.records), self.at_once)
+        self.stretches += 1
         return sent
 
     def settings(self, sent: Sent) -> Records:
-        """The lanes' settings: SETTINGS[lanes + 1]. What nobody states of them is what the stretch shows, and what the
-        client's release has.
+        """The lanes' settings, as `with_replications` has them. What nobody states of them is what the stretch shows,
+        and what the client's release has. Only the lanes at captured pace compress batches anew to get their sizes.
         """
         settings = self.lanes.settings.copy()
         for name, of_release in (("halves", self.halves), ("linger_us", self.default_linger_us)):
@@ -99,7 +124,9 @@ class Producer:
                 groups, sent.capture.records, settings, self.fidelity.memory, self.lanes.default_batch_size
             )
         settings["batch_size"] = self.batch_size
-        return with_at_once(settings)
+        settings = with_replications(settings, self.replications)
+        settings["measured_every"][self.at_once + 1 :] = 0
+        return settings
 
     def make_room(self, settings: Records) -> None:
         """Make room for topics that came up."""

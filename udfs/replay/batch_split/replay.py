@@ -14,13 +14,14 @@ from udfs.capture.packets import PACKETS
 from udfs.columns.arrays import Records
 from udfs.columns.arrow_columns import concatenated
 from udfs.facts.arrow_tables import packed_together
+from udfs.replay.batch_split.drawn_pace import drawn_sim, observed
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.fidelity import Fidelity
 from udfs.replay.batch_split.held_records import HeldRecords, read_held, recompressed
 from udfs.replay.batch_split.lanes import Measure, not_measured, replay_stretch
 from udfs.replay.batch_split.possible_estimates.order import times_in
 from udfs.replay.batch_split.possible_estimates.state import new_memory
-from udfs.replay.batch_split.producer import Producer, with_at_once
+from udfs.replay.batch_split.producer import Producer, with_replications
 from udfs.replay.batch_split.rows import producer_rows
 from udfs.replay.batch_split.settings import SplitLanes
 from udfs.replay.batch_split.state import new_sim, read_only_capture
@@ -123,14 +124,20 @@ def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | No
 
 
 def send_again(producer: Producer, sent: Sent, settings: Records, order: Records, measure: Measure) -> None:
-    """Send a stretch again, in every lane; in the last one every batch is closed as soon as it may have been.
+    """Send a stretch again, in every lane at captured pace, in the captured one with every batch closed as soon as it
+    may have been, and in every lane with pace drawn anew.
 
-    settings: SETTINGS[lanes + 1]. order: of closes and splits.
+    settings: as `with_replications` has them. order: of closes and splits.
     """
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
-    capture, limits = timed(sent, times, linger_us), with_at_once(producer.max_message_bytes)
+    capture = timed(sent, times, linger_us)
+    limits = with_replications(producer.max_message_bytes, producer.replications)
     sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes, producer.lanes.window)
     producer.spans += replay_stretch(sim, range(producer.at_once), measure)
     at_once = capture._replace(batches=timed_batches(sent, soonest(sent, times, linger_us), linger_us))
     last = range(producer.at_once, producer.at_once + 1)
     replay_stretch(sim._replace(capture=read_only_capture(at_once)), last, measure)
+    captured = observed(capture)
+    for replication in range(producer.replications):
+        drawn = drawn_sim(sim, captured, producer.draws(replication), producer.lanes.window)
+        replay_stretch(drawn, producer.lanes_of(replication))

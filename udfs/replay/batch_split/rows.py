@@ -12,7 +12,7 @@ import pyarrow as pa
 from schemas.tables import algorithms
 from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY
-from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE
 from schemas.tables.table import Table
 from schemas.tables.values import PRODUCER
 from udfs.columns.arrays import Floats, Ints, Records
@@ -28,6 +28,8 @@ from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compar
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
+SHARES = (0.1, 0.5, 0.9)
+"""The quantiles that are given of what the replications come to."""
 WORDS = {AGREED: NO_REASON} | {code: word for word, code in SPLITS.codes.items()}
 Columns = dict[str, "pa.Array[Any] | npt.NDArray[np.generic]"]
 
@@ -41,6 +43,7 @@ def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.R
     yield FIDELITY, fidelity_rows([*comparisons(producer)], algorithms.BATCH_SPLIT, run_id)
     if is_replayed:
         yield BATCH_SPLIT, outcome_rows(producer, run_id)
+        yield BATCH_SPLIT_RANGES, range_rows(producer, run_id)
         yield BATCH_SPLIT_TIMELINE, timeline_rows(producer, run_id)
 
 
@@ -102,6 +105,36 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
             t.size_error: size_errors(producer, lane, topic, outcomes),
         },
     )
+
+
+def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
+    """Rows of `batch_split_ranges`: one for each figure, and each lane and topic of `batch_split`."""
+    lane, topic = np.nonzero(producer.outcomes["batches"][: producer.at_once])
+    value, drawn = figures_of(producer.outcomes[lane, topic]), figures_of(producer.replicated[:, lane, topic])
+    t, rows, replications = BATCH_SPLIT_RANGES, len(lane), producer.replications
+    by_share = [np.quantile(drawn[name], SHARES, axis=0, method="inverted_cdf") for name in drawn]
+    p10, p50, p90 = np.concatenate(by_share, axis=1)
+    repeats = len(drawn)
+    return rows_of(
+        t,
+        {
+            **producer_columns(producer, run_id, np.tile(lane, repeats), np.tile(topic, repeats)),
+            t.metric: pa.array(np.repeat(np.array([*drawn], object), rows), pa.string()),
+            t.value: np.concatenate([*value.values()]),
+            t.p10: p10,
+            t.p50: p50,
+            t.p90: p90,
+            t.is_exact: p10 == p90,
+            t.replications: np.full(rows * repeats, replications),
+        },
+    )
+
+
+def figures_of(outcomes: Records) -> dict[str, Floats]:
+    """By metric of `batch_split_ranges` what outcomes come to: float64, of the shape of OUTCOME[...]."""
+    t, batches = BATCH_SPLIT, np.maximum(outcomes["batches"], 1)
+    counts = {str(name): outcomes[str(name)].astype(np.float64) for name in (t.splits, t.batches, t.bytes_resent)}
+    return {str(t.split_rate): counts[str(t.splits)] / batches} | counts
 
 
 def sent_for(producer: Producer, rows: int) -> Ints:

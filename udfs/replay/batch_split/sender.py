@@ -11,7 +11,15 @@ from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.accumulator import linger, linger_batch
 from udfs.replay.batch_split.estimate import ratio_of, updated
-from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, enqueue, has_to_wait, leave_queue
+from udfs.replay.batch_split.partition_queue import (
+    IN_FLIGHT,
+    NO_PART,
+    close_behind,
+    enqueue,
+    has_to_wait,
+    is_behind,
+    leave_queue,
+)
 from udfs.replay.batch_split.sender_events import (
     ANSWERED,
     CAPTURED_CLOSE,
@@ -233,6 +241,8 @@ def handle_of_batch(sim: Sim, lane: int, kind: int, first: int, time: int) -> No
         leave_queue(sim, sim.capture.records[first].partition, time)
     elif waits(sim, first):
         enqueue(sim, first, time)
+    elif is_behind(sim, first, time):
+        close_behind(sim, first)
     else:
         close(sim, lane, first, time)
 

@@ -43,10 +43,13 @@ BATCH = int_fields(
     "next_record",  # that was appended next of those which may go into the same batch, or NONE
     "codec",
     "has_sequence",  # 1: of an idempotent producer
-    "closed",  # us
+    "closed",  # us; NONE where pace is drawn anew, and every batch is closed by its delay
     "size",  # bytes
-    "delay",  # us from being full, or having lingered, to being closed, without the time in which it had to wait
-    "behind",  # us of these from when it had to wait no longer
+    "delay",  # us to being closed, since it was full or had lingered and the one before it was closed, without the time
+    # in which it had to wait
+    "behind",  # us of these since it had to wait no longer; the same where it did not have to
+    "by_bytes",  # us of these that a batch of other bytes has in proportion
+    "uncompressed",  # bytes of its records
     "early",  # us: closed then, before it had lingered and before the next record came; NEVER
     "filled_by",  # that record, if it came before the request; NONE: the batch was not full when it was sent
     "round_trip",  # us from being closed to the response
@@ -75,6 +78,8 @@ FILLING = np.dtype(
         ("is_overdue", np.int64),  # 1: it has lingered, and waits until the parts before it are sent
         ("last_closed", np.int64),  # us: when the batch before it was, or is to be, closed
         ("queued", np.int64),  # the first of the batches that wait, or NONE
+        ("left", np.int64),  # the first record of the last batch that left the queue to be closed, or NONE
+        ("left_at", np.int64),  # us: when that is closed
         ("part", np.int64),  # what became of the part that left the queue last
         ("refused", np.int64),  # the last batch that is as captured, and is too large; or NONE
         ("ratio", np.float32),  # the estimate that it was created with
@@ -186,7 +191,7 @@ def new_sim(
     capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records, window: Window = WHOLE
 ) -> Sim:  # fmt: skip
     """The replay of a stretch, before its first record."""
-    room, last = 3 * len(capture.records) + 64, NEVER if window.end == NEVER else window.end - 1
+    room = 3 * len(capture.records) + 64
     return Sim(
         capture=read_only_capture(capture),
         settings=read_only(settings),
@@ -198,8 +203,14 @@ def new_sim(
         current=np.zeros(outcomes.shape[1], np.int64),
         heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         spans=np.zeros(SPANS_ROOM, SPAN),
-        progress=records_of(PROGRESS, 1, counts_from=window.begin, last=last),
+        progress=new_progress(window),
     )
+
+
+def new_progress(window: Window) -> Records:
+    """The progress of a replay before its first record."""
+    last = NEVER if window.end == NEVER else window.end - 1
+    return records_of(PROGRESS, 1, counts_from=window.begin, last=last)
 
 
 def read_only_capture(capture: Capture) -> Capture:
@@ -246,6 +257,14 @@ def bytes_in_batch(records: Records, record: int, first: int) -> int:
     """Bytes of a record in a batch that begins with the record `first`."""
     since = records[record].timestamp - records[first].timestamp
     return record_bytes(records[record].content, record - first, since)
+
+
+@kernel
+def delay_by_bytes(captured: Record, uncompressed: int) -> int:
+    """us by which a batch of so many bytes is closed later than the captured one."""
+    if captured.by_bytes == 0:
+        return 0
+    return int(captured.by_bytes * (uncompressed - captured.uncompressed) // captured.uncompressed)
 
 
 @kernel

@@ -16,6 +16,10 @@ from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.state import PART, Capture
 from udfs.replay.shared.resent_batches import NONE
 
+BYTES_SHARE = 0.4
+"""How much of the time between two closes of a partition, while batches wait for the client to send them, follows from
+their bytes; the rest each batch takes, however large it is. VALIDATION.md says how that was measured."""
+
 
 class Times(NamedTuple):
     """In us: when each record was appended, int64[records]; when each sending was closed, and when it was split if it
@@ -76,6 +80,13 @@ def soonest(sent: Sent, times: Times, linger_us: int) -> Times:
     return times._replace(close=close)
 
 
+def closed_before(sent: Sent, closed: Ints) -> Ints:
+    """When the batch before each one in its partition was closed, 0 where there is none: int64[batches], us."""
+    partition, before = sent.first_sendings["partition"], np.zeros(len(closed), np.int64)
+    before[1:] = np.where(partition[1:] == partition[:-1], closed[:-1], 0)
+    return before
+
+
 class Queued(NamedTuple):
     """What a partition's batches waited for, int64[batches]: from when to when others were sent again before each, as
     parts of split ones or as they were, us, 0 where there were none; the batch that was split last before it, or NONE.
@@ -100,8 +111,8 @@ def queued(sent: Sent, times: Times) -> Queued:
 
 
 def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
-    """When the client knew that it would send again each of these sendings, or one of those with which it goes without
-    a gap: int64[again], us.
+    """When the client acted on the response for which it sent again each of these sendings, or one of those with which
+    it goes without a gap: int64[again], us.
 
     again: int64[again], sendings by partition, in the order of their closes.
     """
@@ -111,7 +122,7 @@ def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
     before = np.where(
         sendings["made_by"] == NONE, sent.capture.batches["sending"][sendings["batch"]], sendings["made_by"]
     )
-    known = np.minimum(sent.sendings["response_time"][before], times.close[again])
+    known = np.minimum(answers(sent, times)[before], times.close[again])
     is_new = np.ones(len(again), np.bool_)
     is_new[1:] = (sendings["partition"][1:] != sendings["partition"][:-1]) | (known[1:] > times.close[again[:-1]])
     begins = np.minimum.reduceat(known, np.flatnonzero(is_new))
@@ -143,9 +154,14 @@ def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
     batches["closed"] = closed
     had_to_wait = (batches["has_sequence"] == 1) & (waited.until > ready)
     batches["size"] = sent.first_sendings["size"]
-    batches["behind"] = np.where(had_to_wait, closed - waited.until, 0)
-    without_queue = np.where(had_to_wait, np.maximum(waited.begin - ready, 0) + batches["behind"], closed - ready)
+    before = closed_before(sent, closed)
+    in_turn, behind = np.maximum(ready, before), np.maximum(closed - np.maximum(waited.until, before), 0)
+    without_queue = np.where(had_to_wait, np.maximum(waited.begin - in_turn, 0) + behind, closed - in_turn)
     batches["delay"] = np.maximum(without_queue, 0)
+    batches["behind"] = np.where(had_to_wait, behind, batches["delay"])
+    batches["uncompressed"] = sent.first_sendings["uncompressed"]
+    in_queue = np.where(had_to_wait, behind, np.where(before > ready, batches["delay"], 0))
+    batches["by_bytes"] = np.where(batches["uncompressed"] > 0, BYTES_SHARE * in_queue, 0)
     batches["early"] = np.where(closed < ready, closed, NEVER)
     batches["filled_by"] = np.where(surely_before, NONE, batches["next_record"])
     batches["round_trip"] = np.where(answered == NEVER, 0, answered - closed)

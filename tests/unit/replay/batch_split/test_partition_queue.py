@@ -9,7 +9,16 @@ import pytest
 
 from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
 from udfs.replay.batch_split.accumulator import seal
-from udfs.replay.batch_split.partition_queue import IN_FLIGHT, NO_PART, TO_SEND, enqueue, has_to_wait, leave_queue
+from udfs.replay.batch_split.partition_queue import (
+    IN_FLIGHT,
+    NO_PART,
+    TO_SEND,
+    close_behind,
+    enqueue,
+    has_to_wait,
+    is_behind,
+    leave_queue,
+)
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, LINGERED
 from udfs.replay.batch_split.state import Sim, new_sim, no_outcomes
 from udfs.replay.shared.event_heap import INDEX, pop
@@ -77,7 +86,7 @@ def partition(part: int = NO_PART, **batch: int) -> Sim:
     for name, value in batch.items():
         capture.batches[name] = value
     sim = new_sim(capture, settings_of(SETTINGS), limits, np.ones((1, 1, 5), np.float32), no_outcomes(1, 1))
-    sim.filling[0]["queued"], sim.filling[0]["part"] = NONE, part
+    sim.filling[0]["queued"], sim.filling[0]["left"], sim.filling[0]["part"] = NONE, NONE, part
     return sim
 
 
@@ -120,6 +129,33 @@ def test_a_batch_leaves_as_long_after_the_last_part_as_the_captured_one() -> Non
     assert left(sim) == [(CLOSED, 0, NOW + 300)]
 
 
+def test_of_several_batches_that_leave_each_is_as_long_behind_the_one_before_it_as_the_captured_one() -> None:
+    sim = partition(behind=300)
+    for first in (0, 10):
+        hold(sim, first)
+    assert left(sim) == [(CLOSED, 0, NOW + 300), (CLOSED, 10, NOW + 600)]
+
+
+def test_a_batch_with_half_the_bytes_takes_less_of_the_time_that_goes_by_bytes() -> None:
+    sim = partition(behind=300, by_bytes=120, uncompressed=2_000)
+    hold(sim, 0)
+    assert left(sim) == [(CLOSED, 0, NOW + 240)]
+
+
+def test_a_batch_is_not_closed_before_one_that_has_left_the_queue_and_is_before_it_in_its_partition() -> None:
+    """Its close was due before the last of those that had to wait is closed; a part of a split one does not wait."""
+    sim = partition(behind=300)
+    for first in (0, 10):
+        hold(sim, first)
+    left(sim)
+    sim.ready[20]["end"] = 30
+    assert is_behind(sim, 20, NOW + 400)
+    assert not is_behind(sim, 20, NOW + 600)
+    assert not is_behind(sim, 10, NOW + 400)
+    close_behind(sim, 20)
+    assert pop(sim.heap)[0] == NOW + 900
+
+
 REFUSED = 7
 """The number of a captured batch."""
 
@@ -132,11 +168,18 @@ REFUSED = 7
 def test_a_batch_that_is_as_captured_is_closed_when_that_was_unless_it_had_been_held_back(
     queued_by: int, refused: int, time: int
 ) -> None:
-    sim = partition(closed=50_000, delay=20, queued_by=queued_by)
+    sim = partition(closed=50_000, queued_by=queued_by)
     filling = sim.filling[0]
     filling["first"], filling["count"], filling["refused"] = 0, 64, refused
-    seal(sim, 0, 0, NOW)
+    seal(sim, 0, 0, NOW, NOW + 20)
     assert pop(sim.heap)[0] == time
+
+
+def test_where_pace_is_drawn_anew_no_batch_is_closed_when_a_captured_one_was() -> None:
+    sim = partition(closed=NONE, queued_by=NONE)
+    sim.filling[0]["first"], sim.filling[0]["count"] = 0, 64
+    seal(sim, 0, 0, NOW, NOW + 20)
+    assert pop(sim.heap)[0] == NOW + 20
 
 
 @pytest.mark.parametrize(("part", "events"), [(TO_SEND, []), (IN_FLIGHT, [(LINGERED, 30, NOW)])])

@@ -93,4 +93,4 @@ def test_a_producer_lingers_as_its_release_does_unless_linger_ms_is_stated(state
     lanes = lanes_of(resolve_scenario(None, ["producer.batch.size=16KiB"], stated))
     producer = Producer("c", "10.0.0.1", lanes, Fidelity(new_memory()), inferred_size=16384)
     shown = producer.read(sent_batch([sent(0, 8, 800, 9, 0, linger_ms=7)]))
-    assert producer.settings(shown)["linger_us"].tolist() == [linger_ms * US_PER_MS] * 3
+    assert set(producer.settings(shown)["linger_us"].tolist()) == {linger_ms * US_PER_MS}

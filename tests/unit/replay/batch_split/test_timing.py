@@ -10,7 +10,7 @@ from udfs.columns.arrays import Records
 from udfs.replay.batch_split.events import Sent, read_sent
 from udfs.replay.batch_split.possible_estimates.events import groups_of
 from udfs.replay.batch_split.possible_estimates.order import CLOSE, SPLIT, no_order, times_in
-from udfs.replay.batch_split.timing import soonest, timed_batches
+from udfs.replay.batch_split.timing import BYTES_SHARE, soonest, timed_batches
 from udfs.replay.shared.resent_batches import NONE
 
 LINGER = 100_000  # us
@@ -59,18 +59,20 @@ def test_a_batch_was_sent_before_it_was_full_if_its_request_is_before_the_ms_of_
 
 def test_a_batch_that_waited_for_the_parts_before_it_was_late_only_since_they_were_sent() -> None:
     """It was full at 16 ms; the last part was sent at 49 ms, and it at 50."""
-    rows = [(0, 8, 9, 10), (0, 4, 30, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
+    rows = [(0, 8, 9, 10), (0, 4, 10, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
     found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
     batch = batches_in(no_order(5), found)[1]
     assert (batch["delay"], batch["behind"], batch["queued_by"]) == (1000, 1000, 0)
 
 
-def test_a_batch_that_was_ready_before_the_refusal_waited_for_something_else_until_then() -> None:
-    """It was full within the ms 16; the response came at 20.5 ms, the last part was sent at 49 ms, and it at 50."""
+def test_a_batch_that_was_next_before_the_split_waited_for_something_else_until_then() -> None:
+    """It was next at 20 ms; the response came at 20.5 ms, but the client acted on it at 30, and closed nothing before.
+    It sent the last part at 49 ms, and this one at 50.
+    """
     rows = [(0, 8, 20, 10), (0, 4, 30, 0), (4, 4, 49, 0), (8, 8, 50, 0), (16, 8, 60, 0)]
     found = read(*(sent(first, n, 250 * n, request, error) for first, n, request, error in rows))
     batch = batches_in(no_order(5), found)[1]
-    assert (batch["delay"], batch["behind"], batch["queued_by"]) == (20_500 - 16_999 + 1000, 1000, 0)
+    assert (batch["delay"], batch["behind"], batch["queued_by"]) == (30_000 - 20_000 + 1000, 1000, 0)
 
 
 def test_a_record_has_waited_for_what_was_before_it_and_cannot_have_been_in_its_ms() -> None:
@@ -120,8 +122,15 @@ def test_a_batch_is_closed_with_its_request_or_when_what_was_before_is_done() ->
     times = times_in(no_order(3), found)
     batches, at_once = (timed_batches(found, of, linger) for of in (times, soonest(found, times, linger)))
     assert (batches["closed"] // ms).tolist() == [9, 30, 60]
-    assert (batches["delay"] // ms).tolist() == [0, 13, 33]
+    assert (batches["delay"] // ms).tolist() == [0, 13, 30], "the third was ready at 26, but not the next before 30"
     assert batches["round_trip"].tolist() == [500, 500, 500]
     assert (at_once["delay"] // ms).tolist() == [0, 0, 3], "they were ready within the ms 8, 16 and 26"
     answered = (at_once["closed"] + at_once["round_trip"]) // 100
     assert answered.tolist() == [95, 305, 605], "each is answered when it was"
+
+
+def test_of_the_time_between_two_closes_a_share_goes_by_bytes_if_the_second_waited_for_the_first() -> None:
+    found = read(*(sent(8 * at, 8, 900, request, 0) for at, request in enumerate((9, 30, 60))))
+    batches = timed_batches(found, times_in(no_order(3), found), 10_000)
+    assert batches["by_bytes"].tolist() == [0, 0, int(BYTES_SHARE * 30_000)], "only the third was ready before"
+    assert (batches["uncompressed"] > 800).all()

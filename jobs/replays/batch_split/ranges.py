@@ -1,0 +1,38 @@
+"""Between what the figures of a lane lie when the pace of a producer and its brokers is drawn anew from the capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from jobs.replays.algorithm import OwnRows
+from jobs.replays.fetch_max_bytes.ranges import range_of, span
+from jobs.terminal.wording import ends_said
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
+
+SPLIT_RATE = str(BATCH_SPLIT.split_rate)
+SUMMED = tuple(map(str, (BATCH_SPLIT.splits, BATCH_SPLIT.batches, BATCH_SPLIT.bytes_resent)))
+"""The figures of a lane that have a range, beside the split rate; those of several producers are added up."""
+
+
+def ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
+    """A row for each value of the keys, a column for each figure with its p10 and p90: of the split rate the highest of
+    a producer and topic, of the others the sums. A sum of ranges is wider than the range of the sum.
+    """
+    r = BATCH_SPLIT_RANGES
+
+    def ends(metric: str, combined: Callable[[Column], Column]) -> Column:
+        own = [combined(F.when(F.col(r.metric) == metric, F.col(end))).alias(end) for end in (r.p10, r.p90)]
+        return F.struct(*own).alias(range_of(metric))
+
+    columns = [ends(SPLIT_RATE, F.max), *(ends(metric, F.sum) for metric in SUMMED)]
+    return own_rows(r).groupBy(*keys).agg(*columns)
+
+
+def said_within(value: float, within: Row | None, said: Callable[[float], str]) -> str:
+    """A figure with the range in which it lies at other paces, `41 (8 to 62)`; alone where these do not matter."""
+    _, low, high = span(value, within)
+    first, last = said(low), said(high)
+    return said(value) if first == last else f"{said(value)} ({ends_said(first, last)})"

@@ -1,0 +1,139 @@
+"""A producer's pace drawn anew from what the capture shows of it.
+
+How fast records come, how soon the client takes a batch that is ready, and how soon brokers answer differs from one run
+to the next, and decides how many batches are filled by an estimate that is too low. So every lane is replayed again and
+again, each time with other times: blocks of the captured ones, so that what is slow for a while stays slow, and what is
+slow at the same time is so together. Client and brokers are then as much faster or slower as one run is than another,
+and a batch takes more or less of its time because of its bytes, which one capture hardly shows. All lanes have the same
+draws, and differ by their settings alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.time_units import NEVER
+from udfs.replay.batch_split.state import Capture, Sim, new_progress
+from udfs.replay.batch_split.timing import BYTES_SHARE
+from udfs.replay.shared.resent_batches import NONE
+from udfs.replay.shared.window import ALWAYS, Window
+
+REPLICATIONS, FEWEST = 20, 5
+"""How often a lane is replayed, and how often at least."""
+RECORDS_AT_MOST = 1 << 24
+"""Records of a stretch that are replayed for ranges, in all lanes: of a longer one there are fewer replications."""
+NEAR_BLOCKS = 4
+"""A block of times is drawn from no further away than so many blocks (the local block bootstrap of Paparoditis and
+Politis, 2002)."""
+RUNS_DIFFER = 0.25
+"""How far equal runs of a live producer differ: the standard deviation of the logarithm of the time that a batch takes,
+relative to that of a record. VALIDATION.md says how that was measured."""
+
+
+def replications_of(records: int, lanes: int) -> int:
+    """How often lanes are replayed with pace drawn anew. records: of the first stretch."""
+    return min(REPLICATIONS, max(FEWEST, RECORDS_AT_MOST // max(records * lanes, 1)))
+
+
+class Observed(NamedTuple):
+    """A stretch at captured pace, and what is drawn from.
+
+    records: RECORD[records], which are given drawn times. times, gaps: int64[records], us, in the order of appending:
+    when each record was appended, and how long after the one before it. turn: int64[batches], the place of the first
+    record of each. batch: int64[records], the batch of each record, in the order of appending.
+    """
+
+    capture: Capture
+    records: Records
+    times: Ints
+    gaps: Ints
+    turn: Ints
+    batch: Ints
+
+
+def observed(capture: Capture) -> Observed:
+    """What is drawn from. capture: at captured pace."""
+    order, turn = capture.append_order, np.empty(len(capture.append_order), np.int64)
+    turn[order] = np.arange(len(order))
+    times = capture.records["time"][order]
+    gaps = np.maximum(np.diff(times, prepend=times[:1]), 0)
+    records = capture.records.copy()
+    return Observed(capture, records, times, gaps, turn[capture.batches["first"]], records["batch"][order])
+
+
+def drawn_sim(sim: Sim, captured: Observed, draws: np.random.Generator, window: Window) -> Sim:
+    """The replay of a stretch with pace drawn anew: of its records, of the client, and of brokers' answers."""
+    place = drawn_places(len(captured.times), len(captured.capture.batches), draws)
+    times, parts = drawn_times(captured, place), captured.capture.parts.copy()
+    captured.records["time"][captured.capture.append_order] = times
+    parts["sent_at"], parts["answered_at"] = 0, NEVER
+    capture = sim.capture._replace(
+        records=read_only(captured.records),
+        batches=read_only(drawn_batches(captured, place, draws)),
+        parts=read_only(parts),
+    )
+    begin, end = (moment_in(captured.times, times, moment) for moment in window)
+    return sim._replace(capture=capture, progress=new_progress(Window(begin, end)))
+
+
+def moment_in(times: Ints, drawn: Ints, moment: int) -> int:
+    """A moment of the window among records that come at other times: the same records are before it.
+
+    times, drawn: int64[records], us, in the order of appending.
+    """
+    place = int(np.searchsorted(times, moment))
+    if moment in (ALWAYS, NEVER) or place == 0:
+        return moment
+    later = moment + int(drawn[place - 1] - times[place - 1])
+    return min(later, int(drawn[place])) if place < len(times) else later
+
+
+def drawn_places(count: int, batches: int, draws: np.random.Generator) -> Ints:
+    """Which place's times each record has, of `count` in the order of appending: int64[count].
+
+    A block has as many batches as the square root of a third of them. It is drawn from near its own place, for what is
+    sent has a pace of its own, too. The first one stays, and is not drawn again: a client that has just started has no
+    connection yet.
+    """
+    length = min(max(round(count / max(batches, 1) * np.sqrt(max(batches // 3, 1))), 1), count)
+    own, last = np.arange(0, count, length), count - length
+    first, reach = min(length, last), NEAR_BLOCKS * length
+    low, high = np.clip(own - reach, first, last), np.clip(own + reach, first, last)
+    starts = draws.integers(low, high, endpoint=True)
+    starts[0] = 0
+    return (starts[:, np.newaxis] + np.arange(length)).reshape(-1)[:count]
+
+
+def drawn_times(captured: Observed, place: Ints) -> Ints:
+    """When records are appended, each as long after the one before it as the one at its place was: int64[records], us,
+    in the order of appending.
+    """
+    gaps = captured.gaps[place]
+    gaps[:1] = 0
+    return captured.times[:1] + np.cumsum(gaps)
+
+
+def drawn_batches(captured: Observed, place: Ints, draws: np.random.Generator) -> Records:
+    """The batches, each taken and answered as soon as that of the record whose times its first one has:
+    BATCH[batches].
+
+    The records have drawn times already. place: int64[records], as `drawn_places` returns it.
+    """
+    batches = captured.capture.batches.copy()
+    of = captured.batch[place[captured.turn]]
+    of_client, of_brokers = np.exp(draws.normal(0.0, RUNS_DIFFER, 2))
+    share = draws.uniform(0.0, 2 * BYTES_SHARE)
+    for name, factor in (
+        ("delay", of_client), ("behind", of_client), ("by_bytes", of_client * share / BYTES_SHARE),
+        ("round_trip", of_brokers), ("uncompressed", 1),
+    ):  # fmt: skip
+        batches[name] = captured.capture.batches[name][of] * factor
+    is_early, last = batches["early"] != NEVER, batches["end"] - 1
+    later = captured.records["time"][last] - captured.capture.records["time"][last]
+    batches["early"] += np.where(is_early, later, 0)
+    batches["closed"] = NONE
+    batches["retry_at"] = np.where(batches["retries"] > 0, 0, NEVER)
+    return batches
