@@ -50,7 +50,7 @@ FAMILIES = {
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "quotas": Family((quota_traffic,), quotas.compared),
     "sessions": Family((session_traffic,), sessions.compared),
-    "splits": Family((split_traffic,), splits.compared),
+    "splits": Family((split_traffic,), splits.compared, splits.covered),
 }
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from schemas.tables import algorithms
-from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.wire.errors import MESSAGE_TOO_LARGE
+from tests.backtest.coverage import Case, Range, coverage_row
 from tests.backtest.figures import Figures
 from tests.backtest.replays import Replayed, replayed
 from tests.backtest.split_traffic import BASE, CHANGES, PAIRS
@@ -39,6 +40,35 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
                 )
 
 
+RANGED = {"splits": "splits", "batches": "... first", "bytes_resent": "bytes resent"}
+"""The figures that have a range, and what they are called here."""
+
+
+def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
+    """Of each figure, how often what was seen lies in what was predicted."""
+    pairs = [pair for both in PAIRS for pair in (both, both[::-1])]
+    for metric in RANGED:
+        yield coverage_row("producer", RANGED[metric], [case_of(work, repeats, metric, *pair) for pair in pairs])
+
+
+def case_of(work: Path, repeats: int, metric: str, a: str, b: str) -> Case:
+    """One group of settings predicted from the runs of another."""
+    of_a, of_b = of(work, a, b), of(work, b, a)
+    clients_a, clients_b = ([f"split-{name}-{again}" for again in range(repeats)] for name in (a, b))
+    return Case(
+        [predicted_range(of_a, client, metric) for client in clients_a],
+        [seen(work, a, of_a, client)[RANGED[metric]] for client in clients_a],
+        [seen(work, b, of_b, client)[RANGED[metric]] for client in clients_b],
+    )
+
+
+def predicted_range(replay: Replayed, client: str, metric: str) -> Range:
+    """The range of a producer's figure in the lane with the changed settings."""
+    lane, t = lane_of(replay, SIZES[0]), BATCH_SPLIT_RANGES
+    (row,) = replay.rows(t, f"scenario = '{lane}' and {t.client_id} = '{client}' and {t.metric} = '{metric}'")
+    return Range(row[t.p10], row[t.p90])
+
+
 @cache
 def of(work: Path, a: str, b: str) -> Replayed:
     """The capture of A replayed under B's settings."""
@@ -50,10 +80,14 @@ def of(work: Path, a: str, b: str) -> Replayed:
     )
 
 
+def lane_of(replay: Replayed, sizes: str) -> str:
+    """The lane with the changed settings that takes sizes from there."""
+    return next(name for name in replay.lanes if name.endswith(f"recut.sizes={sizes}"))
+
+
 def predicted(replay: Replayed, client: str, sizes: str) -> dict[str, Any]:
     """The figures of a producer in the lane with the changed settings."""
-    lane = next(name for name in replay.lanes if name.endswith(f"recut.sizes={sizes}"))
-    t = BATCH_SPLIT
+    lane, t = lane_of(replay, sizes), BATCH_SPLIT
     (row,) = replay.rows(t, f"scenario = '{lane}' and {t.client_id} = '{client}'")
     return {
         "splits": row[t.splits],
