@@ -4,13 +4,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from tests.unit.replay.batch_split.producers import Produced, Producer, even_sizes, replayed
-from udfs.replay.batch_split.lanes import Measure
+from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
+from udfs.columns.arrays import Ints
+from udfs.replay.batch_split.lanes import Measure, replay_stretch
 from udfs.replay.batch_split.recompression import BY_PARTS
 from udfs.replay.batch_split.settings import DAMPED, KIP_TEXT, SPLIT_AT_BATCH_SIZE, TODAY, UNCOMPRESSED
-from udfs.replay.batch_split.state import MICRO, SizeModel
+from udfs.replay.batch_split.state import MICRO, SizeModel, new_sim, no_outcomes
+
+
+def batches_and_last_close(**captured_batch: int) -> Ints:
+    """How many batches there are of 400 records that come at once, and when the last one is closed (us): with a
+    batch.size of 1 KiB and of 4. captured_batch: what is captured of the batch that had them.
+    """
+    records, found = Produced([0] * 400, [100] * 400), []
+    capture = captured(records, even_sizes(records, [1.0] * 400))
+    for name, value in captured_batch.items():
+        capture.batches[name] = value
+    for batch_size in (1024, 4096):
+        outcomes, limits = no_outcomes(1, 1), np.full((1, 1), 8192)
+        settings = settings_of(Producer(batch_size, 8192, linger=5))
+        sim = new_sim(capture, settings, limits, np.ones((1, 1, 5), np.float32), outcomes)
+        replay_stretch(sim, range(1))
+        found.append((int(outcomes["batches"][0, 0]), int(sim.filling["last_closed"][0])))
+    return np.array(found)
+
+
+def test_a_client_that_is_behind_is_sooner_done_with_fewer_and_larger_batches() -> None:
+    """Each takes as long as the captured one, however many bytes it has, but for the time that goes by bytes."""
+    (small, took), (large, sooner) = batches_and_last_close(delay=20_000)
+    assert (took, sooner) == (20_000 * small, 20_000 * large)
+    assert 3 * large < small < 5 * large
+    by_bytes = batches_and_last_close(delay=20_000, by_bytes=20_000, uncompressed=1_000)[:, 1]
+    assert by_bytes[1] == pytest.approx(by_bytes[0], rel=0.02)
 
 
 def test_a_batch_of_75_records_is_split_into_ten() -> None:
