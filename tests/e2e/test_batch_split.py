@@ -17,7 +17,7 @@ from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.fidelity_reasons import SPLITS
 from schemas.tables.gold import FIDELITY, RUNS
-from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
+from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from tests.e2e.conftest import IN_FORCE, RUN_AT, CapturedLake
@@ -162,7 +162,23 @@ def test_smaller_batches_split_less(lake: CapturedLake) -> None:
         rates[row[g.scenario]] = max(rates.get(row[g.scenario], 0.0), row[g.split_rate])
     sizes = ["producer.batch.size=16KiB", "producer.batch.size=30kB", "captured", "producer.batch.size=64KiB"]
     assert [rates[size] for size in sizes] == sorted(rates[size] for size in sizes)
-    assert (rates["producer.batch.size=16KiB"], rates["captured"]) == (0.0, rates["producer.batch.size=38kB"])
+    assert rates["producer.batch.size=16KiB"] < 0.01
+    assert rates["captured"] == rates["producer.batch.size=38kB"]
+
+
+def test_each_figure_of_a_lane_has_a_range_and_all_lanes_have_the_same_draws(lake: CapturedLake) -> None:
+    g, r = BATCH_SPLIT, BATCH_SPLIT_RANGES
+    ranges = {(row[r.scenario], row[r.client_id], row[r.metric]): row for row in lake.rows(r)}
+    for row in lake.rows(g):
+        for metric in (g.splits, g.split_rate, g.batches, g.bytes_resent):
+            assert ranges[row[g.scenario], row[g.client_id], metric][r.value] == row[metric]
+    assert len(ranges) == 4 * len(lake.rows(g))
+    assert all(row[r.p10] <= row[r.p50] <= row[r.p90] and row[r.replications] == 20 for row in ranges.values())
+    assert not ranges["captured", "split-lz4", g.splits][r.is_exact]
+    for (lane, client, metric), row in ranges.items():
+        if lane == "captured":
+            same = ranges["producer.batch.size=38kB", client, metric]
+            assert [row[end] for end in (r.p10, r.p50, r.p90)] == [same[end] for end in (r.p10, r.p50, r.p90)]
 
 
 def test_the_timeline_has_every_batch(lake: CapturedLake) -> None:

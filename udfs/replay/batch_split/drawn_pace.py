@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
-from udfs.columns.time_units import NEVER
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.batch_split.state import Capture, Sim, new_progress
 from udfs.replay.batch_split.timing import BYTES_SHARE
 from udfs.replay.shared.resent_batches import NONE
-from udfs.replay.shared.window import ALWAYS, Window
+from udfs.replay.shared.window import Window
 
 REPLICATIONS, FEWEST = 20, 5
 """How often a lane is replayed, and how often at least."""
