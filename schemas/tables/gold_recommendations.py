@@ -27,8 +27,8 @@ RECOMMENDATIONS = table(
     gain=C("string", "What the change gains, as a sentence; empty if nothing is to be changed"),
     gain_metric=C("string", "What the gain is measured by, such as longest_wait_ms", nullable=True),
     gain_before=C("double", "... replayed as captured", nullable=True),
-    gain_before_low=C("double", "... at least, with pace drawn anew, as in fetch_ranges; null where it is not",
-                      nullable=True),
+    gain_before_low=C("double", "... at least, with pace drawn anew, as in fetch_ranges and batch_split_ranges; null "
+                                "where it is not", nullable=True),
     gain_before_high=C("double", "... at most; null for a backlog that a slow pace leaves, too", nullable=True),
     gain_after=C("double", "... with the recommended value", nullable=True),
     gain_after_low=C("double", "... at least, as before", nullable=True),

@@ -27,7 +27,8 @@ def with_replications(by_lane: Array, count: int) -> Array:
     """Lanes, behind them the captured one again, in which batches are closed as soon as they may have been, and then
     all lanes again, so many times, with pace drawn anew.
     """
-    return np.concatenate([by_lane, by_lane[CAPTURED : CAPTURED + 1], *[by_lane] * count])
+    more = np.concatenate([np.full(1, CAPTURED), np.tile(np.arange(len(by_lane)), count)])
+    return np.append(by_lane, by_lane[more], axis=0)
 
 
 @dataclass
