@@ -115,7 +115,9 @@ def lines(base: alt.Chart, plot: Plot) -> Layers:
 def banded(base: alt.Chart, plot: Plot) -> alt.Chart:
     """A band a colour around a line."""
     ends = {"y": encoding(plot, plot.y) | {"field": "low", "stack": None}, "y2": {"field": "high"}}
-    return encoded(base.mark_area(opacity=0.2, aria=False), {"x": encoding(plot, plot.x), **ends, **coloured(plot)})
+    # A channel of its own: the legend is that of the lines.
+    fill = {"fill": {**coloured(plot)["color"], **({} if plot.colour is None else {"legend": None})}}
+    return encoded(base.mark_area(opacity=0.2, aria=False), {"x": encoding(plot, plot.x), **ends, **fill})
 
 
 def steps(base: alt.Chart, plot: Plot) -> Layers:
