@@ -115,9 +115,7 @@ def lines(base: alt.Chart, plot: Plot) -> Layers:
 def banded(base: alt.Chart, plot: Plot) -> alt.Chart:
     """A band a colour around a line."""
     ends = {"y": encoding(plot, plot.y) | {"field": "low", "stack": None}, "y2": {"field": "high"}}
-    # A channel of its own: the legend is that of the lines.
-    fill = {"fill": {**coloured(plot)["color"], **({} if plot.colour is None else {"legend": None})}}
-    return encoded(base.mark_area(opacity=0.2, aria=False), {"x": encoding(plot, plot.x), **ends, **fill})
+    return encoded(base.mark_area(opacity=0.2, aria=False), {"x": encoding(plot, plot.x), **ends, **coloured(plot)})
 
 
 def steps(base: alt.Chart, plot: Plot) -> Layers:
@@ -221,7 +219,11 @@ def coloured(plot: Plot) -> dict[str, Any]:
     measured = min(max(map(len, names)) * MEASURED, LONGEST_LABEL)
     apart = BETWEEN + measured * (CHARACTER / MEASURED - 1)
     columns = max(1, min(MOST_COLUMNS, int((ACROSS - room_beside(plot)) / (SYMBOL + measured + apart))))
-    legend = {"title": plot.colour.title, "columns": columns, "columnPadding": apart} if len(names) > 1 else None
+    legend = (
+        {"title": plot.colour.title, "columns": columns, "columnPadding": apart, "symbolOpacity": 1}
+        if len(names) > 1
+        else None
+    )
     # What is not known is no finding, and is drawn like none.
     colours = [MUTED if name == UNKNOWN else COLOURS[i % len(COLOURS)] for i, name in enumerate(names)]
     scale = {"domain": names, "range": colours}

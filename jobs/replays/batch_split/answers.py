@@ -28,7 +28,7 @@ MOST_SPLIT_RATE = 0.01
 NOTES = (
     "  * of the worst producer and topic: splits / batches; P(batch > limit), of batches sent first; the longest time",
     "    until the estimate recovered after a split; the mean error of the model's sizes of recut batches.",
-    "    In brackets p10 to p90 at other paces, of several producers added up: it held 85 % of live runs with lz4, and",
+    "    In brackets p10 to p90 at other paces, of several producers added up: it held 83 % of live runs with lz4, and",
     "    76 % with gzip (80 % is the aim). A batch.size is safe by its p90.",
     "    resent: bytes of batches made by splits. fill: bytes of a batch / batch.size. batches under a linger.ms",
     "    shorter than captured are uncertain: they depend on how long the client's threads are kept waiting.",

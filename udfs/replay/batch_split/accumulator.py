@@ -13,7 +13,15 @@ from udfs.replay.batch_split.estimate import estimated_bytes, has_room, upper_bo
 from udfs.replay.batch_split.partition_queue import has_to_wait
 from udfs.replay.batch_split.sender_events import CAPTURED_CLOSE, LINGERED, schedule, schedule_close
 from udfs.replay.batch_split.settings import DAMPED, UNCOMPRESSED
-from udfs.replay.batch_split.state import Sim, bytes_in_batch, codec_of, delay_by_bytes, estimate_topic, topic_of
+from udfs.replay.batch_split.state import (
+    Sim,
+    bytes_in_batch,
+    close_time,
+    codec_of,
+    delay_by_bytes,
+    estimate_topic,
+    topic_of,
+)
 from udfs.replay.shared.event_heap import push
 from udfs.replay.shared.resent_batches import NONE
 
@@ -73,8 +81,9 @@ def seal_full(sim: Sim, lane: int, partition: int, time: int) -> None:
     filling = sim.filling[partition]
     ready_at = min(time, filling.created + sim.settings[lane].linger_us)
     captured = sim.capture.batches[sim.capture.records[filling.first + filling.count - 1].batch]
-    delay = captured.delay + delay_by_bytes(captured, filling.uncompressed)
-    seal(sim, lane, partition, ready_at, max(ready_at, filling.last_closed) + max(delay, 0))
+    earliest = max(ready_at, filling.last_closed)
+    closed = close_time(captured, ready_at, filling.last_closed) + delay_by_bytes(captured, filling.uncompressed)
+    seal(sim, lane, partition, ready_at, max(closed, earliest))
 
 
 @kernel
@@ -85,8 +94,8 @@ def begin_batch(sim: Sim, lane: int, record: int) -> None:
     filling.ratio = sim.estimates[lane, estimate_topic(settings, topic_of(sim, record)), codec]
     filling.first, filling.uncompressed, filling.created, filling.is_overdue = record, 0, appended.time, 0
     filling.limit = max(settings.batch_size, upper_bound(appended.content))
-    lingered = max(appended.time + settings.linger_us, filling.last_closed)
-    schedule(sim, lingered + sim.capture.batches[appended.batch].delay, LINGERED, record)
+    captured, lingered = sim.capture.batches[appended.batch], appended.time + settings.linger_us
+    schedule(sim, close_time(captured, lingered, filling.last_closed), LINGERED, record)
 
 
 @kernel
@@ -157,5 +166,5 @@ def linger_batch(sim: Sim, lane: int, first: int, time: int) -> None:
     if has_to_wait(sim, partition):
         filling.is_overdue = 1
     else:
-        delay = sim.capture.batches[sim.capture.records[first].batch].delay
-        schedule(sim, filling.last_closed + delay, LINGERED, first)
+        captured = sim.capture.batches[sim.capture.records[first].batch]
+        schedule(sim, filling.last_closed + captured.in_turn * captured.delay, LINGERED, first)

@@ -128,7 +128,7 @@ def drawn_batches(captured: Observed, place: Ints, draws: np.random.Generator) -
     share = draws.uniform(0.0, 2 * BYTES_SHARE)
     for name, factor in (
         ("delay", of_client), ("behind", of_client), ("by_bytes", of_client * share / BYTES_SHARE),
-        ("round_trip", of_brokers), ("uncompressed", 1),
+        ("round_trip", of_brokers), ("uncompressed", 1), ("in_turn", 1),
     ):  # fmt: skip
         batches[name] = captured.capture.batches[name][of] * factor
     is_early, last = batches["early"] != NEVER, batches["end"] - 1

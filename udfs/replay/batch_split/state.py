@@ -47,7 +47,8 @@ BATCH = int_fields(
     "size",  # bytes
     "delay",  # us to being closed, since it was full or had lingered and the one before it was closed, without the time
     # in which it had to wait
-    "behind",  # us of these since it had to wait no longer; the same where it did not have to
+    "behind",  # us of these since it had to wait no longer, and since the one before it was closed
+    "in_turn",  # 1: it was ready, and waited for the one before it to be closed
     "by_bytes",  # us of these that a batch of other bytes has in proportion
     "uncompressed",  # bytes of its records
     "early",  # us: closed then, before it had lingered and before the next record came; NEVER
@@ -257,6 +258,16 @@ def bytes_in_batch(records: Records, record: int, first: int) -> int:
     """Bytes of a record in a batch that begins with the record `first`."""
     since = records[record].timestamp - records[first].timestamp
     return record_bytes(records[record].content, record - first, since)
+
+
+@kernel
+def close_time(captured: Record, ready_at: int, before: int) -> int:
+    """When a batch is closed that is ready then, and the one before it closed at `before`. The time from one close to
+    the next is known of batches that waited in turn; of others, how long the client took to come round at all.
+    """
+    if captured.in_turn:
+        return int(max(ready_at, before) + captured.delay)
+    return int(max(ready_at + captured.delay, before))
 
 
 @kernel

@@ -34,11 +34,16 @@ def batches_and_last_close(**captured_batch: int) -> Ints:
 
 def test_a_client_that_is_behind_is_sooner_done_with_fewer_and_larger_batches() -> None:
     """Each takes as long as the captured one, however many bytes it has, but for the time that goes by bytes."""
-    (small, took), (large, sooner) = batches_and_last_close(delay=20_000)
+    (small, took), (large, sooner) = batches_and_last_close(delay=20_000, in_turn=1)
     assert (took, sooner) == (20_000 * small, 20_000 * large)
     assert 3 * large < small < 5 * large
-    by_bytes = batches_and_last_close(delay=20_000, by_bytes=20_000, uncompressed=1_000)[:, 1]
+    by_bytes = batches_and_last_close(delay=20_000, by_bytes=20_000, uncompressed=1_000, in_turn=1)[:, 1]
     assert by_bytes[1] == pytest.approx(by_bytes[0], rel=0.02)
+
+
+def test_of_a_client_that_is_not_behind_batches_are_as_late_as_the_captured_one_and_not_one_after_the_other() -> None:
+    """Such as the first of a client that has yet to connect."""
+    assert batches_and_last_close(delay=400_000)[:, 1].tolist() == [400_000, 400_000]
 
 
 def test_a_batch_of_75_records_is_split_into_ten() -> None:
