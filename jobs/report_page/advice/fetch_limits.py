@@ -161,11 +161,14 @@ def time_of(lane: Row, metric: str) -> Span:
 
 
 def gain(captured: Row, best: Row) -> Effect:
-    """What ends: waits, else the time in which a backlog is read."""
+    """What gets shorter: waits, and the time in which a backlog is read."""
+    catch_up = f"catch-up {took(captured)} -> {took(best)}"
     if not is_clearly_longer(WAIT, captured, best):
-        return of_time(f"catch-up {took(captured)} -> {took(best)}", TOOK, captured, best)
-    told = f"{counted(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to "
-    return of_time(f"{told}{said_time(captured, WAIT)} -> {waits_after(best)}", WAIT, captured, best)
+        return of_time(catch_up, TOOK, captured, best)
+    who = f"{counted(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to"
+    waits = f"{who} {said_time(captured, WAIT)} -> {waits_after(best)}"
+    both = f"{waits}; {catch_up}" if is_clearly_longer(TOOK, captured, best) else waits
+    return of_time(both, WAIT, captured, best)
 
 
 def of_time(told: str, metric: str, captured: Row, best: Row) -> Effect:
@@ -193,10 +196,10 @@ def took(row: Row) -> str:
 
 
 def cost(captured: Row, best: Row) -> Effect:
-    """What is held in memory, and what becomes of the catch-up."""
+    """What is held in memory, and what becomes of the catch-up where that is no gain."""
     before, after = captured[HELD], best[HELD]
     told = f"memory {short_size(before)} -> {short_size(after)}" if before != after else "memory as before"
-    told += "" if gain(captured, best).metric == TOOK else f"; catch-up {catch_up_after(captured, best)}"
+    told += "" if is_clearly_longer(TOOK, captured, best) else f"; catch-up {catch_up_after(captured, best)}"
     more = best[FETCH_CONSUMERS.cut_tail_bytes] - captured[FETCH_CONSUMERS.cut_tail_bytes]
     told += f"; {short_size(more)} more fetched twice" if more > 0 else ""
     return Effect(told, HELD, before, after)

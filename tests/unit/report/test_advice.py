@@ -67,6 +67,12 @@ def test_a_lane_in_which_nobody_waits_is_advised_with_gain_cost_and_how_sure_tha
     assert (one.sure.checked, one.sure.agreed, one.sure.unknown) == (50, 49, 2)
 
 
+def test_a_shorter_catch_up_is_a_gain_and_no_cost() -> None:
+    (one,) = recommended(limits(consumer("captured", **WAITS), consumer(SMALL, catch_up_ms=40.0)))
+    assert one.gain.told == "5 partitions wait up to 224 ms -> none; catch-up 300 ms -> 40 ms"
+    assert one.cost.told == "memory as before"
+
+
 def test_a_lane_that_is_not_better_is_not_advised() -> None:
     alike = consumer(SMALL, catch_up_ms=295.0)
     assert told(limits(consumer("captured"), alike)) == [("keep", "app", "fetch.max.bytes", "200000")]
