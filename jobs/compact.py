@@ -54,7 +54,7 @@ def lines(of: CompactedLake, run: Run) -> Iterator[str]:
     cells.append([f"{counted(len(of.tables), 'table')} in all", f"{before:,}", f"{after:,}"])
     yield from grid_lines(Grid(("table", "files before", "after"), cells, ("table",)), len(cells))
     removed, stay = counted(of.files_removed or 0, "file"), span_said(run.retention)
-    yield f"{removed} removed that no table has needed for {stay}; those joined now stay so long, for who reads them"
+    yield f"{removed} removed that no table has needed for {stay}; those joined now stay as long, for readers"
 
 
 def main(run: Run) -> None:

@@ -46,12 +46,13 @@ def may_have_trend(spark: SparkSession, lake: str, sets: set[str]) -> bool:
 
 
 def named_before(spark: SparkSession, lake: str, run: KnownRun, named: str) -> KnownRun | None:
-    """The run to compare with; None for `previous` where the run is the first."""
+    """The run to compare with; None for `previous` where the run is the first, as stderr then says."""
     if named != PREVIOUS:
         return known_run(spark, lake, named)
     try:
         return known_run(spark, lake, previous_id(spark, lake, run))
-    except ArgumentError:
+    except ArgumentError as fault:
+        sys.stderr.write(f"refetch: the page compares with no run: {fault}\n")
         return None
 
 
