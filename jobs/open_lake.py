@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -34,7 +33,7 @@ from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import known_run
 from jobs.report_page.refusals import by_rules, is_of_captures, refusals
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.scenarios.settings import ON_REQUEST, TRIES
+from jobs.scenarios.settings import ON_REQUEST, TRIES, meant
 from jobs.session.spark import spark_session
 from jobs.terminal.wording import counted
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
@@ -135,8 +134,7 @@ class OpenLake:
 def named_table(name: str) -> Table:
     """The table of this name. Raises ArgumentError that says what may have been meant, and which names there are."""
     if name not in TABLES:
-        meant = get_close_matches(name, TABLES, n=1)
-        nearest = f"; did you mean `{meant[0]}`?" if meant else ";"
+        nearest = meant(name, TABLES) or ";"
         raise ArgumentError(f"open_lake: no table is called `{name}`{nearest} The tables are {', '.join(TABLES)}")
     return TABLES[name]
 

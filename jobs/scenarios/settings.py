@@ -245,11 +245,16 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
     raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
 
 
+def meant(word: str, known: Iterable[str]) -> str:
+    """`; did you mean ...?` with the nearest known word; empty where none is near."""
+    near = difflib.get_close_matches(word, tuple(known), n=1)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
 def nearest_of(word: str, known: Iterable[str]) -> str:
     """`; did you mean ...?` with the nearest known word, if one is near, and all of them."""
     known = tuple(dict.fromkeys(known))
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"{f'; did you mean `{near[0]}`?' if near else ';'} known are {', '.join(known)}"
+    return f"{meant(word, known) or ';'} known are {', '.join(known)}"
 
 
 def did_you_mean(word: str, known: Iterable[str], listed: str = "docs/settings.md") -> str:
@@ -257,9 +262,8 @@ def did_you_mean(word: str, known: Iterable[str], listed: str = "docs/settings.m
     are nearest, and where it is.
     """
     known = tuple(dict.fromkeys(known))
-    near = difflib.get_close_matches(word, known, n=1)
-    if near:
-        return f"; did you mean `{near[0]}`?"
+    if near := meant(word, known):
+        return near
     if len(known) <= MOST_LISTED:
         return f"; known here: {', '.join(known)}"
     nearest = difflib.get_close_matches(word, known, n=NEAREST, cutoff=0)

@@ -42,11 +42,17 @@ def estimated_size(sim: Sim, lane: int, partition: int) -> int:
 
 
 @kernel
+def has_room_for(sim: Sim, lane: int, partition: int, size: int) -> bool:
+    """Whether the batch that is being filled has room for a record of so many bytes."""
+    filling = sim.filling[partition]
+    return has_room(filling.count, estimated_size(sim, lane, partition), filling.limit, size)
+
+
+@kernel
 def takes(sim: Sim, lane: int, partition: int, record: int) -> bool:
     """Whether the batch that is being filled has room for the record."""
-    filling = sim.filling[partition]
-    size = bytes_in_batch(sim.capture.records, record, filling.first)
-    return has_room(filling.count, estimated_size(sim, lane, partition), filling.limit, size)
+    size = bytes_in_batch(sim.capture.records, record, sim.filling[partition].first)
+    return has_room_for(sim, lane, partition, size)
 
 
 @kernel
@@ -105,7 +111,7 @@ def append(sim: Sim, lane: int, record: int) -> None:
     filling, size = sim.filling[partition], 0
     if filling.count:
         size = bytes_in_batch(sim.capture.records, record, filling.first)
-        if not has_room(filling.count, estimated_size(sim, lane, partition), filling.limit, size):
+        if not has_room_for(sim, lane, partition, size):
             seal_full(sim, lane, partition, time)
     if filling.count == 0:
         begin_batch(sim, lane, record)

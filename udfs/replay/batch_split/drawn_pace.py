@@ -18,11 +18,10 @@ from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.batch_split.state import Capture, Sim, new_progress
 from udfs.replay.batch_split.timing import BYTES_SHARE
+from udfs.replay.shared.replications import replications_within
 from udfs.replay.shared.resent_batches import NONE
 from udfs.replay.shared.window import Window
 
-REPLICATIONS, FEWEST = 20, 5
-"""How often a lane is replayed, and how often at least."""
 RECORDS_AT_MOST = 1 << 24
 """Records of a stretch that are replayed for ranges, in all lanes: of a longer one there are fewer replications."""
 NEAR_BLOCKS = 4
@@ -35,7 +34,7 @@ relative to that of a record. VALIDATION.md says how that was measured."""
 
 def replications_of(records: int, lanes: int) -> int:
     """How often lanes are replayed with pace drawn anew. records: of the first stretch."""
-    return min(REPLICATIONS, max(FEWEST, RECORDS_AT_MOST // max(records * lanes, 1)))
+    return replications_within(RECORDS_AT_MOST, records * lanes)
 
 
 class Observed(NamedTuple):

@@ -26,10 +26,9 @@ from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
 from udfs.replay.batch_split.state import MICRO, SPAN
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compared, fidelity_rows
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
+from udfs.replay.shared.replications import quantiles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-SHARES = (0.1, 0.5, 0.9)
-"""The quantiles that are given of what the replications come to."""
 WORDS = {AGREED: NO_REASON} | {code: word for word, code in SPLITS.codes.items()}
 Columns = dict[str, "pa.Array[Any] | npt.NDArray[np.generic]"]
 
@@ -112,7 +111,7 @@ def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
     lane, topic = np.nonzero(producer.outcomes["batches"][: producer.at_once])
     value, drawn = figures_of(producer.outcomes[lane, topic]), figures_of(producer.replicated[:, lane, topic])
     t, rows, replications = BATCH_SPLIT_RANGES, len(lane), producer.replications
-    by_share = [np.quantile(drawn[name], SHARES, axis=0, method="inverted_cdf") for name in drawn]
+    by_share = [quantiles(of) for of in drawn.values()]
     p10, p50, p90 = np.concatenate(by_share, axis=1)
     repeats = len(drawn)
     return rows_of(

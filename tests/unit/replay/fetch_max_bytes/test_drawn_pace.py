@@ -22,11 +22,12 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
 )
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.records import records_of
-from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import FEWEST, STRETCHES, blocks, distinct_lanes, drawn_rows
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, blocks, distinct_lanes, drawn_rows
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, LOG_BATCH, NODE, PARTITION, POINT, Unit
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.shared.lanes import AS_CAPTURED
+from udfs.replay.shared.replications import FEWEST
 
 R = FETCH_RANGES
 BATCHES = 40

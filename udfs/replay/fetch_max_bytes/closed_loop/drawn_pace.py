@@ -29,9 +29,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome, U
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.shared.replications import FEWEST, replications_within
 
-REPLICATIONS, FEWEST = 20, 5
-"""How often a lane is replayed, and how often at least: so often where nothing waits whatever the pace."""
 FETCHES_AT_MOST = 1 << 21
 """Fetches that are replayed of a reader for its ranges, in all lanes: of a larger one there are fewer replications."""
 STRETCHES = 3
@@ -71,7 +70,7 @@ def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: R
     given_up = replayed.outcome.given_up_backlogs == 1
     rules, of_lane = distinct_lanes(lane_rules(intent, reader, lanes), intent.unit)
     requests = int(replayed.outcome.lanes["requests"].sum()) * rules.shape[1] // len(of_lane)
-    count = min(REPLICATIONS, max(FEWEST, FETCHES_AT_MOST // max(requests, 1)))
+    count = replications_within(FETCHES_AT_MOST, requests)
     # The same client at another address has the same draws.
     seed = zlib.crc32(f"{reader.client_id}/{reader.kind}".encode())
     random, figures, counts = np.full(1, seed), list[Figures](), np.full(rules.shape[1], count)

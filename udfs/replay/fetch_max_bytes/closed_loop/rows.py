@@ -30,9 +30,7 @@ from udfs.replay.fetch_max_bytes.rows import (
     fairness_rows,
     verdict_rows,
 )
-
-SHARES = (0.1, 0.5, 0.9)
-"""The quantiles that are given of what the replications come to."""
+from udfs.replay.shared.replications import SHARES, quantiles
 
 
 def closed_rows(
@@ -150,8 +148,7 @@ def range_rows(labels: Labels, drawn: Drawn) -> pa.RecordBatch:
     by_share = np.empty((len(SHARES), len(figures), lanes))
     for count in np.unique(drawn.counts).tolist():
         alike = drawn.counts == count
-        own = np.stack(drawn.replications)[:, :count, alike]
-        by_share[:, :, alike] = np.quantile(own, SHARES, axis=1, method="inverted_cdf")
+        by_share[:, :, alike] = quantiles(np.stack(drawn.replications, axis=1)[:count, :, alike])
     p10, p50, p90 = by_share.reshape(len(SHARES), n)
     return rows_of(
         t,
