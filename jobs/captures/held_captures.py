@@ -29,9 +29,9 @@ from udfs.capture.packets_by_connection import PacketsByConnection, packets_by_c
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.errors import CaptureError
 from udfs.facts.arrow_tables import arrow_schema, plain_rows
-from udfs.facts.captured_names import CAPTURED_NAMES, NAMING_TABLES, captured_names
+from udfs.facts.captured_names import CAPTURED_NAMES, NAMING_COLUMNS, captured_names
 from udfs.facts.cluster_names import ClusterNames, with_names
-from udfs.facts.leading_names import LEADING_TABLES, leading_names
+from udfs.facts.leading_names import LEADING_COLUMNS, leading_names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.rows_from_packets import EarlierChunks, tables_of
@@ -74,22 +74,22 @@ class HeldCaptures:
     def rows(self, tables: Collection[Table]) -> dict[Table, pa.Table]:
         """All rows of some of the tables DECODED, in no order, as `ingest` writes them where no gate takes rows out."""
         with ThreadPoolExecutor(self.threads) as threads:
-            parts = self._parts(threads, tables, NAMING_TABLES, captured_names)
+            parts = self._parts(threads, tables, NAMING_COLUMNS, captured_names)
             told = [CAPTURED_NAMES.empty_table(), *(part.told for part in parts)]
             if needs_leaders(pa.concat_tables(told)):
-                told += [part.told for part in self._parts(threads, (), LEADING_TABLES, leading_names)]
+                told += [part.told for part in self._parts(threads, (), LEADING_COLUMNS, leading_names)]
             names = learn_names(pa.concat_tables(told))
             return {table: _named(threads, table, parts, names) for table in tables}
 
     def _parts(
-        self, threads: ThreadPoolExecutor, tables: Collection[Table], naming: Sequence[Table], shown: Gather
+        self, threads: ThreadPoolExecutor, tables: Collection[Table], naming: Collection[Table], shown: Gather
     ) -> list[Part]:
         """Rows of `tables`, and what `shown` gives of those of the tables `naming`."""
         rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
         connections = self.packets.parts(self.threads * max(rounds, 1))
         return list(threads.map(partial(self._part, tables, naming, shown), connections))
 
-    def _part(self, tables: Collection[Table], naming: Sequence[Table], shown: Gather, connections: range) -> Part:
+    def _part(self, tables: Collection[Table], naming: Collection[Table], shown: Gather, connections: range) -> Part:
         rows: dict[Table, list[pa.RecordBatch]] = defaultdict(list)
         carried, wanted = EarlierChunks(records=self.records), {*tables, *naming}
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):

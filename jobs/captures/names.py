@@ -30,7 +30,7 @@ from udfs.facts.captured_names import (
     FOLLOWER,
     LEADER,
     LED,
-    NAMING_TABLES,
+    NAMING_COLUMNS,
     PLACED,
     PRODUCED,
     READ,
@@ -40,8 +40,8 @@ from udfs.facts.captured_names import (
     distinct,
 )
 from udfs.facts.cluster_names import ClusterNames, names_several_clusters, topic_of_cluster
-from udfs.facts.leading_names import LEADING_TABLES, leading_names
-from udfs.facts.table_files import unpacked_rows
+from udfs.facts.leading_names import LEADING_COLUMNS, leading_names
+from udfs.facts.table_files import unpacked_columns
 
 NOTHING_STATED: Mapping[str, str] = MappingProxyType({})
 Gather = Callable[[Iterable[tuple[Table, pa.RecordBatch]]], pa.Table]
@@ -50,17 +50,17 @@ Gather = Callable[[Iterable[tuple[Table, pa.RecordBatch]]], pa.Table]
 
 def names_in(packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
     """What packed rows, columns PACKED_TABLE and PACKED_ROWS, tell of names. stated: node id by server."""
-    told = _gathered(packed, NAMING_TABLES, captured_names)
+    told = _gathered(packed, NAMING_COLUMNS, captured_names)
     if needs_leaders(told):
-        told = pa.concat_tables([told, _gathered(packed, LEADING_TABLES, leading_names)])
+        told = pa.concat_tables([told, _gathered(packed, LEADING_COLUMNS, leading_names)])
     return learn_names(told, stated)
 
 
-def _gathered(packed: DataFrame, tables: tuple[Table, ...], shown: Gather) -> pa.Table:
+def _gathered(packed: DataFrame, columns: Mapping[Table, Sequence[str]], shown: Gather) -> pa.Table:
     def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from shown(unpacked_rows(batches, tables, None)).to_batches()
+        yield from shown(unpacked_columns(batches, columns)).to_batches()
 
-    rows = of_tables(packed, tables).mapInArrow(gather, from_arrow_schema(CAPTURED_NAMES)).toArrow()
+    rows = of_tables(packed, columns).mapInArrow(gather, from_arrow_schema(CAPTURED_NAMES)).toArrow()
     return rows.cast(CAPTURED_NAMES)
 
 

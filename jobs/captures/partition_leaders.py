@@ -11,6 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
+from udfs.columns.arrays import Ints
+
 
 class Partition(NamedTuple):
     """A partition of a topic, which is called by its id or name, in the cluster of a server."""
@@ -51,21 +55,37 @@ def leaders_by_server(
     leaders: Iterable[Led], fetched: Iterable[Fetched], produced: Iterable[Produced]
 ) -> dict[str, set[int]]:
     """By server the nodes that lead the partitions it answers for."""
-    spans: dict[Partition, list[Led]] = defaultdict(list)
+    of_epoch: dict[tuple[Partition, int], set[int]] = defaultdict(set)
+    listed: dict[Partition, list[Led]] = defaultdict(list)
     for led in leaders:
-        spans[led.of].append(led)
+        of_epoch[led.of, led.epoch].add(led.node_id)
+        listed[led.of].append(led)
+    spans = {of: Spans.of(each) for of, each in listed.items()}
     nodes: dict[str, set[int]] = defaultdict(set)
     for fetch in fetched:
-        nodes[fetch.server] |= alone({led.node_id for led in spans.get(fetch.of, ()) if led.epoch == fetch.epoch})
+        nodes[fetch.server] |= alone(of_epoch.get((fetch.of, fetch.epoch), set()))
     for appended in produced:
-        for time in (appended.first, appended.last):
-            nodes[appended.server] |= leader_at(spans.get(appended.of, ()), time)
+        if appended.of in spans:
+            for time in (appended.first, appended.last):
+                nodes[appended.server] |= spans[appended.of].leader_at(time)
     return {server: of for server, of in nodes.items() if of}
 
 
-def leader_at(spans: Iterable[Led], time: int) -> set[int]:
-    """The leader at a time, if responses from before and after it have one epoch and leader alone."""
-    return alone({led.node_id for led in spans if led.first <= time <= led.last})
+class Spans(NamedTuple):
+    """The leaders of a partition and from when to when responses have them, us since 1970; int64[n] each."""
+
+    node_id: Ints
+    first: Ints
+    last: Ints
+
+    @staticmethod
+    def of(leaders: Iterable[Led]) -> Spans:
+        """The spans of a partition's leaders."""
+        return Spans(*np.array([(led.node_id, led.first, led.last) for led in leaders], np.int64).T)
+
+    def leader_at(self, time: int) -> set[int]:
+        """The leader at a time, if responses from before and after it have one epoch and leader alone."""
+        return alone(set(self.node_id[(self.first <= time) & (time <= self.last)].tolist()))
 
 
 def alone(nodes: set[int]) -> set[int]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial, reduce
+from pathlib import Path
 from typing import TypeGuard
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rule_failures import spark_message
-from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
+from jobs.gates.rules import GATES, ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gates.views import asked_tables, expression_of, query_of
 from jobs.lake.delta_tables import no_rows
 from jobs.scenarios.located_yaml import Fault
@@ -23,20 +28,38 @@ _ANY_LANE = (CAPTURED_LANE,)
 
 
 def check_rules(spark: SparkSession, gates: Gates) -> None:
-    """Have every rule read, without any data. Raises RuleError with all that is wrong in the files that have them."""
-    with asked_tables(spark, gates.rules, lambda table, _: no_rows(spark, table)):
-        faults = [*gates.faults, *_of_spark(spark, gates.rules), *_of_expectations(gates.rules)]
+    """Have every rule read, without any data. Raises RuleError with all that is wrong in the files that have them.
+
+    Spark reads the rules for four seconds when it has just started. So it is noted that it had nothing against them,
+    and rules that have not changed since are not read again.
+    """
+    noted = _nothing_wrong(gates)
+    of_spark = [] if noted.exists() else _of_spark(spark, gates.rules)
+    faults = [*gates.faults, *of_spark, *_of_expectations(gates.rules)]
     if faults:
         in_order = sorted(faults, key=lambda fault: (fault.place.name, fault.place.line))
         raise RuleError("gates", tuple(map(str, in_order)))
+    with suppress(OSError):  # a full cache only means that the rules are read again
+        noted.parent.mkdir(parents=True, exist_ok=True)
+        noted.touch()
+
+
+def _nothing_wrong(gates: Gates) -> Path:
+    """The file whose existence says that this Spark has read these rules about this version's tables, and had nothing
+    against them. It is beside the kernels, whose folder is named after the version.
+    """
+    told = " ".join((pyspark.__version__, *map(gates.rules_id, GATES)))
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+    return Path(os.environ["NUMBA_CACHE_DIR"]) / f"rules-{digest}.read"
 
 
 def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
     """Each rule's first fault, in the first table where it has one."""
-    # Mostly nothing is wrong, and all together are read sooner than one by one.
-    if not _told(partial(_read_together, spark, rules)):
-        return []
-    told = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
+    with asked_tables(spark, rules, lambda table, _: no_rows(spark, table)):
+        # Mostly nothing is wrong, and all together are read sooner than one by one.
+        if not _told(partial(_read_together, spark, rules)):
+            return []
+        told = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
     first = {rule.name: Fault(rule.place, f"{rule.name}: {fault}") for rule, fault in reversed(told) if fault}
     return list(first.values())
 

@@ -15,17 +15,19 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from jobs.gates import rule_checks
 from jobs.gates.gate import applied
 from jobs.gates.results import stored_results, write_results
 from jobs.gates.row_rules import VIOLATIONS, Watch, violated
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.rule_files import default_gates, read_gates
-from jobs.gates.rules import Gates, QueryRule, RowRule
+from jobs.gates.rules import Gates, QueryRule, RowRule, Rule
 from jobs.gates.set_rules import refused_by_queries
 from jobs.gates.views import Subject, asked_tables
 from jobs.lake.delta_tables import no_rows, read_table, write_table
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
+from jobs.scenarios.located_yaml import Fault
 from jobs.terminal.failures import spark_failures_told
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, QUARANTINE, RECORD_BATCHES
@@ -135,6 +137,13 @@ gold:
 """
 
 
+@pytest.fixture
+def nothing_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No rule was read by this version before."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.usefixtures("nothing_read")
 def test_what_spark_cannot_read_is_told_with_everything_else_at_once(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,10 +160,32 @@ def test_what_spark_cannot_read_is_told_with_everything_else_at_once(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("nothing_read")
 def test_the_rules_that_ship_can_be_read(spark: SparkSession) -> None:
     check_rules(spark, default_gates())
 
 
+@pytest.mark.usefixtures("nothing_read")
+def test_rules_are_read_again_when_they_have_changed_or_something_was_wrong(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    by_spark = rule_checks._of_spark
+
+    def counted(session: SparkSession, of: Sequence[Rule]) -> list[Fault]:
+        asked.append(len(of))
+        return by_spark(session, of)
+
+    monkeypatch.setattr(rule_checks, "_of_spark", counted)
+    good, bad = rules(tmp_path, MINE), rules(tmp_path, MINE.replace("request_bytes", "reqest_bytes"))
+    for _ in range(2):
+        check_rules(spark, good)
+        with pytest.raises(RuleError):
+            check_rules(spark, bad)
+    assert len(asked) == 3
+
+
+@pytest.mark.usefixtures("nothing_read")
 def test_the_rules_of_the_page_on_gates_can_be_read(spark: SparkSession, repository: Path, tmp_path: Path) -> None:
     text = (repository / "docs/gates.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```yaml\n(silver:.*?)```", text, re.DOTALL)

@@ -7,7 +7,7 @@ each table travel as Arrow IPC messages in a binary column, and are unpacked whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeAlias
 
@@ -164,6 +164,15 @@ def packed_together(
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
     """The rows in one value of PACKED's column `rows`, or in another Arrow IPC stream."""
     yield from map(plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
+
+
+def unpack_columns(packed: pa.BinaryScalar, table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of the rows in one value of PACKED's column `rows`, in the table's order; the others are not even
+    decompressed.
+    """
+    places = [place for place, name in enumerate(arrow_schema(table).names) if name in columns]
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=places)
+    yield from map(plain, pa.ipc.open_stream(packed.as_buffer(), options=options))
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ The result grows with the cluster, not with the traffic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,24 @@ FOLLOWER, CONTROLLER = "follower", "controller"
 LEADER, LED, READ, PRODUCED, PLACED = "leader", "led", "read", "produced", "placed"
 SPANS = (SHOWN_ID, LEADER, PRODUCED)
 """Rows that are one for all times from `first` to `last`."""
-NAMING_TABLES = (CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS, EXCHANGES)
+_M, _T, _C, _X = CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS, EXCHANGES
+NAMING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
+    _M: (
+        _M.broker,
+        _M.cluster_id,
+        _M.host,
+        _M.port,
+        _M.node_id,
+        _M.topic,
+        _M.topic_id,
+        _M.request_time,
+        _M.response_time,
+    ),
+    _T: (_T.broker, _T.topic, _T.topic_id, _T.kind, _T.error_code, _T.validate_only, _T.request_time),
+    _C: (_C.server, _C.protocol),
+    _X: (_X.broker, _X.client_id, _X.client_address, _X.api_key, _X.fetch_replica_id),
+}
+"""The columns that `captured_names` reads, by table."""
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("what", pa.string()),
     pa.field("server", pa.string()),
@@ -64,7 +81,7 @@ Naming = Callable[[Table, pa.Table], list[pa.Table]]
 
 
 def captured_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
-    """Distinct rows of CAPTURED_NAMES, from rows of NAMING_TABLES."""
+    """Distinct rows of CAPTURED_NAMES, from rows with NAMING_COLUMNS."""
     return gathered(rows, _names_in)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,16 @@ from schemas.tables.values import FOLLOWER, FROM_PRODUCE
 from udfs.columns.arrow_columns import compute
 from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gathered, named_rows, us_of
 
-LEADING_TABLES = (CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES)
+_M, _F, _B = CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES
+LEADING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
+    _M: (_M.broker, _M.topic, _M.topic_id, _M.partition, _M.leader_id, _M.leader_epoch, _M.rack, _M.response_time),
+    _F: (
+        _F.broker, _F.topic, _F.topic_id, _F.partition, _F.current_leader_epoch, _F.api_version, _F.reader,
+        _F.response_position, _F.error_code, _F.preferred_read_replica,
+    ),
+    _B: (_B.broker, _B.topic, _B.topic_id, _B.partition, _B.source, _B.acks, _B.error_code, _B.request_time),
+}  # fmt: skip
+"""The columns that `leading_names` reads, by table."""
 RACKS_FROM = 11
 """The first version of Fetch with a rack (KIP-392); until then leaders alone answer consumers."""
 METADATA_LOG = ("__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ")
@@ -22,7 +31,7 @@ METADATA_LOG = ("__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ")
 
 
 def leading_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
-    """Distinct rows of CAPTURED_NAMES that say who leads partitions, from rows of LEADING_TABLES."""
+    """Distinct rows of CAPTURED_NAMES that say who leads partitions, from rows with LEADING_COLUMNS."""
     return gathered(rows, _leading_in)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from schemas.tables.table import Table
 from udfs.errors import LakeError
-from udfs.facts.arrow_tables import arrow_schema, unpack_rows
+from udfs.facts.arrow_tables import arrow_schema, unpack_columns, unpack_rows
 from udfs.facts.cluster_names import ClusterNames, with_names
 
 _FILES: list[pa.Field[Any]] = [
@@ -132,12 +132,27 @@ def unpacked_rows(
     batches: Iterable[pa.RecordBatch], tables: Iterable[Table], names: ClusterNames | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of some tables in rows of PACKED, with names filled in if any are given."""
+    for table, packed in _packed_by_table(batches, tables):
+        for rows in unpack_rows(packed):
+            yield table, rows if names is None else with_names(rows, table, names)
+
+
+def unpacked_columns(
+    batches: Iterable[pa.RecordBatch], columns: Mapping[Table, Sequence[str]]
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Some columns of the rows of some tables in rows of PACKED."""
+    for table, packed in _packed_by_table(batches, columns):
+        for rows in unpack_columns(packed, table, columns[table]):
+            yield table, rows
+
+
+def _packed_by_table(
+    batches: Iterable[pa.RecordBatch], tables: Iterable[Table]
+) -> Iterator[tuple[Table, pa.BinaryScalar]]:
     by_name = {table.name: table for table in tables}
     for batch in batches:
         for name, packed in zip(batch["table"], batch["rows"], strict=True):
-            table = by_name[str(name)]
-            for rows in unpack_rows(packed):
-                yield table, rows if names is None else with_names(rows, table, names)
+            yield by_name[str(name)], packed
 
 
 def encoding(values: pa.Array[Any]) -> str:

@@ -15,7 +15,7 @@ from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.facts.captured_names import captured_names
 from udfs.facts.cluster_names import ClusterNames, IdInForce
-from udfs.facts.leading_names import LEADING_TABLES, leading_names
+from udfs.facts.leading_names import LEADING_COLUMNS, leading_names
 
 KNOWN = ClusterNames({"id-orders": "orders"}, {"orders": [IdInForce("id-orders")]}, {"10.0.0.1:9092": "1"})
 
@@ -27,7 +27,7 @@ def rows_of(table: Table, *rows: dict[str, object]) -> tuple[Table, pa.RecordBat
 
 def learnt(*parts: tuple[Table, pa.RecordBatch]) -> ClusterNames:
     """What is learnt of rows, which does not depend on the workers that have them."""
-    leading = [part for part in parts if part[0] in LEADING_TABLES]
+    leading = [part for part in parts if part[0] in LEADING_COLUMNS]
     naming = [part for part in parts if part[0] not in (FETCH_PARTITIONS, RECORD_BATCHES)]
     names = learn_names(pa.concat_tables([captured_names(naming), leading_names(leading)]))
     apart = [*(captured_names([part]) for part in naming), *(leading_names([part]) for part in leading)]
