@@ -1,4 +1,4 @@
-"""Plots as inline SVG, by Altair and vl-convert: no script, no network, in colours that page.css may change."""
+"""Plots as inline SVG, by Altair and vl-convert: no script in them, no network, in colours that page.css may change."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def grouped(base: alt.Chart, plot: Plot) -> alt.Chart:
 
 def lines(base: alt.Chart, plot: Plot) -> Layers:
     """A line a colour, with points where there are few, and a band from `low` to `high` where rows have these."""
-    line = placed(base.mark_line(strokeWidth=2, aria=False), plot)
+    line = placed(base.mark_line(strokeWidth=2, aria=bool(plot.colour)), plot, **line_said(plot))
     layers = [line, touched(plot, 1.0 if len(plot.rows) <= MOST_POINTS else 0.0)]
     return alt.layer(*([banded(base, plot)] if "low" in plot.rows[0] else []), *layers)
 
@@ -120,8 +120,15 @@ def banded(base: alt.Chart, plot: Plot) -> alt.Chart:
 
 def steps(base: alt.Chart, plot: Plot) -> Layers:
     """A line a colour that holds its value until the next."""
-    line = placed(base.mark_line(strokeWidth=2, interpolate="step-after", aria=False), plot)
+    line = placed(
+        base.mark_line(strokeWidth=2, interpolate="step-after", aria=bool(plot.colour)), plot, **line_said(plot)
+    )
     return alt.layer(line, touched(plot, 0.0))
+
+
+def line_said(plot: Plot) -> dict[str, Any]:
+    """The channel by which a line says whose it is; its points say the values."""
+    return {} if plot.colour is None else {"description": {"field": plot.colour.field, "type": "nominal"}}
 
 
 def touched(plot: Plot, opacity: float) -> alt.Chart:

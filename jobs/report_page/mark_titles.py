@@ -1,4 +1,4 @@
-"""What a mark of a plot says under the pointer: its values as people write them, as an SVG title, without a script."""
+"""What a mark of a plot says under the pointer and to the page's filter, whose it is and its values: an SVG title."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from jobs.terminal.wording import duration, percent
 
 SAID = "said"
 """The field of a plot's rows that has the text."""
+WHOSE = "whose"
+"""The field of a plot's rows that names whose a mark is, where no axis does."""
 UNDER_POINTER: Mapping[str, Any] = {"description": {"field": SAID, "type": "nominal"}}
 """The channel of the marks that say it."""
 _AS_WRITTEN: Mapping[str, Callable[[Any], str]] = {
@@ -28,11 +30,11 @@ _FOR_READERS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 
 def mark_said(plot: Plot, row: Mapping[str, Any]) -> str:
-    """`captured; time since its first fetch: 20 ms; bytes held: 1.2 MiB`: names first, then what is measured."""
+    """`captured; time since its first fetch: 20 ms; bytes held: 1.2 MiB`: whose, names, then what is measured."""
     axes = [axis for axis in (plot.y, plot.colour, plot.x) if axis is not None and row.get(axis.field) is not None]
     names = [written(axis, row[axis.field]) for axis in axes if axis.scale == "name"]
     values = [measured(axis, row) for axis in (plot.x, plot.y, plot.colour) if axis in axes and axis.scale != "name"]
-    return "; ".join([*names, *values])
+    return "; ".join([*([str(row[WHOSE])] if WHOSE in row else []), *names, *values])
 
 
 def measured(axis: Axis, row: Mapping[str, Any]) -> str:

@@ -1,7 +1,9 @@
-"""The report: one HTML page with its styles and plots in it, from the tables alone."""
+"""The report: one HTML page with its styles, its script and plots in it, from the tables alone."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -118,7 +120,8 @@ def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
     environment.globals["most_rows"] = MOST_ROWS
     template = environment.get_template("page.html.j2")
     return template.render(
-        lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=style(),
+        lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=own("page.css"),
+        script=own("page.js"), script_hash=digest(own("page.js")),
         tiles=list(tiles(found)), read=[line.strip() for line in read_lines(found)],
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
         refused=list(refusal_lines(found)),
@@ -131,9 +134,14 @@ def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
     )  # fmt: skip
 
 
-def style() -> Markup:
-    """The style sheet, which has no text from outside."""
-    return Markup((TEMPLATES / "page.css").read_text(encoding="utf-8"))  # noqa: S704 - our own file
+def own(name: str) -> Markup:
+    """The style sheet or the script, which have no text from outside."""
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def digest(script: str) -> str:
+    """What a Content-Security-Policy calls the only script that may run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
 def part(found: Findings, question: Question) -> Part:

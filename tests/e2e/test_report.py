@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from jobs.cli import run_command
-from jobs.report_page.page import page
+from jobs.report_page.page import TEMPLATES, page
 from jobs.report_page.questions import QUESTIONS
 from tests.e2e.conftest import CapturedLake
 from tests.unit.report.findings import verdict
@@ -21,6 +21,7 @@ from tests.unit.report.hostile import NAMES, named
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDE, NARROW = 1280, 390
 SIZE_LIMIT = 3 << 20
+SCRIPT = (TEMPLATES / "page.js").read_text(encoding="utf-8")
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 CELLS_OVER = """[...document.querySelectorAll("td")].filter(of => of.scrollWidth > of.clientWidth + 1)
   .map(of => of.textContent.slice(0, 40))"""
@@ -108,7 +109,25 @@ def test_names_from_the_wire_do_nothing_and_fit(browser: Browser, screen: tuple[
             details.click()
         assert opened.evaluate(FITS)
         assert opened.evaluate(CELLS_OVER) == []
-        assert opened.locator("script, img").count() == 0
+        assert opened.locator("script").all_text_contents() == [SCRIPT]
+        assert opened.locator("img").count() == 0
+
+
+@SCREENS
+def test_what_names_a_client_is_found_in_tables_and_plots(opened: Page) -> None:
+    rows = opened.locator("#clients tbody tr, article tbody tr")
+    everything = rows.count()
+    opened.get_by_label("Show only").fill("perf-consumer backlog-7")
+    left = rows.and_(opened.locator(":not(.filtered)")).all_text_contents()
+    assert 0 < len(left) < everything
+    assert [row for row in left if "perf-consumer" not in row or "backlog-7" not in row] == []
+    marks = opened.locator("figure svg :not(.filtered) > title").all_text_contents()
+    assert marks
+    assert [mark for mark in marks if "perf-consumer" not in mark or "backlog-7" not in mark] == []
+    opened.locator("#filtered a").first.click()
+    assert opened.locator("article:target .answer").is_visible()
+    opened.get_by_role("button", name="All").click()
+    opened.wait_for_function("!document.querySelector('.filtered, .without, #filter.on')")
 
 
 @SCREENS

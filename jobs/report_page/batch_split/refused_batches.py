@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jobs.replays.batch_split.answers import lanes
-from jobs.report_page.batch_split.splits import BATCHES, NO_PRODUCER, captured_limits, estimates
+from jobs.report_page.batch_split.splits import BATCHES, NO_PRODUCER, captured_limits, estimates, producer_of
+from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more
 from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
@@ -76,9 +77,10 @@ def estimated_and_had(found: Findings) -> Plot:
     """A point a span of batches: the compression that the client counted on, and what they had."""
     t = BATCH_SPLIT_TIMELINE
     rows = [
-        {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0]}
+        {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0],
+         WHOSE: producer_of(row)}
         for row in found.of(estimates)
-    ]
+    ]  # fmt: skip
     why = "the estimates of producers were not replayed: --set=producer.batch.size=16KiB,64KiB does that"
     return Plot(
         "Compression ratio as the client estimated it and as its batches had it: above the line they turned out "

@@ -11,6 +11,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, Span, are_apart, is_longer, span, time_within
 from jobs.report_page.lane_labels import own_lanes
+from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more, first_lanes, first_rows
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -127,7 +128,7 @@ def waits_by_lane(found: Findings) -> Plot:
     """A point a partition and lane."""
     f, lanes = FETCH_FAIRNESS, plotted_lanes(found)
     rows = [
-        {"lane": lane_label(lane), "wait": row[f.longest_wait_ms]}
+        {"lane": lane_label(lane), "wait": row[f.longest_wait_ms], WHOSE: whose(row)}
         for lane in lanes
         for row in found.of(waiting_partitions)
         if row[f.scenario] == lane
@@ -143,7 +144,12 @@ def shares(found: Findings) -> Plot:
     """A point a partition: what there was of it, and what the consumer got, as captured."""
     f = FETCH_FAIRNESS
     rows = [
-        {"had": row[f.share_of_available], "got": row[f.share_of_bytes], "waited": WAITED[row[f.longest_wait_ms] > 0]}
+        {
+            "had": row[f.share_of_available],
+            "got": row[f.share_of_bytes],
+            "waited": WAITED[row[f.longest_wait_ms] > 0],
+            WHOSE: whose(row),
+        }
         for row in found.of(waiting_partitions)
         if row[f.scenario] == CAPTURED_LANE and None not in (row[f.share_of_available], row[f.share_of_bytes])
     ]
@@ -158,6 +164,12 @@ def shares(found: Findings) -> Plot:
 
 
 WAITED = ("did not wait", "waited")
+
+
+def whose(row: Row) -> str:
+    """The consumer, partition and broker of a row."""
+    f = FETCH_FAIRNESS
+    return f"{name_of(row[f.client_id])}; {row[f.topic]}-{row[f.partition]} on broker {row[f.broker]}"
 
 
 def plotted_lanes(found: Findings) -> list[str]:
