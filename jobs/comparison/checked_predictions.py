@@ -229,7 +229,17 @@ def checked(
         own = lanes.get(scope)
         if own is not None and own.lane is not None and seen is not None:
             predictions.append(
-                Prediction(algorithm, own.lane, own.is_changed, kind, scope, metric, figure, seen, seen_by)
+                Prediction(
+                    algorithm=algorithm,
+                    lane=own.lane,
+                    is_changed=own.is_changed,
+                    kind=kind,
+                    scope=scope,
+                    metric=metric,
+                    predicted=figure,
+                    seen=seen,
+                    seen_by=seen_by,
+                )
             )
     without = sum(one.lane is None for one in of)
     return Checked(tuple(predictions), without, rows[0][IN_ALL] - len(rows) if rows else 0)

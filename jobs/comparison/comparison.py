@@ -84,7 +84,15 @@ def compare(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Com
     checked = checked_predictions(spark, before, after, replays[0] & replays[1])
     hits, in_all = keep(spark, before, after, checked.predictions)
     return Compared(
-        before, after, changes, more, upgrades(was, now), sorted(replays[0] ^ replays[1]), checked, hits, in_all
+        before=before,
+        after=after,
+        changes=changes,
+        left_out=more,
+        upgrades=upgrades(was, now),
+        replayed_once=sorted(replays[0] ^ replays[1]),
+        checked=checked,
+        hits=hits,
+        in_all=in_all,
     )
 
 

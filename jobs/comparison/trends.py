@@ -155,12 +155,18 @@ def night_of(rows: Sequence[Row]) -> Night:
     t, first = TRENDS, rows[0]
     by_name = {(row[t.kind], row[t.metric]): row for row in rows}
     return Night(
-        first[t.run_id], first[t.capture_id], first[t.cluster_id], in_utc(first[t.first_time]),
-        in_utc(first[t.last_time]), first[t.run_at].astimezone(UTC),
-        {name: Figure(inf if row[t.value] is None else row[t.value], row[t.p10], row[t.p90], row[t.cases])
-         for name, row in by_name.items()},
-        {name: row[t.scope] for name, row in by_name.items() if row[t.scope] is not None},
-    )  # fmt: skip
+        run_id=first[t.run_id],
+        capture_id=first[t.capture_id],
+        cluster_id=first[t.cluster_id],
+        first=in_utc(first[t.first_time]),
+        last=in_utc(first[t.last_time]),
+        run_at=first[t.run_at].astimezone(UTC),
+        figures={
+            name: Figure(inf if row[t.value] is None else row[t.value], row[t.p10], row[t.p90], row[t.cases])
+            for name, row in by_name.items()
+        },
+        scopes={name: row[t.scope] for name, row in by_name.items() if row[t.scope] is not None},
+    )
 
 
 def in_utc(at: datetime | None) -> datetime | None:
@@ -174,11 +180,15 @@ def made_night(spark: SparkSession, lake: str, run_id: str) -> Night:
     rows = night_figures(of.own_rows, run_span(of), replays_of(of)).collect()
     by_name = {(row["kind"], row["metric"]): row for row in rows}
     return Night(
-        run_id, of.run.capture_id, cluster_of(spark, of), in_utc(of.captures.first_time), in_utc(of.captures.last_time),
-        of.run.rows[0][RUNS.run_at].astimezone(UTC),
-        {name: Figure(row["value"], row["low"], row["high"], row["cases"]) for name, row in by_name.items()},
-        {name: row["scope"] for name, row in by_name.items() if row["scope"] is not None},
-    )  # fmt: skip
+        run_id=run_id,
+        capture_id=of.run.capture_id,
+        cluster_id=cluster_of(spark, of),
+        first=in_utc(of.captures.first_time),
+        last=in_utc(of.captures.last_time),
+        run_at=of.run.rows[0][RUNS.run_at].astimezone(UTC),
+        figures={name: Figure(row["value"], row["low"], row["high"], row["cases"]) for name, row in by_name.items()},
+        scopes={name: row["scope"] for name, row in by_name.items() if row["scope"] is not None},
+    )
 
 
 def cluster_of(spark: SparkSession, of: ComparedRun) -> str | None:

@@ -107,7 +107,15 @@ def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: li
     rounds = _number(located, algorithm, "rounds", text.rounds, DEFAULT_ROUNDS, faults)
     if len(faults) > before or target is None:
         return None
-    return Aim(algorithm, target, is_least, tuple(where), over, step, int(rounds))
+    return Aim(
+        algorithm=algorithm,
+        target=target,
+        is_least=is_least,
+        where=tuple(where),
+        over=over,
+        step=step,
+        rounds=int(rounds),
+    )
 
 
 def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Over:

@@ -162,7 +162,17 @@ class DumpIndexer:
             self._in_range = range_bytes
             return
         if self._in_range >= range_bytes or not self._ranges:
-            self._ranges.append(PacketRange(self._path, "none", kind, False, group, 0, first_row, 0, b""))
+            self._ranges.append(
+                PacketRange(
+                    path=self._path,
+                    compression="none",
+                    format=kind,
+                    big_endian=False,
+                    first_byte=group,
+                    length=0,
+                    first_packet=first_row,
+                )
+            )
             self._in_range = 0
         self._ranges[-1] = replace(self._ranges[-1], length=group + 1 - self._ranges[-1].first_byte)
         for part in parts:

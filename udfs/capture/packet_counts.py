@@ -51,7 +51,9 @@ class PacketCounts:
     without_time: int
 
 
-NO_PACKETS = PacketCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
+NO_PACKETS = PacketCounts(
+    packets=0, tcp=0, not_ip=0, not_tcp=0, fragments=0, malformed=0, headers_cut=0, unknown_link_type=0, without_time=0
+)
 
 
 @kernel

@@ -32,8 +32,8 @@ class PacketRange:
     first_byte: int
     length: int
     first_packet: int
-    latest_ns: int
-    interfaces: bytes
+    latest_ns: int = 0
+    interfaces: bytes = b""
 
     def interface_table(self) -> np.ndarray:
         """`interfaces` as int64[n, 4]."""

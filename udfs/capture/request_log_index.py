@@ -74,7 +74,10 @@ def _index(
         bucket_payload_bytes=np.full(buckets, end // buckets, np.int64),
         doubled_packets=0, sample=NO_SAMPLE,
         ranges=[
-            PacketRange(path, compression.value, REQUEST_LOG, False, at, stop - at, line, 0, b"")
+            PacketRange(
+                path=path, compression=compression.value, format=REQUEST_LOG, big_endian=False, first_byte=at,
+                length=stop - at, first_packet=line,
+            )
             for (at, line), stop in zip(starts, ends, strict=True)
         ],
         faults=faults, log_lines=lines, forwarded_lines=forwarded,

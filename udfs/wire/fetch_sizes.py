@@ -58,14 +58,14 @@ def fetch_sizes() -> FetchSizes:
     versions = newest_version(FETCH_REQUEST.versions) + 1
     flexible = [is_in(version, FETCH_REQUEST.flexible) for version in range(versions)]
     return FetchSizes(
-        by_version(FETCH_REQUEST),
-        by_version(FETCH_REQUEST, "topics"),
-        by_version(FETCH_REQUEST, "topics", "partitions"),
-        by_version(FETCH_REQUEST, "forgotten_topics_data"),
-        by_version(FETCH_RESPONSE),
-        by_version(FETCH_RESPONSE, "responses"),
-        by_version(FETCH_RESPONSE, "responses", "partitions"),
-        read_only(np.array(flexible).astype(np.int64)),
+        request=by_version(FETCH_REQUEST),
+        request_topic=by_version(FETCH_REQUEST, "topics"),
+        request_partition=by_version(FETCH_REQUEST, "topics", "partitions"),
+        forgotten_topic=by_version(FETCH_REQUEST, "forgotten_topics_data"),
+        response=by_version(FETCH_RESPONSE),
+        response_topic=by_version(FETCH_RESPONSE, "responses"),
+        response_partition=by_version(FETCH_RESPONSE, "responses", "partitions"),
+        is_flexible=read_only(np.array(flexible).astype(np.int64)),
     )
 
 

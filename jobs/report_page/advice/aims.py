@@ -61,12 +61,19 @@ def of_setting(found: Findings, row: Row) -> Recommendation:
     verdict = CHANGE if changed else KEEP if row[t.is_met] else WITHHELD
     least = None if row[t.value_from] is None else str(setting.parse(row[t.value_from]))
     return Recommendation(
-        row[t.algorithm], Scope(row[t.scope_kind], row[t.scope]), key, verdict, now,
-        None if verdict == WITHHELD else value if changed else now.value,
-        confidence(found, row[t.algorithm]), reason=reason(row), gain=gain(row) if changed else NOTHING,
-        cost=cost(row) if changed else NOTHING, enough=least if row[t.is_met] and str(least).isdecimal() else None,
+        algorithm=row[t.algorithm],
+        scope=Scope(row[t.scope_kind], row[t.scope]),
+        setting=key,
+        verdict=verdict,
+        now=now,
+        recommended=None if verdict == WITHHELD else value if changed else now.value,
+        sure=confidence(found, row[t.algorithm]),
+        reason=reason(row),
+        gain=gain(row) if changed else NOTHING,
+        cost=cost(row) if changed else NOTHING,
+        enough=least if row[t.is_met] and str(least).isdecimal() else None,
         is_proposal=setting.doc.startswith("A proposal"),
-    )  # fmt: skip
+    )
 
 
 def now_of(found: Findings, key: str) -> InForce:
@@ -100,13 +107,23 @@ def names_of(row: Row) -> list[str]:
 
 
 def gain(row: Row) -> Effect:
-    """What becomes of the outcome that is to be best; of one that a constraint is about, where a setting is."""
-    return _effect(row, names_of(row)[:1])
+    """What becomes of the outcome that is to be best, or of the first constraint's where that is a setting; then of the
+    others that get better.
+    """
+    first, *others = names_of(row) or [""]
+    return _effect(row, [name for name in (first, *others) if name and (name == first or is_better(row, name))])
 
 
 def cost(row: Row) -> Effect:
-    """What becomes of the outcomes that constraints are about."""
-    return _effect(row, names_of(row)[1:])
+    """What becomes of the outcomes that constraints are about and that do not get better."""
+    return _effect(row, [name for name in names_of(row)[1:] if not is_better(row, name)])
+
+
+def is_better(row: Row, name: str) -> bool:
+    """Whether an outcome is better with the setting that was found than as captured."""
+    t = AIM_SETTINGS
+    less = row[t.captured][name] - row[t.outcomes][name]
+    return less > 0 if outcomes_of(row[t.algorithm])[name].is_smaller_better else less < 0
 
 
 def _effect(row: Row, names: Sequence[str]) -> Effect:
@@ -115,7 +132,10 @@ def _effect(row: Row, names: Sequence[str]) -> Effect:
         return NOTHING
     before, after = row[t.captured], row[t.outcomes]
     of = row[t.algorithm]
-    changes = [f"{name} {outcome_said(of, name, before)} -> {outcome_said(of, name, after)}" for name in names]
+    said = {name: [outcome_said(of, name, figures) for figures in (before, after)] for name in names}
+    changes = [
+        f"{name} {was}, unchanged" if was == now else f"{name} {was} -> {now}" for name, (was, now) in said.items()
+    ]
     return Effect("; ".join(changes), names[0], finite(before[names[0]]), finite(after[names[0]]))
 
 

@@ -21,7 +21,14 @@ def broker_partitions(found: Findings) -> Iterable[Recommendation]:
         return
     for row in found.of(safe):
         yield Recommendation(
-            algorithms.PARTITION_LIMITS, Scope(), row[c.refused_by], KEEP, InForce(NONE, DEFAULT), NONE,
-            confidence(found, algorithms.PARTITION_LIMITS), enough=str(row[c.limit_from]), is_proposal=True,
+            algorithm=algorithms.PARTITION_LIMITS,
+            scope=Scope(),
+            setting=row[c.refused_by],
+            verdict=KEEP,
+            now=InForce(NONE, DEFAULT),
+            recommended=NONE,
+            sure=confidence(found, algorithms.PARTITION_LIMITS),
+            enough=str(row[c.limit_from]),
+            is_proposal=True,
             reason=f"From {row[c.limit_from]:,} on, nothing captured is refused; add the growth that you plan for.",
-        )  # fmt: skip
+        )

@@ -98,9 +98,17 @@ def of_one(found: Findings, scope: Scope, captured: Row, others: Sequence[Row]) 
         return
     for key, value in own[best[SCENARIO]].items():
         yield Recommendation(
-            algorithms.FETCH_MAX_BYTES, scope, key, CHANGE, now_of(found, captured, key), value,
-            confidence_of(captured), reason=why(captured, best), gain=gain(captured, best), cost=cost(captured, best),
-        )  # fmt: skip
+            algorithm=algorithms.FETCH_MAX_BYTES,
+            scope=scope,
+            setting=key,
+            verdict=CHANGE,
+            now=now_of(found, captured, key),
+            recommended=value,
+            sure=confidence_of(captured),
+            reason=why(captured, best),
+            gain=gain(captured, best),
+            cost=cost(captured, best),
+        )
 
 
 def kept(found: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, str]]) -> Iterable[Recommendation]:
@@ -108,9 +116,15 @@ def kept(found: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, 
     for key in dict.fromkeys(key for changed in own.values() for key in changed):
         now = now_of(found, captured, key)
         yield Recommendation(
-            algorithms.FETCH_MAX_BYTES, scope, key, KEEP, now, now.value, confidence_of(captured),
+            algorithm=algorithms.FETCH_MAX_BYTES,
+            scope=scope,
+            setting=key,
+            verdict=KEEP,
+            now=now,
+            recommended=now.value,
+            sure=confidence_of(captured),
             reason=NOT_SHORTER,
-        )  # fmt: skip
+        )
 
 
 def now_of(found: Findings, captured: Row, key: str) -> InForce:

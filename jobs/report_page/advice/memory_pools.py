@@ -111,7 +111,14 @@ def of_consumers(found: Findings, captured: Row) -> Recommendation:
     """The pool of consumers that KIP-81 proposes, which no release has."""
     now, enough = in_force(found, OF_CONSUMERS), captured["smallest"]
     return Recommendation(
-        algorithms.CONSUMER_MEMORY, Scope(), setting_of(OF_CONSUMERS).key, KEEP, now, now.value,
-        confidence(found, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
-        reason=f"{short_size(enough)} is enough for everyone.", enough=str(enough), is_proposal=True,
-    )  # fmt: skip
+        algorithm=algorithms.CONSUMER_MEMORY,
+        scope=Scope(),
+        setting=setting_of(OF_CONSUMERS).key,
+        verdict=KEEP,
+        now=now,
+        recommended=now.value,
+        sure=confidence(found, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
+        reason=f"{short_size(enough)} is enough for everyone.",
+        enough=str(enough),
+        is_proposal=True,
+    )

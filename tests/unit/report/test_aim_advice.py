@@ -113,3 +113,16 @@ def test_an_aim_that_nothing_meets_is_withheld_with_what_to_relax() -> None:
 def test_settings_in_force_that_are_as_good_are_kept() -> None:
     (own,) = with_aims(of(setting(scenario="captured", value=None, value_from=None, value_to=None)), [])
     assert (own.verdict, own.recommended) == (KEEP, own.now.value)
+
+
+@pytest.mark.parametrize(
+    ("held", "gain", "cost"),
+    [
+        (4 * MiB, "catch_up without end -> 250 ms, p90 300 ms", "held 1 MiB -> 4 MiB"),
+        (MiB, "catch_up without end -> 250 ms, p90 300 ms", "held 1 MiB, unchanged"),
+        (MiB // 2, "catch_up without end -> 250 ms, p90 300 ms; held 1 MiB -> 512 KiB", ""),
+    ],
+)
+def test_an_outcome_that_gets_better_is_a_gain_whatever_it_was_named_for(held: int, gain: str, cost: str) -> None:
+    (made,) = with_aims(of(setting(outcomes=MEETS | {"held": float(held), "held_p90": float(held)})), [])
+    assert (made.gain.told, made.cost.told) == (gain, cost)

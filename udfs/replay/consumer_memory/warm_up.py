@@ -58,4 +58,12 @@ def two_lanes() -> MemoryLanes:
     buffers = records_of(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 100], batch_size=1, max_block_us=1, threads=1)
     queues = records_of(QUEUE_SETTINGS, 2, max_kbytes=1, min_messages=1, us_per_record=1)
     limits = records_of(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED)
-    return MemoryLanes(("captured", "other"), pools, pools, buffers, queues, limits, np.zeros(2, np.int64))
+    return MemoryLanes(
+        names=("captured", "other"),
+        consumer=pools,
+        broker=pools,
+        producer=buffers,
+        queue=queues,
+        fetch_limits=limits,
+        fetch_number=np.zeros(2, np.int64),
+    )
