@@ -5,6 +5,7 @@ lake = open_lake("./lake")
 lake.tables()
 lake.rows("fetch_fairness")
 lake.sql("SELECT reader, scenario, max(longest_wait_ms) FROM fetch_fairness GROUP BY ALL")
+lake.sql("SELECT * FROM starved_partitions JOIN lane_settings USING (scenario) WHERE fetch_max_bytes = 1048576")
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from jobs.gates.results import results_there
 from jobs.lake.capture_sets import chosen_capture
 from jobs.lake.delta_tables import has_table, read_table, rows_here, rows_of, table_path
 from jobs.lake.lake_storage import check_reachable
+from jobs.lake_views import DOCS, LANE_SETTINGS, VIEWS, lane_settings
 from jobs.paths import CONF
 from jobs.places import absolute_lake
 from jobs.replays.algorithms import ALGORITHMS
@@ -79,18 +81,24 @@ class OpenLake:
         return f"OpenLake({self.path}, capture set {self.capture_id}, replays: {replays or 'none'})"
 
     def tables(self) -> DataFrame:
-        """(table, layer, what): the tables that the lake has, and what a row of each is."""
+        """(table, layer, what): the tables that the lake has, and views of them; and what a row of each is."""
         there = [table for table in TABLES.values() if has_table(self.spark, self.path, table)]
         told = [{"table": table.name, "layer": table.layer, "what": table.doc} for table in there]
+        told += [{"table": name, "layer": "view", "what": doc} for name, doc in DOCS.items()]
         return rows_here(self.spark, pa.Table.from_pylist(told, _TABLE_LIST))
 
     def rows(self, table: Table | str) -> DataFrame:
         """A table's rows, by its name or declaration: those of this capture set or, in gold, of the newest run that
         made them; `fidelity`, `predictions_checked`, `recommendations` and `runs` have those of every replay, `trends`
-        those of all nights.
+        those of all nights. Or the rows of a view (`jobs.lake_views`), by its name.
 
         Raises LakeError that says which command makes what is not there, ArgumentError for a name that no table has.
         """
+        if table == LANE_SETTINGS:
+            lanes = {name: replay.lanes for name, replay in self.replays.items()}
+            return rows_here(self.spark, lane_settings(lanes))
+        if isinstance(table, str) and table in VIEWS:
+            return VIEWS[table].rows(self.rows)
         table = named_table(table) if isinstance(table, str) else table
         if table.layer == "silver":
             return rows_of(self.spark, self.path, table, self.capture_id)
@@ -121,21 +129,22 @@ class OpenLake:
         return read_table(self.spark, self.path, table).where(reduce(or_, newest))
 
     def sql(self, query: str) -> DataFrame:
-        """The answer to a query that names the lake's tables as `docs/tables.md` does, without their layer.
+        """The answer to a query that names the lake's tables as `docs/tables.md` does, without their layer, or views.
 
-        Each table it names becomes a temporary view of the session. Raises LakeError as `rows` does.
+        Each that it names becomes a temporary view of the session. Raises LakeError as `rows` does.
         """
-        for name, table in TABLES.items():
+        for name in (*TABLES, *DOCS):
             if re.search(rf"\b{name}\b", query):
-                self.rows(table).createOrReplaceTempView(name)
+                self.rows(name).createOrReplaceTempView(name)
         return self.spark.sql(query)
 
 
 def named_table(name: str) -> Table:
     """The table of this name. Raises ArgumentError that says what may have been meant, and which names there are."""
     if name not in TABLES:
-        nearest = meant(name, TABLES) or ";"
-        raise ArgumentError(f"open_lake: no table is called `{name}`{nearest} The tables are {', '.join(TABLES)}")
+        names = (*TABLES, *DOCS)
+        nearest = meant(name, names) or ";"
+        raise ArgumentError(f"open_lake: no table is called `{name}`{nearest} The tables are {', '.join(names)}")
     return TABLES[name]
 
 

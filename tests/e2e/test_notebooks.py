@@ -159,3 +159,23 @@ def test_a_notebook_of_its_own_says_in_one_sentence_what_its_lake_lacks(
     assert told.traceback == [
         f"refetch: {sample_lake} has no replay of batch_split over capture set {capture_id}; make one with {command}"
     ]
+
+
+def test_views_say_what_is_asked_most_with_settings_as_numbers(sample_lake: str, spark: SparkSession) -> None:
+    lake = open_lake(sample_lake)
+    slowest = lake.rows("latency_by_client").collect()
+    times = lake.rows(EXCHANGES).toPandas().dropna(subset=["request_time", "response_time"])
+    took = (times["response_time"] - times["request_time"]).dt.total_seconds() * 1000
+    expected = took.groupby([times["client_id"], times["api_name"]]).agg(["size", "max"])
+    named = [row for row in slowest if row["client_id"] is not None]
+    assert {(row["client_id"], row["api_name"]): row["requests"] for row in named} == expected["size"].to_dict()
+    assert {(row["client_id"], row["api_name"]): row["longest_ms"] for row in named} == pytest.approx(
+        expected["max"].to_dict()
+    )
+    waits = lake.sql(
+        "SELECT * FROM starved_partitions JOIN lane_settings USING (scenario) WHERE algorithm = 'fetch_max_bytes'"
+    )
+    lanes = {row["scenario"]: row["fetch_max_bytes"] for row in waits.collect()}
+    assert lanes.pop("captured") is None
+    assert lanes
+    assert all(f"consumer.fetch.max.bytes={size >> 10}KiB" in lane for lane, size in lanes.items() if size < 1 << 20)

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from jobs.lake_views import DOCS
 from jobs.open_lake import TABLES, OpenLake, Replay
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -32,7 +33,7 @@ def test_a_name_that_no_table_has_is_told_with_the_one_that_was_meant_and_all_ot
     with pytest.raises(ArgumentError) as told:
         lake.rows("fetch_fairnes")
     assert str(told.value).startswith("open_lake: no table is called `fetch_fairnes`; did you mean `fetch_fairness`? ")
-    assert str(told.value).endswith(f"The tables are {', '.join(TABLES)}")
+    assert str(told.value).endswith(f"The tables are {', '.join((*TABLES, *DOCS))}")
 
 
 def test_a_lake_at_the_end_of_a_cell_is_told_in_a_line() -> None:

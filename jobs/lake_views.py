@@ -1,0 +1,124 @@
+"""Views of an open lake, beside its tables: what is asked most often, and lanes by the settings that they have."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
+from jobs.terminal.lane_rows import settings_of
+from schemas.tables.gold import FETCH_FAIRNESS
+from schemas.tables.silver import EXCHANGES
+from schemas.tables.table import Table
+from schemas.tables.values import CONSUMER
+from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
+
+ReadRows = Callable[[Table], DataFrame]
+SHARES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
+LANE_SETTINGS = "lane_settings"
+_OF_LANES = "The lanes of each replay: one column for each setting, as a number where it is one, null as captured"
+
+
+class View(NamedTuple):
+    """What a row is, and from the tables' rows to the view's."""
+
+    doc: str
+    rows: Callable[[ReadRows], DataFrame]
+
+
+def latency_by_client(rows: ReadRows) -> DataFrame:
+    """(client_id, api_name, requests, p50_ms, p95_ms, p99_ms, longest_ms) of answered requests, most requests first."""
+    x = EXCHANGES
+    took = (_us(x.response_time) - _us(x.request_time)) / 1000
+    answered = rows(x).where(F.col(x.request_time).isNotNull() & F.col(x.response_time).isNotNull())
+    shares = (F.percentile_approx("took", share).alias(name) for name, share in SHARES.items())
+    sums = (F.count("*").alias("requests"), *shares, F.max("took").alias("longest_ms"))
+    return answered.withColumn("took", took).groupBy(x.client_id, x.api_name).agg(*sums).orderBy(
+        F.desc("requests"), x.client_id, x.api_name
+    )  # fmt: skip
+
+
+def starved_partitions(rows: ReadRows) -> DataFrame:
+    """Rows of fetch_fairness, of consumers' partitions that wait in a lane of the closed loop; longest wait first."""
+    f = FETCH_FAIRNESS
+    columns = (f.scenario, f.client_id, f.client_address, f.broker, f.topic, f.partition, f.longest_wait_ms,
+               f.longest_wait_requests, f.share_of_available, f.share_of_bytes, f.catch_up_ms)  # fmt: skip
+    of = rows(f).where((F.col(f.mode) == CLOSED_LOOP) & (F.col(f.reader) == CONSUMER) & (F.col(f.longest_wait_ms) > 0))
+    return of.select(*columns).orderBy(F.desc(f.longest_wait_ms), *columns[:6])
+
+
+VIEWS: Mapping[str, View] = {
+    "latency_by_client": View(
+        "A client and an API: how long its requests took, from first packet to first packet. A fetch that waits for "
+        "records takes up to fetch.max.wait.ms",
+        latency_by_client,
+    ),
+    "starved_partitions": View(
+        "A consumer's partition that waits, in a lane of the closed loop, though there was something to read",
+        starved_partitions,
+    ),
+}
+"""By name; `lane_settings` is another one, which needs no rows."""
+DOCS: Mapping[str, str] = {name: view.doc for name, view in VIEWS.items()} | {LANE_SETTINGS: _OF_LANES}
+
+
+def lane_settings(lanes: Mapping[str, Sequence[str]]) -> pa.Table:
+    """(algorithm, scenario, place, and a column for each setting) of the lanes of replays. lanes: by algorithm.
+
+    A column is bigint where all its values are whole numbers, double where all are numbers, else string. It is called
+    as Kafka calls the setting, `fetch_max_bytes`; by its whole key where another one is called so.
+    """
+    rows = [
+        ({"algorithm": algorithm, "scenario": lane, "place": place}, settings_of(lane))
+        for algorithm, of in lanes.items()
+        for place, lane in enumerate(of)
+    ]
+    keys = in_catalogue_order({key for _, settings in rows for key in settings})
+    columns: dict[str, pa.Array[Any]] = {
+        name: pa.array([row[name] for row, _ in rows], kind)
+        for name, kind in (("algorithm", pa.string()), ("scenario", pa.string()), ("place", pa.int32()))
+    }
+    for key, name in zip(keys, column_names(keys), strict=True):
+        columns[name] = typed([value_of(key, own.get(key)) for _, own in rows])
+    return pa.table(columns)
+
+
+def column_names(keys: Sequence[str]) -> list[str]:
+    """The names of settings' columns."""
+    short = [setting_of(key).name for key in keys]
+    count = Counter(short)
+    return [
+        _as_column(key if count[name] > 1 or setting_of(key).topic else name)
+        for key, name in zip(keys, short, strict=True)
+    ]
+
+
+def value_of(key: str, text: str | None) -> Value | None:
+    """A setting's value in a lane; a word stays what it is, even one of another release."""
+    setting = setting_of(key)
+    return text if text is None or setting.choices else setting.parse(text)
+
+
+def typed(values: Iterable[Value | None]) -> pa.Array[Any]:
+    """Values as numbers, where they all are; a number is never in a column with a text."""
+    values = [int(value) if isinstance(value, str) and value.isdecimal() else value for value in values]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int}:
+        return pa.array(values, pa.int64())
+    if kinds <= {int, float}:
+        return pa.array(values, pa.float64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _as_column(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _us(time: str) -> Column:
+    return F.unix_micros(F.col(time))
