@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
-from udfs.columns.arrays import Records, edges
+from udfs.columns.arrays import Ints, Records, edges
 from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, NO_TIME, NONE, PARTITION, SIZE_UNKNOWN
 from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
@@ -83,11 +83,22 @@ def parts_of(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
     The rows are sorted by broker, request time, fetch and position; batches may be cut anywhere.
     """
     for whole in whole_fetches(batches, keys):
+        whole.fetches["is_throttled"] &= returned_partitions(whole) == 0
         broker, life = whole.fetches["broker"], whole.fetches["life"]
         changes = np.flatnonzero((np.diff(broker) != 0) | (np.diff(life) != 0)) + 1
         for first, end in pairwise([0, *changes.tolist(), len(whole.fetches)]):
             if end > first:
                 yield Part(whole.fetches[first:end], whole.rows)
+
+
+def returned_partitions(part: Part) -> Ints:
+    """How many partitions the response to each fetch has, int64[n].
+
+    Where a quota was exceeded, a broker before 2.0 (KIP-219) sent the whole response late, with its session; since then
+    it sends one without partitions at once.
+    """
+    before = edges(part.rows["is_returned"])
+    return before[part.fetches["end"]] - before[part.fetches["first"]]
 
 
 def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:

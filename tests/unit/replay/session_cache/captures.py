@@ -16,7 +16,10 @@ SHARD_IDS = 268_435_455
 
 
 class Fetch(NamedTuple):
-    """A client's fetch of so many partitions; the capture shows it full, and what it got."""
+    """A client's fetch of so many partitions; the capture shows it full, and what it got.
+
+    is_emptied: for a quota, which is exceeded where there is a throttle time.
+    """
 
     ms: int
     client: str
@@ -32,6 +35,8 @@ class Fetch(NamedTuple):
     is_cut: bool = False  # behind its session and epoch
     is_epoch_cut: bool = False
     broker: str = "1"
+    throttle_ms: int = 0
+    is_emptied: bool = False
     called: str = ""  # the client id, if it is not `client`
 
 
@@ -51,11 +56,12 @@ def captured(*fetches: Fetch) -> pa.RecordBatch:
         rows.append(
             fetch_row(**key, client_id=fetch.called or fetch.client, response_time=answered, session_id=session[0],
                       session_epoch=session[1], is_cut=is_cut, fetch_error=fetch.error,
-                      is_follower=None if is_cut else fetch.privileged, api_version=fetch.version)
+                      is_follower=None if is_cut else fetch.privileged, api_version=fetch.version,
+                      throttle_time_ms=fetch.throttle_ms)
         )  # fmt: skip
         rows.extend(
             partition_row(**key, position=p, partition=p, response_session_id=fetch.granted,
-                          is_returned=fetch.epoch == 0)
+                          is_returned=fetch.epoch == 0 and not fetch.is_emptied)
             for p in range(fetch.size if fetch.error == 0 and not is_cut else 0)
         )  # fmt: skip
     return rows_of_events(rows)

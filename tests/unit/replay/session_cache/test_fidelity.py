@@ -59,6 +59,19 @@ def test_an_error_that_the_model_does_not_have_is_a_disagreement() -> None:
     assert reasons(gold_rows([captured(*fetches)], lanes(1))) == {"session_errors": {"other_error": 1}}
 
 
+@pytest.mark.parametrize(("is_emptied", "checked"), [(False, 2), (True, 1)], ids=["late, as before 2.0", "emptied"])
+def test_a_throttled_fetch_that_got_its_partitions_got_its_session(is_emptied: bool, checked: int) -> None:
+    session, other = ids(0, 0)[0], ids(1)[0]
+    throttled = Fetch(0, "a", 5, granted=0 if is_emptied else session, throttle_ms=900, is_emptied=is_emptied)
+    gold = gold_rows(
+        [captured(throttled, Fetch(1000, "b", 5, granted=session if is_emptied else other))], lanes(80, shards=8)
+    )
+    f = FIDELITY
+    grants = [row for row in gold[f.name] if row[f.metric] == "session_grants"]
+    assert [sum(row[column] for row in grants) for column in (f.checked, f.agreed)] == [checked, checked]
+    assert total(gold, SESSION_CACHE.created) == checked
+
+
 def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
     (session,) = ids(0)
     followed = [Fetch(10 * n, "a", 5, session_id=session, epoch=n, granted=session) for n in (1, 2, 4, 5)]
