@@ -27,7 +27,7 @@ from jobs.flags import LATEST
 from jobs.gates.results import results_there
 from jobs.lake.capture_sets import chosen_capture
 from jobs.lake.delta_tables import has_table, read_table, rows_here, rows_of, table_path
-from jobs.lake.lake_storage import check_reachable
+from jobs.lake.lake_storage import check_reachable, largest_part
 from jobs.lake_views import DOCS, LANE_SETTINGS, VIEWS, lane_settings
 from jobs.paths import CONF
 from jobs.places import absolute_lake
@@ -37,6 +37,7 @@ from jobs.report_page.refusals import by_rules, is_of_captures, refusals
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES, meant
 from jobs.session.spark import spark_session
+from jobs.session.spark_properties import Work
 from jobs.terminal.wording import counted
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
@@ -167,7 +168,8 @@ def open_lake(
     and what `jobs.session.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")
-    spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})})
+    work = Work(stored_bytes=largest_part(lake))
+    spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})}, work)
     check_reachable(spark, lake)
     if run is None:
         capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pyspark.sql import SparkSession
 
 from jobs.flags import REPLAYS
-from jobs.lake.lake_storage import check_reachable
+from jobs.lake.lake_storage import check_reachable, largest_part
 from jobs.paths import python_path
 from jobs.run import Run
 from jobs.session.child_process import bound, ended_at_exit
@@ -38,14 +38,15 @@ def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> Abst
 
 
 def begun_session(run: Run) -> SparkSession:
-    """The session to work in; one that is not there yet suits the size of the captures, and whether the job replays
-    them as well. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
+    """The session to work in; one that is not there yet suits the size of the captures, else of what the lake has, and
+    whether the job replays that. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
     """
     is_new = SparkSession.getActiveSession() is None
     captures = run.captures if is_new else ()
     if is_new:
         choose_kernel_cache()
-    work = Work(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS)
+    stored_bytes = largest_part(run.lake) if is_new and not captures else 0
+    work = Work(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS, stored_bytes)
     spark = spark_session(run.master, f"refetch {run.job}", run.spark_conf, work)
     check_reachable(spark, run.lake)
     return spark

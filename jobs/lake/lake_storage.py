@@ -1,8 +1,11 @@
-"""The file system that a lake is on: whether it can be reached, and who writes files there."""
+"""The file system that a lake is on: whether it can be reached, how much is there, and who writes files there."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from py4j.java_gateway import JavaObject, JVMView
 from py4j.protocol import Py4JError
@@ -45,6 +48,19 @@ def check_reachable(spark: SparkSession, lake: str) -> None:
     except (Py4JError, PySparkException) as fault:
         cause, version = root_cause(str(fault)), jvm.org.apache.hadoop.util.VersionInfo.getVersion()
         raise LakeError(f"{lake}: {_told(lake, cause, version)}") from fault
+
+
+def largest_part(lake: str) -> int:
+    """The bytes that the largest capture set or run of a lake takes in all its tables together; 0 where that is not
+    known, as of a URI.
+    """
+    if is_uri(lake):
+        return 0
+    sizes: Counter[str] = Counter()
+    for file in Path(lake).glob("*/*/*=*/*.parquet"):
+        with suppress(FileNotFoundError):  # another command may remove it
+            sizes[file.parent.name] += file.stat().st_size
+    return max(sizes.values(), default=0)
 
 
 def _told(lake: str, cause: str, version: str) -> str:

@@ -28,8 +28,8 @@ from jobs.session.spark_properties import (
     IN_ANY_SESSION,
     JAVA_OPTIONS,
     LISTS,
-    NO_CAPTURES,
     PACKAGES,
+    UNKNOWN_WORK,
     WORKERS_PATH,
     Work,
     is_one_machine,
@@ -54,7 +54,7 @@ _TO_SUBMIT = (
 
 
 def spark_session(
-    master: str | None, app: str, conf: Mapping[str, str] | None = None, work: Work = NO_CAPTURES
+    master: str | None, app: str, conf: Mapping[str, str] | None = None, work: Work = UNKNOWN_WORK
 ) -> SparkSession:
     """The session to work in.
 

@@ -16,6 +16,8 @@ SMALL, QUICK_JAVA = "spark-small.conf", "spark-quick-java.conf"
 """Files of properties in conf, with the reason for each."""
 SMALL_BYTES, QUICK_JAVA_BYTES, QUICK_REPLAY_BYTES = 64 << 20, 4 << 30, 256 << 20
 """Captures below these sizes have the properties of SMALL and QUICK_JAVA; the last where they are replayed, too."""
+SMALL_TABLES, QUICK_JAVA_TABLES, QUICK_REPLAY_TABLES = 4 << 20, 256 << 20, 16 << 20
+"""The same of a lake's tables, where no capture is read: those of 1 GB of small frames take 54 MB."""
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 """The jars that a folder named by REFETCH_JARS has to hold."""
@@ -41,24 +43,33 @@ _ON_ONE_MACHINE = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?")
 class Work(NamedTuple):
     """What a new session has to suit.
 
-    captured_bytes: of the captures that are read; 0 where none are, whose lake may be of any size. is_replayed: they
-    are replayed as well, which takes several times as long.
+    captured_bytes: of the captures that are read; 0 where none are. is_replayed: they, or what the lake has, are
+    replayed, which takes several times as long. stored_bytes: of what the lake has of a capture set or a run; 0 where
+    that is not known.
     """
 
     captured_bytes: int = 0
     is_replayed: bool = False
+    stored_bytes: int = 0
 
-    def is_below(self, size: int) -> bool:
-        """Whether captures are read, of less than so many bytes."""
-        return 0 < self.captured_bytes < size
+    @property
+    def is_small(self) -> bool:
+        """Whether to have generated code takes longer than to do without."""
+        return self._is_below(SMALL_BYTES, SMALL_TABLES)
 
     @property
     def is_quick(self) -> bool:
         """Whether it ends before Java's second compiler would have paid."""
-        return self.is_below(QUICK_REPLAY_BYTES if self.is_replayed else QUICK_JAVA_BYTES)
+        if self.is_replayed:
+            return self._is_below(QUICK_REPLAY_BYTES, QUICK_REPLAY_TABLES)
+        return self._is_below(QUICK_JAVA_BYTES, QUICK_JAVA_TABLES)
+
+    def _is_below(self, captured: int, stored: int) -> bool:
+        """Whether captures are read, of less than so many bytes, or else tables are."""
+        return 0 < self.captured_bytes < captured if self.captured_bytes else 0 < self.stored_bytes < stored
 
 
-NO_CAPTURES = Work()
+UNKNOWN_WORK = Work()
 
 
 def properties(path: Path) -> dict[str, str]:
@@ -77,7 +88,7 @@ def is_one_machine(master: str) -> bool:
     return _ON_ONE_MACHINE.fullmatch(master) is not None
 
 
-def own_properties(master: str, work: Work = NO_CAPTURES) -> dict[str, str]:
+def own_properties(master: str, work: Work = UNKNOWN_WORK) -> dict[str, str]:
     """refetch's properties on this master for this work, each file's over those before."""
     found = properties(CONF / EVERYWHERE)
     if is_one_machine(master):
@@ -86,7 +97,7 @@ def own_properties(master: str, work: Work = NO_CAPTURES) -> dict[str, str]:
         found[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores(master))
     if work.is_quick:
         found |= properties(CONF / QUICK_JAVA)
-    if work.is_below(SMALL_BYTES):
+    if work.is_small:
         found |= properties(CONF / SMALL)
     return found
 
@@ -118,7 +129,7 @@ def jar_properties(folder: str | None) -> dict[str, str]:
 
 
 def started_properties(
-    master: str, conf: Mapping[str, str], jars: str | None, work: Work = NO_CAPTURES
+    master: str, conf: Mapping[str, str], jars: str | None, work: Work = UNKNOWN_WORK
 ) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the jars', the caller's, each over those before; LISTS grow.
 

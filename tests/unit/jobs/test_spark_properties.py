@@ -6,20 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from jobs.lake.lake_storage import largest_part
 from jobs.paths import CONF
 from jobs.session.spark_properties import (
     DELTA_JARS,
     EVERYWHERE,
     IN_ANY_SESSION,
     JAVA_OPTIONS,
-    NO_CAPTURES,
     ONE_MACHINE,
     QUICK_JAVA,
     QUICK_JAVA_BYTES,
+    QUICK_JAVA_TABLES,
     QUICK_REPLAY_BYTES,
+    QUICK_REPLAY_TABLES,
     SHUFFLE_PARTITIONS,
     SMALL,
     SMALL_BYTES,
+    SMALL_TABLES,
+    UNKNOWN_WORK,
     Work,
     is_one_machine,
     jar_properties,
@@ -104,14 +108,19 @@ def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path
         (Work(1), [QUICK_JAVA, SMALL]),
         (Work(SMALL_BYTES), [QUICK_JAVA]),
         (Work(QUICK_JAVA_BYTES), []),
-        pytest.param(NO_CAPTURES, [], id="no captures, whose lake may be large"),
+        pytest.param(UNKNOWN_WORK, [], id="a lake that may be large"),
         (Work(1, is_replayed=True), [QUICK_JAVA, SMALL]),
         (Work(QUICK_REPLAY_BYTES - 1, is_replayed=True), [QUICK_JAVA]),
         (Work(QUICK_REPLAY_BYTES, is_replayed=True), []),
+        (Work(stored_bytes=1), [QUICK_JAVA, SMALL]),
+        (Work(stored_bytes=SMALL_TABLES), [QUICK_JAVA]),
+        (Work(stored_bytes=QUICK_JAVA_TABLES), []),
+        (Work(is_replayed=True, stored_bytes=QUICK_REPLAY_TABLES), []),
+        pytest.param(Work(QUICK_JAVA_BYTES, stored_bytes=1), [], id="what is read is larger than what is there"),
     ],
 )
 @pytest.mark.parametrize("master", ["local[2]", "yarn"])
-def test_small_captures_have_a_spark_that_starts_fast(work: Work, files: list[str], master: str) -> None:
+def test_small_captures_and_lakes_have_a_spark_that_starts_fast(work: Work, files: list[str], master: str) -> None:
     suited = {key: value for name in files for key, value in properties(CONF / name).items()}
     assert own_properties(master, work) == own_properties(master) | suited
 
@@ -152,3 +161,11 @@ def test_a_cluster_decides_itself_how_many_tasks_shuffles_have(master: str) -> N
 
 def test_what_every_session_needs_is_among_the_defaults() -> None:
     assert set(IN_ANY_SESSION) <= properties(CONF / EVERYWHERE).keys()
+
+
+def test_a_lake_is_as_large_as_its_largest_capture_set_or_run(tmp_path: Path) -> None:
+    for folder, size in (("silver/a/capture_id=1", 5), ("silver/b/capture_id=1", 6), ("gold/c/run_id=2", 10)):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "part.parquet").write_bytes(bytes(size))
+    assert largest_part(str(tmp_path)) == 11
+    assert largest_part(str(tmp_path / "not there")) == largest_part("s3://bucket/lake") == 0
