@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from jobs.cli import guarded, parse
-from jobs.paths import CONF, ROOT
+from jobs.paths import ROOT
+from jobs.quickstart import quickstart
 from jobs.session.child_process import bound, ended_at_exit
 from jobs.session.java import check_java, utf8_locale
 from jobs.terminal.signals import end_at_signals, end_plainly, hold_signals
@@ -41,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     """Run `test [pytest arguments]`, a job with its flags, or the quickstart. Returns an exit code, if it returns."""
     survive_closed_streams()
     end_at_signals()
-    return guarded(lambda: _hand_over(list(argv) or ["pipeline", f"--scenario={CONF / 'quickstart.yaml'}"]))
+    return guarded(lambda: _hand_over(list(argv) or quickstart()))
 
 
 def _hand_over(argv: list[str]) -> NoReturn:

@@ -35,6 +35,7 @@ from jobs.flags import (
     empty,
     not_taken,
 )
+from jobs.paths import COMMAND, IS_CLONE, SHOWN_CONF
 from jobs.terminal.signals import are_watched, end_at_signals, end_plainly, interrupted_text
 from jobs.terminal.streams import survive_closed_streams
 from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, ScenarioError
@@ -46,7 +47,7 @@ JOBS: Mapping[str, str] = {
     INGEST: "decode captures into the silver tables of the lake",
     REPLAY: "replay what the lake holds under other settings, into its gold tables",
     PIPELINE: "ingest and replay whatever has not been done yet, then print the results and write the report",
-    GATE: "check the lake's tables against the rules in conf/gates and your own, and render Data Docs",
+    GATE: "check the lake's tables against refetch's rules and your own, and render Data Docs",
     REPORT: "write the page that answers twenty questions about a run of the lake",
     COMPARE: "say what changed between two runs, and whether what the first one predicted came true",
     RUNS: "list the runs and the capture sets of the lake",
@@ -60,13 +61,15 @@ EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError:
 INTERRUPTED = 130
 
 _DESCRIPTION = "Replay captured Kafka traffic under the settings you are considering."
-_JOBS_EPILOG = """\
-./spark-submit.sh alone runs `pipeline --scenario=conf/quickstart.yaml`; `./spark-submit.sh test` runs the tests.
+_TESTS = f"; `{COMMAND} test` runs the tests" if IS_CLONE else ""
+_JOBS_EPILOG = f"""\
+{COMMAND} alone runs `pipeline --scenario={SHOWN_CONF}/quickstart.yaml`{_TESTS}.
 Exit codes: 0 done, 1 failed, 2 bad arguments, scenario or rules, 3 a gate refused, 130 interrupted, 143 terminated.
 REFETCH_TRACEBACK=1 shows stack traces.
 """
-_SETTINGS_EPILOG = """\
-Settings are spelt as in conf/settings.yaml: consumer.fetch.max.bytes, replica.fetch.max.bytes, broker.fetch.max.bytes.
+_SETTINGS_EPILOG = f"""\
+Settings are spelt as in {SHOWN_CONF}/settings.yaml:
+consumer.fetch.max.bytes, replica.fetch.max.bytes, broker.fetch.max.bytes.
 Kafka's bare name will do; fetch.max.bytes is the consumer's in --set and the broker's in --captured.
 Where neither --set nor a scenario says what to replay, `pipeline` and `replay` choose values from the capture.
 """

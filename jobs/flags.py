@@ -114,7 +114,7 @@ FLAGS: Mapping[str, Flag] = {
     "--gates": Flag(
         (INGEST, *REPLAYS, GATE),
         "PATH",
-        "files or folders of gate rules, in addition to those in conf/gates; repeatable",
+        "files or folders of gate rules, in addition to refetch's own; repeatable",
         _LISTED,
     ),
     "--on": Flag(

@@ -29,8 +29,9 @@ from jobs.lake.capture_sets import chosen_capture
 from jobs.lake.delta_tables import has_table, read_table, rows_here, rows_of, table_path
 from jobs.lake.lake_storage import check_reachable, largest_part
 from jobs.lake_views import DOCS, LANE_SETTINGS, VIEWS, lane_settings
-from jobs.paths import CONF
+from jobs.paths import COMMAND, IS_CLONE
 from jobs.places import absolute_lake
+from jobs.quickstart import INSTALLED_LAKE, SCENARIO
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import known_run
 from jobs.report_page.refusals import by_rules, is_of_captures, refusals
@@ -206,7 +207,7 @@ def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> 
 
 
 def _quickstart_lake() -> str:
-    lake = resolve_scenario(str(CONF / "quickstart.yaml")).lake
+    lake = resolve_scenario(str(SCENARIO)).lake if IS_CLONE else INSTALLED_LAKE
     if lake is None:
         raise LakeError("name a lake: open_lake(PATH), or the environment variable REFETCH_LAKE")
     return lake
@@ -218,6 +219,6 @@ def _not_replayed(lake: str, capture_id: str, algorithm: str) -> LakeError:
     asked = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]
     job = f"replay --capture={capture_id}" if is_usual else "pipeline --captures=CAPTURES"
     return LakeError(
-        f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one with `./spark-submit.sh {job} "
+        f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one with `{COMMAND} {job} "
         f"--lake={lake} {' '.join(f'--set={value}' for value in asked)}`"
     )

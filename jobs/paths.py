@@ -1,4 +1,4 @@
-"""Where the project's own files are, in a clone and in an installed wheel."""
+"""Where the project's own files are, in a clone and in an installed wheel, and how the command is called there."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-"""Folder that holds the packages jobs, udfs and schemas: the clone, or site-packages."""
+"""Folder that holds the packages jobs, udfs and schemas, and conf: the clone, or refetch/_repository of a wheel."""
 
-_IN_WHEEL = Path(__file__).resolve().parent / "conf"
+_SCRIPT = "spark-submit.sh"
 
-CONF = _IN_WHEEL if _IN_WHEEL.is_dir() else ROOT / "conf"
+IS_CLONE = (ROOT / _SCRIPT).is_file()
+"""Whether this is a clone, and no installed wheel."""
+
+COMMAND = f"./{_SCRIPT}" if IS_CLONE else "refetch"
+"""How the command is called, in what a user is asked to type."""
+
+CONF = ROOT / "conf"
 """Folder of settings.yaml, the Spark defaults and the scenario files that ship with refetch."""
+
+SHOWN_CONF = CONF.name if IS_CLONE else str(CONF)
+"""That folder in what a user reads."""
 
 
 def python_path() -> str:

@@ -18,6 +18,7 @@ from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of
 from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.names import Gather, learn_names, needs_leaders
+from jobs.paths import COMMAND
 from jobs.terminal.screen import with_rest
 from schemas.tables.table import Table
 from udfs.capture.capture_points import ALONE
@@ -128,7 +129,7 @@ def hold_captures(
         except MemoryError as error:
             raise CaptureError(
                 f"The packets take more memory than there is ({error}), though no more than most_bytes. Have "
-                "`./spark-submit.sh ingest` read the files, which may be of any size."
+                f"`{COMMAND} ingest` read the files, which may be of any size."
             ) from error
     indexes = tuple(file.index for file in files if file.index is not None)
     check_faults(sorted({file.fault for file in files if file.fault}), [i.format for i in indexes], len(files))
@@ -137,7 +138,7 @@ def hold_captures(
     if logs:
         raise CaptureError(
             f"{', '.join(with_rest(logs[:MOST_NAMED], len(logs)))}: open_capture reads packets and frames; leave "
-            "request logs out, or have `./spark-submit.sh ingest` read them into a lake, with captures of the same "
+            f"request logs out, or have `{COMMAND} ingest` read them into a lake, with captures of the same "
             "traffic or without."
         )
     packets = {file.index.path: file.packets for file in files if file.index is not None}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
+from jobs.paths import COMMAND
 from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import low_fidelity, said_low
 from jobs.report_page.advice.in_force import summed
@@ -206,7 +207,7 @@ def again(lake: str, verdict: Verdict) -> str:
     aims = dict.fromkeys(f"--find={row[AIM_SETTINGS.aim]}" for row in found.of(aim_settings))
     stated = [f"--captured={told}" for told in run.stated]
     own = [*sets, *aims, *stated, *window_flags(run), *flags]
-    return shlex.join(["./spark-submit.sh", "replay", f"--lake={shown_path(lake)}", *own])
+    return shlex.join([COMMAND, "replay", f"--lake={shown_path(lake)}", *own])
 
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:

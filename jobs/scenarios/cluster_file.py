@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from jobs.paths import SHOWN_CONF
 from jobs.scenarios.cluster import Broker, Cluster, Growth, SizeClass, Topics
 from jobs.scenarios.cluster_contradictions import contradictions
 from jobs.scenarios.located_yaml import Address, Fault, Plain, read_located_yaml
@@ -44,7 +45,7 @@ _LEAST = {"id": "0", "partitions": "1", "replication.factor": "1", "topics.per.d
 
 def read_cluster(path: str) -> Cluster:
     """The cluster that a file describes. Raises ScenarioError with every fault of the file and its line."""
-    located = read_located_yaml(path, "a file that describes a cluster, such as conf/clusters/example.yaml")
+    located = read_located_yaml(path, f"a file that describes a cluster, such as {SHOWN_CONF}/clusters/example.yaml")
     faults, unknown = list(located.faults), set[Address]()
     data = {} if located.data is None else located.data
     if isinstance(data, dict) and isinstance(short := data.get("brokers"), dict):
@@ -87,7 +88,7 @@ def _fields_at(address: Address) -> dict[str, FieldInfo]:
 def _fault(error: ErrorDetails) -> str:
     if not error["loc"]:
         keys = ", ".join(_fields_at(()))
-        return f"a cluster is a mapping with the keys {keys}; conf/clusters/example.yaml is one"
+        return f"a cluster is a mapping with the keys {keys}; {SHOWN_CONF}/clusters/example.yaml is one"
     key = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         return f"unknown key `{key}`{did_you_mean(str(error['loc'][-1]), _fields_at(error['loc'][:-1]))}"

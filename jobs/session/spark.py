@@ -18,10 +18,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from jobs.paths import CONF, ROOT
+from jobs.paths import CONF, ROOT, SHOWN_CONF
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
 from jobs.session.gateway import launched_gateway
 from jobs.session.java import check_java
+from jobs.session.shipped_code import ship_code
 from jobs.session.spark_properties import (
     DELTA_JARS,
     EVERYWHERE,
@@ -47,7 +48,7 @@ _NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWN
 _NO_JAVA_MACHINE = "Could not create the Java Virtual Machine"
 _THROWN = re.compile(r'(?:Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z][\w$]*(?:Exception|Error)\b.*)')
 _TO_SUBMIT = (
-    "Give spark-submit --properties-file conf/spark-defaults.conf (and --load-spark-defaults, if the cluster has "
+    f"Give spark-submit --properties-file {SHOWN_CONF}/{EVERYWHERE} (and --load-spark-defaults, if the cluster has "
     "defaults of its own). --packages replaces the packages named there: name io.delta:delta-spark_4.2_2.13:4.4.0 "
     "among yours. Or give the two jars with --jars."
 )
@@ -68,6 +69,7 @@ def spark_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         set_sql_properties(active, conf)
+        ship_code(active)
         return active
     given = dict(conf or {})
     if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -144,7 +146,9 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str], work:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in ({key: own[key] for key in own if not submitted.contains(key)} | conf).items():
         builder = builder.config(key, value)
-    return (builder.master(master) if master else builder).getOrCreate()
+    session = (builder.master(master) if master else builder).getOrCreate()
+    ship_code(session)
+    return session
 
 
 def _check_delta(session: SparkSession, advice: str) -> None:

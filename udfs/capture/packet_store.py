@@ -179,7 +179,7 @@ class MemoryBudget:
         if self._taken > self.most_bytes:
             raise CaptureError(
                 f"The packets take more than {self.most_bytes:,} bytes of memory, the most_bytes of open_capture. "
-                "Allow it more, if this machine has as much several times over, or have `./spark-submit.sh ingest` "
+                "Allow it more, if this machine has as much several times over, or have the job `ingest` "
                 "read the files, which may be of any size."
             )
 

@@ -133,5 +133,5 @@ def test_a_file_among_others_is_dated_and_ordered_as_its_place_asks(tmp_path: Pa
 def test_more_packets_than_memory_may_hold_are_refused(tmp_path: Path) -> None:
     path = many_connections(tmp_path, 1000)
     packets = PacketStore(MemoryBudget(10_000))
-    with pytest.raises(CaptureError, match=r"more than 10,000 bytes of memory.* `\./spark-submit\.sh ingest`"):
+    with pytest.raises(CaptureError, match=r"more than 10,000 bytes of memory.* the job `ingest`"):
         index_capture(str(path), range_bytes=ROOMY, buckets=1, on_packets=packets.add)

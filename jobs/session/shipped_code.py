@@ -1,0 +1,47 @@
+"""The packages of an installed wheel for the workers of a Spark that was started elsewhere, which do not find them."""
+
+from __future__ import annotations
+
+import atexit
+import zipfile
+from functools import cache
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+from pyspark.sql import SparkSession
+
+from jobs.paths import IS_CLONE, ROOT
+from jobs.session.spark_properties import WORKERS_PATH
+from udfs import CODE
+
+PACKAGES = ("jobs", "udfs", "schemas")
+_COMPILED = "__pycache__"
+
+
+def ship_code(session: SparkSession) -> None:
+    """Have the session's workers import the packages, whose folder an installed wheel puts on the path of its own
+    process alone. Nothing is shipped from a clone, whose packages come by --py-files or PYTHONPATH, nor where the
+    workers have the path already.
+    """
+    if IS_CLONE or str(ROOT) in (session.conf.get(WORKERS_PATH, "") or ""):
+        return
+    session.addArtifacts(str(_archive()), pyfile=True)  # a session that has it already does not take it again
+
+
+@cache
+def _archive() -> Path:
+    """The packages in a file that stays until this process ends, for Spark sends it when a worker asks for it."""
+    folder = mkdtemp(prefix="refetch-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return zipped(ROOT, Path(folder) / f"refetch-{CODE}.zip")
+
+
+def zipped(root: Path, archive: Path) -> Path:
+    """Write the packages below `root` to an archive."""
+    entries = (entry for package in PACKAGES for entry in (root / package, *sorted((root / package).rglob("*"))))
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for entry in entries:
+            if _COMPILED not in entry.parts:
+                file.write(entry, entry.relative_to(root))
+    return archive
