@@ -22,6 +22,7 @@ from jobs.paths import CONF, ROOT, SHOWN_CONF
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
 from jobs.session.gateway import launched_gateway
 from jobs.session.java import check_java
+from jobs.session.java_log import quiet_properties
 from jobs.session.shipped_code import ship_code
 from jobs.session.spark_properties import (
     DELTA_JARS,
@@ -140,6 +141,8 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str], work:
     builder = SparkSession.builder.appName(app)
     on = master or submitted.get("spark.master", "") or ""
     own = own_properties(on, work)
+    if SparkContext._jvm is not None:
+        own |= quiet_properties(SparkContext._jvm)
     if is_one_machine(on):
         # Elsewhere the packages come by --py-files, and the executors' path and Python are the cluster's own business.
         own[WORKERS_PATH] = str(ROOT)
