@@ -12,6 +12,7 @@ from tests.unit.replay.batch_split.producers import Producer, content_of, settin
 from udfs.columns.arrays import Records
 from udfs.columns.records import records_of
 from udfs.replay.batch_split.estimate import after_split, updated
+from udfs.replay.batch_split.possible_estimates.events import batches_before
 from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, judge, judge_in_order
 from udfs.replay.batch_split.possible_estimates.state import (
     CLOSE,
@@ -25,7 +26,7 @@ from udfs.replay.batch_split.possible_estimates.state import (
     new_memory,
 )
 from udfs.replay.batch_split.settings import TODAY
-from udfs.replay.batch_split.state import RECORD
+from udfs.replay.batch_split.state import BATCH, RECORD
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.resent_batches import NONE
 
@@ -219,3 +220,11 @@ def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> No
         for at in rng.permutation(8).tolist():
             estimate = after_split(TODAY, ratios[at]) if at >= 6 else updated(settings, estimate, ratios[at])
             assert least <= estimate <= greatest
+
+
+@pytest.mark.parametrize(("partitions", "before"), [([0, 0, 0, 0], 0), ([0, 0, 1, 1], NONE)], ids=["one", "two"])
+def test_the_batch_before_another_is_of_its_partition(partitions: list[int], before: int) -> None:
+    """Records of the next partition stand right behind those of the last."""
+    records = records_of(RECORD, 4, partition=partitions)
+    captured = records_of(BATCH, 2, first=[0, 2], end=[2, 4])
+    assert batches_before(records, captured).tolist() == [NONE, before]

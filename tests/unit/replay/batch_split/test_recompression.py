@@ -19,9 +19,9 @@ RECORDS = 16
 CONTENT = 95  # 100 bytes with what each record has besides
 
 
-def sizes_of(compressed: list[list[int]] | None) -> tuple[float, ...]:
+def sizes_of(compressed: list[list[int]] | None, content: list[int] | int = CONTENT) -> tuple[float, ...]:
     """(first half, second half, all as captured, all in zstd) of a gzip batch of 16 records in 820 bytes, behind the
-    header: by its parts, then by the fitted lines. compressed: its parts by codec.
+    header: by its parts, then by the fitted lines. compressed: its parts by codec. content: bytes of the records.
     """
     of_parts = [size for codec in compressed or [] for size in codec]
     rows = pa.record_batch({str(SENT.recompressed_bytes): pa.array([of_parts], TYPES["array<int>"])})
@@ -29,7 +29,7 @@ def sizes_of(compressed: list[list[int]] | None) -> tuple[float, ...]:
         rows,
         records_of(BATCH, 1, end=RECORDS),
         records_of(SENDING, 1, size=RECORD_BATCH_OVERHEAD + 820, codec=GZIP),
-        records_of(RECORD, RECORDS, content=CONTENT),
+        records_of(RECORD, RECORDS, content=content),
     )
     return tuple(
         float(sizes.fixed[codec, first] + sizes.cost[model, codec, end] - sizes.cost[model, codec, first])
@@ -59,3 +59,9 @@ def test_the_lines_know_the_size_alone() -> None:
 
 def test_without_parts_a_batch_is_cut_in_proportion_to_its_bytes() -> None:
     assert sizes_of(None)[:3] == (pytest.approx(410), pytest.approx(410), pytest.approx(820))
+
+
+def test_a_record_takes_some_bytes_besides_what_it_holds() -> None:
+    """Length, attributes and deltas: records of 5 and 15 bytes take half as much, not a third."""
+    half, rest = sizes_of(None, [5] * 8 + [15] * 8)[:2]
+    assert rest == pytest.approx(2 * half)

@@ -75,6 +75,21 @@ def test_by_the_kips_text_age_counts_at_the_comparison() -> None:
     assert evictions(gold_rows([captured(*fetches)], lanes(1, rules=KIP_TEXT))) == [("large", "old")]
 
 
+@pytest.mark.parametrize(
+    ("fetch", "evicted"),
+    [
+        (Fetch(120_000, "large", 50), []),
+        (Fetch(120_001, "large", 50), [("large", "old")]),
+        (Fetch(125_000, "same", 5), []),
+    ],
+    ids=["exactly so old", "a ms older", "no larger"],
+)
+def test_by_the_kips_text_a_tie_keeps_the_session_that_is_there(fetch: Fetch, evicted: list[tuple[str, str]]) -> None:
+    """It was used meanwhile, so that it is not idle."""
+    fetches = Fetch(0, "old", 5), Fetch(119_000, "old", 5), fetch
+    assert evictions(gold_rows([captured(*fetches)], lanes(1, rules=KIP_TEXT))) == evicted
+
+
 def test_a_session_that_its_client_forgot_is_not_mistaken_for_its_session() -> None:
     """The client begins anew in the same connection; what it left behind is evicted, and its new session goes on."""
     (first,) = ids(0)
