@@ -1,0 +1,63 @@
+"""How much the unit tests notice: one operator at a time is changed at random, and the tests that call it are run.
+
+    python -m tests.mutation [--package=NAME] [--mutants=N] [--seed=N]
+
+Prints each change that no test notices. Nothing in the clone is changed: the changes are made in a copy of it. Kernels
+run as Python, so that none is compiled anew; the tests that cannot do so are left out, and named. (mutmut and
+cosmic-ray would compile all kernels for each change, and run all tests or none for it.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.conftest import REPOSITORY
+
+TESTS = {
+    "replay": ["replay"], "facts": ["facts"], "capture": ["capture"],
+    "wire": ["wire", "replay/session_cache/test_contents.py"],
+}  # fmt: skip
+"""The packages of udfs, and where their tests are in tests/unit."""
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "lake")
+
+
+def arguments() -> argparse.Namespace:
+    """What is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Which changes no unit test notices.")
+    parser.add_argument("--package", choices=tuple(TESTS), help="of udfs; default: each of them")
+    parser.add_argument("--mutants", type=int, default=30, help="changes of each package; default: 30")
+    parser.add_argument("--seed", type=int, default=1, help="by which they are chosen; default: 1")
+    return parser.parse_args()
+
+
+def run(copy: Path, package: str, number: int, seed: int) -> int:
+    """Print what comes of a package of a copy; the exit code."""
+    tests_in = [f"tests/unit/{name}" for name in TESTS[package]]
+    what = {"package": f"udfs/{package}", "tests_in": tests_in, "number": number, "seed": seed}
+    return subprocess.run(
+        [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
+        cwd=copy,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONHASHSEED": "0"},
+        check=False,
+    ).returncode
+
+
+def main() -> int:
+    """Try the packages; 1 where their tests could not be run."""
+    asked = arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "clone"
+        shutil.copytree(REPOSITORY, copy, ignore=LEFT_OUT)
+        packages = [asked.package] if asked.package else list(TESTS)
+        return max(run(copy, name, asked.mutants, asked.seed) for name in packages)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

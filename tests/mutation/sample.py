@@ -1,0 +1,92 @@
+"""Changes one operator at a time in a copy of the clone, which is the current folder, and says which tests notice.
+
+`python -m tests.mutation` starts this; kernels have to be Python, which numba decides as it is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.mutation.operators import Mutant, mutants_of
+from tests.mutation.trials import Test, calls_of, outcome
+
+LIMIT = 2.0
+"""Seconds of processor time that a test may take without the JIT."""
+
+
+def module_of(file: str) -> str:
+    """The name by which a file is imported."""
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def importers(root: Path, file: str) -> set[str]:
+    """The files beside a module's package that name a module in their imports, and itself."""
+    module = module_of(file)
+    package, _, name = module.rpartition(".")
+    found = {file}
+    for other in sorted((root / file.partition("/")[0]).rglob("*.py")):
+        for node in ast.walk(ast.parse(other.read_text())):
+            if isinstance(node, ast.ImportFrom) and (
+                node.module == module or (node.module == package and name in {each.name for each in node.names})
+            ):
+                found.add(other.relative_to(root).as_posix())
+    return found
+
+
+def tests_of(mutant: Mutant, tests: dict[str, Test], root: Path) -> list[str]:
+    """The tests that call the function of a mutant, those that take least first. For what runs as a module is imported:
+    the tests that call anything of that module or of one that imports it.
+    """
+    place = mutant.file, mutant.function
+    calling = [name for name, test in tests.items() if place in test.calls]
+    if not mutant.function:
+        files = importers(root, mutant.file)
+        calling = [name for name, test in tests.items() if any(file in files for file, _ in test.calls)]
+    return sorted(calling, key=lambda name: tests[name].seconds)
+
+
+def trial(mutant: Mutant, tests: dict[str, Test], root: Path) -> str:
+    """What notices a mutant; empty where nothing does."""
+    calling = tests_of(mutant, tests, root)
+    if not calling:
+        return ""
+    file = root / mutant.file
+    original = file.read_text()
+    try:
+        file.write_text(mutant.source)
+        return outcome(calling, 5 + 5 * max(tests[name].seconds for name in calling))
+    finally:
+        file.write_text(original)
+
+
+def lines(root: Path, package: str, tests_in: list[str], number: int, seed: int) -> Iterator[str]:
+    """A line for what cannot run without the JIT, for each mutant that survives, and for the sum."""
+    tests, left_out = calls_of(tests_in, LIMIT)
+    yield f"{package}: {len(tests):,} tests, which take {sum(test.seconds for test in tests.values()):.0f} s"
+    yield from (f"  left out, fails or takes too long without the JIT: {name}" for name in left_out)
+    every = mutants_of(root, package)
+    chance = random.Random(seed)  # noqa: S311  (not for secrets)
+    chosen = chance.sample(every, min(number, len(every)))
+    noticed = 0
+    for mutant in chosen:
+        by = trial(mutant, tests, root)
+        noticed += bool(by)
+        if not by:
+            yield f"  {mutant.file}:{mutant.line} survived: {mutant.before}  ->  {mutant.after}"
+    yield f"{package}: {noticed} of {len(chosen)} mutants noticed, of {len(every):,} that can be made, seed {seed}"
+
+
+def main() -> None:
+    """Run what the one argument says, in JSON."""
+    for line in lines(Path.cwd(), **json.loads(sys.argv[1])):
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Runs tests in a child process, in which kernels are Python and no test may take long.
+
+Children are forks of a process that has imported the libraries and nothing of refetch, whose modules they then import
+as they are in the current folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple, NoReturn
+
+# Imported for the children, too.
+import llvmlite.binding
+import numba
+import pandas as pd
+import pyarrow.compute
+import pytest
+
+__all__ = ["llvmlite", "numba", "pd", "pyarrow"]
+
+MEMORY = 8 << 30
+"""Bytes of addresses: a loop that never ends and keeps what it makes fails before the machine does."""
+OPTIONS = ["-q", "-p", "no:cacheprovider", "--durations=0", "--durations-min=60"]
+Place = tuple[str, int]
+"""A function: its file, and its first line with decorators."""
+
+
+class Test(NamedTuple):
+    """A test that passes without the JIT: seconds of processor time, and the functions that it calls."""
+
+    seconds: float
+    calls: frozenset[Place]
+
+
+class TimeLimit:
+    """Ends a process in which one test takes more than so many seconds of processor time, or importing tests does."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        signal.setitimer(signal.ITIMER_PROF, 10 + seconds)
+
+    def pytest_runtest_logstart(self) -> None:
+        """Begin to count for the next test."""
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+
+
+class Calls:
+    """What each test calls."""
+
+    def __init__(self) -> None:
+        self.root = f"{Path.cwd()}/"
+        self.code: set[CodeType] = set()
+        self.tests: dict[str, tuple[float, list[Place]]] = {}
+        self.left_out: dict[str, str] = {}
+        signal.signal(signal.SIGPROF, self.too_long)
+
+    def too_long(self, _signal: int, _frame: FrameType | None) -> NoReturn:
+        """Fail the test in which the time is over."""
+        pytest.fail("takes too long without the JIT")
+
+    def called(self, frame: FrameType, _event: str, _argument: object) -> None:
+        """Note what is called; Python calls this."""
+        self.code.add(frame.f_code)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Note what a test calls, with its fixtures."""
+        self.code.clear()
+        begin = time.process_time()
+        sys.settrace(self.called)
+        try:
+            result = yield
+        finally:
+            sys.settrace(None)
+        ours = {
+            (code.co_filename.removeprefix(self.root), code.co_firstlineno)
+            for code in self.code
+            if code.co_filename.startswith(self.root)
+        }
+        self.tests[item.nodeid] = time.process_time() - begin, sorted(ours)
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Leave out what fails; what is skipped calls nothing."""
+        if report.failed:
+            self.left_out[report.nodeid] = str(report.longrepr).rpartition("\n")[2]
+
+
+def calls_of(tests_in: Sequence[str], seconds: float) -> tuple[dict[str, Test], list[str]]:
+    """The tests in folders and files that pass without the JIT, each in so many seconds; and the names of the others."""
+    with tempfile.NamedTemporaryFile() as file:
+        status = _in_child(tests_in, seconds, Path(file.name))
+        if status not in (0, 1):
+            raise SystemExit(
+                f"{tests_in}: pytest ended with {status} before anything was changed. Run these tests alone."
+            )
+        tests, left_out = json.loads(Path(file.name).read_text())
+    kept = {name: Test(took, frozenset(map(tuple, calls))) for name, (took, calls) in tests.items()}
+    return {name: test for name, test in kept.items() if name not in left_out}, sorted(left_out)
+
+
+def outcome(tests: Sequence[str], seconds: float) -> str:
+    """What notices a change in the current folder: `a test`, `the time limit`, `a crash`, or nothing."""
+    status = _in_child([*tests, "-x"], seconds, None)
+    if status == -signal.SIGPROF:
+        return "the time limit"
+    return "" if status == 0 else "a test" if status > 0 else "a crash"
+
+
+def _in_child(arguments: Sequence[str], seconds: float, calls: Path | None) -> int:
+    """Run tests in a fork; pytest's exit code, or minus the signal that ended it."""
+    sys.stdout.flush()
+    kernels = tempfile.mkdtemp()
+    if (child := os.fork()) == 0:
+        os.environ["NUMBA_CACHE_DIR"] = kernels
+        os._exit(_run(arguments, seconds, calls))
+    _, status = os.waitpid(child, 0)
+    shutil.rmtree(kernels)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _run(arguments: Sequence[str], seconds: float, calls: Path | None) -> int:
+    from tests.mutation import python_kernels  # imports refetch
+
+    python_kernels.use()
+    sys.dont_write_bytecode = calls is None
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    noted = Calls() if calls else None
+    plugins = [TimeLimit(seconds), *([noted] if noted else [])]
+    with (
+        Path(os.devnull).open("w") as nothing,
+        contextlib.redirect_stdout(nothing),
+        contextlib.redirect_stderr(nothing),
+    ):
+        status = pytest.main([*OPTIONS, *arguments], plugins=plugins)
+    if noted and calls:
+        calls.write_text(json.dumps([noted.tests, noted.left_out]))
+    return int(status)

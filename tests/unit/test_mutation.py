@@ -1,0 +1,64 @@
+"""`python -m tests.mutation` says which changes no test notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.mutation.operators import mutants_of
+
+MODULE = """
+def total(one: int | None, other: int) -> int:
+    return one + other
+
+
+def larger(one: int, other: int) -> int:
+    return one if one > other else other
+"""
+TESTS = """
+from tiny.sums import larger, total
+
+
+def test_a_total_has_both() -> None:
+    assert total(2, 3) == 5
+
+
+def test_the_larger_is_the_first() -> None:
+    assert larger(3, 2) == 3
+
+
+def test_a_test_that_fails_before_anything_is_changed_notices_nothing() -> None:
+    assert larger(2, 3) == 2
+"""
+
+
+def write_package(folder: Path) -> None:
+    (folder / "tiny").mkdir()
+    (folder / "tiny" / "sums.py").write_text(MODULE)
+    (folder / "test_tiny.py").write_text(TESTS)
+
+
+def test_one_operator_is_changed_at_a_time(tmp_path: Path) -> None:
+    write_package(tmp_path)
+    changes = [(mutant.line, mutant.function, mutant.before, mutant.after) for mutant in mutants_of(tmp_path, "tiny")]
+    assert changes == [(3, 2, "one + other", "one - other"), (7, 6, "one > other", "one >= other")]
+
+
+def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, repository: Path) -> None:
+    write_package(tmp_path)
+    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 2, "seed": 1}
+    printed = subprocess.run(
+        [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
+        cwd=tmp_path,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert "tiny: 1 of 2 mutants noticed, of 2 that can be made, seed 1" in printed
+    assert "  tiny/sums.py:7 survived: one > other  ->  one >= other" in printed
+    assert any("left out" in line and "test_a_test_that_fails" in line for line in printed)
+    assert (tmp_path / "tiny" / "sums.py").read_text() == MODULE
