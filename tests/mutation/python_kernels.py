@@ -18,7 +18,7 @@ NARROW = (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32)
 """Integers that compiled kernels make 64 bits wide before they calculate; numpy makes what they meet narrow instead."""
 
 
-class Row(np.void):
+class Row(np.void):  # type: ignore[misc]  # final only for the stubs
     """A record with its fields as attributes."""
 
     def __getattribute__(self, name: str) -> Any:
@@ -28,7 +28,7 @@ class Row(np.void):
             return np.int64(value) if isinstance(value, NARROW) else value
         return np.void.__getattribute__(self, name)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         """Set a field; there is nothing else to set."""
         self[name] = value
 

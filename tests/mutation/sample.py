@@ -39,12 +39,12 @@ def importers(root: Path, file: str) -> set[str]:
 
 
 def tests_of(mutant: Mutant, tests: dict[str, Test], root: Path) -> list[str]:
-    """The tests that call the function of a mutant, those that take least first. For what runs as a module is imported:
-    the tests that call anything of that module or of one that imports it.
+    """The tests that call the function of a mutant, those that take least first. Where none does, it may run as its module
+    is imported: then the tests that call anything of that module or of one that imports it.
     """
     place = mutant.file, mutant.function
     calling = [name for name, test in tests.items() if place in test.calls]
-    if not mutant.function:
+    if not calling:
         files = importers(root, mutant.file)
         calling = [name for name, test in tests.items() if any(file in files for file, _ in test.calls)]
     return sorted(calling, key=lambda name: tests[name].seconds)

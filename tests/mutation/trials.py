@@ -98,7 +98,7 @@ class Calls:
 
 
 def calls_of(tests_in: Sequence[str], seconds: float) -> tuple[dict[str, Test], list[str]]:
-    """The tests in folders and files that pass without the JIT, each in so many seconds; and the names of the others."""
+    """The tests that pass without the JIT, each in so many seconds; and the names of the others."""
     with tempfile.NamedTemporaryFile() as file:
         status = _in_child(tests_in, seconds, Path(file.name))
         if status not in (0, 1):

@@ -43,6 +43,10 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
     assert header_of(be("hhi", CONTROLLED_SHUTDOWN, 0, 42) + b"body") == (0, CONTROLLED_SHUTDOWN, 0, 42, 8, -1, 8)
 
 
+def test_a_request_that_ends_behind_its_ids_still_tells_them() -> None:
+    assert header_of(be("hhi", FETCH, 11, 42)) == (DecodeFault.TRUNCATED, FETCH, 11, 42, -1, -1, -1)
+
+
 def test_a_version_newer_than_known_is_taken_for_flexible() -> None:
     assert header_of(be("hhih", FETCH, 99, 42, -1) + b"\0")[-1] == 11
 

@@ -78,6 +78,14 @@ def test_every_codec_is_read(codec: Literal["gzip", "snappy", "lz4", "zstd", "xe
     assert uncompressed(number, stored, Budget()) == content
 
 
+def test_a_block_in_xerials_framing_is_there_in_full() -> None:
+    *_, block = parts = [xerial(b"", 1), b"", pa.compress(b"abc", codec="snappy", asbytes=True)]
+    for size, read in ((len(block), True), (len(block) + 1, False)):
+        parts[1] = struct.pack(">i", size)
+        fault = fault_of(partial(uncompressed, 2, b"".join(parts), Budget()))
+        assert fault == (None if read else RecordsFault.UNREADABLE)
+
+
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_a_bomb_is_refused(codec: Literal["gzip", "snappy", "lz4", "zstd"]) -> None:
     stored = pa.compress(bytes(80 << 20), codec=codec, asbytes=True)
