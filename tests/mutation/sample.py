@@ -10,13 +10,14 @@ import json
 import random
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from tests.mutation.operators import Mutant, mutants_of
 from tests.mutation.trials import Test, calls_of, outcome
 
-LIMIT = 2.0
-"""Seconds of processor time that a test may take without the JIT."""
+LIMIT, FOR_ALL = 2.0, 20.0
+"""Seconds of processor time that a test may take without the JIT, and that all tests of a mutant may."""
 
 
 def module_of(file: str) -> str:
@@ -39,15 +40,18 @@ def importers(root: Path, file: str) -> set[str]:
 
 
 def tests_of(mutant: Mutant, tests: dict[str, Test], root: Path) -> list[str]:
-    """The tests that call the function of a mutant, those that take least first. Where none does, it may run as its module
-    is imported: then the tests that call anything of that module or of one that imports it.
+    """The tests that call the function of a mutant, those that take least first, as far as the time goes.
+
+    Where none does, it may run as its module is imported: then those that call anything of it or of one that imports it.
     """
     place = mutant.file, mutant.function
     calling = [name for name, test in tests.items() if place in test.calls]
     if not calling:
         files = importers(root, mutant.file)
         calling = [name for name, test in tests.items() if any(file in files for file, _ in test.calls)]
-    return sorted(calling, key=lambda name: tests[name].seconds)
+    calling.sort(key=lambda name: tests[name].seconds)
+    spent = accumulate(tests[name].seconds for name in calling)
+    return [name for name, seconds in zip(calling, spent, strict=True) if seconds <= FOR_ALL]
 
 
 def trial(mutant: Mutant, tests: dict[str, Test], root: Path) -> str:
