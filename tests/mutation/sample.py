@@ -42,7 +42,7 @@ def importers(root: Path, file: str) -> set[str]:
 def tests_of(mutant: Mutant, tests: dict[str, Test], root: Path) -> list[str]:
     """The tests that call the function of a mutant, those that take least first, as far as the time goes.
 
-    Where none does, it may run as its module is imported: then those that call anything of it or of one that imports it.
+    Where none does, it may run as its module is imported: then those that call anything of it or of its importers.
     """
     place = mutant.file, mutant.function
     calling = [name for name, test in tests.items() if place in test.calls]
