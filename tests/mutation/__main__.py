@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.conftest import REPOSITORY
 
 TESTS = {
-    "replay": ["replay"], "facts": ["facts"], "capture": ["capture"],
+    "replay": ["replay"], "facts": ["facts", "jobs/test_names.py"], "capture": ["capture"],
     "wire": ["wire", "replay/session_cache/test_contents.py"],
 }  # fmt: skip
 """The packages of udfs, and where their tests are in tests/unit."""

@@ -15,7 +15,7 @@ from tests.unit.facts.test_fact_rows import fetched, returned, wanted
 from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import message, record_batch
 from udfs.facts import record_batch_rows, record_sizes
-from udfs.facts.record_sampling import RecordSampling
+from udfs.facts.record_sampling import SAMPLE_EVERY, RecordSampling
 from udfs.wire.records import Budget
 
 GZIP, CONTENT = 1, b"a" * 500
@@ -79,3 +79,15 @@ def test_sizes_of_records_are_the_same_however_many_are_held_at_a_time(
         (1, 0): (None, "old_format"),
         (2, 0): (sizes, None),
     }
+
+
+def test_some_of_the_batches_that_a_producer_sent_are_compressed_anew_by_their_checksums() -> None:
+    records = [b"".join(record(at, 0, None, bytes([n])) for at in range(16)) for n in range(12)]
+    sent = [record_batch(records=gzip.compress(some, mtime=0), attributes=GZIP, count=16) for some in records]
+    data = [{"index": index, "records": batch} for index, batch in enumerate(sent)]
+    request = asked(PRODUCE_REQUEST, 7, 1, acks=-1, topic_data=[{"name": b"t", "partition_data": data}])
+    found = tables(asks(request), records=RecordSampling())["record_batches"]
+    anew = {row["partition"] for row in found if row["recompressed_bytes"] is not None}
+    checksums = [int.from_bytes(batch[17:21], "big") for batch in sent]
+    assert anew == {index for index, checksum in enumerate(checksums) if checksum % SAMPLE_EVERY == 0}
+    assert 0 < len(anew) < len(sent)

@@ -161,8 +161,10 @@ def test_a_reassignment_is_a_row_a_partition_and_without_brokers_a_cancellation(
 
 
 def test_a_reassignment_refused_as_a_whole_is_refused_for_every_partition() -> None:
-    rows = changes(reassignment({"error_code": NOT_CONTROLLER}))
-    assert values(rows, "error_code") == [(NOT_CONTROLLER,)] * 3
+    some_named = [{"name": b"t", "partitions": [{"partition_index": 4}]}]
+    for responses in ([], some_named):
+        rows = changes(reassignment({"error_code": NOT_CONTROLLER, "responses": responses}))
+        assert values(rows, "error_code") == [(NOT_CONTROLLER,)] * 3
 
 
 @pytest.mark.parametrize(("version", "allowed"), [(1, {}), (4, {"allow_auto_topic_creation": True})])
