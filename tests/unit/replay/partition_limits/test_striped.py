@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from tests.unit.replay.partition_limits.placers import cluster, mock_random, placement, striped
@@ -21,10 +22,11 @@ def test_striped_placement_over_racks() -> None:
     assert striped(cluster(racks, fenced=[20]), 3, 4) == [[11, 21, 31, 10], [21, 30, 10, 20], [31, 11, 21, 30]]
 
 
-def test_more_replicas_than_brokers_are_refused() -> None:
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_no_replicas_and_more_than_brokers_are_refused(replicas: int) -> None:
     brokers = cluster(dict.fromkeys(range(2)))
     stripes, slots = new_stripes(brokers, mock_random()), np.zeros(3, np.int64)
-    assert place_striped(brokers, stripes, placement(1, 3)[0], slots) == INVALID_REPLICATION_FACTOR
+    assert place_striped(brokers, stripes, placement(1, replicas)[0], slots) == INVALID_REPLICATION_FACTOR
 
 
 def test_racks_are_gone_through_in_the_order_of_javas_hash_map() -> None:
