@@ -3,8 +3,7 @@
     python -m tests.mutation [--package=NAME] [--mutants=N] [--seed=N]
 
 Prints each change that no test notices. Nothing in the clone is changed: the changes are made in a copy of it. Kernels
-run as Python, so that none is compiled anew; the tests that cannot do so are left out, and named. (mutmut and
-cosmic-ray would compile all kernels for each change, and run all tests or none for it.)
+run as Python, so that none is compiled anew; the tests that cannot do so are left out, and named.
 """
 
 from __future__ import annotations
