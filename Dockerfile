@@ -1,5 +1,5 @@
 # refetch with everything that it needs: Python's packages in the versions of the lock file, Java, Delta's jars, and kernels
-# that are compiled already. Without a network it starts as fast as with one.
+# that are compiled already, so that it needs no network.
 #
 #   docker build -t refetch .
 #   docker run --rm --user root -v "$PWD:/work" refetch pipeline --captures=kafka.pcap --lake=lake

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -48,9 +47,8 @@ def _nothing_wrong(gates: Gates) -> Path:
     """The file whose existence says that this Spark has read these rules about this version's tables, and had nothing
     against them. It is beside the kernels, whose folder is named after the version.
     """
-    told = " ".join((pyspark.__version__, *map(gates.rules_id, GATES)))
-    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
-    return Path(os.environ["NUMBA_CACHE_DIR"]) / f"rules-{digest}.read"
+    name = "-".join(("rules", pyspark.__version__, *map(gates.rules_id, GATES)))
+    return Path(os.environ["NUMBA_CACHE_DIR"]) / f"{name}.read"
 
 
 def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:

@@ -42,8 +42,8 @@ function filter() {
   const shown = [];
   for (const [place, parts] of places) {
     let count = 0;
-    for (const [part, text] of parts) {
-      const has = words.every(word => text.includes(word));
+    for (const [part, says] of parts) {
+      const has = words.every(word => says.includes(word));
       part.classList.toggle("filtered", !has);
       count += has;
     }

@@ -118,10 +118,10 @@ def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
         "paragraphs": paragraphs,
     }
     environment.globals["most_rows"] = MOST_ROWS
-    template = environment.get_template("page.html.j2")
+    template, script = environment.get_template("page.html.j2"), own("page.js")
     return template.render(
         lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=own("page.css"),
-        script=own("page.js"), script_hash=digest(own("page.js")),
+        script=script, script_hash=digest(script),
         tiles=list(tiles(found)), read=[line.strip() for line in read_lines(found)],
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
         refused=list(refusal_lines(found)),
