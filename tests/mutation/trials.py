@@ -54,6 +54,10 @@ class TimeLimit:
         """Begin to count for the next test."""
         signal.setitimer(signal.ITIMER_PROF, self.seconds)
 
+    def pytest_runtest_logfinish(self) -> None:
+        """Stop counting: what pytest does between tests and at the end is not limited."""
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
 
 class Calls:
     """What each test calls."""
