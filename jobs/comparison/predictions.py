@@ -21,7 +21,7 @@ NEARLY_MS = 0.1
 """A time so near to a range counts as within it."""
 InForce = Mapping[str, str]
 """Settings by key with their values as text; several values of a client with commas between."""
-IN_NO_RELEASE = ("consumer.buffer.memory", "processing.us.per.record", "profile", "order")
+IN_NO_RELEASE = ("consumer.buffer.memory", "processing.us.per.record", "traffic.speed", "profile", "order")
 """Settings that no production has: a lane that changes one is no prediction."""
 
 

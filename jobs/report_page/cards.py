@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from jobs.report_page.advice.recommendation import Recommendation, said_value
 from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
+from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
+from jobs.report_page.fetch_max_bytes.growth import EXTRAPOLATED, growth
 from jobs.report_page.partition_limits import REFUSED_TEAMS
+from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import ENOUGH
 from jobs.report_page.verdict import changes, enough, from_to, kept, not_carried, now, settings_of_all, sure, whose
 from jobs.terminal.screen import Grid
@@ -56,6 +59,13 @@ def cards(made: Sequence[Recommendation]) -> Iterator[Card]:
         reasons = [("Why", first.reason)] if len(alike) == 1 else []
         title = f"{first.name}, {whose(alike)}"
         yield Card("keep", title, [line], reasons, QUESTION[first.algorithm], first.is_proposal)
+
+
+def growth_cards(found: Findings) -> Iterator[Card]:
+    """What becomes of consumers under more traffic, where that was replayed."""
+    if told := [*growth(found)]:
+        lines = [f"{lane}: {outcome}" for lane, outcome in told]
+        yield Card("growth", "consumers", lines, [("Sure", EXTRAPOLATED)], CATCH_UP.number)
 
 
 def clients_ranked(made: Sequence[Recommendation]) -> Grid:

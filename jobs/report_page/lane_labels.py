@@ -16,12 +16,14 @@ from udfs.replay.shared.lanes import KAFKA_RELEASE, NONE
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
 NOT_SET = (
-    KAFKA_RELEASE, "profile", "order", "processing.us.per.record", "memory.pool", "memory.variant",
+    KAFKA_RELEASE, "profile", "order", "processing.us.per.record", "traffic.speed", "memory.pool",
+    "memory.variant",
     "broker.min.incremental.fetch.session.eviction.ms", "broker.NumFetchSessionCacheShards",
     "compression.ratio.improving.step", "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor",
     "split.profile", "recut.sizes",
 )  # fmt: skip
-"""What lanes vary and nobody can set: semantics, constants in Kafka's code, the pace of applications, the model's."""
+"""What lanes vary and nobody can set: semantics, constants in Kafka's code, the pace of applications and of traffic, the
+model's."""
 _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
 
 

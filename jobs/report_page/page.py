@@ -15,7 +15,7 @@ from pyspark.sql import Row
 
 from jobs.report_page.advice.aims import aim_text
 from jobs.report_page.aim_lines import aim_sentences, aims_of, trade_off_grid
-from jobs.report_page.cards import cards, clients_ranked
+from jobs.report_page.cards import cards, clients_ranked, growth_cards
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.markup import arrows, broken, coded, lines, paragraphs
@@ -126,7 +126,8 @@ def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
         lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
         refused=list(refusal_lines(found)),
         agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
-        glance=answers(found), trust=trust(found), cards=list(cards(verdict.made)), again=again(lake, verdict),
+        glance=answers(found), trust=trust(found), again=again(lake, verdict),
+        cards=[*cards(verdict.made), *growth_cards(found)],
         ask=list(to_ask(found)), ranked=clients_ranked(verdict.made),
         others=others, trends=[*map(drawn, others.plots)],
         aims=[aim_part(found, rows) for rows in aims_of(found)],

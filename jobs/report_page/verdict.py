@@ -14,6 +14,7 @@ from jobs.report_page.advice.floors import low_fidelity, said_low
 from jobs.report_page.advice.in_force import summed
 from jobs.report_page.advice.recommendation import Recommendation, said_value
 from jobs.report_page.advice.withheld import corrected
+from jobs.report_page.fetch_max_bytes.growth import EXTRAPOLATED, growth
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers, leaves_out_usual
@@ -32,7 +33,7 @@ from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
 HEAD, NAME = 10, 25
 """Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
-MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 2, 2
+MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_GROWTH, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
 Alike = list[Recommendation]
 """Recommendations that say the same of several clients; the first gains most."""
 
@@ -56,6 +57,7 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
         *withheld_lines(verdict.made),
         *again_lines(lake, verdict),
         *keep_lines(verdict.made),
+        *growth_lines(verdict.found),
         *ask_lines(verdict.found),
     ]
 
@@ -218,6 +220,15 @@ def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
         yield from labelled("KEEP", f"{first.name:<{NAME}}  {whose(together)}  {now(first)}{enough(together)}")
     if len(alike) > MOST_KEPT:
         yield from labelled("", f"and {len(alike) - MOST_KEPT:,} more, in the report and in the tables")
+
+
+def growth_lines(found: Findings) -> Iterator[str]:
+    """What becomes of consumers under more traffic, where that was replayed."""
+    told = [*growth(found)]
+    for lane, outcome in told[:MOST_GROWTH]:
+        yield from labelled("GROWTH", f"{lane}  {outcome}")
+    if told:
+        yield from labelled("", f"sure  {EXTRAPOLATED}")
 
 
 def kept(made: Sequence[Recommendation]) -> list[Alike]:

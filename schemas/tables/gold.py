@@ -132,7 +132,8 @@ FETCH_RANGES = table(
     scenario=SCENARIO,
     **OF_READER,
     metric=C("string", "catch_up_ms and requests, as in fetch_consumers; longest_wait_ms, of the partition that waits "
-                       "longest; held_bytes, bytes_max of fetch_memory"),
+                       "longest; held_bytes, bytes_max of fetch_memory; end_lag_bytes, not yet read when the capture "
+                       "ends"),
     value=C("double", "At the captured pace; null for a backlog that is not read", nullable=True),
     p10=C("double", "What one in ten replications does not exceed; null for a backlog that is not read", nullable=True),
     p50=C("double", "... half of them", nullable=True),

@@ -87,6 +87,7 @@ OUTCOMES: tuple[Outcome, ...] = (
     _fetch("held", "held_bytes", "most", "bytes", "Most record bytes that one reader holds, received and not taken"),
     _fetch("longest_wait", "longest_wait_ms", "most", "ms",
            "Longest time in which a partition gets nothing though there is something"),
+    _fetch("end_lag", "end_lag_bytes", "most", "bytes", "Bytes that one reader has not read when the capture ends"),
     _fetch("requests", "requests", "total", "count", "Fetches of all readers"),
     _closed("waiting", FETCH_FAIRNESS.empty_though_available, "rows", "count",
             "Partitions that get nothing in a fetch though there is something"),

@@ -194,7 +194,7 @@ def lanes_of(*max_bytes: int) -> FetchLanes:
         FETCH_LIMITS, n, max_bytes=max_bytes, partition_max_bytes=AS_CAPTURED, broker_max_bytes=55 << 20
     )
     clients = as_captured_clients(n)
-    return FetchLanes(tuple(map(str, max_bytes)), limits, limits, clients, clients)
+    return FetchLanes(tuple(map(str, max_bytes)), limits, limits, clients, clients, np.ones(len(max_bytes)))
 
 
 def compare_lanes(shape: Shape) -> str:

@@ -1,7 +1,8 @@
-"""Between what a time of a lane lies when the pace of clients and brokers is drawn anew from the capture."""
+"""Between what an outcome of a lane lies when the pace of clients and brokers is drawn anew from the capture."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
@@ -12,15 +13,15 @@ from jobs.replays.algorithm import OwnRows
 from jobs.terminal.wording import duration, ends_said
 from schemas.tables.gold import FETCH_RANGES
 
-RANGED = ("catch_up_ms", "longest_wait_ms")
-"""The times of a lane that have a range."""
+RANGED = ("catch_up_ms", "longest_wait_ms", "end_lag_bytes")
+"""The outcomes of a lane that are shown with a range."""
 NOT_READ = "not all"
 """In place of a time in which a backlog was read to its end."""
 NO_DIFFERENCE = "no difference that this capture can tell"
 
 
 class Span(NamedTuple):
-    """A time at the captured pace and its range at others, in ms; inf for a backlog that is not read."""
+    """An outcome at the captured pace and its range at others, in ms or bytes; inf for a backlog that is not read."""
 
     value: float
     low: float
@@ -31,28 +32,29 @@ UNREAD = Span(inf, inf, inf)
 
 
 def range_of(metric: str) -> str:
-    """The column with the range of a time."""
+    """The column with the range of an outcome."""
     return f"{metric}_range"
 
 
 def ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
-    """A row for each value of the keys, a column for each time: the range of the reader for whom it is longest."""
+    """A row for each value of the keys, a column for each outcome: the range of the reader for whom it is most."""
     r = FETCH_RANGES
 
-    def of_longest(metric: str) -> Column:
+    def of_most(metric: str) -> Column:
         own = F.when(F.col(r.metric) == metric, F.struct(r.value, r.p10, r.p90))
         return F.max(own).alias(range_of(metric))
 
-    return own_rows(r).groupBy(*keys).agg(*map(of_longest, RANGED))
+    return own_rows(r).groupBy(*keys).agg(*map(of_most, RANGED))
 
 
-def span(ms: float, within: Row | None) -> Span:
-    """A time with its range; a point where pace does not matter, or where no range is known.
+def span(value: float, within: Row | None) -> Span:
+    """An outcome with its range; a point where pace does not matter, or where no range is known.
 
-    The time at the captured pace is always inside. A range without an end is of a backlog that a slow pace leaves.
+    The value at the captured pace is always inside. A range without an end is of a backlog that a slow pace leaves.
     """
-    ends = [ms] if within is None else [ms, *(inf if end is None else end for end in (within["p10"], within["p90"]))]
-    return Span(ms, min(ends), max(ends))
+    others = () if within is None else (within["p10"], within["p90"])
+    ends = [value, *(inf if end is None else end for end in others)]
+    return Span(value, min(ends), max(ends))
 
 
 def time_within(ms: float, within: Row | None) -> str:
@@ -60,13 +62,13 @@ def time_within(ms: float, within: Row | None) -> str:
 
     A backlog that is not read at a slow pace has no end of its range.
     """
-    _, low, high = span(ms, within)
-    if low == high:
-        return duration(ms)
-    first, last = duration(low), NOT_READ if high == inf else duration(high)
-    if first == last:
-        return duration(ms)
-    return f"{duration(ms)} ({ends_said(first, last)})"
+    return span_said(span(ms, within), duration)
+
+
+def span_said(of: Span, said: Callable[[float], str]) -> str:
+    """The same of any outcome. said: writes one of its values."""
+    value, low, high = (NOT_READ if end == inf else said(end) for end in of)
+    return value if low == high else f"{value} ({ends_said(low, high)})"
 
 
 def is_longer(one: Span, other: Span) -> bool:

@@ -15,12 +15,14 @@ from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
 from jobs.report_page.row_caps import and_more, first_lanes, first_rows
 from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import settings_of
 from jobs.terminal.screen import Grid
 from jobs.terminal.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
@@ -46,8 +48,9 @@ def consumers_in_closed_loop(found: Findings) -> list[Row]:
 
 
 def own_in_closed_loop(found: Findings) -> list[Row]:
-    """The same, a row for all lanes that differ in settings of others than consumers."""
-    return own_lanes(found, consumers_in_closed_loop(found), "consumers")
+    """The same, a row for all lanes that differ in settings of others than consumers, of the captured traffic alone."""
+    rows = [row for row in consumers_in_closed_loop(found) if TRAFFIC_SPEED not in settings_of(row["scenario"])]
+    return own_lanes(found, rows, "consumers")
 
 
 def captured_with_records(rows: Iterable[Row]) -> Row:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.tables.values import CONSUMER, FOLLOWER
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import int_fields, records_of
 from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
@@ -17,6 +17,7 @@ BROKER_MAX_BYTES = "broker.fetch.max.bytes"
 MAX_POLL_RECORDS = "consumer.max.poll.records"
 US_PER_RECORD = "processing.us.per.record"
 CONSUMER_QUOTA = "consumer_byte_rate"
+TRAFFIC_SPEED = "traffic.speed"
 REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
     FOLLOWER: ("replica.fetch.response.max.bytes", "replica.fetch.max.bytes"),
@@ -63,7 +64,8 @@ CLIENT_SETTINGS = int_fields(
 class FetchLanes:
     """The lanes of a replay, the captured one first: FETCH_LIMITS[lanes] and CLIENT_SETTINGS[lanes] of both readers.
 
-    window: the time whose fetches are replayed.
+    traffic_speed: float64[lanes], how many times as fast as captured records are produced. window: the time whose
+    fetches are replayed.
     """
 
     names: tuple[str, ...]
@@ -71,6 +73,7 @@ class FetchLanes:
     follower: Records
     consumer_client: Records
     follower_client: Records
+    traffic_speed: Floats
     window: Window = WHOLE
 
     def limits(self, reader: str) -> Records:
@@ -87,6 +90,7 @@ class FetchLanes:
         return (
             np.array_equal(self.limits(reader), others.limits(reader))
             and np.array_equal(self.client(reader), others.client(reader))
+            and np.array_equal(self.traffic_speed, others.traffic_speed)
             and (not shuffles or self.names == others.names)
         )
 
@@ -99,6 +103,7 @@ def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
         follower=fetch_limits(lanes, FOLLOWER),
         consumer_client=client_settings(lanes, CONSUMER),
         follower_client=client_settings(lanes, FOLLOWER),
+        traffic_speed=np.array([float(speed or 1.0) for speed in lanes.values(TRAFFIC_SPEED)]),
     )
 
 

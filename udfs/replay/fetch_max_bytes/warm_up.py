@@ -34,4 +34,4 @@ def two_fetch_lanes() -> FetchLanes:
     both = records_of(
         FETCH_LIMITS, 2, max_bytes=limits, partition_max_bytes=limits, broker_max_bytes=1 << 20
     )  # fmt: skip
-    return FetchLanes(("captured", "other"), both, both, clients, clients)
+    return FetchLanes(("captured", "other"), both, both, clients, clients, np.ones(2))

@@ -37,7 +37,7 @@ def lanes_of(*max_bytes: int) -> FetchLanes:
     n = len(max_bytes)
     limits = limits_of(*max_bytes)
     clients = as_captured_clients(n)
-    return FetchLanes(tuple(f"lane {i}" for i in range(n)), limits, limits, clients, clients)
+    return FetchLanes(tuple(f"lane {i}" for i in range(n)), limits, limits, clients, clients, np.ones(n))
 
 
 def limits_of(*max_bytes: int, partition_max_bytes: int = AS_CAPTURED, broker_max_bytes: int = 1 << 30) -> Records:

@@ -81,6 +81,7 @@ class Client:
     only_first: bool = False
     seed: int = 7
     record_us: float = 0.0
+    speed: float = 1.0
 
 
 def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]) -> tuple[Records, Ints]:
@@ -165,10 +166,10 @@ def rules_of(clients: Sequence[Client], nodes: int, shares: bool) -> Records:
         "profile",
         "order",
     )
-    for name in (*same, "in_session", "seed"):
+    for name in (*same, "in_session", "seed", "speed"):
         found[name] = [getattr(client, name) for client in clients]
     found["limit"] = [client.max_bytes for client in clients]
-    found["max_wait_us"] = [client.max_wait_ms * MS for client in clients]
+    found["max_wait_us"] = [client.max_wait_ms * MS * client.speed for client in clients]
     found["us_per_record"] = [client.record_us for client in clients]
     own = (not shares) | (found["profile"] >= LIBRDKAFKA)
     found["application"] = np.where(own, np.arange(nodes)[:, np.newaxis], 0)

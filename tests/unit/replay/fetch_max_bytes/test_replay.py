@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -22,7 +23,12 @@ Rows = list[dict[str, Any]]
 
 CLIENTS = as_captured_clients(2)
 LANES = FetchLanes(
-    ("captured", "small"), limits_of(AS_CAPTURED, 150), limits_of(AS_CAPTURED, AS_CAPTURED), CLIENTS, CLIENTS
+    ("captured", "small"),
+    limits_of(AS_CAPTURED, 150),
+    limits_of(AS_CAPTURED, AS_CAPTURED),
+    CLIENTS,
+    CLIENTS,
+    np.ones(2),
 )
 
 

@@ -146,10 +146,10 @@ def request(sim: Simulation, lane: int, node: int) -> None:
 @kernel
 def work_on(sim: Simulation, lane: int, node: int, done: int, records: int) -> int:
     """How long the application works on so many records after those that it has done (us)."""
-    each, of = sim.rules[node, lane].us_per_record, sim.unit.nodes[node]
-    if each >= 0:
-        return round(each * records)
-    return round(time_of(sim.unit.taking[of.first_taking : of.end_taking], done, records))
+    rules, of = sim.rules[node, lane], sim.unit.nodes[node]
+    if rules.us_per_record >= 0:
+        return round(rules.speed * rules.us_per_record * records)
+    return round(rules.speed * time_of(sim.unit.taking[of.first_taking : of.end_taking], done, records))
 
 
 @kernel
@@ -203,7 +203,7 @@ def next_poll(sim: Simulation, lane: int, node: int, time: int) -> int:
 def take(sim: Simulation, lane: int, node: int) -> int:
     """Give the client what was read, from `gap_us` after now on; returns when it asks again."""
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
-    ready = state.now + round(sim.unit.nodes[node].gap_us)
+    ready = state.now + round(rules.speed * sim.unit.nodes[node].gap_us)
     served, last = 0, ready
     polled_at, application = next_poll(sim, lane, node, ready), sim.state.applications[rules.application]
     for i in range(first, first + state.requested):

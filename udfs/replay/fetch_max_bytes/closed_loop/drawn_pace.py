@@ -45,13 +45,14 @@ class Figures(NamedTuple):
     """What the lanes of a reader come to, float64[lanes] each.
 
     catch_up_ms: until the slowest backlog is read that the reader did not give up, inf where one is not. held_bytes:
-    the most that the reader holds at once.
+    the most that the reader holds at once. end_lag_bytes: what it has not read by the capture's end.
     """
 
     catch_up_ms: Floats
     longest_wait_ms: Floats
     requests: Floats
     held_bytes: Floats
+    end_lag_bytes: Floats
 
 
 class Drawn(NamedTuple):
@@ -136,6 +137,7 @@ def figures_of(outcome: Outcome, given_up: Ints) -> Figures:
         longest_wait_ms=outcome.sums.partitions["longest_us"].max(axis=0, initial=0) / US_PER_MS,
         requests=outcome.lanes["requests"].astype(np.float64),
         held_bytes=outcome.timeline.held.max(axis=1).astype(np.float64),
+        end_lag_bytes=outcome.lanes["end_lag"].astype(np.float64),
     )
 
 

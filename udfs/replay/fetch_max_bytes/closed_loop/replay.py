@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import records_of
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
@@ -145,3 +145,17 @@ def replay_lanes(sim: Simulation) -> None:
 def replay_reader(unit: Unit, rules: Records, outcome: Outcome) -> None:
     """Replay a reader in every lane, into the outcome. rules: RULES[nodes, lanes]."""
     replay_lanes(new_simulation(unit, rules, outcome))
+    by_their_own_clock(outcome, rules["speed"].max(axis=0))
+
+
+def by_their_own_clock(outcome: Outcome, speed: Floats) -> None:
+    """Measure how long waits and backlogs last by the clock of clients, not of the capture.
+
+    speed: float64[lanes], how many times as fast as captured records are produced.
+    """
+    if (speed == 1.0).all():
+        return
+    took = outcome.catch_up_us
+    took[:] = np.where((took == NEVER) | (took == NO_BACKLOG), took, np.rint(took / speed))
+    for waits in (outcome.sums.partitions["longest_us"], outcome.timeline.buckets["wait"].T):
+        waits[:] = np.rint(waits / speed)

@@ -41,6 +41,7 @@ RULES: Kind = np.dtype(
         ("application", np.int64),  # that takes the node's records: its own, or the first one for all nodes
         ("seed", np.int64),
         ("us_per_record", np.float64),  # or AS_CAPTURED: along the captured curve
+        ("speed", np.float64),  # records are produced so many times as fast as captured
     ]
 )
 """By which rules a node reads in a lane."""
@@ -48,6 +49,9 @@ RULES: Kind = np.dtype(
 
 def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seed: int) -> Records:
     """RULES[nodes, lanes].
+
+    Where records are produced twice as fast, the capture's clock ticks twice as fast for a client: what takes it 1 ms
+    takes 2 ms of that clock. max_wait_us is by that clock.
 
     profiles: int64[nodes], by which rules each reads in the capture. largest: int64[nodes], the most records of a
     captured response. seed: of what a client does at random.
@@ -62,7 +66,7 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     for name in ("partition_max_bytes", "only_first"):
         found[name] = limits[name]
     found["min_bytes"] = chosen(clients["min_bytes"], np.maximum(captured["min_bytes"], 0))
-    found["max_wait_us"] = chosen(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS
+    found["max_wait_us"] = chosen(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS * lanes.traffic_speed
     for name in ("max_poll_records", "us_per_record"):
         found[name] = clients[name]
     found["overlaps"] = overlaps(clients, largest) & (profile < LIBRDKAFKA)
@@ -74,6 +78,7 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     )  # fmt: skip
     shares = nodes.is_one_process & (profile < LIBRDKAFKA)
     found["application"] = np.where(shares, 0, np.arange(len(captured))[:, np.newaxis])
+    found["speed"] = lanes.traffic_speed
     found["seed"] = seed
     return found
 

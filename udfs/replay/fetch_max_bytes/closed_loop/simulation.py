@@ -121,17 +121,19 @@ def is_unread(sim: Simulation, node: int) -> bool:
 
 
 @kernel
-def until_response(sim: Simulation, node: int, returned: int, has_waited: bool) -> float:
+def until_response(sim: Simulation, lane: int, node: int, returned: int, has_waited: bool) -> float:
     """From when a broker answers a fetch with so many bytes until the response is there (us).
 
-    What a fetch has waited for can be read when a response showed it (logs.py), which has the answer's time in it.
+    What a fetch has waited for can be read when a response showed it (logs.py), which has the answer's time in it: once
+    by the capture's clock, although it takes `speed` times as long by that.
     """
-    of = sim.unit.nodes[node]
-    if not has_waited:
-        sending = sim.unit.sending[of.first_sending : of.end_sending]
-        taken: float = of.answer_us + time_of(sending, sim.state.nodes[node].bytes, returned)
-        return taken
-    return of.late_us if returned == 0 else 0.0
+    of, speed = sim.unit.nodes[node], sim.rules[node, lane].speed
+    if has_waited and returned == 0:
+        late: float = speed * of.late_us
+        return late
+    sending = sim.unit.sending[of.first_sending : of.end_sending]
+    taken: float = of.answer_us + time_of(sending, sim.state.nodes[node].bytes, returned)
+    return max(0.0, speed - 1.0) * taken if has_waited else speed * taken
 
 
 @kernel
@@ -145,7 +147,7 @@ def send(sim: Simulation, lane: int, node: int) -> None:
     if has_waited:
         returned = read(sim, lane, node, read_at)
     state.sent_at, state.read_at, state.in_flight = state.now, read_at, 1
-    state.now = read_at + round(until_response(sim, node, returned, has_waited))
+    state.now = read_at + round(until_response(sim, lane, node, returned, has_waited))
     state.bytes += returned
     state.requests += 1
 
@@ -188,6 +190,20 @@ def go_on(sim: Simulation, lane: int, node: int) -> None:
 
 
 @kernel
+def note_end(sim: Simulation, lane: int, node: int) -> None:
+    """Note, once, what a node has not read by the capture's end of the partitions that it asks for."""
+    of, state = sim.unit.nodes[node], sim.state.nodes[node]
+    if state.is_over == 1 or state.now <= of.horizon:
+        return
+    state.is_over = 1
+    for p in range(of.first_partition, of.end_partition):
+        partition = sim.state.partitions[p]
+        if partition.is_assigned == 1:
+            unread = bytes_between(sim, partition.position, readable_to(sim, p, of.horizon))
+            sim.outcome.lanes[lane].end_lag += unread
+
+
+@kernel
 def first_node(sim: Simulation) -> int:
     """The node at which something happens first."""
     first, nodes = 0, sim.state.nodes
@@ -203,9 +219,12 @@ def run_lane(sim: Simulation, lane: int) -> None:
     node, nodes = first_node(sim), sim.state.nodes
     while nodes[node].now != NEVER:
         advance(sim, lane, nodes[node].now)
+        note_end(sim, lane, node)
         if nodes[node].in_flight == 1:
             receive(sim, lane, node)
         else:
             go_on(sim, lane, node)
         node = first_node(sim)
+    for node in range(len(nodes)):
+        note_end(sim, lane, node)
     hold_buffered(sim, lane, NEVER)

@@ -117,6 +117,7 @@ NODE_STATE = int_fields(
     "requested",  # partitions in the last request
     "requests",  # that were sent
     "bytes",  # record bytes that were read
+    "is_over",  # 1: the captured time is over
 )
 """A node in the lane that is replayed."""
 APPLICATION = int_fields(
@@ -190,6 +191,7 @@ LANE_OUTCOME = int_fields(
     "is_finished",  # 0: something was left to be read
     "responses",  # also those that there was no room for in Outcome.responses
     "given_up",  # rows of Outcome.given_up
+    "end_lag",  # bytes not yet read at the capture's end, of all partitions that are asked for
 )
 """What a lane comes to."""
 RESPONSE = int_fields(

@@ -1,0 +1,55 @@
+"""What becomes of consumers when records are produced faster than captured: lanes with `traffic.speed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyspark.sql import Row
+
+from jobs.replays.fetch_max_bytes.ranges import Span, are_apart, range_of, span, span_said
+from jobs.report_page.fetch_max_bytes.catch_up import takes
+from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_closed_loop, waits
+from jobs.report_page.question import Findings
+from jobs.terminal.lane_rows import settings_of
+from jobs.terminal.screen import size
+from jobs.terminal.wording import changes_said, duration
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
+
+EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
+ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
+
+
+def growth(found: Findings) -> Iterator[tuple[str, str]]:
+    """Of each lane with another speed its name, and what of consumers differs from the captured lane."""
+    rows = consumers_in_closed_loop(found)
+    captured = captured_of(rows)
+    if captured is None:
+        return
+    for row in rows:
+        if TRAFFIC_SPEED in settings_of(row["scenario"]):
+            told = [*differences(captured, row)]
+            yield changes_said(row["scenario"]), "; ".join(told) if told else ALIKE
+
+
+def differences(captured: Row, row: Row) -> Iterator[str]:
+    """The outcomes of a lane whose ranges do not meet those of the captured one."""
+    spans: tuple[tuple[str, Callable[[Row], Span], Callable[[float], str]], ...] = (
+        ("catch-up", takes, duration),
+        ("longest wait", waits, duration),
+        ("not read at the end", end_lag, whole_size),
+    )
+    for name, of, said in spans:
+        before, after = of(captured), of(row)
+        if are_apart(before, after):
+            yield f"{name} {span_said(before, said)} -> {span_said(after, said)}"
+
+
+def whole_size(of: float) -> str:
+    """Bytes for people."""
+    return size(round(of))
+
+
+def end_lag(row: Row) -> Span:
+    """What the consumer that is furthest behind has not read when the capture ends, in bytes."""
+    within = row[range_of("end_lag_bytes")]
+    return span(within["value"] if within else 0.0, within)

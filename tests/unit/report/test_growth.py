@@ -1,0 +1,68 @@
+"""What screen and page say of lanes in which records are produced faster than captured."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.report_page.cards import growth_cards
+from jobs.report_page.fetch_max_bytes.fairness import own_in_closed_loop
+from jobs.report_page.fetch_max_bytes.growth import ALIKE, EXTRAPOLATED, growth
+from jobs.report_page.question import Findings
+from jobs.report_page.verdict import growth_lines
+from schemas.tables import algorithms
+from tests.unit.report.findings import findings
+
+TWICE, FOUR_TIMES = "traffic.speed=2", "traffic.speed=4"
+KIB = 1024
+
+
+def lane(name: str, wait: float = 0.0, end_lag: tuple[int, int, int] = (0, 0, 0), never: bool = False) -> Row:
+    """What consumers come to in a lane. end_lag: at the captured pace, and its p10 and p90."""
+    within = dict(zip(("value", "p10", "p90"), map(float, end_lag), strict=True))
+    return Row(
+        reader="consumer", scenario=name, took=None if never else 100.0, never=never, catch_up_ms_range=None,
+        longest=(wait, "t-0"), longest_wait_ms_range=None, end_lag_bytes_range=Row(**within),
+    )  # fmt: skip
+
+
+def of_lanes(*rows: Row) -> Findings:
+    names = tuple(row["scenario"] for row in rows)
+    return findings({closed_lanes: list(rows)}, {algorithms.FETCH_MAX_BYTES: names})
+
+
+def test_what_is_not_read_at_the_end_says_who_does_not_keep_up() -> None:
+    found = of_lanes(lane("captured"), lane(TWICE), lane(FOUR_TIMES, end_lag=(300 * KIB, 200 * KIB, 500 * KIB)))
+    assert [*growth(found)] == [
+        (TWICE, ALIKE),
+        (FOUR_TIMES, "not read at the end 0 -> 300.0 KiB (200.0 to 500.0 KiB)"),
+    ]
+
+
+def test_what_no_pace_tells_apart_is_not_called_growth() -> None:
+    captured = lane("captured", end_lag=(100 * KIB, 50 * KIB, 200 * KIB))
+    assert [*growth(of_lanes(captured, lane(TWICE, end_lag=(300 * KIB, 150 * KIB, 500 * KIB))))] == [(TWICE, ALIKE)]
+
+
+def test_a_backlog_that_is_never_read_and_longer_waits_are_said() -> None:
+    found = of_lanes(lane("captured"), lane(TWICE, wait=40.0, never=True))
+    assert [*growth(found)] == [(TWICE, "catch-up 100 ms -> not all; longest wait 0 ms -> 40 ms")]
+
+
+def test_screen_and_page_say_how_sure_it_is() -> None:
+    found = of_lanes(lane("captured"), lane(TWICE, wait=40.0))
+    first, last = growth_lines(found)
+    assert first.startswith("GROWTH    traffic.speed=2  longest wait 0 ms -> 40 ms")
+    (card,) = growth_cards(found)
+    assert EXTRAPOLATED in last
+    assert ("Sure", EXTRAPOLATED) in card.terms
+
+
+def test_without_such_lanes_nothing_is_said() -> None:
+    found = of_lanes(lane("captured"), lane("consumer.fetch.max.bytes=1MiB"))
+    assert [*growth_lines(found), *growth_cards(found)] == []
+
+
+def test_more_traffic_is_not_taken_for_a_setting_that_makes_waits_shorter() -> None:
+    found = of_lanes(lane("captured"), lane("traffic.speed=0.5"), lane("consumer.fetch.max.bytes=1MiB"))
+    assert [row["scenario"] for row in own_in_closed_loop(found)] == ["captured", "consumer.fetch.max.bytes=1MiB"]
