@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from jobs.paths import SHOWN_DOCS
+
 INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE = "ingest", "replay", "pipeline", "gate", "report", "size"
 COMPARE, RUNS, PRUNE, COMPACT = "compare", "runs", "prune", "compact"
 EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, PRUNE, COMPACT, SIZE)
@@ -85,7 +87,7 @@ FLAGS: Mapping[str, Flag] = {
         (INGEST, *REPLAYS),
         "AIM",
         "look for the setting that meets an aim, as `fetch_max_bytes: least catch_up where held <= 64MiB and "
-        "longest_wait <= 1s`; repeatable; docs/find.md has all outcomes",
+        f"longest_wait <= 1s`; repeatable; {SHOWN_DOCS}/outcomes.md has all outcomes",
         _REPEATED,
     ),
     "--captured": Flag(

@@ -22,6 +22,9 @@ CONF = ROOT / "conf"
 SHOWN_CONF = CONF.name if IS_CLONE else str(CONF)
 """That folder in what a user reads."""
 
+SHOWN_DOCS = "docs" if IS_CLONE else str(ROOT / "docs")
+"""Folder of the pages that messages point to, as a user reads it."""
+
 
 def python_path() -> str:
     """PYTHONPATH for processes started here, so that they find the packages wherever this one found them."""

@@ -25,7 +25,7 @@ from jobs.gates.rules import (
     RowRule,
     Rule,
 )
-from jobs.paths import CONF
+from jobs.paths import CONF, SHOWN_DOCS
 from jobs.scenarios.located_yaml import Address, Fault, LocatedYaml, Place, Plain, read_located_yaml
 from jobs.scenarios.settings import did_you_mean
 from schemas.tables.silver import QUARANTINE
@@ -33,7 +33,7 @@ from schemas.tables.table import Table
 from udfs.errors import ArgumentError
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-TABLES_PAGE = "docs/tables.md"
+TABLES_PAGE = f"{SHOWN_DOCS}/tables.md"
 _FORMS = ("expression", "query", "expectation")
 
 

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from jobs.paths import SHOWN_DOCS
 from jobs.terminal.failures import root_cause
 from udfs.capture.locations import TO_CHECK, is_uri
 from udfs.errors import LakeError
@@ -70,8 +71,10 @@ def _told(lake: str, cause: str, version: str) -> str:
         return f"Spark has no file system {scheme}; Hadoop's is called s3a: name the lake s3a:{rest}"
     if scheme == "s3a" and "ClassNotFoundException" in cause:
         package = f"org.apache.hadoop:hadoop-aws:{version}"
-        return f"Spark lacks the jars for S3: give it spark.jars.packages={package} with --conf (docs/cluster.md)"
-    return f"cannot be reached ({cause}). {TO_CHECK}. docs/cluster.md has which jars object stores need"
+        return (
+            f"Spark lacks the jars for S3: give it spark.jars.packages={package} with --conf ({SHOWN_DOCS}/cluster.md)"
+        )
+    return f"cannot be reached ({cause}). {TO_CHECK}. {SHOWN_DOCS}/cluster.md has which jars object stores need"
 
 
 def workers_folder(spark: SparkSession, lake: str) -> str | None:

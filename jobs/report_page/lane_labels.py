@@ -22,8 +22,8 @@ NOT_SET = (
     "compression.ratio.improving.step", "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor",
     "split.profile", "recut.sizes",
 )  # fmt: skip
-"""What lanes vary and nobody can set: semantics, constants in Kafka's code, the pace of applications and of traffic, the
-model's."""
+"""What lanes vary and nobody can set: semantics, constants in Kafka's code, the pace of applications and of traffic,
+the model's."""
 _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
 
 

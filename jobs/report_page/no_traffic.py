@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from pyspark.sql import Row
 
 from jobs.captures.capture_quality import KAFKA_PROTOCOL
+from jobs.paths import SHOWN_DOCS
 from jobs.report_page.row_caps import IN_ALL
 from jobs.terminal.wording import counted
 from schemas.tables.silver import CAPTURES, CONNECTIONS
@@ -18,8 +19,8 @@ TO_CHECK = (
     "(`tcpdump -s 0`)"
 )
 OF_DUMPS = (
-    "check its rows against docs/frames.md: a frame begins with the 4 bytes of its size, and an address is an IP "
-    "address with a port"
+    f"check its rows against {SHOWN_DOCS}/frames.md: a frame begins with the 4 bytes of its size, and an address "
+    "is an IP address with a port"
 )
 PLAINTEXT = ", and that the listener is a plaintext one, for TLS is not decrypted"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jobs.lake.delta_tables import table_path
+from jobs.paths import SHOWN_DOCS
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
@@ -33,7 +34,7 @@ def summary(lake: str, run: KnownRun, found: Findings) -> str:
         [
             "Fidelity: the replay of the captured settings against the capture",
             *grid_lines(fidelity_table(found), most=len(compared(found))),
-            *(["  What a reason means, and what to do: docs/reasons.md"] if glossary(found) else []),
+            *([f"  What a reason means, and what to do: {SHOWN_DOCS}/reasons.md"] if glossary(found) else []),
             *(line for told in refusal_lines(found) for line in wrapped("  ", told)),
         ],
         ["Answers", *answer_lines(answers(found))],

@@ -13,7 +13,7 @@ from typing import Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
-from jobs.paths import CONF
+from jobs.paths import CONF, SHOWN_DOCS
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
 from udfs.replay.partition_limits.schedule import format_schedule, parse_schedule
@@ -257,7 +257,7 @@ def nearest_of(word: str, known: Iterable[str]) -> str:
     return f"{meant(word, known) or ';'} known are {', '.join(known)}"
 
 
-def did_you_mean(word: str, known: Iterable[str], listed: str = "docs/settings.md") -> str:
+def did_you_mean(word: str, known: Iterable[str], listed: str = f"{SHOWN_DOCS}/settings.md") -> str:
     """`; did you mean ...?` with the nearest known word. Where none is near, the list of them; of a long one those that
     are nearest, and where it is.
     """

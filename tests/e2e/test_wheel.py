@@ -98,6 +98,13 @@ def test_help_names_the_command_that_is_installed(installed: Installed, tmp_path
     assert "spark-submit.sh" not in text
 
 
+def test_pages_that_messages_point_to_are_installed(installed: Installed, tmp_path: Path) -> None:
+    answer = installed.run(tmp_path, "refetch", "replay", "--set=zzz=1MiB")
+    page = re.search(r"[^ (]*/docs/settings\.md", answer.stderr)
+    assert page, answer.stderr
+    assert "fetch.max.bytes" in Path(page[0]).read_text()
+
+
 def test_workers_of_a_session_that_is_there_have_the_packages(installed: Installed, tmp_path: Path) -> None:
     answer = installed.run(tmp_path, "python", "-c", IN_A_SESSION_OF_SOMEBODY_ELSE)
     assert re.search(r"/refetch-\w+\.zip/udfs/__init__\.py$", answer.stdout.strip()), answer.stderr[-3000:]
