@@ -10,7 +10,7 @@ from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
-from jobs.report_page.fetch_max_bytes.growth import EXTRAPOLATED, growth
+from jobs.report_page.fetch_max_bytes.growth import growth, sureness
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import ENOUGH
@@ -65,7 +65,7 @@ def growth_cards(found: Findings) -> Iterator[Card]:
     """What becomes of consumers under more traffic, where that was replayed."""
     if told := [*growth(found)]:
         lines = [f"{lane}: {outcome}" for lane, outcome in told]
-        yield Card("growth", "consumers", lines, [("Sure", EXTRAPOLATED)], CATCH_UP.number)
+        yield Card("growth", "consumers", lines, [("Sure", sureness(found))], CATCH_UP.number)
 
 
 def clients_ranked(made: Sequence[Recommendation]) -> Grid:

@@ -14,7 +14,7 @@ from jobs.report_page.advice.floors import low_fidelity, said_low
 from jobs.report_page.advice.in_force import summed
 from jobs.report_page.advice.recommendation import Recommendation, said_value
 from jobs.report_page.advice.withheld import corrected
-from jobs.report_page.fetch_max_bytes.growth import EXTRAPOLATED, growth
+from jobs.report_page.fetch_max_bytes.growth import growth, sureness
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers, leaves_out_usual
@@ -228,7 +228,7 @@ def growth_lines(found: Findings) -> Iterator[str]:
     for lane, outcome in told[:MOST_GROWTH]:
         yield from labelled("GROWTH", f"{lane}  {outcome}")
     if told:
-        yield from labelled("", f"sure  {EXTRAPOLATED}")
+        yield from labelled("", f"sure  {sureness(found)}")
 
 
 def kept(made: Sequence[Recommendation]) -> list[Alike]:

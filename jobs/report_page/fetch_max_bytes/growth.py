@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.ranges import Span, are_apart, range_of, span, span_said
+from jobs.report_page.advice.floors import low_fidelity, said_low
 from jobs.report_page.fetch_max_bytes.catch_up import takes
 from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_closed_loop, waits
 from jobs.report_page.question import Findings
 from jobs.terminal.lane_rows import settings_of
 from jobs.terminal.screen import size
 from jobs.terminal.wording import changes_said, duration
+from schemas.tables import algorithms
 from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
@@ -29,6 +31,12 @@ def growth(found: Findings) -> Iterator[tuple[str, str]]:
         if TRAFFIC_SPEED in settings_of(row["scenario"]):
             told = [*differences(captured, row)]
             yield changes_said(row["scenario"]), "; ".join(told) if told else ALIKE
+
+
+def sureness(found: Findings) -> str:
+    """How sure that is; where the replay is below its floor at the captured settings, by how much."""
+    low = low_fidelity(found, algorithms.FETCH_MAX_BYTES)
+    return f"{EXTRAPOLATED}; {said_low(low[0])}" if low else EXTRAPOLATED
 
 
 def differences(captured: Row, row: Row) -> Iterator[str]:

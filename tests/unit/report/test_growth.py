@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.report_page.advice.floors import below_floor
 from jobs.report_page.cards import growth_cards
 from jobs.report_page.fetch_max_bytes.fairness import own_in_closed_loop
 from jobs.report_page.fetch_max_bytes.growth import ALIKE, EXTRAPOLATED, growth
@@ -56,6 +57,16 @@ def test_screen_and_page_say_how_sure_it_is() -> None:
     (card,) = growth_cards(found)
     assert EXTRAPOLATED in last
     assert ("Sure", EXTRAPOLATED) in card.terms
+
+
+def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> None:
+    of = {"algorithm": algorithms.FETCH_MAX_BYTES, "metric": "closed_loop_bytes", "reader": "consumer"}
+    low = Row(**of, checked=40, agreed=30, floor=0.9)
+    captured, twice = lane("captured"), lane(TWICE, wait=40.0)
+    names = {algorithms.FETCH_MAX_BYTES: (captured["scenario"], TWICE)}
+    found = findings({closed_lanes: [captured, twice], below_floor: [low]}, names)
+    told = " ".join(line.strip() for line in [*growth_lines(found)][1:])
+    assert "closed loop bytes of consumers equal the capture in 75.00 % of 40, below 90.0 %" in told
 
 
 def test_without_such_lanes_nothing_is_said() -> None:
