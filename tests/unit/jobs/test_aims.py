@@ -91,7 +91,7 @@ def test_what_an_aim_says_reads_back_as_the_aim() -> None:
 
 
 def test_unknown_names_get_the_list_and_the_one_that_was_meant() -> None:
-    known = "known are catch_up, held, longest_wait, requests, waiting, cut_tails"
+    known = "known are catch_up, held, longest_wait, end_lag, requests, waiting, cut_tails"
     assert faults("fetch_max_bytes: least catchup where heldd <= 1MiB") == (
         f"--find: fetch_max_bytes has no outcome or setting `catchup`; did you mean `catch_up`? {known}",
         f"--find: fetch_max_bytes has no outcome `heldd`; did you mean `held`? {known}",

@@ -39,6 +39,7 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "consumer.max.poll.records": (500, 1, True),
         "replica.fetch.min.bytes": (1, None, False),
         "replica.fetch.wait.max.ms": (500, None, False),
+        "traffic.speed": (1.0, 0.01, False),
         "processing.us.per.record": (None, 0, False),
         "profile": (None, None, False),
         "order": (None, None, False),
