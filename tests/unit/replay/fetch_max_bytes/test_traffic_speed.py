@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.replay.fetch_max_bytes.captured_reader import lanes_of
-from tests.unit.replay.fetch_max_bytes.closed_units import MS, PACE, Client, Part, replayed
+from schemas.tables.values import CONSUMER
+from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, lanes_of, reads_of
+from tests.unit.replay.fetch_max_bytes.closed_units import MOST, MS, PACE, Client, Part, replayed
+from udfs.replay.fetch_max_bytes import events
+from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
+from udfs.replay.fetch_max_bytes.closed_loop.replay import lane_rules
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome
+from udfs.replay.fetch_max_bytes.replay import noted
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
-from udfs.replay.shared.lanes import LaneSettings
+from udfs.replay.fetch_max_bytes.state import Reader
+from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
 
 TIMES = st.lists(st.integers(0, 400), min_size=1, max_size=12).map(sorted)
 """When batches can be read (ms)."""
@@ -52,6 +59,7 @@ def test_a_reader_that_keeps_up_falls_behind_when_more_is_produced_than_it_can_f
     client = Client(max_bytes=100)
     out = replayed([part], [client, replace(client, speed=3.0)], 1000 * MS, ONE_SLOW)
     assert out.sums.partitions["returned"][0].tolist() == [5000, 5000]
+    assert (out.lanes["end_lag"][0] <= 100, out.lanes["end_lag"][1] >= 1000) == (True, True)
     captured, faster = out.timeline.buckets["lag"].max(axis=(1, 2)).tolist()
     assert (captured <= 100, faster >= 1000) == (True, True)
 
@@ -68,6 +76,19 @@ def test_lanes_have_the_captured_speed_unless_they_say_another(lane: dict[str, i
     assert fetch_lanes(LaneSettings(names, ({}, lane), in_force)).traffic_speed.tolist() == [1.0, 1.0]
     faster = lane | {"traffic.speed": 2.5}
     assert fetch_lanes(LaneSettings(names, ({}, faster), in_force)).traffic_speed.tolist() == [1.0, 2.5]
+
+
+def test_a_lane_reads_at_its_own_speed_and_waits_as_long_by_its_clients_clock() -> None:
+    captured = CapturedFetches()
+    for logs, reads in map(events.logs_and_reads, reads_of([*batch_rows(), *catch_up()]).to_batches()):
+        captured.note_logs(logs)
+        noted(captured, events.reads_of(reads), reads)
+    intent = intent_of(captured, CONSUMER, MOST)
+    assert intent
+    lanes = replace(lanes_of(AS_CAPTURED, AS_CAPTURED), traffic_speed=np.array([1.0, 2.5]))
+    rules = lane_rules(intent, Reader("app", "10.0.0.1", CONSUMER), lanes)
+    assert rules["speed"][0].tolist() == [1.0, 2.5]
+    assert rules["max_wait_us"][0].tolist() == [500 * MS, 1250 * MS]
 
 
 def test_lanes_of_another_speed_are_not_the_same_to_a_reader() -> None:

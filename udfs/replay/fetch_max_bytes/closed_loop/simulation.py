@@ -124,16 +124,18 @@ def is_unread(sim: Simulation, node: int) -> bool:
 def until_response(sim: Simulation, lane: int, node: int, returned: int, has_waited: bool) -> float:
     """From when a broker answers a fetch with so many bytes until the response is there (us).
 
-    What a fetch has waited for can be read when a response showed it (logs.py), which has the answer's time in it: once
-    by the capture's clock, although it takes `speed` times as long by that.
+    What a fetch has waited for can be read when a response showed it (logs.py), which has the answer's time in it once.
+    By the capture's clock an answer takes `speed` times as long.
     """
     of, speed = sim.unit.nodes[node], sim.rules[node, lane].speed
     if has_waited and returned == 0:
         late: float = speed * of.late_us
         return late
+    if has_waited and speed <= 1.0:
+        return 0.0
     sending = sim.unit.sending[of.first_sending : of.end_sending]
     taken: float = of.answer_us + time_of(sending, sim.state.nodes[node].bytes, returned)
-    return max(0.0, speed - 1.0) * taken if has_waited else speed * taken
+    return (speed - 1.0) * taken if has_waited else speed * taken
 
 
 @kernel
