@@ -55,13 +55,13 @@ def test_a_session_that_opens_anew_has_the_clients_order(reopens: list[int], exp
 
 
 def test_one_application_takes_the_records_of_all_brokers_in_turn() -> None:
-    """10 records of each of two brokers at 1 ms a record: one process needs twice as long as two."""
+    """10 records of each of two brokers at 1 ms a record, and 1 ms before each lot: one process needs twice as long."""
     parts = [Part([100] * 2, records=10, max_bytes=100, node=node) for node in (0, 1)]
     client = Client(record_us=1.0 * MS)
     one = replayed(parts, [client, replace(client, profile=LIBRDKAFKA)])
     two = replayed(parts, [client], shares=False)
     fetch = 1 * MS
-    assert one.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch, fetch + 1 * MS + 20 * MS + fetch]
+    assert one.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch, fetch + 2 * 11 * MS + fetch]
     assert one.catch_up_us[:, 1].tolist() == two.catch_up_us[:, 0].tolist() == [fetch + 11 * MS + fetch] * 2
 
 

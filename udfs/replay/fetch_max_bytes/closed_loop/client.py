@@ -203,23 +203,26 @@ def next_poll(sim: Simulation, lane: int, node: int, time: int) -> int:
 def take(sim: Simulation, lane: int, node: int) -> int:
     """Give the client what was read, from `gap_us` after now on; returns when it asks again."""
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
-    ready = state.now + round(rules.speed * sim.unit.nodes[node].gap_us)
+    application = sim.state.applications[rules.application]
+    # The pace was measured from when the application had done with earlier records (busy_before in pace.py).
+    begin = state.now if rules.overlaps == 1 else max(state.now, application.busy_until)
+    ready = begin + round(rules.speed * sim.unit.nodes[node].gap_us)
     served, last = 0, ready
-    polled_at, application = next_poll(sim, lane, node, ready), sim.state.applications[rules.application]
+    polled_at = next_poll(sim, lane, node, ready)
     for i in range(first, first + state.requested):
         p, returned = sim.state.orders.requested[i], sim.state.answers[i].returned
         partition = sim.state.partitions[p]
         partition.turn_at = max(ready, application.busy_until)
         if partition.has_moved == 1:
             continue
-        begin = partition.position
+        first_batch = partition.position
         partition.position = position_behind(sim, p, returned)
         if returned == 0:
             continue
         sim.state.orders.served[first + served], partition.held = p, returned
         served += 1
         batches = sim.unit.batches
-        records = batches[partition.position].records_before - batches[begin].records_before
+        records = batches[partition.position].records_before - batches[first_batch].records_before
         partition.taken_at = poll(sim, lane, node, records, ready) if records > 0 else ready
         last = max(last, partition.taken_at)
     rotate(sim, lane, node, served)
