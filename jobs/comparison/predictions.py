@@ -21,8 +21,6 @@ NEARLY_MS = 0.1
 """A time so near to a range counts as within it."""
 InForce = Mapping[str, str]
 """Settings by key with their values as text; several values of a client with commas between."""
-IN_NO_RELEASE = ("consumer.buffer.memory", "processing.us.per.record", "traffic.speed", "profile", "order")
-"""Settings that no production has: a lane that changes one is no prediction."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,10 @@ def lane_in_force(lanes: Mapping[str, InForce], before: InForce, after: InForce)
     """
     for name, changed in lanes.items():
         of_lane = {**before, **{key: value for key, value in changed.items() if key in before}}
-        if not any(key in IN_NO_RELEASE for key in changed) and of_lane == {**dict.fromkeys(before, ""), **after}:
+        if all(setting_of(key).is_in_production for key in changed) and of_lane == {
+            **dict.fromkeys(before, ""),
+            **after,
+        }:
             return name
     return None
 

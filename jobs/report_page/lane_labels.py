@@ -12,18 +12,9 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
 from jobs.terminal.lane_rows import SCENARIO, settings_of
 from jobs.terminal.wording import changed
-from udfs.replay.shared.lanes import KAFKA_RELEASE, NONE
+from udfs.replay.shared.lanes import NONE
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
-NOT_SET = (
-    KAFKA_RELEASE, "profile", "order", "processing.us.per.record", "traffic.speed", "memory.pool",
-    "memory.variant",
-    "broker.min.incremental.fetch.session.eviction.ms", "broker.NumFetchSessionCacheShards",
-    "compression.ratio.improving.step", "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor",
-    "split.profile", "recut.sizes",
-)  # fmt: skip
-"""What lanes vary and nobody can set: semantics, constants in Kafka's code, the pace of applications and of traffic,
-the model's."""
 _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
 
 
@@ -62,7 +53,7 @@ def settings_of_consumers(lane: str) -> dict[str, str]:
 
 def can_be_set(row: Row) -> bool:
     """Whether a lane changes nothing but what somebody can set, so that it may be advised."""
-    return settings_of(row[SCENARIO]).keys().isdisjoint(NOT_SET)
+    return all(setting_of(key).can_be_set for key in settings_of(row[SCENARIO]))
 
 
 def _is_told(found: Findings, key: str, value: str, subject: Subject) -> bool:

@@ -13,6 +13,7 @@ from jobs.scenarios.aims import Aim
 from jobs.scenarios.moment import Moment
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
 from udfs.columns.time_units import ALWAYS, NEVER
+from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
 from udfs.replay.shared.lanes import NONE, release_numbers
 from udfs.replay.shared.window import Window
 
@@ -94,7 +95,8 @@ class Scenario:
         grid = self.replay[algorithm]
         keys = in_catalogue_order(grid)
         rows = itertools.product(*(grid[key] for key in keys)) if keys else ()
-        return [Lane(CAPTURED_LANE, {}), *(lane_of(dict(zip(keys, row, strict=True))) for row in rows)]
+        varied = (without_captured_speed(dict(zip(keys, row, strict=True))) for row in rows)
+        return [Lane(CAPTURED_LANE, {}), *(lane_of(changed) for changed in varied if changed)]
 
     def to_json(self) -> str:
         """The canonical form, stored with each run: same meaning, same text, and no path in it."""
@@ -158,6 +160,11 @@ def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scen
 def lane_count(grid: Mapping[str, Sequence[object]]) -> int:
     """Lanes of a grid, the captured lane included."""
     return 1 + (math.prod(map(len, grid.values())) if grid else 0)
+
+
+def without_captured_speed(changed: Mapping[str, Value]) -> dict[str, Value]:
+    """The same without `traffic.speed` where that is the captured one: such a lane is one of the captured traffic."""
+    return {key: value for key, value in changed.items() if (key, value) != (TRAFFIC_SPEED, 1)}
 
 
 def lane_of(changed: Mapping[str, Value]) -> Lane:

@@ -66,6 +66,7 @@ class Setting(BaseModel):
     doc: str
     topic: str | None = None
     searched: str | None = None
+    exists_as: Literal["setting", "release", "proposal", "model"] = "setting"
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
@@ -87,6 +88,16 @@ class Setting(BaseModel):
             return f"{self.set_on}.{self.topic}.{self.name}"
         said = self.set_on is None or self.name.startswith(f"{self.set_on}.")
         return self.name if said else f"{self.set_on}.{self.name}"
+
+    @property
+    def can_be_set(self) -> bool:
+        """Whether somebody can set it, now or once its proposal is in a release, so that it may be advised."""
+        return self.exists_as in ("setting", "proposal")
+
+    @property
+    def is_in_production(self) -> bool:
+        """Whether a production can have it: only then does it show whether a prediction was right."""
+        return self.exists_as in ("setting", "release")
 
     @property
     def is_optional(self) -> bool:

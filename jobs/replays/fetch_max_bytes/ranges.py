@@ -37,11 +37,11 @@ def range_of(metric: str) -> str:
 
 
 def ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
-    """A row for each value of the keys, a column for each outcome: the range of the reader for whom it is most."""
+    """A row for each value of the keys, a column for each outcome: the reader for whom it is most, and its range."""
     r = FETCH_RANGES
 
     def of_most(metric: str) -> Column:
-        own = F.when(F.col(r.metric) == metric, F.struct(r.value, r.p10, r.p90))
+        own = F.when(F.col(r.metric) == metric, F.struct(r.value, r.p10, r.p90, r.client_id))
         return F.max(own).alias(range_of(metric))
 
     return own_rows(r).groupBy(*keys).agg(*map(of_most, RANGED))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import inf
 
 from pyspark.sql import Row
 
@@ -13,8 +14,9 @@ from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_
 from jobs.report_page.question import Findings
 from jobs.terminal.lane_rows import settings_of
 from jobs.terminal.screen import size
-from jobs.terminal.wording import changes_said, duration
+from jobs.terminal.wording import changes_said, duration, name_of
 from schemas.tables import algorithms
+from schemas.tables.gold import FETCH_RANGES
 from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
@@ -40,16 +42,24 @@ def sureness(found: Findings) -> str:
 
 
 def differences(captured: Row, row: Row) -> Iterator[str]:
-    """The outcomes of a lane whose ranges do not meet those of the captured one."""
-    spans: tuple[tuple[str, Callable[[Row], Span], Callable[[float], str]], ...] = (
-        ("catch-up", takes, duration),
-        ("longest wait", waits, duration),
-        ("not read at the end", end_lag, whole_size),
+    """The outcomes of a lane whose ranges do not meet those of the captured one, and whose they are in the lane."""
+    spans: tuple[tuple[str, str, Callable[[Row], Span], Callable[[float], str]], ...] = (
+        ("catch_up_ms", "catch-up", takes, duration),
+        ("longest_wait_ms", "longest wait", waits, duration),
+        ("end_lag_bytes", "not read at the end", end_lag, whole_size),
     )
-    for name, of, said in spans:
+    for metric, name, of, said in spans:
         before, after = of(captured), of(row)
         if are_apart(before, after):
-            yield f"{name} {span_said(before, said)} -> {span_said(after, said)}"
+            yield f"{name}{whose(row, metric, after)} {span_said(before, said)} -> {span_said(after, said)}"
+
+
+def whose(row: Row, metric: str, of: Span) -> str:
+    """The consumer that comes to most of an outcome; empty where nobody comes to any, or one reads no backlog to its
+    end, for which the table has no number.
+    """
+    most = row[range_of(metric)]
+    return f" of {name_of(most[FETCH_RANGES.client_id])}" if most and 0 < of.value < inf else ""
 
 
 def whole_size(of: float) -> str:

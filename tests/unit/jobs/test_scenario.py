@@ -439,3 +439,14 @@ def test_units_that_may_be_meant_for_the_same_get_a_note() -> None:
     (note, *_) = unlike_units(asked)
     assert note.startswith("consumer.fetch.max.bytes: 8MB and 8MiB are two lanes")
     assert not [*unlike_units(resolve_scenario(None, ["consumer.fetch.max.bytes=8MiB,16MiB"]))]
+
+
+def test_a_lane_at_the_captured_speed_is_called_by_its_other_settings() -> None:
+    grids = ["traffic.speed=1,2", "consumer.fetch.max.bytes=8MiB"]
+    assert [lane.name for lane in resolve_scenario(None, grids, []).lanes("fetch_max_bytes")] == [
+        "captured",
+        "consumer.fetch.max.bytes=8MiB",
+        "consumer.fetch.max.bytes=8MiB,traffic.speed=2",
+    ]
+    speeds = resolve_scenario(None, ["traffic.speed=1,2"], [])
+    assert [lane.name for lane in speeds.lanes("fetch_max_bytes")] == ["captured", "traffic.speed=2"]

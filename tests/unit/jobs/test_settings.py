@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.scenarios.settings import did_you_mean, find_setting, settings
+from jobs.scenarios.settings import did_you_mean, find_setting, setting_of, settings
 from udfs.errors import SettingError
 
 
@@ -163,3 +163,17 @@ def test_a_word_finds_the_only_setting_whose_name_holds_it() -> None:
     assert find_setting("slots", captured).name == "max.incremental.fetch.session.cache.slots"
     with pytest.raises(KeyError):
         find_setting("bytes", captured)
+
+
+def test_it_says_what_nobody_can_set_and_what_no_production_has() -> None:
+    known = settings().values()
+    assert {setting.key for setting in known if not setting.can_be_set} == {
+        "broker.NumFetchSessionCacheShards", "broker.min.incremental.fetch.session.eviction.ms",
+        "compression.ratio.deteriorate.step", "compression.ratio.estimation.factor", "compression.ratio.improving.step",
+        "kafka", "memory.pool", "memory.variant", "order", "processing.us.per.record", "profile", "recut.sizes",
+        "split.profile", "traffic.speed",
+    }  # fmt: skip
+    assert {setting.key for setting in known if setting.can_be_set and not setting.is_in_production} == {
+        "consumer.buffer.memory", "max.broker.partitions", "max.partitions",
+    }  # fmt: skip
+    assert setting_of("kafka").is_in_production

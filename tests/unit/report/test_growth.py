@@ -20,7 +20,7 @@ KIB = 1024
 
 def lane(name: str, wait: float = 0.0, end_lag: tuple[int, int, int] = (0, 0, 0), never: bool = False) -> Row:
     """What consumers come to in a lane. end_lag: at the captured pace, and its p10 and p90."""
-    within = dict(zip(("value", "p10", "p90"), map(float, end_lag), strict=True))
+    within = {**dict(zip(("value", "p10", "p90"), map(float, end_lag), strict=True)), "client_id": "slow-reader"}
     return Row(
         reader="consumer", scenario=name, took=None if never else 100.0, never=never, catch_up_ms_range=None,
         longest=(wait, "t-0"), longest_wait_ms_range=None, end_lag_bytes_range=Row(**within),
@@ -36,7 +36,7 @@ def test_what_is_not_read_at_the_end_says_who_does_not_keep_up() -> None:
     found = of_lanes(lane("captured"), lane(TWICE), lane(FOUR_TIMES, end_lag=(300 * KIB, 200 * KIB, 500 * KIB)))
     assert [*growth(found)] == [
         (TWICE, ALIKE),
-        (FOUR_TIMES, "not read at the end 0 -> 300.0 KiB (200.0 to 500.0 KiB)"),
+        (FOUR_TIMES, "not read at the end of slow-reader 0 -> 300.0 KiB (200.0 to 500.0 KiB)"),
     ]
 
 

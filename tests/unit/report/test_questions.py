@@ -12,7 +12,6 @@ from jobs.replays.session_cache.answers import slots
 from jobs.report_page.batch_split.splits import estimates, splitting_producers
 from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
 from jobs.report_page.fetch_max_bytes.fairness import NO_OTHER_LIMITS, waiting_partitions
-from jobs.report_page.lane_labels import NOT_SET
 from jobs.report_page.page import part
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer, answers, queries_of
@@ -20,7 +19,7 @@ from jobs.report_page.session_cache.sessions import evictions
 from jobs.report_page.summary import answer_lines
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
-from jobs.scenarios.settings import ON_REQUEST, TRIES, settings
+from jobs.scenarios.settings import ON_REQUEST, TRIES
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
@@ -161,7 +160,6 @@ def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> Non
 def test_what_nobody_can_set_is_not_advised() -> None:
     shuffled = lane("processing.us.per.record=0,order=shuffle", 0, 34, 900)
     assert "order=shuffle nobody waits" in sentence(fetch_limits(lane("captured", 105, 270, 500), shuffled), 7)
-    assert [key for key in NOT_SET if key not in settings()] == []
 
 
 def test_what_a_consumer_holds_is_told_beside_its_own_bound() -> None:
