@@ -6,16 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, isfinite
 
+from jobs.find.alone import Alone, better_alone
 from jobs.find.axes import Point
 from jobs.find.judgement import cost, meets
+from jobs.find.scopes import OwnOutcomes
 from jobs.find.search import OutcomesOf
-from jobs.find.tried import Search, nearest_but_for, trade_off
+from jobs.find.tried import Search, nearest_but_for, order_of, trade_off
 from jobs.scenarios.aims import Constraint, constraint_text
 from jobs.scenarios.scenario import Lane
 from schemas.tables.outcomes import outcomes_of as known_outcomes
 
 MOST_ON_CURVE = 8
 """Lanes of the trade-off that are kept, beside the best and the captured one."""
+NOBODY: OwnOutcomes = {}
 
 
 def binding(done: Search) -> list[str]:
@@ -77,33 +80,41 @@ def curve(done: Search) -> list[Point]:
     if len(points) > MOST_ON_CURVE:
         places = {round(i * (len(points) - 1) / (MOST_ON_CURVE - 1)) for i in range(MOST_ON_CURVE)}
         points = [point for at, point in enumerate(points) if at in places or point == done.best]
-    others = [point for point in (done.best, done.captured) if point not in points]
-    return sorted([*points, *others], key=lambda point: done.judged[point][1:])
+    return sorted({*points, done.best, done.captured}, key=lambda point: (done.judged[point][1:], order_of(point)))
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A search that is over, with the points of its trade-off in order; the best one is among them."""
+    """A search that is over, with the points of its trade-off in order; the best one is among them.
+
+    kept: the points whose lanes are replayed in full: those of the curve, then others that are best for one alone.
+    alone: who would gain from one of them, those that gain most first.
+    """
 
     search: Search
     curve: tuple[Point, ...]
+    kept: tuple[Point, ...]
+    alone: tuple[Alone, ...]
 
     @property
     def lanes(self) -> list[Lane]:
-        """The lanes that are replayed in full: those of the curve, without the captured one."""
-        return [self.search.lane(point) for point in self.curve if point != self.search.captured]
+        """The lanes that are replayed in full, without the captured one."""
+        return [self.search.lane(point) for point in self.kept if point != self.search.captured]
 
 
-def settled(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf) -> Settled:
-    """The end of a search: the lanes of the trade-off once more, together with those that a run replays beside them.
+def settled(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf, own: OwnOutcomes = NOBODY) -> Settled:
+    """The end of a search: the lanes of the trade-off once more, and those that are best for one alone, together with
+    those that a run replays beside them.
 
     How often a pace is drawn anew depends on how many lanes are replayed together, and an aim has to say of a lane
-    what the run's tables have.
+    what the run's tables have. own: what lanes come to for each alone, in which `outcomes_of` notes what it replays.
     """
     points = curve(done)
+    own_best = [one.search.best for one in better_alone(done, own, [*done.tried])]
+    kept = tuple(dict.fromkeys((*points, *own_best)))
     if any(outcome.ranges for outcome in known_outcomes(done.aim.algorithm).values()):
-        lanes = {point: done.lane(point) for point in points}
+        lanes = {point: done.lane(point) for point in kept}
         figures = outcomes_of([*{lane.name: lane for lane in (*beside, *lanes.values())}.values()])
         done.note({point: figures[lane.name] for point, lane in lanes.items()})
     done.best = done.best_of(points)
-    return Settled(done, tuple(points))
+    return Settled(done, tuple(points), kept, tuple(better_alone(done, own, kept)))

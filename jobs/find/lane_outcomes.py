@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.find.judgement import Figure, Outcomes, exact
-from jobs.find.search import OutcomesOf
+from jobs.find.scopes import FOR_ALL, Scope, kinds_of, named
 from jobs.lake.packed_tables import of_tables
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.scenarios.aims import Aim
@@ -22,34 +22,89 @@ from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import setting_of
 from schemas.tables.gold import FETCH_RANGES
 from schemas.tables.outcomes import Outcome, outcomes_of
-from schemas.tables.values import CONSUMER, FOLLOWER
+from schemas.tables.values import CONSUMER, FOLLOWER, OF_CLUSTER
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.table_files import unpacked_rows
 
-LANE, OUTCOME, ENDS = "lane", "outcome", ("value", "low", "high")
+LANE, OUTCOME, KIND, NAME, ENDS = "lane", "outcome", "kind", "name", ("value", "low", "high")
 _FIELDS: list[pa.Field[Any]] = [
-    pa.field(LANE, pa.string()), pa.field(OUTCOME, pa.string()), *(pa.field(end, pa.float64()) for end in ENDS)
+    *(pa.field(key, pa.string()) for key in (LANE, OUTCOME, KIND, NAME)), *(pa.field(end, pa.float64()) for end in ENDS)
 ]  # fmt: skip
 SUMS = pa.schema(_FIELDS)
-"""What becomes of a table's rows: by lane and outcome the aggregate of the value, and of both ends of its range."""
+"""What becomes of a table's rows: by lane, outcome and scope the aggregate of the value, and of both ends of its range.
+"""
 READER, SCENARIO = str(FETCH_RANGES.reader), str(FETCH_RANGES.scenario)
 AGGREGATES: Mapping[str, str] = {"most": "max", "least": "min", "total": "sum", "rows": "sum"}
+MOST_OF_A_KIND = 100
+"""So many clients and topics are judged alone: those that are worst off as captured."""
 
 
-def lane_outcomes(source: Source, algorithm: Algorithm, aim: Aim) -> OutcomesOf:
-    """A function of lanes that replays them, the captured one with them, and returns what they come to."""
-    known, readers = tuple(outcomes_of(aim.algorithm).values()), readers_of(aim)
-    summed = partial(sums_of_rows, outcomes=known, readers=readers)
+@dataclass(eq=False)
+class LaneOutcomes:
+    """A function of lanes that replays them, the captured one with them, and returns what they come to.
 
-    def replayed(lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
-        packed = algorithm.packed(with_lanes(source, aim.algorithm, lanes))
+    own: what the lanes came to that were replayed so far, for each client or topic that is judged alone; only outcomes
+    that the aim is judged by. first: by kind of scope the names of those.
+    """
+
+    source: Source
+    algorithm: Algorithm
+    aim: Aim
+    own: dict[Scope, dict[str, Outcomes]] = field(default_factory=dict)
+    first: dict[str, list[str]] = field(default_factory=dict)
+
+    def __call__(self, lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
+        """What lanes come to, by their names."""
+        known, judged = tuple(outcomes_of(self.aim.algorithm).values()), named(self.aim)
+        figures = figures_of(self._wanted(self._summed(lanes, known)))
+        names = (CAPTURED_LANE, *(lane.name for lane in lanes))
+        for kind, those in self.first.items():
+            for scope in (Scope(kind, name) for name in those):
+                came_to = {name: whole(figures.get((scope, name), {}), judged) for name in names}
+                self.own.setdefault(scope, {}).update(came_to)
+        return {name: whole(figures.get((FOR_ALL, name), {}), known) for name in names}
+
+    def _summed(self, lanes: Sequence[Lane], known: Sequence[Outcome]) -> DataFrame:
+        """Rows of SUMS of a replay of these lanes, one for each lane, outcome and scope."""
+        packed = self.algorithm.packed(with_lanes(self.source, self.aim.algorithm, lanes))
         tables = dict.fromkeys(outcome.table for outcome in known)
-        rows = of_tables(packed, tables).mapInArrow(summed, from_arrow_schema(SUMS)).groupBy(LANE, OUTCOME)
-        ends = [getattr(F, kind)(end).alias(f"{kind}_{end}") for kind in ("max", "min", "sum") for end in ENDS]
-        figures = figures_of(rows.agg(*ends).collect(), known)
-        return {name: whole(figures.get(name, {}), known) for name in (CAPTURED_LANE, *(lane.name for lane in lanes))}
+        summed = partial(sums_of_rows, outcomes=known, readers=readers_of(self.aim), by=kinds_of(self.aim))
+        rows = of_tables(packed, tables).mapInArrow(summed, from_arrow_schema(SUMS))
+        return rows.groupBy(LANE, OUTCOME, KIND, NAME).agg(*(combined(end, known).alias(end) for end in ENDS))
 
-    return replayed
+    def _wanted(self, rows: DataFrame) -> list[Row]:
+        """The rows of all together, and of those that are judged alone."""
+        kinds, judged = kinds_of(self.aim), F.col(OUTCOME).isin([outcome.name for outcome in named(self.aim)])
+        rows = rows.where((F.col(KIND) == OF_CLUSTER) | judged)
+        if not kinds or self.first:
+            return self._of_first(rows).collect()
+        rows = rows.persist()
+        try:
+            self.first = {kind: first_names(rows, kind, named(self.aim)[0]) for kind in kinds}
+            return self._of_first(rows).collect()
+        finally:
+            rows.unpersist()
+
+    def _of_first(self, rows: DataFrame) -> DataFrame:
+        is_wanted = F.col(KIND) == OF_CLUSTER
+        for kind, names in self.first.items():
+            is_wanted |= (F.col(KIND) == kind) & F.col(NAME).isin(names)
+        return rows.where(is_wanted)
+
+
+def combined(end: str, outcomes: Iterable[Outcome]) -> Column:
+    """The aggregate of a value, as the outcome of its rows has it."""
+    names = {kind: [of.name for of in outcomes if AGGREGATES[of.aggregate] == kind] for kind in ("max", "min")}
+    of_max = F.when(F.col(OUTCOME).isin(names["max"]), F.max(end))
+    return of_max.when(F.col(OUTCOME).isin(names["min"]), F.min(end)).otherwise(F.sum(end))
+
+
+def first_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:
+    """The names of one kind of scope that come first by an outcome of the captured lane, the worst first."""
+    order = F.desc_nulls_last if outcome.is_smaller_better else F.asc_nulls_last
+    own = (F.col(KIND) == kind) & (F.col(LANE) == CAPTURED_LANE) & (F.col(OUTCOME) == outcome.name)
+    first = rows.where(own).orderBy(order("value"), NAME).limit(MOST_OF_A_KIND)
+    return [row[NAME] for row in first.select(NAME).collect()]
 
 
 def with_lanes(source: Source, algorithm: str, lanes: Sequence[Lane]) -> Source:
@@ -69,28 +124,36 @@ def readers_of(aim: Aim) -> tuple[str, ...]:
 
 
 def sums_of_rows(
-    batches: Iterable[pa.RecordBatch], outcomes: Sequence[Outcome], readers: Sequence[str]
+    batches: Iterable[pa.RecordBatch], outcomes: Sequence[Outcome], readers: Sequence[str], by: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of SUMS from packed rows of the outcomes' tables."""
+    """Rows of SUMS from packed rows of the outcomes' tables. by: by kind of scope the column of its names."""
     for table, rows in unpacked_rows(batches, {outcome.table for outcome in outcomes}, None):
         for outcome in outcomes:
             if outcome.table == table:
-                yield from sums(rows, outcome, readers)
+                yield from sums(rows, outcome, readers, by)
 
 
-def sums(rows: pa.RecordBatch, outcome: Outcome, readers: Sequence[str]) -> list[pa.RecordBatch]:
-    """Rows of SUMS for one outcome, a row a lane."""
+def sums(
+    rows: pa.RecordBatch, outcome: Outcome, readers: Sequence[str], by: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of SUMS for one outcome, a row a lane and scope."""
     own = pa.Table.from_batches([rows])
     for column, value in outcome.where:
         own = own.filter(pc.equal(own[column], value))
     if READER in own.column_names:
         own = own.filter(pc.is_in(own[READER], value_set=pa.array(readers)))
-    figures: Any = {LANE: own[SCENARIO], **dict(zip(ENDS, ends_of(own, outcome), strict=True))}
-    kind: Any = AGGREGATES[outcome.aggregate]
-    by_lane = pa.table(figures).group_by([LANE], use_threads=False).aggregate([(end, kind) for end in ENDS])
-    columns: Any = {LANE: by_lane[LANE], OUTCOME: pa.array([outcome.name] * by_lane.num_rows, pa.string())}
-    columns |= {end: by_lane[f"{end}_{kind}"].cast(pa.float64()) for end in ENDS}
-    return pa.table(columns, schema=SUMS).to_batches()
+    ends, everyone = ends_of(own, outcome), pa.array([""] * own.num_rows, pa.string())
+    aggregate: Any = AGGREGATES[outcome.aggregate]
+    names: dict[str, Any] = {kind: own[named] for kind, named in by.items() if named in own.column_names}
+    for kind, of_scopes in ({OF_CLUSTER: everyone} | names).items():
+        figures: Any = {LANE: own[SCENARIO], NAME: of_scopes, **dict(zip(ENDS, ends, strict=True))}
+        some = pa.table(figures).group_by([LANE, NAME], use_threads=False)
+        grouped = some.aggregate([(end, aggregate) for end in ENDS])
+        same = {OUTCOME: outcome.name, KIND: kind}
+        columns: Any = {key: pa.array([text] * grouped.num_rows, pa.string()) for key, text in same.items()}
+        columns |= {LANE: grouped[LANE], NAME: grouped[NAME]}
+        columns |= {end: grouped[f"{end}_{aggregate}"].cast(pa.float64()) for end in ENDS}
+        yield from pa.table(columns).select(SUMS.names).cast(SUMS).to_batches()
 
 
 def ends_of(rows: pa.Table, outcome: Outcome) -> list[pa.ChunkedArray[Any]]:
@@ -113,19 +176,18 @@ def _filled(values: pa.ChunkedArray[Any], outcome: Outcome) -> pa.ChunkedArray[A
     return pc.fill_null(values, inf) if outcome.missing_is_worst else values
 
 
-def figures_of(rows: Iterable[Row], outcomes: Sequence[Outcome]) -> dict[str, dict[str, Figure]]:
-    """By lane and outcome what it comes to."""
-    kinds = {outcome.name: AGGREGATES[outcome.aggregate] for outcome in outcomes}
-    figures = dict[str, dict[str, Figure]]()
+def figures_of(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Figure]]:
+    """By scope and lane, by outcome what it comes to."""
+    figures = dict[tuple[Scope, str], dict[str, Figure]]()
     for row in rows:
-        ends = [row[f"{kinds[row[OUTCOME]]}_{end}"] for end in ENDS]
+        ends = [row[end] for end in ENDS]
         if None not in ends:
-            figures.setdefault(row[LANE], {})[row[OUTCOME]] = Figure(*ends)
+            figures.setdefault((Scope(row[KIND], row[NAME]), row[LANE]), {})[row[OUTCOME]] = Figure(*ends)
     return figures
 
 
-def whole(figures: Mapping[str, Figure], outcomes: Sequence[Outcome]) -> Outcomes:
-    """A lane's outcomes, all of them: where there are no rows, nothing was lost, and nothing is near."""
+def whole(figures: Mapping[str, Figure], outcomes: Iterable[Outcome]) -> Outcomes:
+    """These outcomes of a lane, all of them: where there are no rows, nothing was lost, and nothing is near."""
     return {
         outcome.name: figures.get(outcome.name, exact(inf if outcome.aggregate == "least" else 0.0))
         for outcome in outcomes

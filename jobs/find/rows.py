@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import isfinite
 
 import pyarrow as pa
 
 from jobs.find.conclusions import Settled, binding, to_relax
 from jobs.find.judgement import Outcomes
+from jobs.find.scopes import FOR_ALL, Scope
 from jobs.find.tried import Search, range_around, trade_off
 from jobs.scenarios.settings import setting_of
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
@@ -25,22 +26,35 @@ def rows_of_aims(run_id: str, searches: Iterable[Settled]) -> dict[Table, pa.Tab
     """The rows of both tables."""
     done = list(searches)
     rows = {
-        AIM_SETTINGS: [row for of in done for row in setting_rows(run_id, of.search)],
+        AIM_SETTINGS: [row for of in done for row in setting_rows(run_id, of)],
         TRADE_OFF: [row for of in done for row in curve_rows(run_id, of)],
     }
     return {table: pa.Table.from_pylist(of, schema=arrow_schema(table)) for table, of in rows.items()}
 
 
-def setting_rows(run_id: str, done: Search) -> list[dict[str, object]]:
-    """A row for each setting of the aim."""
-    t, best = AIM_SETTINGS, done.best
-    of_all: dict[str, object] = {
-        t.run_id: run_id, t.algorithm: done.aim.algorithm, t.scope_kind: OF_CLUSTER, t.scope: "", t.aim: str(done.aim),
-        t.scenario: done.lane(best).name, t.is_met: done.is_met(best), t.binds: binding(done), t.relax: to_relax(done),
-        t.outcomes: figures(done, done.tried[best]), t.captured: figures(done, done.tried[done.captured]),
-        t.lanes_replayed: done.replayed, t.rounds: done.rounds,
+def setting_rows(run_id: str, settled: Settled) -> Iterator[dict[str, object]]:
+    """A row for each setting of the aim, and for each that is another one for a client or topic alone."""
+    t, done = AIM_SETTINGS, settled.search
+    of_aim: dict[str, object] = {
+        t.run_id: run_id, t.algorithm: done.aim.algorithm, t.aim: str(done.aim), t.lanes_replayed: done.replayed,
+        t.rounds: done.rounds,
     }  # fmt: skip
-    return [{**of_all, **values_of(done, k)} for k in range(len(done.axes))]
+    for k in range(len(done.axes)):
+        yield {**of_aim, **of_scope(FOR_ALL, done), t.for_all: [], **values_of(done, k)}
+    for one in settled.alone:
+        for_all = figures(done, one.search.tried[one.for_all])
+        for k in one.own_places:
+            yield {**of_aim, **of_scope(one.scope, one.search), t.for_all: for_all, **values_of(one.search, k)}
+
+
+def of_scope(scope: Scope, done: Search) -> dict[str, object]:
+    """What rows say of the lane that is best for all, or for one alone."""
+    t, best = AIM_SETTINGS, done.best
+    return {
+        t.scope_kind: scope.kind, t.scope: scope.name, t.scenario: done.lane(best).name, t.is_met: done.is_met(best),
+        t.binds: binding(done), t.relax: to_relax(done), t.outcomes: figures(done, done.tried[best]),
+        t.captured: figures(done, done.tried[done.captured]),
+    }  # fmt: skip
 
 
 def values_of(done: Search, k: int) -> dict[str, object]:
@@ -74,6 +88,8 @@ def figures(done: Search, outcomes: Outcomes) -> list[tuple[str, float]]:
     """What a lane comes to, by outcome, as a map's entries."""
     entries = list[tuple[str, float]]()
     for name, outcome in outcomes_of(done.aim.algorithm).items():
+        if name not in outcomes:  # of one alone only those are known by which lanes are judged
+            continue
         entries.append((name, outcomes[name].value))
         entries += [(f"{name}{HIGH}", outcomes[name].high)] if outcome.ranges else []
     return entries

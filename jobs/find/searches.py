@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jobs.find.axes import axes_of
 from jobs.find.conclusions import Settled, settled
-from jobs.find.lane_outcomes import lane_outcomes
+from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.find.reach import reach_of
 from jobs.find.search import search
 from jobs.replays.algorithm import Source
@@ -27,9 +27,9 @@ def searched(source: Source) -> list[Settled]:
             continue
         try:
             with stage(f"find {algorithm.name}", source.spark):
-                axes, replay = axes_of(aim, reach_of(source, algorithm.name)), lane_outcomes(source, algorithm, aim)
+                axes, replay = axes_of(aim, reach_of(source, algorithm.name)), LaneOutcomes(source, algorithm, aim)
                 best = search(aim, axes, source.run.in_force, replay)
-                done.append(settled(best, scenario.lanes(algorithm.name)[1:], replay))
+                done.append(settled(best, scenario.lanes(algorithm.name)[1:], replay, replay.own))
         except CaptureError:
             # Its replay says why, with all others that are refused.
             continue

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Row
 
-from jobs.report_page.advice.aims import aim_settings, aim_text, lanes_of_aim, names_of, outcome_said
+from jobs.report_page.advice.aims import aim_settings, aim_text, lane_told, lanes_of_aim, names_of, outcome_said
+from jobs.report_page.advice.aims_alone import alone_of, alone_said
 from jobs.report_page.advice.recommendation import said_value
 from jobs.report_page.question import Findings
 from jobs.report_page.verdict import labelled
@@ -16,13 +17,15 @@ from jobs.terminal.lane_rows import settings_of
 from jobs.terminal.screen import AS_CAPTURED, Grid, grid_lines
 from jobs.terminal.wording import changes_said, counted, lane_heading, lane_label
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.values import OF_CLUSTER
 
 
 def aims_of(found: Findings) -> list[list[Row]]:
-    """The rows of each aim together."""
+    """The rows of each aim together, those for all."""
     t, aims = AIM_SETTINGS, dict[object, list[Row]]()
     for row in found.of(aim_settings):
-        aims.setdefault((row[t.algorithm], row[t.scope_kind], row[t.scope]), []).append(row)
+        if row[t.scope_kind] == OF_CLUSTER:
+            aims.setdefault(row[t.algorithm], []).append(row)
     return list(aims.values())
 
 
@@ -31,16 +34,16 @@ def aim_lines(found: Findings) -> Iterator[str]:
     for rows in aims_of(found):
         first = rows[0]
         yield from labelled("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
-        for sentence in aim_sentences(rows):
+        for sentence in aim_sentences(found, rows):
             yield from labelled("", sentence)
         yield from (f"        {line}" for line in grid_lines(trade_off_grid(found, first)))
 
 
-def aim_sentences(rows: Sequence[Row]) -> Iterator[str]:
+def aim_sentences(found: Findings, rows: Sequence[Row]) -> Iterator[str]:
     """What an aim comes to, a sentence each."""
     t, first = AIM_SETTINGS, rows[0]
     figures = [f"{name} {outcome_said(first[t.algorithm], name, first[t.outcomes])}" for name in names_of(first)]
-    lane = "the captured settings" if first[t.scenario] == CAPTURED_LANE else changes_said(first[t.scenario])
+    lane = lane_told(first[t.scenario])
     if first[t.is_met]:
         yield f"met by {lane}: {'; '.join(figures)}"
     else:
@@ -52,6 +55,7 @@ def aim_sentences(rows: Sequence[Row]) -> Iterator[str]:
             yield f"any {row[t.setting]} from {low} to {high} does as well"
     if first[t.binds]:
         yield f"what binds: {', '.join(first[t.binds])}"
+    yield from (alone_said(found, row) for row in alone_of(found, first[t.algorithm]))
     yield f"{counted(first[t.lanes_replayed], 'lane')} replayed in {counted(first[t.rounds], 'round')}"
 
 

@@ -162,7 +162,7 @@ def aim_part(found: Findings, rows: Sequence[Row]) -> AimPart:
     first = rows[0]
     asks = f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}"
     plotted = figure(partial(trade_off_plot, row=first), found)
-    return AimPart(asks, list(aim_sentences(rows)), plotted, trade_off_grid(found, first))
+    return AimPart(asks, list(aim_sentences(found, rows)), plotted, trade_off_grid(found, first))
 
 
 def table(found: Findings, question: Question) -> Grid | None:

@@ -8,14 +8,15 @@ from schemas.tables.table import table
 
 _OF_AIM = {
     "algorithm": C("string", "The replay whose outcomes the aim names, as in runs"),
-    "scope_kind": C("string", "Whom the setting is for: cluster, for all of them together, or client"),
-    "scope": C("string", "client.id; empty for the cluster, and for clients without client.id"),
+    "scope_kind": C("string", "Whom the setting is for: cluster, for all of them together, client or topic"),
+    "scope": C("string", "client.id or the topic's name; empty for the cluster, and for clients without client.id"),
 }
 _KEY = ("run_id", "algorithm", "scope_kind", "scope")
 
 AIM_SETTINGS = table(
     "aim_settings", "gold",
-    "The setting that meets an aim (`--find`), a row for each setting that the aim is over; docs/find.md says how it "
+    "The setting that meets an aim (`--find`), a row for each setting that the aim is over; and for the clients and "
+    "topics that gain most from a value of their own, each setting that is another for them. docs/find.md says how it "
     "is looked for.",
     (*_KEY, "setting"), "run_id",
     run_id=RUN_ID,
@@ -35,6 +36,8 @@ AIM_SETTINGS = table(
     outcomes=C("map<string,double>", "What the lane comes to, by outcome; p90 of those with ranges is NAME_p90; "
                                      "infinite for what never ends"),
     captured=C("map<string,double>", "... the captured lane"),
+    for_all=C("map<string,double>", "Of a client or topic: what it comes to in the lane that is chosen for all, in the "
+                                    "captured one if no setting meets the aim for all; empty for the cluster"),
     lanes_replayed=C("int", "Lanes that were replayed to look for it"),
     rounds=C("int", "Rounds in which they were"),
 )  # fmt: skip

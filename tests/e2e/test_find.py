@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.find.judgement import meets
-from jobs.find.lane_outcomes import lane_outcomes
+from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.ingest import ingest
 from jobs.replay import concluded, replay
 from jobs.replays.algorithm import Source
@@ -59,7 +59,7 @@ def test_the_chosen_lane_is_the_best_of_a_dense_grid(spark: SparkSession, search
     aim = searched.run.scenario.aims["fetch_max_bytes"]
     lanes = [lane_of({FETCH: f * KiB, PARTITION: p * KiB}) for f, p in product(SIZES, SIZES)]
     source = Source(spark, searched.run, searched.capture_id, "dense", {})
-    dense = lane_outcomes(source, ALGORITHMS["fetch_max_bytes"], aim)(lanes)
+    dense = LaneOutcomes(source, ALGORITHMS["fetch_max_bytes"], aim)(lanes)
     best = min(of["catch_up"].value for of in dense.values() if meets(aim.where, of))
     row = queried(searched.run.lake, A)[0]
     assert row[A.is_met]

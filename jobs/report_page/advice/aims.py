@@ -1,8 +1,8 @@
-"""Advice that an aim asks for (`--find`): the setting that meets it, or why none does."""
+"""What the run's aims (`--find`) come to, as their tables have it, and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from math import isinf
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -10,21 +10,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from jobs.find.rows import HIGH
 from jobs.lake.delta_tables import has_table, no_rows, rows_of
 from jobs.replays.algorithm import OwnRows
-from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
-from jobs.report_page.advice.in_force import confidence, in_force
-from jobs.report_page.advice.recommendation import NOTHING, Effect, InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import Scope
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import SCENARIO
-from jobs.terminal.wording import duration, percent, short_size
-from jobs.units import finite
+from jobs.terminal.wording import changes_said, duration, percent, short_size
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.table import Table
-from schemas.tables.values import CAPTURED, CHANGE, KEEP, WITHHELD
 
-MOST_VALUES = 5
+FOR_ALL = Scope()
 
 
 def aim_settings(own_rows: OwnRows) -> DataFrame:
@@ -44,54 +39,9 @@ def rows_there(spark: SparkSession, lake: str, run_id: str, table: Table) -> Dat
     return rows_of(spark, lake, table, run_id) if has_table(spark, lake, table) else no_rows(spark, table)
 
 
-def with_aims(found: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations, those of settings that an aim is over being the aim's."""
-    rows = found.of(aim_settings)
-    over = {(row[AIM_SETTINGS.algorithm], row[AIM_SETTINGS.setting]) for row in rows}
-    yield from (one for one in made if (one.algorithm, one.setting) not in over)
-    yield from (of_setting(found, row) for row in rows if row[AIM_SETTINGS.algorithm] in found.lanes)
-
-
-def of_setting(found: Findings, row: Row) -> Recommendation:
-    """What an aim says of one setting."""
-    t = AIM_SETTINGS
-    key, setting, now = row[t.setting], setting_of(row[t.setting]), now_of(found, row[t.setting])
-    value = None if row[t.value] is None else str(setting.parse(row[t.value]))
-    changed = row[t.is_met] and value is not None and value != now.value
-    verdict = CHANGE if changed else KEEP if row[t.is_met] else WITHHELD
-    least = None if row[t.value_from] is None else str(setting.parse(row[t.value_from]))
-    return Recommendation(
-        algorithm=row[t.algorithm],
-        scope=Scope(row[t.scope_kind], row[t.scope]),
-        setting=key,
-        verdict=verdict,
-        now=now,
-        recommended=None if verdict == WITHHELD else value if changed else now.value,
-        sure=confidence(found, row[t.algorithm]),
-        reason=reason(row),
-        gain=gain(row) if changed else NOTHING,
-        cost=cost(row) if changed else NOTHING,
-        enough=least if row[t.is_met] and str(least).isdecimal() else None,
-        is_proposal=setting.doc.startswith("A proposal"),
-    )
-
-
-def now_of(found: Findings, key: str) -> InForce:
-    """The value in force: of fetch limits those that consumers' requests have."""
-    if key not in SHOWN:
-        return in_force(found, key)
-    values = sorted({value for row in found.of(consumer_lanes) for value in row[SHOWN[key]] or ()})
-    return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else in_force(found, key)
-
-
-def reason(row: Row) -> str:
-    """Why it is so, as a sentence."""
-    t = AIM_SETTINGS
-    if not row[t.is_met]:
-        return f"No lane of {row[t.lanes_replayed]:,} meets the aim; one would with {' or '.join(row[t.relax])}."
-    if row[t.scenario] == CAPTURED_LANE:
-        return f"No lane of {row[t.lanes_replayed]:,} meets the aim better than the captured settings."
-    return f"It meets the aim best of {row[t.lanes_replayed]:,} lanes: {aim_text(row)}."
+def scope_of(row: Row) -> Scope:
+    """Whom a row is for."""
+    return Scope(row[AIM_SETTINGS.scope_kind], row[AIM_SETTINGS.scope])
 
 
 def aim_text(row: Row) -> str:
@@ -104,39 +54,6 @@ def names_of(row: Row) -> list[str]:
     t = AIM_SETTINGS
     known, words = outcomes_of(row[t.algorithm]), aim_text(row).split()
     return [word for word in dict.fromkeys(words) if word in known]
-
-
-def gain(row: Row) -> Effect:
-    """What becomes of the outcome that is to be best, or of the first constraint's where that is a setting; then of the
-    others that get better.
-    """
-    first, *others = names_of(row) or [""]
-    return _effect(row, [name for name in (first, *others) if name and (name == first or is_better(row, name))])
-
-
-def cost(row: Row) -> Effect:
-    """What becomes of the outcomes that constraints are about and that do not get better."""
-    return _effect(row, [name for name in names_of(row)[1:] if not is_better(row, name)])
-
-
-def is_better(row: Row, name: str) -> bool:
-    """Whether an outcome is better with the setting that was found than as captured."""
-    t = AIM_SETTINGS
-    less = row[t.captured][name] - row[t.outcomes][name]
-    return less > 0 if outcomes_of(row[t.algorithm])[name].is_smaller_better else less < 0
-
-
-def _effect(row: Row, names: Sequence[str]) -> Effect:
-    t = AIM_SETTINGS
-    if not names:
-        return NOTHING
-    before, after = row[t.captured], row[t.outcomes]
-    of = row[t.algorithm]
-    said = {name: [outcome_said(of, name, figures) for figures in (before, after)] for name in names}
-    changes = [
-        f"{name} {was}, unchanged" if was == now else f"{name} {was} -> {now}" for name, (was, now) in said.items()
-    ]
-    return Effect("; ".join(changes), names[0], finite(before[names[0]]), finite(after[names[0]]))
 
 
 def outcome_said(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
@@ -157,6 +74,11 @@ def said_figure(algorithm: str, name: str, value: float) -> str:
     if unit == "ms":
         return duration(value)
     return percent(value) if unit == "share" else f"{value:,.0f}{' days' if unit == 'days' else ''}"
+
+
+def lane_told(lane: str) -> str:
+    """A lane in a sentence."""
+    return "the captured settings" if lane == CAPTURED_LANE else changes_said(lane)
 
 
 def lanes_of_aim(found: Findings, row: Row) -> list[Row]:

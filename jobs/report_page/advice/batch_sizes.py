@@ -12,12 +12,13 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, rate_of
 from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
 from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, is_longer, range_of
-from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
+from jobs.report_page.advice.client_rows import MOST_CLIENTS, by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
 from jobs.report_page.batch_split.splits import unlike_captured
 from jobs.report_page.lane_labels import can_be_set
 from jobs.report_page.question import Findings
+from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_of
 from jobs.terminal.wording import counted, percent
@@ -26,6 +27,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.values import CHANGE, INFERRED, KEEP, OF_CLIENT, PRODUCER, STATED, WITHHELD
 
 BATCH_SIZE = "producer.batch.size"
+MOST_SIZES = 5
 FEW = percent(MOST_SPLIT_RATE)
 
 
@@ -40,6 +42,19 @@ def split_producers(own_rows: OwnRows) -> DataFrame:
     within = rows.join(ranges(own_rows, *key), key, "left")
     first = of_first_clients(within, F.desc("failed"), F.desc("rate"), F.desc(t.batches))
     return with_fidelity(first, own_rows, algorithms.BATCH_SPLIT, PRODUCER)
+
+
+def split_topics(own_rows: OwnRows) -> DataFrame:
+    """(topic, sizes, is_told, max_message_bytes): the batch.size of those who produce to a topic, and its limit, of the
+    topics with most splits as captured.
+    """
+    t = BATCH_SPLIT
+    rows = own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE).groupBy(t.topic).agg(
+        F.slice(F.array_sort(F.collect_set(t.batch_size)), 1, MOST_SIZES).alias("sizes"),
+        F.max(t.is_batch_size_told).alias("is_told"), F.max(t.max_message_bytes).alias(t.max_message_bytes),
+        F.max(t.split_rate).alias(t.split_rate),
+    )  # fmt: skip
+    return rows.orderBy(F.desc_nulls_last(t.split_rate), t.topic).limit(MOST_CLIENTS).drop(t.split_rate)
 
 
 def batch_sizes(found: Findings) -> Iterable[Recommendation]:

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, rows_of
 from jobs.lake.target import Target
-from jobs.report_page.advice.aims import with_aims
-from jobs.report_page.advice.batch_sizes import batch_sizes, split_producers
+from jobs.report_page.advice.aim_advice import with_aims
+from jobs.report_page.advice.batch_sizes import batch_sizes, split_producers, split_topics
 from jobs.report_page.advice.broker_partitions import broker_partitions
 from jobs.report_page.advice.cache_slots import cache_slots
 from jobs.report_page.advice.fetch_limits import consumer_lanes, fetch_limits
@@ -34,7 +34,7 @@ QUERIES: Mapping[str, tuple[Query, ...]] = {
     algorithms.FETCH_MAX_BYTES: (below_floor, consumer_lanes),
     algorithms.CONSUMER_MEMORY: (below_floor, producer_lanes),
     algorithms.SESSION_CACHE: (below_floor,),
-    algorithms.BATCH_SPLIT: (below_floor, split_producers),
+    algorithms.BATCH_SPLIT: (below_floor, split_producers, split_topics),
     algorithms.PARTITION_LIMITS: (below_floor,),
 }
 """What is asked of the tables of each replay for it, beside what questions ask."""

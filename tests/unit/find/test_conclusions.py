@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 
 from jobs.find.axes import axes_of
-from jobs.find.conclusions import binding, settled, to_relax
+from jobs.find.conclusions import binding, curve, settled, to_relax
 from jobs.find.rows import rows_of_aims
 from jobs.find.search import search
 from jobs.find.tried import Search
@@ -60,6 +60,14 @@ def test_the_lanes_that_are_kept_have_the_best_one_and_both_ends() -> None:
     assert done.lane(done.best).name in names
     assert len(names) <= 10
     assert [name for name in asked if name != "captured"] == names
+
+
+def test_the_captured_lane_is_kept_once_where_it_is_as_good_as_one_that_beats_it() -> None:
+    wanted = aim("fetch_max_bytes", "catch_up", OVER, step=0.01)
+    outcomes, _ = counted("fetch_max_bytes", lambda lane: {"catch_up": 999.0 if lane else 1000.0})
+    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
+    assert done.best == done.captured
+    assert [done.lane(point).name == "captured" for point in curve(done)].count(True) == 1
 
 
 def test_rows_say_what_is_chosen_and_what_does_as_well() -> None:

@@ -8,14 +8,19 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
-from jobs.report_page.advice.aims import aim_settings, trade_off, with_aims
+from jobs.report_page.advice.aim_advice import with_aims
+from jobs.report_page.advice.aims import aim_settings, trade_off
+from jobs.report_page.advice.batch_sizes import split_topics
+from jobs.report_page.advice.client_rows import CLIENT
+from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation, Scope
 from jobs.report_page.aim_lines import aim_lines, aims_of
 from jobs.report_page.page import aim_part
 from jobs.report_page.question import Findings, Unplotted
 from jobs.report_page.trade_off_plot import trade_off_plot
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
-from schemas.tables.values import CHANGE, DEFAULT, KEEP, OF_CLUSTER, WITHHELD
+from schemas.tables.values import CAPTURED as FROM_CAPTURE
+from schemas.tables.values import CHANGE, DEFAULT, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_TOPIC, WITHHELD
 from tests.unit.report.findings import findings, row_of
 
 MiB = 1 << 20
@@ -42,6 +47,19 @@ def lane(name: str, outcomes: dict[str, float], **values: Any) -> Row:
 
 def of(row: Row, *lanes: Row) -> Findings:
     return findings({aim_settings: [row], trade_off: list(lanes)}, {"fetch_max_bytes": ("captured", LANE)})
+
+
+OWN_LANE = f"{FETCH}=8MiB"
+
+
+def alone(name: str, **values: Any) -> Row:
+    """A row of one client that has a lane of its own."""
+    own = {"catch_up": 100.0, "catch_up_p90": 120.0, "held": 8.0 * MiB, "held_p90": 8.0 * MiB}
+    told = {
+        "scope_kind": OF_CLIENT, "scope": name, "scenario": OWN_LANE, "value": "8MiB", "value_from": "8MiB",
+        "value_to": "8MiB", "outcomes": own, "captured": MEETS, "for_all": MEETS,
+    }  # fmt: skip
+    return setting(**(told | values))
 
 
 def usual(key: str) -> Recommendation:
@@ -126,3 +144,64 @@ def test_settings_in_force_that_are_as_good_are_kept() -> None:
 def test_an_outcome_that_gets_better_is_a_gain_whatever_it_was_named_for(held: int, gain: str, cost: str) -> None:
     (made,) = with_aims(of(setting(outcomes=MEETS | {"held": float(held), "held_p90": float(held)})), [])
     assert (made.gain.told, made.cost.told) == (gain, cost)
+
+
+LANES = {"fetch_max_bytes": ("captured", LANE, OWN_LANE)}
+
+
+def test_the_screen_has_a_line_for_each_client_with_a_lane_of_its_own_those_that_gain_most_first() -> None:
+    little = {"catch_up": 200.0, "catch_up_p90": 240.0, "held": 4.0 * MiB, "held_p90": 4.0 * MiB}
+    found = findings({aim_settings: [setting(), alone("a", outcomes=little), alone("b")], trade_off: []}, LANES)
+    told = [line.strip() for line in aim_lines(found) if "alone" in line]
+    assert told == [
+        "b alone: fetch.max.bytes=8 MiB: catch_up 100 ms, p90 120 ms instead of 250 ms, p90 300 ms",
+        "a alone: fetch.max.bytes=8 MiB: catch_up 200 ms, p90 240 ms instead of 250 ms, p90 300 ms",
+    ]
+    assert len(aims_of(found)) == 1
+
+
+def test_a_client_with_a_lane_of_its_own_has_a_row_of_its_own_beside_that_for_all() -> None:
+    asked = Row(**{
+        CLIENT: "b", "scenario": "captured", "checked": 7, "agreed": 6, "unknown": 1, SHOWN[FETCH]: [MiB],
+    })  # fmt: skip
+    other = Row(**{**asked.asDict(), CLIENT: "a", SHOWN[FETCH]: [3 * MiB]})
+    found = findings({aim_settings: [setting(), alone("b")], consumer_lanes: [other, asked]}, LANES)
+    every, own = with_aims(found, [])
+    assert (every.scope, every.now.value, every.recommended) == (Scope(), f"{MiB}, {3 * MiB}", str(2 * MiB))
+    assert (own.scope, own.verdict, own.recommended) == (Scope(OF_CLIENT, "b"), CHANGE, str(8 * MiB))
+    assert (own.now, own.sure) == (InForce(str(MiB), FROM_CAPTURE), Confidence(7, 6, 1))
+    assert own.reason == (
+        "Alone it is better than with what is best for all: catch_up 100 ms, p90 120 ms instead of 250 ms, p90 300 ms."
+    )
+    assert (own.gain.before, own.gain.after) == (250, 100)
+
+
+def test_a_client_that_is_better_off_as_captured_keeps_what_it_has() -> None:
+    row = alone("b", scenario="captured", value=None, value_from=None, value_to=None)
+    _, own = with_aims(findings({aim_settings: [setting(), row]}, LANES), [])
+    assert (own.scope, own.verdict, own.recommended) == (Scope(OF_CLIENT, "b"), KEEP, own.now.value)
+
+
+def test_where_nothing_suits_all_a_client_that_something_suits_is_told() -> None:
+    found = findings({aim_settings: [setting(is_met=False, relax=["held <= 9MiB"]), alone("b")]}, LANES)
+    every, own = with_aims(found, [])
+    assert (every.verdict, own.verdict) == (WITHHELD, CHANGE)
+    told = "catch_up 100 ms, p90 120 ms; held 8 MiB"
+    assert own.reason == f"It meets the aim alone, and no setting meets it for all: {told}."
+    assert any(line.strip() == f"b alone: fetch.max.bytes=8 MiB: {told}" for line in aim_lines(found))
+
+
+def test_a_topic_is_told_with_its_limit_and_the_batch_size_of_its_producers() -> None:
+    aim = "batch_split: most producer.batch.size where split_rate <= 1% over producer.batch.size=1KiB..1MiB"
+    none = {"split_rate": 0.0, "split_rate_p90": 0.0}
+    told = {"algorithm": "batch_split", "setting": "producer.batch.size", "aim": aim, "outcomes": none}
+    told |= {"captured": none, "for_all": none}
+    small, large = ({"scenario": f"producer.batch.size={size}", "value": size} for size in ("4KiB", "64KiB"))
+    own = alone("orders", **told, **large, scope_kind=OF_TOPIC)
+    topic = Row(topic="orders", sizes=[8192], is_told=True, max_message_bytes=MiB)
+    rows = [setting(**told, **small), own]
+    found = findings({aim_settings: rows, split_topics: [topic], trade_off: []}, {"batch_split": ("captured",)})
+    _, made = with_aims(found, [])
+    assert (made.scope, made.now, made.recommended) == (Scope(OF_TOPIC, "orders"), InForce("8192", INFERRED), "65536")
+    line = next(line.strip() for line in aim_lines(found) if "alone" in line)
+    assert line == "topic orders (1 MiB at most) alone: batch.size=64 KiB instead of batch.size=4 KiB"

@@ -1,0 +1,132 @@
+"""Advice that an aim asks for (`--find`): the setting that meets it, or why none does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pyspark.sql import Row
+
+from jobs.report_page.advice.aims import FOR_ALL, aim_settings, aim_text, names_of, outcome_said, scope_of
+from jobs.report_page.advice.aims_alone import reason_alone, topic_row
+from jobs.report_page.advice.batch_sizes import BATCH_SIZE, split_producers
+from jobs.report_page.advice.batch_sizes import now_of as size_in_force
+from jobs.report_page.advice.client_rows import CLIENT
+from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
+from jobs.report_page.advice.in_force import confidence, confidence_of, in_force
+from jobs.report_page.advice.recommendation import NOTHING, Confidence, Effect, InForce, Recommendation, Scope
+from jobs.report_page.question import Findings, Query
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.scenarios.settings import setting_of
+from jobs.terminal.lane_rows import SCENARIO
+from jobs.units import finite
+from schemas.tables import algorithms
+from schemas.tables.gold_aims import AIM_SETTINGS
+from schemas.tables.outcomes import outcomes_of
+from schemas.tables.values import CAPTURED, CHANGE, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_TOPIC, STATED, WITHHELD
+
+MOST_VALUES = 5
+OF_CLIENTS: Mapping[str, Query] = {
+    algorithms.FETCH_MAX_BYTES: consumer_lanes,
+    algorithms.BATCH_SPLIT: split_producers,
+}
+"""By replay the query that has a row of each client and lane, with how far its replay agrees with the capture."""
+
+
+def with_aims(found: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
+    """The recommendations, those of settings that an aim is over being the aim's."""
+    rows = found.of(aim_settings)
+    over = {(row[AIM_SETTINGS.algorithm], row[AIM_SETTINGS.setting]) for row in rows}
+    yield from (one for one in made if (one.algorithm, one.setting) not in over)
+    yield from (of_setting(found, row) for row in rows if row[AIM_SETTINGS.algorithm] in found.lanes)
+
+
+def of_setting(found: Findings, row: Row) -> Recommendation:
+    """What an aim says of one setting, for all together or for one alone."""
+    t, scope = AIM_SETTINGS, scope_of(row)
+    key, setting, now = row[t.setting], setting_of(row[t.setting]), now_of(found, row[t.setting], scope)
+    value = None if row[t.value] is None else str(setting.parse(row[t.value]))
+    changed = row[t.is_met] and value is not None and value != now.value
+    verdict = CHANGE if changed else KEEP if row[t.is_met] else WITHHELD
+    least = None if row[t.value_from] is None else str(setting.parse(row[t.value_from]))
+    return Recommendation(
+        algorithm=row[t.algorithm],
+        scope=scope,
+        setting=key,
+        verdict=verdict,
+        now=now,
+        recommended=None if verdict == WITHHELD else value if changed else now.value,
+        sure=sureness(found, row),
+        reason=reason(row) if scope == FOR_ALL else reason_alone(found, row),
+        gain=gain(row) if changed else NOTHING,
+        cost=cost(row) if changed else NOTHING,
+        enough=least if row[t.is_met] and str(least).isdecimal() else None,
+        is_proposal=setting.doc.startswith("A proposal"),
+    )
+
+
+def now_of(found: Findings, key: str, scope: Scope) -> InForce:
+    """The value in force: of fetch limits those that consumers' requests have, of batch.size that of the producer."""
+    rows = [row for row in found.of(consumer_lanes) if scope.kind == OF_CLUSTER or row[CLIENT] == scope.name]
+    if key in SHOWN:
+        values = sorted({value for row in rows for value in row[SHOWN[key]] or ()})
+        return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else in_force(found, key)
+    if key == BATCH_SIZE and scope.kind == OF_TOPIC and (topic := topic_row(found, scope.name)):
+        return InForce(", ".join(map(str, topic["sizes"])), INFERRED if topic["is_told"] else STATED)
+    producer = client_row(found, algorithms.BATCH_SPLIT, scope) if key == BATCH_SIZE else None
+    return in_force(found, key) if producer is None else size_in_force(producer)
+
+
+def client_row(found: Findings, algorithm: str, scope: Scope) -> Row | None:
+    """What is known of a client as captured; None where its rows were not looked up."""
+    own = (row for row in found.of(OF_CLIENTS[algorithm]) if row[SCENARIO] == CAPTURED_LANE)
+    return next((row for row in own if scope.kind == OF_CLIENT and row[CLIENT] == scope.name), None)
+
+
+def sureness(found: Findings, row: Row) -> Confidence:
+    """How far the replay agrees with the capture: for a client alone, where that is known."""
+    algorithm = row[AIM_SETTINGS.algorithm]
+    client = client_row(found, algorithm, scope_of(row)) if algorithm in OF_CLIENTS else None
+    return confidence(found, algorithm) if client is None else confidence_of(client)
+
+
+def reason(row: Row) -> str:
+    """Why it is so, as a sentence."""
+    t = AIM_SETTINGS
+    if not row[t.is_met]:
+        return f"No lane of {row[t.lanes_replayed]:,} meets the aim; one would with {' or '.join(row[t.relax])}."
+    if row[t.scenario] == CAPTURED_LANE:
+        return f"No lane of {row[t.lanes_replayed]:,} meets the aim better than the captured settings."
+    return f"It meets the aim best of {row[t.lanes_replayed]:,} lanes: {aim_text(row)}."
+
+
+def gain(row: Row) -> Effect:
+    """What becomes of the outcome that is to be best, or of the first constraint's where that is a setting; then of the
+    others that get better.
+    """
+    first, *others = names_of(row) or [""]
+    return _effect(row, [name for name in (first, *others) if name and (name == first or is_better(row, name))])
+
+
+def cost(row: Row) -> Effect:
+    """What becomes of the outcomes that constraints are about and that do not get better."""
+    return _effect(row, [name for name in names_of(row)[1:] if not is_better(row, name)])
+
+
+def is_better(row: Row, name: str) -> bool:
+    """Whether an outcome is better with the setting that was found than as captured."""
+    t = AIM_SETTINGS
+    less = row[t.captured][name] - row[t.outcomes][name]
+    return less > 0 if outcomes_of(row[t.algorithm])[name].is_smaller_better else less < 0
+
+
+def _effect(row: Row, names: Sequence[str]) -> Effect:
+    t = AIM_SETTINGS
+    if not names:
+        return NOTHING
+    before, after = row[t.captured], row[t.outcomes]
+    of = row[t.algorithm]
+    said = {name: [outcome_said(of, name, figures) for figures in (before, after)] for name in names}
+    changes = [
+        f"{name} {was}, unchanged" if was == now else f"{name} {was} -> {now}" for name, (was, now) in said.items()
+    ]
+    return Effect("; ".join(changes), names[0], finite(before[names[0]]), finite(after[names[0]]))

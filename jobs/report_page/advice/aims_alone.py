@@ -1,0 +1,106 @@
+"""What an aim says of one client or topic alone, beside what it says of all together."""
+
+from __future__ import annotations
+
+from math import inf, isinf
+
+from pyspark.sql import Row
+
+from jobs.report_page.advice.aims import (
+    FOR_ALL,
+    aim_settings,
+    aim_text,
+    lane_told,
+    names_of,
+    outcome_said,
+    scope_of,
+)
+from jobs.report_page.advice.batch_sizes import split_topics
+from jobs.report_page.advice.recommendation import Scope
+from jobs.report_page.question import Findings
+from jobs.scenarios.settings import setting_of
+from jobs.terminal.wording import name_of, short_size
+from schemas.tables.gold_aims import AIM_SETTINGS
+from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.outcomes import outcomes_of
+from schemas.tables.values import OF_CLIENT, OF_CLUSTER
+
+
+def alone_of(found: Findings, algorithm: str) -> list[Row]:
+    """A row for each client or topic that has a lane of its own in the aim of a replay, those that gain most first."""
+    t, first = AIM_SETTINGS, dict[object, Row]()
+    for row in found.of(aim_settings):
+        if row[t.algorithm] == algorithm and row[t.scope_kind] != OF_CLUSTER:
+            first.setdefault(scope_of(row), row)
+    return sorted(first.values(), key=lambda row: -gain_alone(found, row))
+
+
+def alone_said(found: Findings, row: Row) -> str:
+    """The lane of one client or topic, and what it comes to with that."""
+    t, scope = AIM_SETTINGS, scope_of(row)
+    told, lane = beside_all(found, row), lane_told(row[t.scenario])
+    return f"{whose(found, scope)} alone: {told if told.startswith(lane) else f'{lane}: {told}'}"
+
+
+def whose(found: Findings, scope: Scope) -> str:
+    """A client by its name, a topic with its limit."""
+    if scope.kind == OF_CLIENT:
+        return name_of(scope.name)
+    of_topic = topic_row(found, scope.name)
+    limit = f" ({short_size(of_topic[BATCH_SPLIT.max_message_bytes])} at most)" if of_topic else ""
+    return f"topic {scope.name}{limit}"
+
+
+def gain_alone(found: Findings, row: Row) -> float:
+    """By which share one is better alone in what is to be best, or has more or less of that setting; inf where the lane
+    for all never ends, or leaves the setting as captured.
+    """
+    t, target = AIM_SETTINGS, target_of(row)
+    if target in outcomes_of(row[t.algorithm]):
+        own, other = row[t.outcomes][target], row[t.for_all][target]
+    else:
+        own, other = (value_for(found, row[t.algorithm], target, scope) for scope in (scope_of(row), FOR_ALL))
+    return inf if isinf(other) or not other else abs(other - own) / abs(other)
+
+
+def value_for(found: Findings, algorithm: str, key: str, scope: Scope) -> float:
+    """A setting's value in the lane for all or for one alone; inf where it is left as captured."""
+    t = AIM_SETTINGS
+    own = (row for row in found.of(aim_settings) if (row[t.algorithm], row[t.setting]) == (algorithm, key))
+    text = next((row[t.value] for row in own if scope_of(row) == scope), None)
+    return inf if text is None else float(setting_of(key).parse(text))
+
+
+def for_all(found: Findings, row: Row) -> Row:
+    """The row of the same aim for all together."""
+    t = AIM_SETTINGS
+    same = (of for of in found.of(aim_settings) if of[t.algorithm] == row[t.algorithm])
+    return next(of for of in same if of[t.scope_kind] == OF_CLUSTER)
+
+
+def reason_alone(found: Findings, row: Row) -> str:
+    """Why one has a setting of its own, as a sentence."""
+    if not for_all(found, row)[AIM_SETTINGS.is_met]:
+        return f"It meets the aim alone, and no setting meets it for all: {beside_all(found, row)}."
+    return f"Alone it is better than with what is best for all: {beside_all(found, row)}."
+
+
+def beside_all(found: Findings, row: Row) -> str:
+    """What one comes to alone, beside what it comes to with the lane for all; both lanes if the aim is of a setting."""
+    t, every, target = AIM_SETTINGS, for_all(found, row), target_of(row)
+    if not every[t.is_met]:
+        return "; ".join(f"{name} {outcome_said(row[t.algorithm], name, row[t.outcomes])}" for name in names_of(row))
+    if target not in outcomes_of(row[t.algorithm]):
+        return f"{lane_told(row[t.scenario])} instead of {lane_told(every[t.scenario])}"
+    own, other = (outcome_said(row[t.algorithm], target, row[of]) for of in (t.outcomes, t.for_all))
+    return f"{target} {own} instead of {other}"
+
+
+def target_of(row: Row) -> str:
+    """The outcome, or the setting's key, that is to be best."""
+    return aim_text(row).split()[1]
+
+
+def topic_row(found: Findings, name: str) -> Row | None:
+    """What producers to a topic have, and its limit; None where it was not looked up."""
+    return next((row for row in found.of(split_topics) if row[BATCH_SPLIT.topic] == name), None)

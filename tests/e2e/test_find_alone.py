@@ -1,0 +1,74 @@
+"""--find judges clients alone: on shipped captures each one told has the best lane of those that were replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.ingest import ingest
+from jobs.replay import concluded, replay
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.scenarios.settings import setting_of
+from schemas.tables.gold_aims import AIM_SETTINGS
+from schemas.tables.gold_recommendations import RECOMMENDATIONS
+from schemas.tables.gold_splits import BATCH_SPLIT_RANGES
+from schemas.tables.values import OF_CLIENT, OF_TOPIC
+from tests.e2e.conftest import RUN_AT
+from tests.lakes import queried
+
+FETCH, BATCH = "consumer.fetch.max.bytes", "producer.batch.size"
+A, R = AIM_SETTINGS, RECOMMENDATIONS
+FEW = 0.01
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A run with one aim, which was given for one replay alone."""
+
+    run: Run
+    capture_id: str
+
+    def rows(self, table: Any, where: str = "true") -> list[dict[str, Any]]:
+        return queried(self.run.lake, table, where=where)
+
+
+def searched(spark: SparkSession, capture: Path, lake: Path, algorithm: str, aim: str) -> Searched:
+    scenario = replace(resolve_scenario(None, (), (), [aim]), replay={algorithm: {}})
+    run = Run(scenario, (capture,), str(lake), RUN_AT)
+    capture_id = ingest(spark, run)
+    concluded(spark, run, capture_id, replay(spark, run, capture_id))
+    return Searched(run, capture_id)
+
+
+@pytest.fixture(scope="module")
+def splits(spark: SparkSession, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    aim = f"batch_split: largest batch.size where split_rate <= 1% over {BATCH}=2KiB..256KiB"
+    lake = tmp_path_factory.mktemp("splits") / "lake"
+    return searched(spark, repository / "tests/captures/split.pcap.zst", lake, "batch_split", aim)
+
+
+def few_split(of: Searched, column: str, name: str) -> Iterator[int]:
+    """The batch.size of lanes in which few batches of one client, or to one topic, are split at whatever pace."""
+    r, worst = BATCH_SPLIT_RANGES, dict[str, float]()
+    for row in of.rows(r):
+        if row[r.metric] == "split_rate" and row[column] == name:
+            worst[row[r.scenario]] = max(row[r.p90], worst.get(row[r.scenario], 0.0))
+    for lane, rate in worst.items():
+        if rate <= FEW and lane.startswith(f"{BATCH}="):
+            yield int(setting_of(BATCH).parse(lane.removeprefix(f"{BATCH}=")))
+
+
+def test_producers_and_topics_have_the_largest_batch_size_that_suits_them_alone(splits: Searched) -> None:
+    r, own = BATCH_SPLIT_RANGES, splits.rows(R, f"{R.scope_kind} <> 'cluster' and {R.setting} = '{BATCH}'")
+    columns = {OF_CLIENT: str(r.client_id), OF_TOPIC: str(r.topic)}
+    assert own
+    for row in own:
+        assert int(row[R.recommended]) == max(few_split(splits, columns[row[R.scope_kind]], row[R.scope]))
+    (every,) = splits.rows(A, f"{A.scope_kind} = 'cluster'")
+    assert all(int(row[R.recommended]) > int(setting_of(BATCH).parse(every[A.value])) for row in own)
