@@ -17,8 +17,11 @@ RUN apt-get update \
  && useradd --uid 185 --create-home refetch
 
 WORKDIR /opt/refetch
-COPY requirements.txt .
-RUN pip install --no-cache-dir -r requirements.txt
+COPY requirements.txt requirements-build.txt ./
+# A newer pip first, which compares the hashes of what pyspark is built with, too.
+RUN pip install --no-cache-dir --require-hashes -r requirements-build.txt \
+ && pip install --no-cache-dir --require-hashes --build-constraint requirements-build.txt -r requirements.txt \
+ && pip uninstall --yes uv
 
 COPY jobs jobs
 COPY udfs udfs

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from jobs.cli import guarded, parse
+from jobs.environment import Environment
 from jobs.paths import ROOT
 from jobs.quickstart import quickstart
 from jobs.session.child_process import bound, ended_at_exit
@@ -30,12 +30,11 @@ from udfs.kernels.one_at_a_time import one_at_a_time
 VENV = ROOT / ".venv"
 RUN_PINS = ROOT / "requirements.txt"
 TEST_PINS = ROOT / "requirements-dev.txt"
-KERNEL_PACKAGES = ("numba", "numpy", "pyarrow", "zstandard")
-"""What udfs.kernels.warm_up needs."""
+BUILD_PINS = ROOT / "requirements-build.txt"
+KERNEL_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
+"""What udfs.kernels.warm_up needs, and what that needs."""
 ALL_TESTS = ("-n2", "--dist=loadfile", "--no-loadscope-reorder")
 """pytest's arguments where none are given: two processes, each with a Spark of its own, the long lanes first."""
-_SETUP_LOG = ROOT / ".venv.log"
-_PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -109,20 +108,16 @@ def _is_current(python: Path, pins: Sequence[Path]) -> bool:
 def _set_up(python: Path, pins: Sequence[Path]) -> None:
     """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
     fresh = not _is_current(python, pins[:1])
+    environment = Environment(VENV, BUILD_PINS)
     _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes if nothing is cached) ...")
     if fresh:
-        shutil.rmtree(VENV, ignore_errors=True)
-        _logged(_maker(), "make a virtual environment", "On Debian and Ubuntu: apt install python3-venv.")
-    install = _installer(python)
-    advice = "Check the network, the proxy or the package index that pip or uv is set to."
-    if fresh:
-        _logged([*install, *KERNEL_PACKAGES, "-c", str(RUN_PINS)], "install the Python packages", advice)
+        environment.make(base_python())
+        environment.install(environment.part(pins[0], KERNEL_PACKAGES))
         _start_compiling(python)
-    wanted = [part for pin in pins for part in ("-r", str(pin))]
-    _logged([*install, *wanted], "install the Python packages", advice)
+    environment.install(*pins)
     for pin in pins:
         _stamp(pin).write_text(_digest(pin))
-    _SETUP_LOG.unlink(missing_ok=True)
+    environment.log.unlink(missing_ok=True)
     _say("Done.")
 
 
@@ -135,42 +130,10 @@ def _start_compiling(python: Path) -> None:
         ended_at_exit(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
 
 
-def _maker() -> list[str]:
-    """The command that makes .venv: uv's where there is uv, else Python's own."""
-    uv = shutil.which("uv")
-    if uv:
-        return [uv, "venv", "--quiet", "--python", str(base_python()), str(VENV)]
-    return [str(base_python()), "-m", "venv", str(VENV)]
-
-
-def _installer(python: Path) -> list[str]:
-    """The command that installs into .venv: uv's, which pip may have to bring, else pip's own, which takes longer."""
-    pip = [str(python), "-m", "pip", "install", "--quiet"]
-    uv = shutil.which("uv")
-    if uv is None:
-        # If uv made .venv and is gone now, there is no pip in it.
-        subprocess.run([str(python), "-m", "ensurepip"], capture_output=True, check=False)
-        if subprocess.run([*pip, "uv"], capture_output=True, check=False).returncode == 0:
-            uv = str(python.with_name("uv"))
-    # pip compiles what it installs; uv leaves that to the first import, which may not be allowed to keep it.
-    return pip if uv is None else [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python)]
-
-
 def base_python() -> Path:
     """The Python below any virtual environment: .venv's own would be deleted while it makes the new one."""
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     return base if base.exists() else Path(sys.executable)
-
-
-def _logged(command: Sequence[str], what: str, advice: str) -> None:
-    with _SETUP_LOG.open("w") as log:
-        code = subprocess.run(bound(command), stdout=log, stderr=subprocess.STDOUT, check=False).returncode
-    if code:
-        told = [line.strip() for line in _SETUP_LOG.read_text(errors="replace").splitlines() if line.strip()]
-        last = _PASSWORD.sub("", told[-1]) if told else "it gave no reason"
-        raise SetupError(
-            f"Could not {what} ({Path(command[0]).name} left with {code}: {last}). {advice} Its output: {_SETUP_LOG}"
-        )
 
 
 def _stamp(pin: Path) -> Path:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-PARTS = ("jobs", "udfs", "schemas", "conf", "spark-submit.sh", "requirements.txt", "requirements-dev.txt")
+LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt")
+PARTS = ("jobs", "udfs", "schemas", "conf", "spark-submit.sh", *LOCKS)
 SCRIPTS = ("spark-submit.sh", ".ci/run", "examples/yarn.sh", "examples/docker/entrypoint.sh")
 TOOLS = ("bash", "env", "dirname")
 

@@ -161,7 +161,9 @@ def test_the_image_installs_the_lock_file_and_runs_the_quickstart(tmp_path: Path
     commands = [one.text for one in of_image("RUN")]
     for command in commands:
         subprocess.run(["bash", "-n", "-c", command], check=True)
-    assert any(re.search(r"pip install .*-r requirements\.txt$", one) for one in commands)
+    installed = re.findall(r"pip install (.*?-r \S+)", " && ".join(commands))
+    assert [one.rpartition(" ")[2] for one in installed] == ["requirements-build.txt", "requirements.txt"]
+    assert all("--require-hashes" in one for one in installed)
     (tried,) = [found[1] for one in commands if (found := re.search(r"\./spark-submit\.sh (.+?) &&", one))]
     assert resolved(shlex.split(tried), tmp_path) == "pipeline"
     (default,) = [json.loads(one.text) for one in of_image("CMD")]

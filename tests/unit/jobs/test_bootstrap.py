@@ -8,37 +8,54 @@ from pathlib import Path
 import pytest
 
 from jobs import bootstrap
+from tests.conftest import REPOSITORY
 from udfs.errors import SetupError
 
 FAKE_UV = """\
 import pathlib, sys
 arguments = sys.argv[1:]
 with open({log!r}, "a") as log:
-    log.write(" ".join(arguments[:2]) + chr(10))
+    log.write(" ".join(arguments) + chr(10))
 if arguments[0] == "venv":
     python = pathlib.Path(arguments[-1]) / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to({python!r})
 elif pathlib.Path({broken!r}).exists():
-    sys.exit("error: Failed to fetch: `https://me:secret@mirror.example/simple/numba/`")
+    sys.exit(pathlib.Path({broken!r}).read_text())
 """
 
 
 FAKE_PYTHON = """\
 #!/bin/sh
-echo "$2" >> "{log}"
-case "$*" in *" uv") exit 1 ;; esac
+all="$*"
+echo "$2 ${{all##* -r }}" >> "{log}"
+case "$*" in *uv.txt) exit 1 ;; esac
 """
+
+UNREACHABLE = "error: Failed to fetch: `https://me:secret@mirror.example/simple/numba/`"
+OF_ANOTHER_HASH = """\
+error: Failed to download `numba==1`
+  cause: Hash mismatch for `numba==1`
+
+         Expected:
+           sha256:1111
+
+         Computed:
+           sha256:2222
+"""
+HASH = f"--hash=sha256:{'1' * 64}"
 
 
 class Machine:
-    """A clone with two pin files, and a uv that notes what it is asked."""
+    """A clone with its lock files, and a uv that notes what it is asked."""
 
     def __init__(self, folder: Path) -> None:
         self.run_pins, self.test_pins = folder / "requirements.txt", folder / "requirements-dev.txt"
         self.log, self.broken = folder / "uv.log", folder / "broken"
-        self.run_pins.write_text("numba==1\n")
+        self.build_pins = folder / "requirements-build.txt"
+        self.run_pins.write_text(f"numba==1 \\\n    {HASH}\naltair==1 \\\n    {HASH}\n")
         self.test_pins.write_text("pytest==1\n")
+        self.build_pins.write_text(f"pip==1 \\\n    {HASH}\nuv==1 \\\n    {HASH}\n")
         uv = folder / "bin" / "uv"
         uv.parent.mkdir()
         script = folder / "uv.py"
@@ -56,6 +73,10 @@ class Machine:
         python.chmod(0o755)
 
     def asked(self) -> list[str]:
+        """What uv was asked since the last look, by the first two words of each command."""
+        return [" ".join(line.split()[:2]) for line in self.commands()]
+
+    def commands(self) -> list[str]:
         """What uv was asked since the last look."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.unlink(missing_ok=True)
@@ -66,10 +87,11 @@ class Machine:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(bootstrap, "ROOT", tmp_path)
     monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(bootstrap, "_SETUP_LOG", tmp_path / ".venv.log")
+    monkeypatch.setattr(bootstrap, "BUILD_PINS", tmp_path / "requirements-build.txt")
     monkeypatch.setattr(bootstrap, "check_java", lambda: None)
     monkeypatch.setattr(bootstrap, "QUICKSTART", ())  # what compiles beside a test would run in the next one, too
     monkeypatch.delenv("REFETCH_PYTHON", raising=False)
+    monkeypatch.delenv("REFETCH_ANY_HASH", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return Machine(tmp_path)
 
@@ -80,10 +102,10 @@ def test_the_environment_is_set_up_once(machine: Machine) -> None:
     assert (bootstrap.prepared_python(machine.run_pins), machine.asked()) == (python, [])
 
 
-def test_changed_pins_make_it_anew(machine: Machine) -> None:
+def test_a_changed_lock_file_makes_it_anew(machine: Machine) -> None:
     bootstrap.prepared_python(machine.run_pins)
     machine.asked()
-    machine.run_pins.write_text("numba==2\n")
+    machine.run_pins.write_text(machine.run_pins.read_text().replace("1" * 64, "2" * 64))
     bootstrap.prepared_python(machine.run_pins)
     assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
@@ -102,11 +124,13 @@ def test_an_environment_that_uv_made_gets_its_pip_where_uv_has_gone(machine: Mac
     machine.lose_uv()
     machine.asked()
     bootstrap.prepared_python(machine.run_pins, machine.test_pins)
-    assert machine.asked() == ["ensurepip", "pip", "pip"]
+    parts = [bootstrap.VENV / "pip.txt", bootstrap.VENV / "uv.txt"]
+    assert machine.commands() == ["ensurepip -m ensurepip", *(f"pip {pins}" for pins in [*parts, machine.test_pins])]
+    assert "".join(part.read_text() for part in parts) == machine.build_pins.read_text()
 
 
 def test_an_interrupted_set_up_is_done_again(machine: Machine) -> None:
-    machine.broken.touch()
+    machine.broken.write_text(UNREACHABLE)
     with pytest.raises(SetupError):
         bootstrap.prepared_python(machine.run_pins)
     machine.broken.unlink()
@@ -123,7 +147,7 @@ def test_the_environment_is_not_made_by_its_own_python(machine: Machine, monkeyp
 
 
 def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machine: Machine) -> None:
-    machine.broken.touch()
+    machine.broken.write_text(UNREACHABLE)
     with pytest.raises(SetupError) as raised:
         bootstrap.prepared_python(machine.run_pins)
     told = str(raised.value)
@@ -132,6 +156,41 @@ def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machin
     )
     assert "Check the network, the proxy or the package index" in told
     assert "secret" not in told
+
+
+def test_each_file_is_compared_with_the_lock_files_hashes(machine: Machine) -> None:
+    bootstrap.prepared_python(machine.run_pins)
+    _, kernels, everything = machine.commands()
+    assert all(f"--build-constraints {machine.build_pins}" in command for command in (kernels, everything))
+    assert everything.endswith(f" --require-hashes -r {machine.run_pins}")
+    before, part = kernels.split(" --require-hashes -r ")
+    assert before
+    assert Path(part).read_text() == f"numba==1 \\\n    {HASH}\n"
+
+
+def test_a_file_of_another_hash_is_told_with_the_way_out(machine: Machine) -> None:
+    machine.broken.write_text(OF_ANOTHER_HASH)
+    with pytest.raises(SetupError) as raised:
+        bootstrap.prepared_python(machine.run_pins)
+    told = str(raised.value)
+    assert told.startswith("numba==1 was not installed: the file that came is none of those whose hashes")
+    assert "docs/running.md#hashes-of-packages" in told
+    assert "## Hashes of packages\n" in (REPOSITORY / "docs" / "running.md").read_text()
+    assert told.endswith(f"Both hashes: {bootstrap.VENV.parent / '.venv.log'}")
+    machine.asked()
+    machine.broken.unlink()
+    bootstrap.prepared_python(machine.run_pins)
+    assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
+
+
+def test_an_index_that_builds_packages_can_be_taken_as_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFETCH_ANY_HASH", "1")
+    python = bootstrap.prepared_python(machine.run_pins)
+    _, kernels, everything = machine.commands()
+    assert "--require-hashes" not in kernels + everything
+    assert Path(kernels.rpartition(" -r ")[2]).read_text() == "numba==1\n"
+    assert Path(everything.rpartition(" -r ")[2]).read_text() == "numba==1\naltair==1\n"
+    assert (bootstrap.prepared_python(machine.run_pins), machine.commands()) == (python, [])
 
 
 def test_without_java_nothing_is_downloaded(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,125 @@
+"""A Python environment, and how uv or pip installs what lock files pin into it: no file whose hash they do not have.
+
+Standard library alone, as for all that `jobs.bootstrap` needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from jobs.lock_files import only, refused, without_hashes
+from jobs.paths import SHOWN_DOCS
+from jobs.session.child_process import bound
+from udfs.errors import SetupError
+
+ANY_HASH = "REFETCH_ANY_HASH"
+"""The variable that has packages installed whatever their files' hashes."""
+_ADVICE = "Check the network, the proxy or the package index that pip or uv is set to."
+_PASSWORD = re.compile(r"(?<=//)[^/@\s]+@")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment in `folder`. `build_pins` is the lock file of pip, uv and what packages without a wheel are
+    built with."""
+
+    folder: Path
+    build_pins: Path
+
+    @property
+    def python(self) -> Path:
+        """Its Python, whether it is there or not."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def log(self) -> Path:
+        """The output of the last command, beside the folder."""
+        return self.folder.with_suffix(".log")
+
+    def make(self, base_python: Path) -> None:
+        """Make it anew, without packages."""
+        uv = shutil.which("uv")
+        with_uv = [uv or "", "venv", "--quiet", "--python", str(base_python)]
+        maker = with_uv if uv else [str(base_python), "-m", "venv"]
+        shutil.rmtree(self.folder, ignore_errors=True)
+        advice = "On Debian and Ubuntu: apt install python3-venv."
+        self._run([*maker, str(self.folder)], "make a virtual environment", advice)
+
+    def install(self, *pins: Path) -> None:
+        """Install what these lock files pin. Raises SetupError; it tells a file of another hash from other faults."""
+        self._run([*self._installer, *self._from(*pins)], "install the Python packages", _ADVICE)
+
+    def part(self, pin: Path, packages: Collection[str]) -> Path:
+        """A lock file with the pins of these packages alone."""
+        part = self.folder / f"{'-'.join(packages)}.txt"
+        part.write_text(only(pin.read_text(), packages))
+        return part
+
+    @cached_property
+    def _installer(self) -> list[str]:
+        """uv, which pip may have to bring, else pip, which takes longer."""
+        build = str(_allowed(self.build_pins, self.folder))
+        uv = shutil.which("uv") or self._brought_uv()
+        if uv is None:
+            return [*self._pip, "--build-constraint", build]
+        # pip compiles what it installs; uv leaves that to the first import, which may not be allowed to keep it.
+        command = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(self.python)]
+        return [*command, "--build-constraints", build]
+
+    def _brought_uv(self) -> str | None:
+        """The uv that pip has brought, if there is one for this machine."""
+        # If uv made the environment and is gone now, there is no pip in it.
+        subprocess.run([str(self.python), "-m", "ensurepip"], capture_output=True, check=False)
+        # Python's own pip may be too old to compare the hashes of what packages are built with.
+        pip = self._from(self.part(self.build_pins, ["pip"]))
+        self._run([*self._pip, *pip], "install the Python packages", _ADVICE)
+        uv = self._from(self.part(self.build_pins, ["uv"]))
+        brought = subprocess.run([*self._pip, *uv], capture_output=True, check=False).returncode == 0
+        return str(self.python.with_name("uv")) if brought else None
+
+    @property
+    def _pip(self) -> list[str]:
+        return [str(self.python), "-m", "pip", "install", "--quiet"]
+
+    def _from(self, *pins: Path) -> list[str]:
+        """The arguments, the same for pip and uv, that install what these lock files pin."""
+        files = [part for pin in pins for part in ("-r", str(_allowed(pin, self.folder)))]
+        return files if os.environ.get(ANY_HASH) else ["--require-hashes", *files]
+
+    def _run(self, command: Sequence[str], what: str, advice: str) -> None:
+        with self.log.open("w") as log:
+            code = subprocess.run(bound(command), stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+        if code:
+            told = self.log.read_text(errors="replace")
+            self._check_refused(told)
+            lines = [line.strip() for line in told.splitlines() if line.strip()]
+            last = _PASSWORD.sub("", lines[-1]) if lines else "it gave no reason"
+            program = Path(command[0]).name
+            raise SetupError(f"Could not {what} ({program} left with {code}: {last}). {advice} Its output: {self.log}")
+
+    def _check_refused(self, told: str) -> None:
+        pin = refused(told)
+        if pin:
+            raise SetupError(
+                f"{pin} was not installed: the file that came is none of those whose hashes the lock file has. If it "
+                "was damaged on its way, empty the caches (uv cache clean, pip cache purge) and try again. If your "
+                f"package index builds packages itself, {SHOWN_DOCS}/running.md#hashes-of-packages says how to use "
+                "them. Otherwise somebody may have changed the file: do not install it, and report it. Both hashes: "
+                f"{self.log}"
+            )
+
+
+def _allowed(pin: Path, folder: Path) -> Path:
+    """The lock file itself, or one in this folder without its hashes if any will do."""
+    if not os.environ.get(ANY_HASH):
+        return pin
+    plain = folder / f"any-hash-{pin.name}"
+    plain.write_text(without_hashes(pin.read_text()))
+    return plain
