@@ -1,4 +1,4 @@
-"""The rules of the house: style, types, and who may import whom."""
+"""The rules of the house: style, types, who may import whom, and that what is imported is declared, and the reverse."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ CHECKS = {
     "format": ["ruff", "format", "--check", "-q"],
     "types": ["mypy"],
     "imports": ["lint-imports"],
+    "dependencies": ["deptry", "."],
 }
 
 
