@@ -173,7 +173,8 @@ FETCH_PARTITIONS = table(
     client_address=CLIENT_ADDRESS,
     client_id=CLIENT_ID,
     reader=C("string", "consumer or follower"),
-    replica_id=C("int", "Node id of the follower, -1 for a consumer"),
+    replica_id=C("int", "Node id of the follower, -1 for a consumer; -2 for a debugging one, such as Kafka's "
+                        "ReplicaVerificationTool"),
     api_version=C("smallint", "Version of the Fetch request"),
     request_time=REQUEST_TIME,
     response_time=RESPONSE_TIME,

@@ -53,7 +53,7 @@ READ_COLUMNS = (
     *AS_READ, _F.topic, _F.topic_id, _F.client_id, _F.request_time, _F.response_time, _F.error_code,
     _F.preferred_read_replica, _F.isolation_level, _F.last_stable_offset, _F.high_watermark, _F.response_error_code,
     _F.throttle_time_ms, _F.response_session_id, _F.session_id, _F.kind, _F.aborted_producer_ids,
-    _F.aborted_first_offsets,
+    _F.aborted_first_offsets, _F.replica_id,
 )  # fmt: skip
 AS_WITNESS = (
     _T.topic, _T.topic_key, _T.partition, _T.position, _T.connection_id, _T.exchange_no, _T.request_time,
@@ -63,6 +63,9 @@ AS_WITNESS = (
 """What matters of a read as a witness of the log end and of segments' ends."""
 READ_COMMITTED = 1
 """Of FETCH_PARTITIONS.isolation_level (org.apache.kafka.common.IsolationLevel)."""
+FUTURE_LOCAL_REPLICA_ID = -3
+"""Of FETCH_PARTITIONS.replica_id: alone of those below 0 it reads to the log end (FetchRequest.isConsumer). -2, a debugging
+consumer, has read to the high watermark since Kafka 0.8.2, as -1 does."""
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 _MAJOR = re.compile(r"[0-9]{1,9}(?![0-9])")  # a client may write any text, of any length
@@ -158,7 +161,8 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
             pc.not_equal(pc.fill_null(rows[f.error_code], 0), 0),
             pc.greater_equal(pc.fill_null(rows[f.preferred_read_replica], -1), 0),
         )
-        bound, bound_of_log = bounds(rows, is_follower, stopped)
+        to_log_end = pc.or_(is_follower, pc.equal(rows[f.replica_id], FUTURE_LOCAL_REPLICA_ID))
+        bound, bound_of_log = bounds(rows, to_log_end, stopped)
         columns = {
             **same(AS_READ, rows),
             t.topic: rows[f.topic],
@@ -167,7 +171,7 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
             t.position: micros(rows[f.request_time]),
             t.bound_low: bound,
             t.bound_high: bound,
-            t.bound_known: pc.or_(pc.or_(stopped, is_follower), is_known(bound_of_log)),
+            t.bound_known: pc.or_(pc.or_(stopped, to_log_end), is_known(bound_of_log)),
             t.redirected: stopped,
             t.client_id: text_or_empty(rows[f.client_id]),
             t.request_time: micros(rows[f.request_time]),
@@ -186,7 +190,7 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
         yield aborted_events(rows)
 
 
-def bounds(rows: pa.RecordBatch, is_follower: Column, stopped: Column) -> tuple[Column, Column]:
+def bounds(rows: pa.RecordBatch, to_log_end: Column, stopped: Column) -> tuple[Column, Column]:
     """(up to which offset each read could go, null where only appends tell that; the high watermark or last stable
     offset that the response shows).
 
@@ -197,7 +201,7 @@ def bounds(rows: pa.RecordBatch, is_follower: Column, stopped: Column) -> tuple[
     f = FETCH_PARTITIONS
     is_committed = pc.fill_null(pc.equal(rows[f.isolation_level], READ_COMMITTED), False)
     of_log = pc.coalesce(where(is_committed, rows[f.last_stable_offset]), rows[f.high_watermark])
-    of_consumer = where(pc.invert(is_follower), pc.coalesce(of_log, rows[f.fetch_offset]))
+    of_consumer = where(pc.invert(to_log_end), pc.coalesce(of_log, rows[f.fetch_offset]))
     return pc.if_else(stopped, rows[f.fetch_offset], of_consumer), of_log
 
 
