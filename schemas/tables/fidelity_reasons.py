@@ -78,7 +78,8 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "log_content_unknown": FidelityReason(
-            "Batches that decide the result are in no captured produce request or fetch response.",
+            "Batches that decide the result are in no captured produce request or fetch response; or only in a produce "
+            "request, of a partition whose broker compresses them anew, to another size (`compression.type`).",
             WHAT_WAS_READ,
             "unknown",
         ),

@@ -64,8 +64,8 @@ AS_WITNESS = (
 READ_COMMITTED = 1
 """Of FETCH_PARTITIONS.isolation_level (org.apache.kafka.common.IsolationLevel)."""
 FUTURE_LOCAL_REPLICA_ID = -3
-"""Of FETCH_PARTITIONS.replica_id: alone of those below 0 it reads to the log end (FetchRequest.isConsumer). -2, a debugging
-consumer, has read to the high watermark since Kafka 0.8.2, as -1 does."""
+"""Of FETCH_PARTITIONS.replica_id: alone of those below 0 it reads to the log end (FetchRequest.isConsumer). -2, a
+debugging consumer, has read to the high watermark since Kafka 0.8.2, as -1 does."""
 MOST_BATCH_BYTES = (1 << 31) - 1
 """Kafka's sizes are an INT; bytes that say more are no batch of a log."""
 _MAJOR = re.compile(r"[0-9]{1,9}(?![0-9])")  # a client may write any text, of any length

@@ -18,6 +18,7 @@ from udfs.replay.fetch_max_bytes.partition_log.lost_batches import (
     may_have_met,
     slices_of,
 )
+from udfs.replay.fetch_max_bytes.partition_log.recompressed import has_other_size
 from udfs.replay.fetch_max_bytes.partition_log.segment_ends import SegmentEnds, segment_ends
 from udfs.replay.fetch_max_bytes.state import UNKNOWN
 
@@ -54,7 +55,7 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
     truncated = picked(batches, ~left)
     bound = np.where(witnesses["is_follower"], NO_BOUND, witnesses["bound_low"])
     reads = picked(witnesses, ~may_have_met(truncated, witnesses, bound))
-    in_log = is_new | is_kept_old | (is_old & (not converts))
+    in_log = (is_new & ~has_other_size(batches)) | is_kept_old | (is_old & (not converts))
     log = dated_by_followers(built_log(picked(batches, in_log & left), aborted), picked(reads, reads["is_follower"]))
     return KnownLog(
         log=log,
