@@ -323,6 +323,13 @@ SPLITS = FidelityReasons(
             "Nothing, unless you choose a `batch.size` farther from `max.message.bytes`.",
             "unknown",
         ),
+        "recompressed": FidelityReason(
+            "The broker compresses the topic's batches anew and checks `max.message.bytes` once more. How large the "
+            "batch was then is not in the capture.",
+            "Nothing: take what such a topic's lanes split as an estimate. With `compression.type=producer`, or in the "
+            "producer's codec, the broker stores batches as they are.",
+            "unknown",
+        ),
         "fewer_records": FidelityReason(
             "The captured batch took no more records although, according to the replay, it had room.",
             STATE_PRODUCER,

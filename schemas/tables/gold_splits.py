@@ -25,9 +25,12 @@ BATCH_SPLIT = table(
     max_message_bytes=C("bigint", "The largest batch that brokers take for the topic in the lane", "bytes"),
     is_limit_told=C("boolean", "Nobody stated max.message.bytes, and brokers' responses show another than Kafka's "
                                "default"),
+    stored_codec=C("string", "Codec that brokers compress the topic's batches into anew (compression.type), after "
+                             "which they check max.message.bytes once more; null if they keep the producer's, as far "
+                             "as fetched batches show", nullable=True),
     records=C("bigint", "Records"),
     batches=C("bigint", "Batches sent for the first time"),
-    over_limit=C("bigint", "... larger than max.message.bytes"),
+    over_limit=C("bigint", "... larger than max.message.bytes, as sent or as stored"),
     over_limit_share=C("double", "over_limit / batches: the probability that a batch is too large", nullable=True),
     splits=C("bigint", "Batches that were split, including those made by a split: Kafka's batch-split-total"),
     split_rate=C("double", "splits / batches; what Kafka calls so is batch_split_rate", nullable=True),

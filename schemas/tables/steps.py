@@ -334,4 +334,6 @@ SENT = table(
     linger_ms=C("int", "linger.ms by default of the client's release, of the newest one if it does not tell", "ms"),
     began_before=C("boolean", "The capture does not show the connection being opened"),
     max_message_bytes=C("bigint", "As in topic_changes, of the topic's last creation", "bytes", nullable=True),
+    stored_codec=C("string", "Codec that brokers compress the topic's batches into anew, as fetched ones show; null if "
+                             "they show none", nullable=True),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from jobs.lake.delta_tables import rows_here
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import lanes as split_lanes
-from jobs.replays.batch_split.answers import refused_unlike
+from jobs.replays.batch_split.answers import recompressed_lines, recompressed_topics, refused_unlike
 from jobs.replays.fetch_max_bytes.answers import answer_lines, closed_lanes
 from jobs.report_page.partition_limits import cluster
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY
@@ -85,11 +85,28 @@ def test_refused_batches_that_the_replay_takes_are_counted_of_splits_alone(spark
     of_splits: dict[str, Any] = {t.algorithm: "batch_split", t.metric: "splits"}
     rows: Rows = [
         of_splits | {t.client_id: "billing", t.reasons: [("split_not_replayed", 2), ("split_not_captured", 5)]},
-        of_splits | {t.client_id: "audit", t.reasons: [("split_not_replayed", 1)]},
+        of_splits | {t.client_id: "audit", t.reasons: [("split_not_replayed", 1), ("recompressed", 4)]},
         of_splits | {t.metric: "splits_replayed", t.reasons: [("split_not_replayed", 9)]},
     ]
-    assert only(refused_unlike(tables(spark, (t, rows))))["refused"] == 3
+    assert only(refused_unlike(tables(spark, (t, rows))))["refused"] == 7
     assert only(refused_unlike(tables(spark, (t, rows[2:]))))["refused"] == 0
+
+
+def test_topics_that_brokers_compress_anew_are_told_of_the_captured_lane_by_codec(spark: SparkSession) -> None:
+    t = BATCH_SPLIT
+    topics = [("b", "gzip"), ("a", "gzip"), ("c", "none"), ("d", None)]
+    rows: Rows = [
+        {t.scenario: lane, t.client_id: client, t.topic: topic, t.stored_codec: codec}
+        for lane in ("captured", "producer.batch.size=1MiB")
+        for client in ("x", "y")
+        for topic, codec in topics
+    ]
+    found = recompressed_topics(tables(spark, (t, rows))).collect()
+    assert [*recompressed_lines(found)] == [
+        "  brokers compress into gzip whatever is produced to a and 1 more, and check its size again",
+        "    that size is estimated: how many of its batches are too large is not certain",
+        "  brokers take the compression off whatever is produced to c, and check its size again",
+    ]
 
 
 def test_brokers_that_have_as_many_replicas_are_counted(spark: SparkSession) -> None:

@@ -79,13 +79,26 @@ def inferred_settings(own_rows: OwnRows) -> DataFrame:
 
 
 def refused_unlike(own_rows: OwnRows) -> DataFrame:
-    """One row: how many batches brokers refused as too large that the replay of the captured settings accepts."""
-    f = FIDELITY
+    """One row: how many batches brokers refused as too large that the replay of the captured settings accepts, or of
+    which it does not know in which size they were refused.
+    """
+    f, reasons = FIDELITY, (SPLITS.split_not_replayed, SPLITS.recompressed)
     rows = own_rows(f).where((F.col(f.algorithm) == algorithms.BATCH_SPLIT) & (F.col(f.metric) == Metric.SPLITS))
-    return rows.agg(F.coalesce(F.sum(F.col(f.reasons)[SPLITS.split_not_replayed]), F.lit(0)).alias("refused"))
+    of_row = sum((F.coalesce(F.col(f.reasons)[reason], F.lit(0)) for reason in reasons), F.lit(0))
+    return rows.agg(F.coalesce(F.sum(of_row), F.lit(0)).alias("refused"))
 
 
-QUERIES = {"lanes": lanes, "inferred": inferred_settings, "unlike": refused_unlike}
+def recompressed_topics(own_rows: OwnRows) -> DataFrame:
+    """The topics whose batches brokers compress anew, a row for each codec: how many, and the first of them."""
+    t = BATCH_SPLIT
+    captured = own_rows(t).where((F.col(t.scenario) == CAPTURED_LANE) & F.col(t.stored_codec).isNotNull())
+    by_codec = captured.groupBy(F.col(t.stored_codec).alias("value"))
+    return by_codec.agg(F.count_distinct(t.topic).alias("count"), F.min(t.topic).alias("first")).orderBy("value")
+
+
+QUERIES = {
+    "lanes": lanes, "inferred": inferred_settings, "unlike": refused_unlike, "recompressed": recompressed_topics,
+}  # fmt: skip
 
 
 def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -96,6 +109,7 @@ def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> I
     yield from grid_lines(lanes_table(found["lanes"], lane_names))
     yield from safe_lines(found["lanes"], sum(row["refused"] for row in found["unlike"]))
     yield from inferred_lines(found["inferred"])
+    yield from recompressed_lines(found["recompressed"])
 
 
 def answer_row(row: Row) -> list[str]:
@@ -159,6 +173,15 @@ def inferred_lines(rows: Sequence[Row]) -> Iterable[str]:
         values = [f"{row['value']:,} bytes of {name_of(row)}" for row in rows if row["setting"] == setting]
         if values:
             yield f"  nobody stated {setting}: inferred from {source}, it was {', '.join(values)}"
+
+
+def recompressed_lines(rows: Sequence[Row]) -> Iterable[str]:
+    """Which topics brokers compress anew, so that what they refuse is partly an estimate."""
+    for row in rows:
+        into = "take the compression off" if row["value"] == "none" else f"compress into {row['value']}"
+        yield f"  brokers {into} whatever is produced to {name_of(row)}, and check its size again"
+        if row["value"] != "none":
+            yield "    that size is estimated: how many of its batches are too large is not certain"
 
 
 def name_of(row: Row) -> str:

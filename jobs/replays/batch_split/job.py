@@ -16,6 +16,7 @@ from jobs.captures.packets_needed import check_packets
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.batch_split.producer_packets import with_packets
+from jobs.replays.batch_split.stored_codecs import stored_codecs
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.silver import Read, dealt_silver, small_table, software, table_rows
 from jobs.scenarios.scenario import Scenario
@@ -76,6 +77,7 @@ def reads_of_sent(source: Source) -> list[Read]:
         ),
         created=created_limits(small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)),
         by_host=source.run.scenario.captured.get("producer.process") == "host",
+        stored=stored_codecs(source.rows(RECORD_BATCHES)),
     )
     return [Read(RECORD_BATCHES, BATCH_COLUMNS, mapped)]
 

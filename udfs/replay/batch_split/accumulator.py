@@ -22,6 +22,7 @@ from udfs.replay.batch_split.state import (
     estimate_topic,
     topic_of,
 )
+from udfs.replay.batch_split.stored_size import checked_size
 from udfs.replay.shared.event_heap import push
 from udfs.replay.shared.resent_batches import NONE
 
@@ -64,18 +65,19 @@ def seal(sim: Sim, lane: int, partition: int, ready_at: int, closed: int) -> Non
     """
     filling = sim.filling[partition]
     first, end = filling.first, filling.first + filling.count
+    ready = sim.ready[first]
+    ready.end, ready.uncompressed, ready.made_by_split = end, filling.uncompressed, 0
     number = sim.capture.records[end - 1].batch
     captured = sim.capture.batches[number]
     if captured.first == first and captured.end == end:
         is_in_turn = captured.queued_by == NONE or captured.queued_by == filling.refused
         if is_in_turn and captured.closed != NONE:
             closed = max(ready_at, captured.closed)
-        if captured.size > sim.limits[lane, topic_of(sim, first)] and codec_of(sim, lane, first) == captured.codec:
+        size = checked_size(sim, lane, first, captured.size)
+        if size > sim.limits[lane, topic_of(sim, first)] and codec_of(sim, lane, first) == captured.codec:
             filling.refused = number
     closed = max(closed, filling.last_closed)
     filling.last_closed, filling.count = closed, 0
-    ready = sim.ready[first]
-    ready.end, ready.uncompressed, ready.made_by_split = end, filling.uncompressed, 0
     schedule_close(sim, closed, first)
 
 

@@ -20,6 +20,7 @@ from udfs.replay.batch_split.possible_estimates.fidelity import judge, judge_in_
 from udfs.replay.batch_split.possible_estimates.order import no_order, write_order
 from udfs.replay.batch_split.possible_estimates.state import Group, Memory
 from udfs.replay.batch_split.recompression import BY_PARTS, FITTED
+from udfs.replay.batch_split.stored_size import checked_sizes
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.resent_batches import NONE
@@ -74,7 +75,8 @@ class NearLimit(NamedTuple):
 class Fidelity:
     """The verdicts on what a producer sent in the window, gathered stretch by stretch.
 
-    estimates: those at the end of what was judged, by topic and codec. sizes: captured batches with the sizes that the
+    estimates: those at the end of what was judged, by topic and codec. unsized: answered batches of which nobody knows
+    in which size brokers stored them. sizes: captured batches with the sizes that the
     replay gives them.
     """
 
@@ -83,6 +85,7 @@ class Fidelity:
     verdicts: Verdicts = field(default_factory=Verdicts)
     estimates: dict[tuple[int, int], float] = field(default_factory=dict)
     near_limit: NearLimit = field(default_factory=NearLimit)
+    unsized: int = 0
     sizes: dict[Metric, list[Sizes]] = field(default_factory=dict)
 
     def count_unread(self, sent: Sent) -> None:
@@ -95,13 +98,13 @@ class Fidelity:
         counted = int(self.window.has(sent.first_sendings["request_time"]).sum())
         self.verdicts[Metric.BATCHES, CODES[SPLITS.not_a_java_client]] += counted
 
-    def judge(self, sent: Sent, settings: Records, limits: Ints) -> Records:
+    def judge(self, sent: Sent, settings: Records, limits: Ints, stored: Ints) -> Records:
         """Count the verdicts on batches and refusals; the order of closes and splits that the batches show.
 
-        settings: SETTINGS[lanes]. limits: int64[topics], max.message.bytes.
+        settings: SETTINGS[lanes]. limits: int64[topics], max.message.bytes. stored: as `checked_sizes` has it.
         """
-        self.count_refusals(sent, limits)
-        self.count_near_limit(sent, limits)
+        self.count_refusals(sent, limits, stored)
+        self.count_near_limit(sent, limits, stored)
         order, records = no_order(len(sent.sendings)), sent.capture.records
         groups = groups_of(sent, int(settings["linger_us"][CAPTURED]), self.estimates)
         for number, group in enumerate(groups):
@@ -119,25 +122,27 @@ class Fidelity:
         for code, count in zip(*np.unique(verdicts, return_counts=True), strict=True):
             self.verdicts[metric, int(code)] += int(count)
 
-    def count_refusals(self, sent: Sent, limits: Ints) -> None:
+    def count_refusals(self, sent: Sent, limits: Ints, stored: Ints) -> None:
         """Compare the batches that were refused as too large with those that are larger than max.message.bytes."""
-        sendings = sent.sendings
+        sendings, checked = sent.sendings, checked_sizes(sent.sendings, stored)
         is_answered = (sendings["error"] != NONE) & (sendings["records"] > 1)
         is_answered &= self.window.has(sendings["request_time"])
         refused = is_answered & (sendings["error"] == MESSAGE_TOO_LARGE)
-        larger = is_answered & (sendings["size"] > limits[sendings["topic"]])
+        larger = is_answered & (checked.size > limits[sendings["topic"]])
+        self.unsized += int((is_answered & ~checked.is_known).sum())
         for verdict, cases in (
             (AGREED, refused & larger),
             (CODES[SPLITS.split_not_captured], larger & ~refused),
-            (CODES[SPLITS.split_not_replayed], refused & ~larger),
+            (CODES[SPLITS.recompressed], refused & ~larger & ~checked.is_known),
+            (CODES[SPLITS.split_not_replayed], refused & ~larger & checked.is_known),
         ):
             self.verdicts[Metric.SPLITS, verdict] += int(cases.sum())
 
-    def count_near_limit(self, sent: Sent, limits: Ints) -> None:
+    def count_near_limit(self, sent: Sent, limits: Ints, stored: Ints) -> None:
         """Count the batches that are within their mean record of the limit, by what the broker did with them."""
         sendings = sent.first_sendings
         sendings = sendings[self.window.has(sendings["request_time"])]
-        distance = np.abs(sendings["size"] - limits[sendings["topic"]])
+        distance = np.abs(checked_sizes(sendings, stored).size - limits[sendings["topic"]])
         near = sendings["error"][distance * sendings["records"] <= sendings["size"]]
         refused = int((near == MESSAGE_TOO_LARGE).sum())
         taken = int((near != NONE).sum()) - refused
@@ -152,10 +157,9 @@ class Fidelity:
         """Count the verdicts on sizes, and on the splits of the captured lane, at the end. at_once: the splits of that
         lane with every batch closed as soon as it may have been.
         """
-        agreed, missed = (
-            self.verdicts[Metric.SPLITS, code] for code in (AGREED, CODES[SPLITS.split_not_replayed])
-        )  # fmt: skip
-        for code, count in split_verdicts(agreed + missed, replayed, at_once, self.near_limit).items():
+        refused = (AGREED, CODES[SPLITS.split_not_replayed], CODES[SPLITS.recompressed])
+        captured = sum(self.verdicts[Metric.SPLITS, code] for code in refused)
+        for code, count in split_verdicts(captured, replayed, at_once, self.near_limit, self.unsized).items():
             self.verdicts[Metric.SPLITS_REPLAYED, code] += count
         for metric, sizes in self.sizes.items():
             error = np.concatenate([part.error for part in sizes])
@@ -172,20 +176,25 @@ def known_until(sent: Sent, group: Group, verdicts: Ints) -> Ints:
     return np.where(group.batches["time"] >= unread.min(), CODES[SPLITS.records_unknown], verdicts)
 
 
-def split_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit) -> Counter[int]:
+def split_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit, unsized: int = 0) -> Counter[int]:
     """The verdicts on how often the captured lane splits: how many by code. captured, replayed: the splits of both.
 
     That lane goes on from its own batches. Once a close is a little earlier or later, batches end elsewhere, those
     behind them have other records, and of the batches near the limit others are refused. Of the splits by which the
     lane is off, as many are unknown as it is nearer the capture with every batch closed as soon as it may have been,
-    when it splits `at_once` times; then as many as batches were near the limit.
+    when it splits `at_once` times; then as many as batches were near the limit; then as many as batches were stored in
+    a size that nobody knows.
     """
     agreed, off = min(captured, replayed), abs(captured - replayed)
     nearer = at_once - replayed if captured > replayed else replayed - at_once
     by_order = min(max(nearer, 0), off)
     by_limit = min(near.refused if captured > replayed else near.taken, off - by_order)
+    by_size = min(unsized, off - by_order - by_limit)
     which = SPLITS.split_not_replayed if replayed < captured else SPLITS.split_not_captured
-    counts = {SPLITS.close_append_order: by_order, SPLITS.near_limit: by_limit, which: off - by_order - by_limit}
+    counts = {
+        SPLITS.close_append_order: by_order, SPLITS.near_limit: by_limit, SPLITS.recompressed: by_size,
+        which: off - by_order - by_limit - by_size,
+    }  # fmt: skip
     return Counter({AGREED: agreed, **{CODES[word]: count for word, count in counts.items()}})
 
 

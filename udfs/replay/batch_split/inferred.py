@@ -10,6 +10,7 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints
 from udfs.replay.batch_split.events import Sent
+from udfs.replay.batch_split.stored_size import checked_sizes
 
 UNBOUNDED = (1 << 63) - 1
 """The end of a range that has none."""
@@ -69,20 +70,23 @@ def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
 class Answers:
     """What brokers answered: the largest batch that they took, and the smallest that they refused as too large.
 
-    taken, refused: int64[topics], bytes.
+    taken, refused: int64[topics], bytes that they checked, as far as these are known.
     """
 
     taken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     refused: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def add(self, sent: Sent) -> None:
-        """Take the responses to some sendings."""
+    def add(self, sent: Sent, stored: Ints) -> None:
+        """Take the responses to some sendings. A batch that brokers compress anew may have been refused for what they
+        made of it, so that its own size bounds nothing. stored: as `checked_sizes` has it.
+        """
         sendings, new = sent.sendings, len(sent.topics) - len(self.taken)
+        checked = checked_sizes(sendings, stored)
         self.taken = np.pad(self.taken, (0, new))
         self.refused = np.pad(self.refused, (0, new), constant_values=UNBOUNDED)
         for error, note, sizes in ((_NO_ERROR, np.maximum, self.taken), (MESSAGE_TOO_LARGE, np.minimum, self.refused)):
-            answered = sendings["error"] == error
-            note.at(sizes, sendings["topic"][answered], sendings["size"][answered])
+            shows = (sendings["error"] == error) & (checked.is_known | (error == _NO_ERROR))
+            note.at(sizes, sendings["topic"][shows], checked.size[shows])
 
     def limits(self, topics: Iterable[str], default: int) -> dict[str, int]:
         """max.message.bytes of the topics, in the order of their numbers, whose responses the default does not explain.

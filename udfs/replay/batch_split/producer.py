@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from udfs.replay.batch_split.inferred import Answers
 from udfs.replay.batch_split.possible_estimates.batch_size import inferred_batch_size
 from udfs.replay.batch_split.possible_estimates.events import groups_of
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes
-from udfs.replay.batch_split.state import initial_estimates, no_outcomes
+from udfs.replay.batch_split.state import AS_PRODUCED, initial_estimates, no_outcomes
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
@@ -37,7 +38,8 @@ class Producer:
 
     halves: its release splits a batch in halves that came of a split. default_linger_us: linger.ms by default in its
     release, in us. topics: their numbers, in the order in which they came up. created: the max.message.bytes that
-    topics were created with, as far as the capture shows that. inferred_size: batch.size in bytes, as the batches show
+    topics were created with, as far as the capture shows that. stored: by topic, the codec that brokers compress its
+    batches into. inferred_size: batch.size in bytes, as the batches show
     it; None as long as there were none. estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics].
     spans: of the
     timelines. last_codec: by topic. sent_from, sent_until: us, the first request and the last. stretches: that were
@@ -53,6 +55,7 @@ class Producer:
     default_linger_us: int = 0
     topics: dict[str, int] = field(default_factory=dict)
     created: dict[str, int] = field(default_factory=dict)
+    stored: dict[str, str] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
     inferred_size: int | None = None
     sequences: Sequences = field(default_factory=dict)
@@ -92,6 +95,13 @@ class Producer:
         return limits.by_topic(self.topics, self.created, self.answers.limits(self.topics, limits.default))
 
     @property
+    def stored_codecs(self) -> Ints:
+        """The codec that brokers compress each topic's batches into, or AS_PRODUCED: int64[topics]."""
+        codecs = {name: number for number, name in enumerate(CODEC_NAMES)}
+        stored = (codecs.get(self.stored.get(topic, ""), AS_PRODUCED) for topic in self.topics)
+        return np.fromiter(stored, np.int64, len(self.topics))
+
+    @property
     def batch_size(self) -> Ints:
         """int64[lanes], bytes."""
         stated = self.lanes.settings["batch_size"]
@@ -104,8 +114,9 @@ class Producer:
         self.halves = bool(rows[SENT.halves][0].as_py())
         self.default_linger_us = int(rows[SENT.linger_ms][0].as_py()) * US_PER_MS
         sent = read_sent(rows, self.topics, self.sequences)
-        self.created |= created_limits(rows)
-        self.answers.add(sent)
+        self.created |= told_of_topics(rows, SENT.max_message_bytes)
+        self.stored |= told_of_topics(rows, SENT.stored_codec)
+        self.answers.add(sent, self.stored_codecs)
         if not self.stretches:
             self.replications = replications_of(len(sent.capture.records), self.at_once)
         self.stretches += 1
@@ -145,10 +156,10 @@ class Producer:
         self.sent_until = max(self.sent_until, int(sent.sendings["request_time"].max()))
 
 
-def created_limits(rows: pa.RecordBatch) -> dict[str, int]:
-    """max.message.bytes by topic, of the topics of which the capture shows what they were created with."""
-    limits = rows[SENT.max_message_bytes]
-    if limits.null_count == len(limits):
+def told_of_topics(rows: pa.RecordBatch, column: str) -> dict[str, Any]:
+    """By topic what a column of SENT tells of it, of the topics of which it tells something."""
+    told = rows[column]
+    if told.null_count == len(told):
         return {}
-    known = pa.Table.from_batches([rows.filter(limits.is_valid())]).select([SENT.topic, SENT.max_message_bytes])
+    known = pa.Table.from_batches([rows.filter(told.is_valid())]).select([SENT.topic, column])
     return dict(zip(*(column.to_pylist() for column in known.columns), strict=True))

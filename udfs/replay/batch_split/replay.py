@@ -113,7 +113,7 @@ def replay_rows(producer: Producer, rows: pa.RecordBatch, held: HeldRecords | No
     if not producer.is_java:
         producer.fidelity.count_unchecked(sent)
         return
-    order = producer.fidelity.judge(sent, settings, producer.max_message_bytes[CAPTURED])
+    order = producer.fidelity.judge(sent, settings, producer.max_message_bytes[CAPTURED], producer.stored_codecs)
     if len(sent.capture.batches) == 0:
         return
     producer.make_room(settings)
@@ -132,7 +132,8 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
     capture = timed(sent, times, linger_us)
     limits = with_replications(producer.max_message_bytes, producer.replications)
-    sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes, producer.lanes.window)
+    window, stored = producer.lanes.window, producer.stored_codecs
+    sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes, window, stored)
     producer.spans += replay_stretch(sim, range(producer.at_once), measure)
     at_once = capture._replace(batches=timed_batches(sent, soonest(sent, times, linger_us), linger_us))
     last = range(producer.at_once, producer.at_once + 1)

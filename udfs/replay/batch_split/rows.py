@@ -142,7 +142,7 @@ def sent_for(producer: Producer, rows: int) -> Ints:
 
 
 def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
-    """batch.size and max.message.bytes of the rows, and whether the capture shows them."""
+    """batch.size, max.message.bytes and stored codec of the rows, and whether the capture shows them."""
     t, limits = BATCH_SPLIT, producer.max_message_bytes
     unanswered = producer.lanes.limits.by_topic(producer.topics, producer.created, {})
     return {
@@ -150,6 +150,7 @@ def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
         t.is_batch_size_told: producer.lanes.settings["batch_size"][lane] == NOT_STATED,
         t.max_message_bytes: limits[lane, topic],
         t.is_limit_told: (limits != unanswered)[lane, topic],
+        t.stored_codec: pa.array([producer.stored.get(name) for name in producer.topics], pa.string()).take(topic),
     }
 
 

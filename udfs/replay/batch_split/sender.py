@@ -33,26 +33,15 @@ from udfs.replay.batch_split.sender_events import (
 from udfs.replay.batch_split.settings import DAMPED, SPLIT_AT_BATCH_SIZE
 from udfs.replay.batch_split.splitting import split
 from udfs.replay.batch_split.state import MICRO, SPAN_BATCHES, STUCK, Sim, codec_of, estimate_topic, topic_of
+from udfs.replay.batch_split.stored_size import checked_size, modelled_size
 from udfs.replay.shared.event_heap import INDEX, pop, push
 from udfs.replay.shared.resent_batches import NONE
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
 @kernel
 def counts(sim: Sim, time: int) -> bool:
     """Whether what happens at this time is in the window, and not only brings the estimate to where it is then."""
     return bool(time >= sim.progress[0].counts_from)
-
-
-@kernel
-def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
-    """Bytes of a closed batch, as the model of sizes has them."""
-    ready, sizes = sim.ready[first], sim.capture.sizes
-    if codec == 0:
-        return RECORD_BATCH_OVERHEAD + ready.uncompressed
-    cost = sizes.cost[sim.settings[lane].is_fitted, codec]
-    inside = sizes.fixed[codec, first] + cost[ready.end] - cost[first]
-    return RECORD_BATCH_OVERHEAD + max(1, int(np.rint(inside)))
 
 
 @kernel
@@ -81,14 +70,18 @@ def closed_size(sim: Sim, lane: int, first: int, codec: int, time: int) -> int:
 
 
 @kernel
+def is_too_large(sim: Sim, lane: int, first: int) -> bool:
+    """Whether brokers refuse a closed batch."""
+    return bool(checked_size(sim, lane, first, sim.ready[first].size) > sim.limits[lane, topic_of(sim, first)])
+
+
+@kernel
 def is_split(sim: Sim, lane: int, first: int) -> bool:
     """Whether a closed batch is split: it is too large, and this profile splits such batches."""
     ready, settings = sim.ready[first], sim.settings[lane]
-    limit = sim.limits[lane, topic_of(sim, first)]
-    if settings.profile == SPLIT_AT_BATCH_SIZE:
-        limit = min(limit, settings.batch_size)
+    by_client = settings.profile == SPLIT_AT_BATCH_SIZE and ready.size > settings.batch_size
     can_be_split = ready.end - first > 1 and ready.made_by_split != STUCK
-    return ready.size > limit and can_be_split and settings.profile != DAMPED
+    return can_be_split and settings.profile != DAMPED and (by_client or is_too_large(sim, lane, first))
 
 
 @kernel
@@ -150,7 +143,7 @@ def count_batch(sim: Sim, lane: int, first: int) -> None:
         outcome.size += ready.size
         outcome.limit += settings.batch_size
         outcome.uncompressed += ready.uncompressed
-        outcome.over_limit += ready.size > sim.limits[lane, topic]
+        outcome.over_limit += is_too_large(sim, lane, first)
         outcome.largest = max(outcome.largest, ready.size)
     splits = is_split(sim, lane, first)
     outcome.splits += splits
@@ -175,7 +168,7 @@ def close(sim: Sim, lane: int, first: int, time: int) -> None:
         sim.filling[partition].part = IN_FLIGHT
     if splits:
         push(sim.heap, time + time_to_answer(sim, lane, first, codec), ANSWERED | first)
-    elif ready.size > sim.limits[lane, topic]:
+    elif is_too_large(sim, lane, first):
         sim.outcomes[lane, topic].failed += counts(sim, time)
     else:
         retry(sim, first, time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -107,10 +108,14 @@ def created_limits(changes: pa.Table) -> dict[str, int]:
 
 
 def sent_batches(
-    batches: Iterable[pa.RecordBatch], producers: Producers, created: Mapping[str, int], by_host: bool
+    batches: Iterable[pa.RecordBatch],
+    producers: Producers,
+    created: Mapping[str, int],
+    by_host: bool,
+    stored: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
     """Rows of SENT from rows of RECORD_BATCHES. created: as `created_limits` has it. by_host: all clients of an address
-    are one process.
+    are one process. stored: by topic, the codec that brokers compress its batches into.
     """
     t, b = SENT, RECORD_BATCHES
     for batch in batches:
@@ -129,12 +134,12 @@ def sent_batches(
             t.halves: pc.equal(producers.halves.of(rows[b.connection_id], None), 1),
             t.linger_ms: producers.linger_ms.of(rows[b.connection_id], 0),
             t.began_before: pc.equal(producers.began_before.of(rows[b.connection_id], None), 1),
-            t.max_message_bytes: limits_of(rows[b.topic], created),
+            t.max_message_bytes: of_topics(rows[b.topic], created, pa.int64()),
+            t.stored_codec: of_topics(rows[b.topic], stored, pa.string()),
         }
         yield rows_where(event_rows(columns), is_known(is_java))
 
 
-def limits_of(topics: Column, created: Mapping[str, int]) -> Column:
-    """max.message.bytes of each topic, null where it is not created with one."""
-    limits = [created.get(topic) for topic in topics.dictionary.to_pylist()]
-    return pc.take(pa.array(limits, pa.int64()), topics.indices)
+def of_topics(topics: Column, told: Mapping[str, int | str], kind: pa.DataType) -> Column:
+    """What is told of each topic, null where nothing is."""
+    return pc.take(pa.array([told.get(topic) for topic in topics.dictionary.to_pylist()], kind), topics.indices)

@@ -142,6 +142,8 @@ PROGRESS = int_fields("lane", "appended", "spans", "unmeasured", "codec", "count
 record and codec, that has to be measured before it goes on, or NONE. Then the first and the last time that count, us.
 """
 NOT_BEGUN = -1
+AS_PRODUCED = -1
+"""In place of the codec that brokers compress a topic's batches into: they keep the producer's."""
 
 
 class SizeModel(NamedTuple):
@@ -172,7 +174,8 @@ class Sim(NamedTuple):
 
     settings: SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
     codecs] and outcomes: OUTCOME[lanes, topics], as the stretch before left them. filling: FILLING[partitions]. ready:
-    READY[records]. current: int64[topics], the partition that got a record last.
+    READY[records]. current: int64[topics], the partition that got a record last. stored: int64[topics], the codec that
+    brokers compress a topic's batches into, or AS_PRODUCED.
     """
 
     capture: Capture
@@ -183,16 +186,18 @@ class Sim(NamedTuple):
     filling: Records
     ready: Records
     current: Ints
+    stored: Ints
     heap: Heap
     spans: Records
     progress: Records
 
 
 def new_sim(
-    capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records, window: Window = WHOLE
+    capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records, window: Window = WHOLE,
+    stored: Ints | None = None,
 ) -> Sim:  # fmt: skip
-    """The replay of a stretch, before its first record."""
-    room = 3 * len(capture.records) + 64
+    """The replay of a stretch, before its first record. stored: None if brokers keep what is produced to any topic."""
+    room, topics = 3 * len(capture.records) + 64, outcomes.shape[1]
     return Sim(
         capture=read_only_capture(capture),
         settings=read_only(settings),
@@ -201,7 +206,8 @@ def new_sim(
         outcomes=outcomes,
         filling=np.zeros(len(capture.partitions), FILLING),
         ready=np.zeros(len(capture.records), READY),
-        current=np.zeros(outcomes.shape[1], np.int64),
+        current=np.zeros(topics, np.int64),
+        stored=read_only(np.full(topics, AS_PRODUCED) if stored is None else stored),
         heap=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
         spans=np.zeros(SPANS_ROOM, SPAN),
         progress=new_progress(window),

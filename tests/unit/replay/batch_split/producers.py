@@ -192,7 +192,7 @@ def sent(first: int, n: int, size: int, request: int, error: int, **more: Any) -
         SENT.error_code: error, SENT.size_bytes: size, SENT.keyless_records: 0, SENT.exchange_no: request,
         SENT.uncompressed_bytes: sum(record_bytes(104, at, at) for at in range(n)), SENT.record_sizes: [104] * n,
         SENT.create_times: list(range(first, first + n)), SENT.recompressed_bytes: [],
-        SENT.max_message_bytes: None, **more,
+        SENT.max_message_bytes: None, SENT.stored_codec: None, **more,
     }  # fmt: skip
 
 

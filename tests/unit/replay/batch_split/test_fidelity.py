@@ -7,6 +7,7 @@ from udfs.replay.batch_split.fidelity import NearLimit, split_verdicts
 from udfs.replay.shared.fidelity_rows import AGREED
 
 NEAR_LIMIT, ORDER_OPEN = SPLITS.codes[SPLITS.near_limit], SPLITS.codes[SPLITS.close_append_order]
+STORED = SPLITS.codes[SPLITS.recompressed]
 NOT_REPLAYED, NOT_CAPTURED = SPLITS.codes[SPLITS.split_not_replayed], SPLITS.codes[SPLITS.split_not_captured]
 
 
@@ -16,3 +17,8 @@ def test_splits_that_the_order_of_closes_or_a_record_more_decides_are_unknown_an
     assert +split_verdicts(7, 3, 4, near) == {AGREED: 3, ORDER_OPEN: 1, NEAR_LIMIT: 2, NOT_REPLAYED: 1}
     assert +split_verdicts(7, 4, 9, near) == {AGREED: 4, ORDER_OPEN: 3}
     assert +split_verdicts(7, 10, 12, near) == {AGREED: 7, NEAR_LIMIT: 1, NOT_CAPTURED: 2}
+
+
+def test_splits_of_batches_that_were_stored_in_a_size_nobody_knows_are_unknown_and_no_more_than_those() -> None:
+    assert +split_verdicts(7, 2, 2, NearLimit(refused=1), 3) == {AGREED: 2, NEAR_LIMIT: 1, STORED: 3, NOT_REPLAYED: 1}
+    assert +split_verdicts(2, 7, 7, NearLimit(), 9) == {AGREED: 2, STORED: 5}

@@ -10,6 +10,7 @@ import pytest
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
+from schemas.tables.steps import SENT
 from tests.unit.replay.batch_split.producers import (
     KAFKA_LIMIT,
     KAFKA_SIZE,
@@ -121,5 +122,24 @@ def test_responses_show_the_limit_of_a_topic(
 ) -> None:
     answers = [*((size, 0) for size in taken), *((size, 10) for size in refused)]
     rows = [sent(8 * at, 8, size, 1000 + at, error) for at, (size, error) in enumerate(answers)]
+    assert limit_of(rows, stated) == limit
+
+
+def limit_of(rows: list[Row], stated: int = NOT_STATED) -> tuple[int, bool]:
+    """max.message.bytes of the captured lane, and whether it is inferred from the capture."""
     (lane,) = replayed(rows, limit=stated)[BATCH_SPLIT.name]
-    assert (lane[BATCH_SPLIT.max_message_bytes], lane[BATCH_SPLIT.is_limit_told]) == limit
+    return lane[BATCH_SPLIT.max_message_bytes], lane[BATCH_SPLIT.is_limit_told]
+
+
+@pytest.mark.parametrize(
+    ("stored", "limit"),
+    [(None, (1 << 9, True)), ("gzip", (1 << 9, True)), ("zstd", (KAFKA_LIMIT, False)), ("none", (4096, True))],
+    ids=["as produced", "in the topic's codec", "compressed anew, to nobody knows what", "not compressed"],
+)
+def test_a_batch_that_was_refused_for_what_the_broker_made_of_it_shows_no_limit(
+    stored: str | None, limit: tuple[int, bool]
+) -> None:
+    """Batches of 400 and 600 bytes have 30 and 40 records of 108 or 109 bytes: without compression 3,301 and 4,401."""
+    sizes = ((30, 400, 0), (40, 600, 10))
+    rows = [sent(40 * at, n, size, 1000 + at, error) for at, (n, size, error) in enumerate(sizes)]
+    assert limit_of([row | {SENT.stored_codec: stored} for row in rows]) == limit

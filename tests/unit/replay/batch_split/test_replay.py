@@ -96,6 +96,29 @@ def test_a_batch_is_refused_by_the_limit_of_its_own_topic() -> None:
     assert (splits[f.checked], splits[f.agreed]) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("stored", "verdict", "is_over"),
+    [("none", (2, 2, {}), True), ("gzip", (2, 0, {"split_not_replayed": 2}), False),
+     ("zstd", (0, 0, {"recompressed": 2}), False)],
+    ids=["without compression", "as produced", "in another codec"],
+)  # fmt: skip
+def test_a_batch_is_too_large_as_the_broker_stores_it(
+    stored: str, verdict: tuple[int, int, dict[str, int]], *, is_over: bool
+) -> None:
+    """Two batches have 300 bytes, and without compression more than the limit of 800: they were refused."""
+    rows = [
+        sent(100 * at, 8, 300, 100 * at + 50, 10, base_sequence=8 * at, max_message_bytes=800, stored_codec=stored)
+        for at in range(2)
+    ]
+    not_stated = np.full(2, NOT_STATED)
+    found = gold_rows(rows, limits=TopicLimits(({}, {}), not_stated, not_stated, KAFKA_LIMIT))
+    g, f = BATCH_SPLIT, FIDELITY
+    (splits,) = [row for row in found[f.name] if row[f.metric] == "splits"]
+    assert (splits[f.checked], splits[f.agreed], dict(splits[f.reasons])) == verdict
+    captured = found[g.name][0]
+    assert (captured[g.stored_codec], captured[g.over_limit] > 0, captured[g.splits] > 0) == (stored, is_over, is_over)
+
+
 @pytest.mark.parametrize("cut", [1, 7])
 def test_the_rows_do_not_depend_on_how_they_are_cut(cut: int) -> None:
     assert gold_rows(cut=cut) == gold_rows()

@@ -71,6 +71,14 @@ def sent(batches: list[Row], of: Producers, changes: list[Row] | None = None, *,
     return plain(in_turn(sent_batches(rows, of, limits(changes or []), by_host), PRODUCERS))
 
 
+def test_a_batch_comes_with_the_codec_that_brokers_compress_its_topic_into() -> None:
+    rows = silver_rows(RECORD_BATCHES, BATCH_COLUMNS, [batch(1, NOW_MS, topic="t"), batch(1, NOW_MS, topic="u")])
+    found = plain(
+        in_turn(sent_batches(rows, producers([client(1)]), {}, by_host=False, stored={"u": "lz4"}), PRODUCERS)
+    )
+    assert {row[SENT.topic]: row[SENT.stored_codec] for row in found} == {"t": None, "u": "lz4"}
+
+
 def test_a_sequence_is_a_number_only_with_a_producer_id() -> None:
     """aiokafka writes 0 into every batch without: they are not one batch that is sent again and again."""
     batches = [batch(1, NOW_MS, producer_id=producer, base_sequence=0) for producer in (7, -1, None)]

@@ -1,0 +1,44 @@
+"""Topics whose batches brokers compress anew: what is fetched of them is in another codec than it was produced in."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from schemas.tables.silver import RECORD_BATCHES
+from schemas.tables.values import FROM_PRODUCE
+
+PRODUCED, FETCHED = "produced", "fetched"
+
+
+def stored_codecs(batches: DataFrame) -> dict[str, str]:
+    """By topic the codec that brokers compress its batches into (compression.type), of the topics of which a batch was
+    fetched in another codec than it was produced in: of several codecs the one of the batch that was produced last.
+
+    batches: rows of RECORD_BATCHES.
+    """
+    b = RECORD_BATCHES
+    candidates = topics_of_several(batches)
+    if not candidates:
+        return {}
+    of_them = batches.where(F.col(b.topic).isin(candidates) & F.col(b.base_offset).isNotNull())
+    where = (b.topic, b.partition, b.base_offset, b.last_offset_delta)
+    is_produced = F.col(b.source) == FROM_PRODUCE
+    produced = of_them.where(is_produced & (F.coalesce(b.error_code, F.lit(0)) == 0)).select(
+        *where, F.col(b.codec).alias(PRODUCED), b.request_time
+    )
+    fetched = of_them.where(~is_produced).select(*where, F.col(b.codec).alias(FETCHED)).distinct()
+    changed = produced.join(fetched, [*map(str, where)]).where(F.col(PRODUCED) != F.col(FETCHED))
+    last = F.max_by(FETCHED, F.struct(b.request_time, b.partition, b.base_offset))
+    return {row[0]: row[1] for row in changed.groupBy(b.topic).agg(last).collect()}
+
+
+def topics_of_several(batches: DataFrame) -> list[str]:
+    """The topics of which some batch was fetched in a codec, and some produced in another."""
+    b, is_produced = RECORD_BATCHES, F.col(RECORD_BATCHES.source) == FROM_PRODUCE
+    codecs = (F.collect_set(F.when(is_fit, F.col(b.codec))) for is_fit in (is_produced, ~is_produced))
+    produced, fetched = (of.alias(name) for of, name in zip(codecs, (PRODUCED, FETCHED), strict=True))
+    by_topic = batches.where(F.col(b.topic).isNotNull()).groupBy(b.topic).agg(produced, fetched)
+    both = F.size(PRODUCED) * F.size(FETCHED) > 0
+    several = F.size(F.array_union(PRODUCED, FETCHED)) > 1
+    return sorted(row[0] for row in by_topic.where(both & several).select(b.topic).collect())

@@ -1,0 +1,62 @@
+"""The size in which a broker stores a batch, where the topic's compression.type has it compress batches anew.
+
+A broker checks max.message.bytes twice: against the batch as it was sent, and once more against what it made of it, if
+that is in another codec (UnifiedLog.append and LogValidator of Kafka 4.4). A batch in the topic's codec stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from udfs.columns.arrays import Bools, Ints, Records
+from udfs.kernels.kernel import kernel
+from udfs.replay.batch_split.state import AS_PRODUCED, Sim, codec_of, topic_of
+from udfs.wire.compressed_sizes import CODEC_NAMES
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
+
+UNCOMPRESSED = CODEC_NAMES.index("none")
+
+
+@kernel
+def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
+    """Bytes of a closed batch, as the model of sizes has them."""
+    ready, sizes = sim.ready[first], sim.capture.sizes
+    if codec == 0:
+        return RECORD_BATCH_OVERHEAD + ready.uncompressed
+    cost = sizes.cost[sim.settings[lane].is_fitted, codec]
+    inside = sizes.fixed[codec, first] + cost[ready.end] - cost[first]
+    return RECORD_BATCH_OVERHEAD + max(1, int(np.rint(inside)))
+
+
+@kernel
+def checked_size(sim: Sim, lane: int, first: int, size: int) -> int:
+    """Bytes that have to be within max.message.bytes of a batch that is sent with `size` bytes: the more of these and
+    of what it is stored with, by the model.
+    """
+    stored = sim.stored[topic_of(sim, first)]
+    if stored == AS_PRODUCED or stored == codec_of(sim, lane, first):
+        return size
+    return max(size, modelled_size(sim, lane, first, stored))
+
+
+class Checked(NamedTuple):
+    """Bytes of captured batches that brokers checked, int64[n], and bool[n], whether the capture tells them: not of
+    what was compressed anew.
+    """
+
+    size: Ints
+    is_known: Bools
+
+
+def checked_sizes(sendings: Records, stored: Ints) -> Checked:
+    """The sizes that brokers checked of captured batches, SENDING[n]; where not all is known, those they were sent in.
+
+    stored: int64[topics], the codecs that brokers compress topics' batches into, or AS_PRODUCED.
+    """
+    size, codec = sendings["size"], stored[sendings["topic"]]
+    stays = (codec == AS_PRODUCED) | (codec == sendings["codec"])
+    is_opened = ~stays & (codec == UNCOMPRESSED) & (sendings["uncompressed"] > 0)
+    opened = np.maximum(size, RECORD_BATCH_OVERHEAD + sendings["uncompressed"])
+    return Checked(np.where(is_opened, opened, size), stays | is_opened)
