@@ -60,12 +60,31 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Predicted:
-    """Whose prediction a lane is: the lane of a client, None where no lane has its settings."""
+class ClientLane:
+    """The lane of the earlier run that predicts a client: the one with the settings that are in force for it later.
+
+    scope: the client, empty for the whole cluster. lane: None where no lane has these settings. is_changed: they are
+    others than those in force in the earlier run.
+    """
 
     scope: str
     lane: str | None
     is_changed: bool
+
+
+@dataclass(frozen=True)
+class SeenFigures:
+    """What became of predictions: figures of the later capture itself, and those of its replay as captured."""
+
+    by_capture: Figures
+    by_replay: Figures
+
+    def of(self, scope: str, metric: str) -> tuple[str, Figure] | None:
+        """(BY_CAPTURE or BY_REPLAY, the figure); the capture's own where it shows one, None where neither has it."""
+        for seen_by, figures in ((BY_CAPTURE, self.by_capture), (BY_REPLAY, self.by_replay)):
+            if (scope, metric) in figures:
+                return seen_by, figures[scope, metric]
+        return None
 
 
 def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
@@ -74,19 +93,22 @@ def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
     keys = [str(f.client_id), str(f.reader)]
     shown = clients_of_both([limits_by_client(run.own_rows) for run in (before, after)], keys)
     rows = shown.collect()
-    of = [*predicted_of(algorithm, before, after, rows, LIMITS)]
-    figures = read(fetch_outcomes(before.own_rows, of_lanes(of, str(f.client_id))))
-    by_replay = read(
-        fetch_outcomes(after.own_rows, clients_in(of, str(f.client_id)) & (F.col(SCENARIO) == CAPTURED_LANE))
+    client_lanes = [*client_lanes_of(algorithm, before, after, rows, LIMITS)]
+    predicted = figures_in(fetch_outcomes(before.own_rows, is_in_own_lane(client_lanes, str(f.client_id))))
+    by_replay = figures_in(
+        fetch_outcomes(
+            after.own_rows, is_of_clients(client_lanes, str(f.client_id)) & (F.col(SCENARIO) == CAPTURED_LANE)
+        )
     )
-    by_capture = read(captured_waits(after.own_rows, of))
-    return checked(algorithm, of, figures, by_capture, by_replay, rows)
+    by_capture = figures_in(captured_waits(after.own_rows, client_lanes))
+    predictions = predictions_seen(algorithm, client_lanes, predicted, SeenFigures(by_capture, by_replay))
+    return Checked(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
 
 
-def captured_waits(own_rows: OwnRows, of: Sequence[Predicted]) -> DataFrame:
+def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
     """By client its longest wait as captured: what open loop at the captured settings has."""
     t = FETCH_FAIRNESS
-    rows = captured(own_rows(t)).where((F.col(t.mode) == OPEN_LOOP) & clients_in(of, str(t.client_id)))
+    rows = captured(own_rows(t)).where((F.col(t.mode) == OPEN_LOOP) & is_of_clients(client_lanes, str(t.client_id)))
     waits = rows.groupBy(t.client_id).agg(F.max(t.longest_wait_ms).alias(WAIT))
     return figure_rows(waits, CLIENT, str(t.client_id), {WAIT: Columns(F.col(WAIT))})
 
@@ -95,13 +117,14 @@ def checked_sessions(before: ComparedRun, after: ComparedRun) -> Checked:
     """Full fetches, refused and lost sessions of the cluster."""
     c, algorithm = SESSION_CACHE, algorithms.SESSION_CACHE
     was, now = (run_in_force(algorithm, run, {}) for run in (before, after))
-    lane = lane_in_force(lanes_of(before, algorithm), was, now)
+    lane = lane_in_force(settings_by_lane(before, algorithm), was, now)
     if lane is None:
         return Checked(without_lane=1)
     rows = before.own_rows(c).where(F.col(SCENARIO) == lane).agg(*session_sums())
-    predicted = read(figure_rows(rows, OF_CLUSTER, F.lit(""), session_shares()))
-    of = [Predicted("", lane, was != now)]
-    return checked(algorithm, of, predicted, read(captured_sessions(after.own_rows)), {}, (), OF_CLUSTER)
+    predicted = figures_in(figure_rows(rows, OF_CLUSTER, F.lit(""), session_shares()))
+    whole_cluster = [ClientLane("", lane, was != now)]
+    seen = SeenFigures(by_capture=figures_in(captured_sessions(after.own_rows)), by_replay={})
+    return Checked(predictions_seen(algorithm, whole_cluster, predicted, seen, kind=OF_CLUSTER))
 
 
 def captured_sessions(own_rows: OwnRows) -> DataFrame:
@@ -130,16 +153,20 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
         [captured(run.own_rows(t)).groupBy(t.client_id).agg(*sizes) for run in (before, after)], [str(t.client_id)]
     )
     rows = shown.collect()
-    of = [*predicted_of(algorithm, before, after, rows, {CONSUMER: SPLITS})]
+    client_lanes = [*client_lanes_of(algorithm, before, after, rows, {CONSUMER: SPLITS})]
     is_split = F.col(METRIC) == "split_share"
-    predicted = read(split_outcomes(before.own_rows, of_lanes(of, str(t.client_id))).where(is_split))
-    return checked(algorithm, of, predicted, read(captured_splits(after.own_rows, of)), {}, rows)
+    predicted = figures_in(
+        split_outcomes(before.own_rows, is_in_own_lane(client_lanes, str(t.client_id))).where(is_split)
+    )
+    seen = SeenFigures(by_capture=figures_in(captured_splits(after.own_rows, client_lanes)), by_replay={})
+    predictions = predictions_seen(algorithm, client_lanes, predicted, seen)
+    return Checked(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
 
 
-def captured_splits(own_rows: OwnRows, of: Sequence[Predicted]) -> DataFrame:
+def captured_splits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
     """By producer how many of its batches brokers refused as too large: those that it had to split."""
     b = RECORD_BATCHES
-    rows = produced(own_rows).where(clients_in(of, str(b.client_id))).groupBy(b.client_id).agg(
+    rows = produced(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
         F.count_if(F.col(b.error_code) == MESSAGE_TOO_LARGE).alias("refused"), F.count("*").alias("sent")
     )  # fmt: skip
     return figure_rows(rows, CLIENT, str(b.client_id), {"split_share": share(F.col("refused"), F.col("sent"))})
@@ -165,12 +192,12 @@ def clients_of_both(of_runs: Sequence[DataFrame], keys: Sequence[str]) -> DataFr
     return first_rows(both, MOST_CLIENTS, F.col("before") == F.col("after"), *keys)
 
 
-def predicted_of(
+def client_lanes_of(
     algorithm: str, before: ComparedRun, after: ComparedRun, rows: Iterable[Row],
     shown_by: Mapping[str, Mapping[str, str]],
-) -> Iterator[Predicted]:  # fmt: skip
+) -> Iterator[ClientLane]:  # fmt: skip
     """The lane of each client. shown_by: by kind of reader the column that shows a setting."""
-    lanes = lanes_of(before, algorithm)
+    lanes = settings_by_lane(before, algorithm)
     for row in rows:
         reader = row.asDict().get("reader", CONSUMER)
         columns = shown_by.get(reader, {})
@@ -179,7 +206,7 @@ def predicted_of(
             run_in_force(algorithm, run, {key: row[side][str(column)] or "" for key, column in columns.items()}, apart)
             for run, side in ((before, "before"), (after, "after"))
         )
-        yield Predicted(row[str(FETCH_PARTITIONS.client_id)], lane_in_force(lanes, was, now), was != now)
+        yield ClientLane(row[str(FETCH_PARTITIONS.client_id)], lane_in_force(lanes, was, now), was != now)
 
 
 def run_in_force(algorithm: str, run: ComparedRun, shown: InForce, apart_from: str = "") -> InForce:
@@ -188,58 +215,66 @@ def run_in_force(algorithm: str, run: ComparedRun, shown: InForce, apart_from: s
     return in_force(algorithm, run.run.captured, release, shown, (apart_from,))
 
 
-def lanes_of(run: ComparedRun, algorithm: str) -> Mapping[str, InForce]:
-    """A run's lanes of a replay, with what they set."""
+def settings_by_lane(run: ComparedRun, algorithm: str) -> Mapping[str, InForce]:
+    """What each lane of a run's replay sets, by the lane's name."""
     names = next(row[RUNS.lanes] for row in run.run.rows if row[RUNS.algorithm] == algorithm)
     return {name: lane_values(name) for name in names}
 
 
-def of_lanes(of: Sequence[Predicted], client: str) -> Column:
-    """Whether a row is of a client, in its lane."""
-    scopes: dict[str, list[str]] = {}
-    for one in of:
+def is_in_own_lane(client_lanes: Sequence[ClientLane], client: str) -> Column:
+    """Whether a row is of one of the clients and in that client's lane. client: the column with the client."""
+    clients_by_lane: dict[str, list[str]] = {}
+    for one in client_lanes:
         if one.lane is not None:
-            scopes.setdefault(one.lane, []).append(one.scope)
-    parts = ((F.col(SCENARIO) == lane) & F.col(client).isin(*names) for lane, names in scopes.items())
+            clients_by_lane.setdefault(one.lane, []).append(one.scope)
+    parts = ((F.col(SCENARIO) == lane) & F.col(client).isin(*names) for lane, names in clients_by_lane.items())
     return reduce(or_, parts, F.lit(False))
 
 
-def clients_in(of: Sequence[Predicted], client: str) -> Column:
-    """Whether a row is of one of these clients."""
-    return F.coalesce(F.col(client), F.lit("")).isin(*(one.scope for one in of)) if of else F.lit(False)
+def is_of_clients(client_lanes: Sequence[ClientLane], client: str) -> Column:
+    """Whether a row is of one of these clients, in whatever lane. client: the column with the client."""
+    if not client_lanes:
+        return F.lit(False)
+    return F.coalesce(F.col(client), F.lit("")).isin(*(one.scope for one in client_lanes))
 
 
-def read(rows: DataFrame) -> Figures:
-    """The figures that rows of `figure_rows` have."""
+def figures_in(rows: DataFrame) -> Figures:
+    """The figures in rows of `figure_rows`, collected."""
     return {(row[SCOPE], row[METRIC]): Figure(*(row[name] for name in NUMBERS)) for row in rows.collect()}
 
 
-def checked(
-    algorithm: str, of: Sequence[Predicted], predicted: Figures, by_capture: Figures, by_replay: Figures,
-    rows: Sequence[Row], kind: str = CLIENT,
-) -> Checked:  # fmt: skip
-    """Every figure that is both predicted and seen; by the capture itself where that shows it."""
-    lanes = {one.scope: one for one in of if one.lane is not None}
+def predictions_seen(
+    algorithm: str, client_lanes: Sequence[ClientLane], predicted: Figures, seen: SeenFigures, kind: str = CLIENT
+) -> tuple[Prediction, ...]:
+    """Every figure that is both predicted and seen. predicted: in each client's lane. kind: what scopes are."""
+    by_scope = {one.scope: one for one in client_lanes if one.lane is not None}
     predictions = []
     for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):
-        seen_by, seen = next(
-            ((by, figures[scope, metric]) for by, figures in ((BY_CAPTURE, by_capture), (BY_REPLAY, by_replay))
-             if (scope, metric) in figures), ("", None),
-        )  # fmt: skip
-        own = lanes.get(scope)
-        if own is not None and own.lane is not None and seen is not None:
-            predictions.append(
-                Prediction(
-                    algorithm=algorithm,
-                    lane=own.lane,
-                    is_changed=own.is_changed,
-                    kind=kind,
-                    scope=scope,
-                    metric=metric,
-                    predicted=figure,
-                    seen=seen,
-                    seen_by=seen_by,
-                )
+        own, shown = by_scope.get(scope), seen.of(scope, metric)
+        if own is None or own.lane is None or shown is None:
+            continue
+        seen_by, seen_figure = shown
+        predictions.append(
+            Prediction(
+                algorithm=algorithm,
+                lane=own.lane,
+                is_changed=own.is_changed,
+                kind=kind,
+                scope=scope,
+                metric=metric,
+                predicted=figure,
+                seen=seen_figure,
+                seen_by=seen_by,
             )
-    without = sum(one.lane is None for one in of)
-    return Checked(tuple(predictions), without, rows[0][IN_ALL] - len(rows) if rows else 0)
+        )
+    return tuple(predictions)
+
+
+def clients_without_lane(client_lanes: Sequence[ClientLane]) -> int:
+    """How many clients no lane predicts."""
+    return sum(one.lane is None for one in client_lanes)
+
+
+def clients_left_out(rows: Sequence[Row]) -> int:
+    """How many clients there are beyond those looked at. rows: of `clients_of_both`."""
+    return rows[0][IN_ALL] - len(rows) if rows else 0
