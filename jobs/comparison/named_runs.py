@@ -83,6 +83,10 @@ def compared_run(spark: SparkSession, lake: str, run: KnownRun) -> ComparedRun:
     rows = rows_of(spark, lake, t, run.capture_id)
     paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
     (row,) = rows.agg(
-        F.count("*"), F.slice(paths, 1, MOST_FILES), F.min(t.first_time), F.max(t.last_time)
-    ).collect()  # fmt: skip
-    return ComparedRun(lake, run, CaptureSet(run.capture_id, *row), own_rows_of(spark, lake, run))
+        F.count("*").alias("files"),
+        F.slice(paths, 1, MOST_FILES).alias("first_paths"),
+        F.min(t.first_time).alias("first_time"),
+        F.max(t.last_time).alias("last_time"),
+    ).collect()
+    captures = CaptureSet(capture_id=run.capture_id, **row.asDict())
+    return ComparedRun(lake, run, captures, own_rows_of(spark, lake, run))

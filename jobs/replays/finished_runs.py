@@ -41,7 +41,7 @@ def run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = None) -
 
 
 class RunRows(NamedTuple):
-    """What `runs` tells of a run beside its scenario.
+    """What the rows of a run in `runs` say of it beside its scenario.
 
     replayed_by: as `jobs.version.replayer` says. kafka: the release that the capture tells, and by what. refused: by
     name of the algorithms that were not replayed, why.
@@ -101,22 +101,29 @@ def written_as(spark: SparkSession, lake: str, capture_id: str) -> frozenset[str
 
 
 def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapping[str, str] | None:
-    """Why algorithms of this very run were refused, where the gold tables hold it: `runs` came last. Else None.
+    """Why algorithms of this very run were refused, by their names, if the gold tables hold the run; else None.
 
-    The run's clock is set anew, and what nobody stated: who states Kafka's default asks for the same run.
+    A run is there once `runs` has its rows, which are written last. Their time becomes that of this call, and so does
+    what nobody stated: who states a default of Kafka's asks for the same run as who leaves it out.
     """
-    t = RUNS
+    t, is_now = RUNS, "is_now"
     if not has_table(spark, run.lake, t):
         return None
     own = rows_of(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
-    found = own.select(t.algorithm, t.refused, t.assumed, F.col(t.run_at) == F.lit(run.run_at)).collect()
-    if not found:
+    rows = own.select(t.refused, t.assumed, (F.col(t.run_at) == F.lit(run.run_at)).alias(is_now)).collect()
+    if not rows:
         return None
-    seen = (told.removeprefix(f"{KAFKA_RELEASE}: ") for told in found[0][2] if told.startswith(f"{KAFKA_RELEASE}: "))
-    assumed = assumed_of(run.scenario, next(seen, None))
-    if not all(is_now and before == assumed for *_, before, is_now in found):
+    assumed = assumed_of(run.scenario, captured_release(rows[0][t.assumed]))
+    if not all(row[is_now] and row[t.assumed] == assumed for row in rows):
         now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}
         to = Target(run.lake, run_name, Watch())
         to.write(own.withColumns({str(column): value for column, value in now.items()}), t)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
-    return found[0][1]
+    refused: Mapping[str, str] = rows[0][t.refused]
+    return refused
+
+
+def captured_release(assumed: Iterable[str]) -> str | None:
+    """The release of Kafka that the capture shows, if `assumed`, as `assumed_of` made it, says one."""
+    begin = f"{KAFKA_RELEASE}: "
+    return next((line.removeprefix(begin) for line in assumed if line.startswith(begin)), None)

@@ -60,6 +60,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         F.sum(c.given_up).alias("given_up"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
+    # The largest struct is that of the longest wait, of equal ones that of the last name.
     waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes, f.client_id)
     waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
         F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
@@ -124,9 +125,10 @@ def open_cells(row: Row) -> list[str]:
 
 def closed_cells(row: Row) -> list[str]:
     """What a lane of the closed loop comes to."""
-    waited, partition = row["longest"][:2]
+    longest = row["longest"]
+    waited = longest["longest_wait_ms"]
     return [
         NOT_READ if row["never"] else time_within(row["took"], row["catch_up_ms_range"]),
-        time_within(waited, row["longest_wait_ms_range"]), partition if waited else "-",
+        time_within(waited, row["longest_wait_ms_range"]), longest["partition"] if waited else "-",
         f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
     ]  # fmt: skip

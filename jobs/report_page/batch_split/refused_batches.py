@@ -66,11 +66,14 @@ def size_histogram(found: Findings) -> Plot:
     ]  # fmt: skip
     limits = [float(row[BATCH_SPLIT.max_message_bytes]) for row in found.of(captured_limits)]
     return Plot(
-        "Produced batches by their bytes on the wire",
-        "bar", seen_in(rows, "no produced batch is whole"),
-        Axis("bytes", "bytes of a batch", "bytes", log=True), Axis("batches", "batches", "count"),
-        Axis("answer", "answer", "name"), (limits[0], "max.message.bytes") if len(limits) == 1 else None,
-    )  # fmt: skip
+        says="Produced batches by their bytes on the wire",
+        mark="bar",
+        rows=seen_in(rows, "no produced batch is whole"),
+        x=Axis("bytes", "bytes of a batch", "bytes", log=True),
+        y=Axis("batches", "batches", "count"),
+        colour=Axis("answer", "answer", "name"),
+        rule=(limits[0], "max.message.bytes") if len(limits) == 1 else None,
+    )
 
 
 def estimated_and_had(found: Findings) -> Plot:
