@@ -12,12 +12,11 @@ from pyspark.sql import functions as F
 
 from jobs.captures.log_agreement import REQUEST
 from jobs.replays.algorithm import OwnRows
-from jobs.report_page.no_traffic import no_traffic
-from jobs.report_page.one_way import one_sided, one_way
 from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
 from jobs.report_page.refusals import refused_by
 from jobs.report_page.row_caps import and_more, first_rows
 from jobs.report_page.semantics import semantics
+from jobs.report_page.useless_captures import no_traffic, one_sided, one_way
 from jobs.terminal.screen import MOST_LINES, Grid, share, size, with_rest
 from jobs.terminal.wording import LEAST_CASES, counted, percent
 from schemas.tables.fidelity_reasons import reason_of

@@ -1,4 +1,6 @@
-"""Captures without any Kafka traffic, which answer nothing: empty files, another port, TLS."""
+"""Captures that answer nothing: without any Kafka traffic, as on another port or with TLS, or with one direction alone,
+whose requests have no responses, or whose responses nothing shows to be such.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,7 @@ OF_DUMPS = (
     "is an IP address with a port"
 )
 PLAINTEXT = ", and that the listener is a plaintext one, for TLS is not decrypted"
+NO_RESPONSE = "The capture shows requests, and no response of a broker to any: capture both directions of connections."
 
 
 def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
@@ -53,3 +56,26 @@ def _held(captures: Sequence[Row]) -> str:
         f" and {counted(lines, 'line')} of request logs" if lines else ""
     )
     return f"{name} ({held}{f' in the first {len(captures)}' if files > len(captures) else ''}"
+
+
+def one_way(apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
+    """Which direction the capture lacks, and what to do; None where it has exchanges, or nothing one-sided.
+
+    apis, connections: rows of these queries of `jobs.report_page.trust`.
+    """
+    if apis:
+        return None if any(row["answered"] for row in apis) else NO_RESPONSE
+    if not any(row[CONNECTIONS.one_sided] for row in connections):
+        return None
+    return f"The capture shows no request; {one_sided(connections)}."
+
+
+def one_sided(connections: Sequence[Row]) -> str:
+    """How many connections show one side alone and are not known to be Kafka's; empty where none does."""
+    alone = sum(row[CONNECTIONS.one_sided] for row in connections)
+    if not alone:
+        return ""
+    return (
+        f"of {counted(alone, 'connection')} only one side was captured; if they are Kafka's, capture both directions, "
+        "because responses are recognised by their requests"
+    )
