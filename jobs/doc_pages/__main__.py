@@ -1,10 +1,12 @@
-"""`python -m jobs.doc_pages` writes the pages anew."""
+"""`python -m jobs.doc_pages` writes the pages and the JSON Schemas anew."""
 
 from __future__ import annotations
 
-from jobs.doc_pages import comparison_schema, outcome_docs, reason_docs, setting_docs, summary_schema, table_docs
+from jobs.doc_pages import outcome_docs, reason_docs, setting_docs, table_docs
+from jobs.doc_pages.json_schemas import MODELS, schema_text
 
 if __name__ == "__main__":
-    for made in (table_docs, reason_docs, setting_docs, outcome_docs, summary_schema, comparison_schema):
-        made.PAGE.parent.mkdir(exist_ok=True)
-        made.PAGE.write_text(made.page(), encoding="utf-8")
+    pages = {docs.PAGE: docs.page() for docs in (table_docs, reason_docs, setting_docs, outcome_docs)}
+    for file, text in (pages | {file: schema_text(file) for file in MODELS}).items():
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from jobs.doc_pages.summary_schema import PAGE, page
+from jobs.doc_pages.json_schemas import SUMMARY_SCHEMA, schema_text
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation, Scope
 from jobs.report_page.refusals import refusals
 from jobs.report_page.summary_json import NAME, Summary, summary_of, write_summary
@@ -20,7 +20,9 @@ CHANGED = Recommendation(
 
 
 def test_the_schema_is_current(repository: Path) -> None:
-    assert (repository / PAGE).read_text(encoding="utf-8") == page(), "make it anew: python -m jobs.doc_pages"
+    assert (repository / SUMMARY_SCHEMA).read_text(encoding="utf-8") == schema_text(SUMMARY_SCHEMA), (
+        "make it anew: python -m jobs.doc_pages"
+    )
 
 
 def test_a_program_reads_what_to_change_from_what_to_what_and_why(tmp_path: Path) -> None:
