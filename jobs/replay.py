@@ -80,7 +80,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
         return Replayed(run_name, done, kept, None)
     searches = searched(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = with_lanes_of(run, searches)
-    to = Target(run.lake, run_name, Watch(run.gates, lanes_of(run, asked(run.scenario))))
+    to = Target(run.lake, run_name, Watch(run.gates, lane_names(run, asked(run.scenario))))
     refused = write_replays(Source(spark, run, capture_id, run_name, {}), to)
     if written_as(spark, run.lake, capture_id) != written:
         raise LakeError(
@@ -170,7 +170,7 @@ def check_refused(run: Run, done: Replayed) -> None:
         )
 
 
-def lanes_of(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
+def lane_names(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
     """The lanes of several algorithms, each once."""
     return tuple(dict.fromkeys(lane.name for of in algorithms for lane in run.scenario.lanes(of.name)))
 

@@ -12,7 +12,7 @@ import jobs.replays.consumer_memory.job
 from jobs.cli import parse
 from jobs.lake.delta_tables import rows_here
 from jobs.replays.algorithm import Source
-from jobs.replays.consumer_memory.job import lanes_of, responses_under
+from jobs.replays.consumer_memory.job import lanes_and_fetch_limits, responses_under
 from jobs.resolve import resolve_run
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
@@ -41,7 +41,7 @@ def units(spark: SparkSession, before: dict[str, DataFrame]) -> list[str]:
     """Of whom there are responses, where these replays ran before."""
     run = resolve_run(parse(LIMITED))
     source = Source(spark, run, "a-capture", "a-run", before)
-    parts = responses_under(source, lanes_of(run.scenario)[1], 2).toArrow()[ROWS]
+    parts = responses_under(source, lanes_and_fetch_limits(run.scenario)[1], 2).toArrow()[ROWS]
     return sorted(row[MEMORY_EVENTS.unit] for part in parts for rows in unpack_rows(part) for row in rows.to_pylist())
 
 
@@ -69,5 +69,5 @@ def test_without_a_replay_of_fetches_before_it_the_reads_are_replayed_again(
 
 @pytest.mark.parametrize(("flags", "needs"), [(LIMITED[:2], False), (LIMITED, True)])
 def test_only_lanes_with_other_fetch_limits_need_responses_of_their_own(flags: list[str], needs: bool) -> None:
-    lanes, _ = lanes_of(resolve_run(parse(flags)).scenario)
+    lanes, _ = lanes_and_fetch_limits(resolve_run(parse(flags)).scenario)
     assert bool(np.any(lanes.fetch_number)) == needs

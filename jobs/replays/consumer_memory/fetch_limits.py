@@ -27,9 +27,9 @@ LIMITS = (*REQUEST_LIMITS[CONSUMER], MAX_POLL_RECORDS, BROKER_MAX_BYTES)
 """Settings by which other responses come: a lane that changes one takes them from the closed loop."""
 
 
-def fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[Ints, FetchLanes]:
+def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) -> tuple[Ints, FetchLanes]:
     """(the number of each lane's fetch limits, int64[lanes]; the limits by number, 0 being the captured ones)."""
-    changed = [limits_of(lane) for lane in lanes]
+    changed = [limits_alone(lane) for lane in lanes]
     names = list(dict.fromkeys([CAPTURED_LANE, *(lane.name for lane in changed)]))
     by_name = {CAPTURED_LANE: Lane(CAPTURED_LANE, {})} | {lane.name: lane for lane in changed}
     numbers = np.array([names.index(lane.name) for lane in changed], np.int64)
@@ -52,12 +52,15 @@ def limits_of_memory(scenario: Scenario) -> FetchLanes | None:
     """The limits under which the replay of memory needs consumers' responses; None where a scenario does without."""
     if algorithms.CONSUMER_MEMORY not in scenario.algorithms:
         return None
-    numbers, limits = fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
+    numbers, limits = distinct_fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
     return limits if numbers.any() else None
 
 
-def limits_of(lane: Lane) -> Lane:
-    """What of the lane concerns the closed loop; a pace alone does not."""
+def limits_alone(lane: Lane) -> Lane:
+    """The lane with only those settings by which consumers receive other responses; the captured lane if it has none.
+
+    How fast applications are matters beside other limits, and alone it changes no response.
+    """
     if not any(key in lane.settings for key in LIMITS):
         return Lane(CAPTURED_LANE, {})
     changed = {key: lane.settings[key] for key in (*LIMITS, US_PER_RECORD) if key in lane.settings}

@@ -12,7 +12,7 @@ from jobs.captures.packets_needed import check_packets
 from jobs.lake.packed_tables import unpacked
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.consumer_memory.fetch_limits import fetch_limits, limits_of_consumers
+from jobs.replays.consumer_memory.fetch_limits import distinct_fetch_limits, limits_of_consumers
 from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.silver import Read, dealt_silver, mapped_silver, software
@@ -53,11 +53,11 @@ from udfs.replay.shared.client_software import java_clients, librdkafka_clients,
 from udfs.replay.shared.dealing import DEALT, deal
 
 
-def lanes_of(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
+def lanes_and_fetch_limits(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
     """(the lanes as the replay takes them, the fetch limits under which it needs consumers' responses). What a lane
     does not change is as captured, or Kafka's default.
     """
-    numbers, limits = fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
+    numbers, limits = distinct_fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
     settings = lane_settings(scenario, algorithms.CONSUMER_MEMORY, scenario.captured)
     lanes = memory_lanes(settings, limits_of_consumers(limits), numbers, scenario.assumed)
     kbytes = setting_of(MAX_KBYTES)
@@ -69,7 +69,7 @@ def lanes_of(scenario: Scenario) -> tuple[MemoryLanes, FetchLanes]:
 def packed(source: Source) -> DataFrame:
     """The memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.CONSUMER_MEMORY)
-    lanes, limits = lanes_of(source.run.scenario)
+    lanes, limits = lanes_and_fetch_limits(source.run.scenario)
     shards = shards_of(source.spark)
     parts = [
         dealt_silver(source, UNITS, messages(source), shards),

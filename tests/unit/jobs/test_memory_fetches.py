@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.replays.consumer_memory.fetch_limits import fetch_limits
+from jobs.replays.consumer_memory.fetch_limits import distinct_fetch_limits
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -12,7 +12,7 @@ MIB = 1 << 20
 def limits(*sets: str) -> tuple[list[int], list[int], list[int], list[int]]:
     """(number of each lane; by number fetch.max.bytes, max.poll.records and the time for a record)."""
     scenario = resolve_scenario(None, sets)
-    numbers, found = fetch_limits(scenario.lanes("consumer_memory"), scenario.captured)
+    numbers, found = distinct_fetch_limits(scenario.lanes("consumer_memory"), scenario.captured)
     clients = found.consumer_client
     of = (found.consumer["max_bytes"], clients["max_poll_records"], clients["us_per_record"])
     max_bytes, most_records, us_per_record = (values.tolist() for values in of)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.replays.consumer_memory.job import lanes_of
+from jobs.replays.consumer_memory.job import lanes_and_fetch_limits
 from jobs.replays.partition_limits.job import limit_settings
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.replay.consumer_memory.settings import UNBOUNDED
@@ -11,29 +11,29 @@ from udfs.replay.consumer_memory.settings import UNBOUNDED
 def test_requests_queue_without_a_bound_where_a_lane_takes_it_away() -> None:
     key = "broker.queued.max.request.bytes"
     scenario = resolve_scenario(None, [f"{key}=none,2000"], [f"{key}=1000"])
-    lanes = lanes_of(scenario)[0]
+    lanes = lanes_and_fetch_limits(scenario)[0]
     assert lanes.broker["size"].tolist() == [1000, 2000, UNBOUNDED]
 
 
 def test_a_consumers_pool_has_no_bound_but_where_a_lane_proposes_one() -> None:
     scenario = resolve_scenario(None, ["consumer.buffer.memory=none,2000"])
-    lanes = lanes_of(scenario)[0]
+    lanes = lanes_and_fetch_limits(scenario)[0]
     assert lanes.consumer["size"].tolist() == [UNBOUNDED, 2000, UNBOUNDED]
 
 
 def test_a_producer_that_waits_for_memory_for_ever_does_not_give_up_at_once() -> None:
     """max.block.ms may be Java's Long.MAX_VALUE, which has no room for its us; a time is added to it."""
     scenario = resolve_scenario(None, [], ["producer.max.block.ms=9223372036854775807"])
-    lanes = lanes_of(scenario)[0]
+    lanes = lanes_and_fetch_limits(scenario)[0]
     assert 1 << 49 < lanes.producer["max_block_us"][0] < 1 << 62
 
 
 def test_a_producer_has_as_many_threads_as_are_stated_and_else_one() -> None:
     key = "sending.threads"
     scenario = resolve_scenario(None, [f"{key}=1,8"], [f"{key}=16"])
-    assert lanes_of(scenario)[0].producer["threads"].tolist() == [16, 1, 8]
+    assert lanes_and_fetch_limits(scenario)[0].producer["threads"].tolist() == [16, 1, 8]
     default = resolve_scenario(None, [])
-    assert lanes_of(default)[0].producer["threads"].tolist() == [1]
+    assert lanes_and_fetch_limits(default)[0].producer["threads"].tolist() == [1]
 
 
 def test_a_mutation_quota_may_be_a_fraction_and_may_be_lifted() -> None:
