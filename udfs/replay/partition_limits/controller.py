@@ -73,7 +73,7 @@ def broker_limit(sim: Simulation, change: int) -> int:
 
 
 @kernel
-def put(sim: Simulation, change: int, first: int, size: int) -> int:
+def add_replicas(sim: Simulation, change: int, first: int, size: int) -> int:
     """Put the change's replicas on named_brokers[first : first + size]. Returns the first broker that this takes above
     its limit, NONE if there is none.
     """
@@ -85,7 +85,7 @@ def put(sim: Simulation, change: int, first: int, size: int) -> int:
         sim.slots[slot + i] = broker
         sim.added[broker] += 1
     for broker in range(len(sim.added)):
-        if sim.added[broker] and sim.counts[broker] + sim.added[broker] > limit:
+        if sim.added[broker] and sim.broker_replicas[broker] + sim.added[broker] > limit:
             return broker
     return NONE
 
@@ -96,9 +96,9 @@ def place_as_named(sim: Simulation, lane: int, change: int, size: int) -> bool:
     record, outcome = sim.changes[change], sim.outcomes[lane, change]
     if record.named_size != size:
         return refuse(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=size)
-    full = put(sim, change, record.named, size)
+    full = add_replicas(sim, change, record.named, size)
     if full != NONE:
-        limit, present, added = broker_limit(sim, change), sim.counts[full], sim.added[full]
+        limit, present, added = broker_limit(sim, change), sim.broker_replicas[full], sim.added[full]
         outcome.broker = full
         refuse(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=added)
     return full == NONE
@@ -121,7 +121,7 @@ def place(sim: Simulation, lane: int, change: int, new: int, factor: int) -> boo
     if record.named != NONE:
         return place_as_named(sim, lane, change, new * factor)
     shown, size = record.shown + first * factor, new * factor
-    if is_shown(sim, change, first, new, factor) and put(sim, change, shown, size) == NONE:
+    if is_shown(sim, change, first, new, factor) and add_replicas(sim, change, shown, size) == NONE:
         return True
     return draw(sim, lane, change, new, factor)
 
@@ -144,7 +144,7 @@ def draw(sim: Simulation, lane: int, change: int, new: int, factor: int) -> bool
     if limit == UNLIMITED and sim.lanes[lane].has_kraft:
         error = place_striped(sim.brokers, sim.stripes, placement, sim.slots)
         return error == 0 or refuse(outcome, error, NO_LIMIT, requested=replicas)
-    if place_limited(sim.brokers, sim.arrangement, placement, sim.counts, sim.slots) == new:
+    if place_limited(sim.brokers, sim.arrangement, placement, sim.broker_replicas, sim.slots) == new:
         return True
     if limit == UNLIMITED:  # fewer brokers are up than replicas are wanted
         return refuse(outcome, INVALID_REPLICATION_FACTOR, NO_LIMIT, requested=replicas)
@@ -239,7 +239,7 @@ def put_moved(sim: Simulation, lane: int, change: int, number: int) -> bool:
         is_new = True
         for slot in range(old, old + factor):
             is_new = is_new and sim.slots[slot] != broker
-        present = sim.counts[broker]
+        present = sim.broker_replicas[broker]
         if is_new and present + 1 > limit:
             outcome = sim.outcomes[lane, change]
             outcome.broker = broker
@@ -321,10 +321,10 @@ def replay_lanes(sim: Simulation, times: Ints, samples: Ints) -> None:
         for change in range(len(sim.changes)):
             time = sim.changes[change].time
             while sampled < len(times) and times[sampled] < time:
-                copy_counts(sim.counts, samples[lane, sampled])
+                copy_counts(sim.broker_replicas, samples[lane, sampled])
                 sampled += 1
             follow_limits(sim, lane, time)
             apply_change(sim, lane, change)
         for left in range(sampled, len(times) + 1):
-            copy_counts(sim.counts, samples[lane, left])
+            copy_counts(sim.broker_replicas, samples[lane, left])
         sim.replicas[lane] = sim.cluster[0].replicas

@@ -38,12 +38,14 @@ def limit_curves(history: History) -> dict[int, Records]:
     is no curve of the first limit, for nobody knows what it would refuse.
     """
     sim = new_simulation(history, unlimited())
-    replay_lanes(sim, read_only(np.zeros(0, np.int64)), np.zeros((1, 1, len(sim.counts)), np.int64))
+    replay_lanes(sim, read_only(np.zeros(0, np.int64)), np.zeros((1, 1, len(sim.broker_replicas)), np.int64))
     outcomes = sim.outcomes[FREE].copy()
     curves = {MAX_PARTITIONS: cluster_curve(history.changes, outcomes)}
     if not are_known(history.brokers):
         return curves
-    passes = new_passes(last_limits(history, outcomes), len(sim.counts), int(history.changes["slots"].sum()) + 2)
+    passes = new_passes(
+        last_limits(history, outcomes), len(sim.broker_replicas), int(history.changes["slots"].sum()) + 2
+    )
     fill_curve(sim, passes)
     tried = int(passes.state["tried"][0])
     return {MAX_BROKER_PARTITIONS: steps(passes.curve[1 : tried + 2]), **curves}

@@ -95,8 +95,8 @@ def new_passes(last_limits: Ints, brokers: int, limits: int) -> Passes:
 def full_brokers(sim: Simulation, passes: Passes) -> int:
     """The sum of the keys of brokers without room."""
     full, limit = 0, passes.state[0].limit
-    for broker in range(len(sim.counts)):
-        if sim.counts[broker] >= limit:
+    for broker in range(len(sim.broker_replicas)):
+        if sim.broker_replicas[broker] >= limit:
             full ^= passes.keys[broker]
     return full
 
@@ -114,7 +114,7 @@ def is_taken_over(sim: Simulation, passes: Passes, change: int) -> bool:
     remember(sim, change)
     add_chunk(sim, change, first, partitions, factor)
     for replica in range(slot, slot + partitions * factor):
-        if sim.counts[sim.slots[replica]] >= state.limit:
+        if sim.broker_replicas[sim.slots[replica]] >= state.limit:
             count_replicas(sim, slot, partitions * factor, -1)
             take_back(sim, change)
             return False
@@ -165,8 +165,8 @@ def highest_count(sim: Simulation, change: int) -> int:
     replicas = outcome.requested if is_validated else 0
     count_replicas(sim, record.slot, replicas, 1)
     highest = 0
-    for broker in range(len(sim.counts)):
-        highest = max(highest, sim.counts[broker])
+    for broker in range(len(sim.broker_replicas)):
+        highest = max(highest, sim.broker_replicas[broker])
     count_replicas(sim, record.slot, replicas, -1)
     return highest
 
@@ -177,7 +177,7 @@ def return_to_first(sim: Simulation, passes: Passes, change: int) -> int:
     state = passes.state[0]
     for done in range(change, state.first - 1, -1):
         take_back(sim, done)
-    copy_counts(passes.before, sim.counts)
+    copy_counts(passes.before, sim.broker_replicas)
     sim.cluster[0].replicas = state.replicas
     return state.first
 
@@ -202,7 +202,7 @@ def after_unlimited(sim: Simulation, passes: Passes, change: int) -> int:
             begin_pass(sim, passes, state.tried + 1)
             return change
         state.tried = max(state.tried, highest)
-    copy_counts(sim.counts, passes.before)
+    copy_counts(sim.broker_replicas, passes.before)
     state.replicas = sim.cluster[0].replicas
     return change + 1
 

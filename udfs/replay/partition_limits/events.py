@@ -111,7 +111,7 @@ class Assignments(NamedTuple):
 
 def read_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
     """The events of one cluster. batches: rows of TOPIC_EVENTS, in any order."""
-    ordered = in_order(batches)
+    ordered = sorted_rows(batches)
     kinds = TopicEvent.BROKER, TopicEvent.SIGHTING, TopicEvent.CHANGE
     listed, sighted, requested = (ordered.filter(pc.equal(ordered[_E.entry], entry)) for entry in kinds)
     names: pa.Array[Any] = pc.unique(pa.concat_arrays([sighted[_E.topic], requested[_E.topic]]))
@@ -129,7 +129,7 @@ def read_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
     )
 
 
-def in_order(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+def sorted_rows(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of all batches in one order, whatever order they come in."""
     schema, held = arrow_schema(TOPIC_EVENTS), list(batches)
     # Spark names the items of a list in another way, and says of no column that it has no nulls.

@@ -52,12 +52,12 @@ def limit_fidelity_rows(
     outcomes: OUTCOME[changes], and chunks: CHUNK[changes], of the captured lane.
     """
     captured, is_tried = history.captured, outcomes["decided_by"] != NOT_TRIED
-    judged = np.flatnonzero(history.counts & (captured["row"] != NONE) & (is_tried | (captured["reason"] != AGREED)))
+    judged = np.flatnonzero(history.in_window & (captured["row"] != NONE) & (is_tried | (captured["reason"] != AGREED)))
     rows, verdicts = history.rows.take(array_of(captured["row"][judged])), change_verdicts(history, outcomes, judged)
     change_rows = compared(rows[TOPIC_EVENTS.kind], rows[TOPIC_EVENTS.client_id], verdicts)
     yield FIDELITY, fidelity_rows(change_rows, algorithms.PARTITION_LIMITS, run_id)
     is_placed = (chunks["partitions"] > 0) & (outcomes["error"] == 0) & were_placed(history, outcomes)
-    placed = np.flatnonzero(history.counts & is_placed)
+    placed = np.flatnonzero(history.in_window & is_placed)
     clients = history.rows.take(array_of(captured["row"][placed]))[TOPIC_EVENTS.client_id]
     verdicts = placement_verdicts(history, settings, chunks, placed)
     placement_rows = compared(repeated(PLACEMENTS, len(placed)), clients, verdicts)

@@ -49,13 +49,13 @@ def replay_captured(
 
 def replay_history(history: History, settings: LimitSettings, run_id: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Rows of the gold tables and of `fidelity`."""
-    times, requests = sample_times(history.changes[history.counts]), request_groups(history)
+    times, requests = sample_times(history.changes[history.in_window]), request_groups(history)
     groups = lane_groups(history, len(settings.names))
     sim = new_simulation(history, settings, max(end - first for first, end in groups))
     captured_samples: Ints = np.zeros(0, np.int64)
     for first, end in groups:
         part = settings.part(first, end)
-        samples = np.zeros((end - first, len(times) + 1, len(sim.counts)), np.int64)
+        samples = np.zeros((end - first, len(times) + 1, len(sim.broker_replicas)), np.int64)
         replay_lanes(sim._replace(lanes=part.lanes), read_only(times), samples)
         if first == CAPTURED:
             captured_samples = samples[CAPTURED]
@@ -66,7 +66,7 @@ def replay_history(history: History, settings: LimitSettings, run_id: str) -> It
             replicas=sim.replicas[: end - first],
             times=times,
             samples=samples,
-            unlimited=captured_samples,
+            captured_samples=captured_samples,
         )
         yield from lane_rows(history, requests, results, run_id)
     yield from (curve_rows(history, limit, curve, run_id) for limit, curve in limit_curves(history).items())

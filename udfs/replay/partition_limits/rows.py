@@ -37,7 +37,7 @@ from udfs.replay.partition_limits.state import (
     REQUEST_RECORDS,
     History,
 )
-from udfs.replay.partition_limits.sums import SUMS, USED, sum_outcomes
+from udfs.replay.partition_limits.sums import GROUPED, SUMS, sum_outcomes
 from udfs.replay.shared.columns import int_column
 
 LIMIT_NAMES = {
@@ -67,7 +67,7 @@ class LaneResults(NamedTuple):
 
     outcomes: OUTCOME[lanes, changes]. replicas: int64[lanes], in the cluster at the end. times: int64[times], us.
     samples: int64[lanes, times + 1, brokers], replicas on each broker at those times, and at the end.
-    unlimited: int64[times + 1, brokers], the same in the captured lane.
+    captured_samples: int64[times + 1, brokers], the same in the captured lane, by which growth is measured.
     """
 
     settings: LimitSettings
@@ -75,21 +75,11 @@ class LaneResults(NamedTuple):
     replicas: Ints
     times: Ints
     samples: Ints
-    unlimited: Ints
+    captured_samples: Ints
 
     def names(self, lane: Ints) -> pa.Array[Any]:
         """The names of lanes, of which each is kept once."""
         return coded(pa.array(self.settings.names, pa.string()), lane)
-
-
-def lane_rows(
-    history: History, groups: RequestGroups, results: LaneResults, run_id: str
-) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """Rows of the tables that have lanes."""
-    yield PARTITION_LIMITS, summed_rows(groups, results, run_id)
-    yield PARTITION_LIMIT_REFUSALS, refusal_rows(history, results, run_id)
-    yield PARTITIONS_PER_BROKER, per_broker_rows(history, results, run_id)
-    yield PARTITION_LIMIT_HEADROOM, headroom_rows(history, results, run_id)
 
 
 def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
@@ -116,15 +106,18 @@ def group_numbers(columns: list[pa.Array[Any]]) -> Ints:
 class RequestGroups(NamedTuple):
     """Requests that are alike in kind, topic prefix, client and principal.
 
-    keys: these four by group, columns of PARTITION_LIMITS. used: USED[changes].
+    keys: these four by their columns of PARTITION_LIMITS, each with a value a group. changes: GROUPED[changes].
     """
 
     keys: Mapping[str, pa.Array[Any]]
-    used: Records
+    changes: Records
+
+    def __len__(self) -> int:
+        return len(self.keys[PARTITION_LIMITS.kind])
 
 
 def request_groups(history: History) -> RequestGroups:
-    """The groups of a history, and by change its group and the requests that use its topic until its next change."""
+    """The groups of a history's requests, and which group each change belongs to."""
     t, rows = PARTITION_LIMITS, history.rows
     keys = {
         t.kind: rows[_E.kind],
@@ -134,18 +127,28 @@ def request_groups(history: History) -> RequestGroups:
     }
     group = group_numbers([*keys.values()])
     first_row = array_of(np.unique(group, return_index=True)[1])
-    row, used = history.captured["row"], np.zeros(len(history.changes), USED)
-    used["group"], used["counts"] = np.append(group, NONE)[row], history.counts
+    # A change without a captured request has row NONE, -1: it takes what is appended behind the rows.
+    row, changes = history.captured["row"], np.zeros(len(history.changes), GROUPED)
+    changes["group"], changes["in_window"] = np.append(group, NONE)[row], history.in_window
     for name in ("produce_requests", "fetch_requests", "metadata_requests"):
-        used[name] = np.append(int_column(rows, name, 0), 0)[row]
-    return RequestGroups({name: column.take(first_row) for name, column in keys.items()}, read_only(used))
+        changes[name] = np.append(int_column(rows, name, 0), 0)[row]
+    return RequestGroups({name: column.take(first_row) for name, column in keys.items()}, read_only(changes))
+
+
+def lane_rows(
+    history: History, groups: RequestGroups, results: LaneResults, run_id: str
+) -> Iterator[tuple[Table, pa.RecordBatch]]:
+    """Rows of the tables that have lanes."""
+    yield PARTITION_LIMITS, summed_rows(groups, results, run_id)
+    yield PARTITION_LIMIT_REFUSALS, refusal_rows(history, results, run_id)
+    yield PARTITIONS_PER_BROKER, per_broker_rows(history, results, run_id)
+    yield PARTITION_LIMIT_HEADROOM, headroom_rows(history, results, run_id)
 
 
 def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.RecordBatch:
     """Rows of `partition_limits`."""
-    t, (first_key, *_) = PARTITION_LIMITS, groups.keys.values()
-    sums = np.zeros((len(results.settings.names), len(first_key)), SUMS)
-    sum_outcomes(results.outcomes, groups.used, sums)
+    t, sums = PARTITION_LIMITS, np.zeros((len(results.settings.names), len(groups)), SUMS)
+    sum_outcomes(results.outcomes, groups.changes, sums)
     failed = sums["produces_failed"] + sums["fetches_failed"] + sums["metadata_failed"]
     lane, group = np.nonzero(sums["changes"] + failed)
     sums = sums[lane, group]
@@ -163,7 +166,7 @@ def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.
 def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.RecordBatch:
     """Rows of `partition_limit_refusals`."""
     t, decided_by = PARTITION_LIMIT_REFUSALS, results.outcomes["decided_by"]
-    is_listed = history.counts & (history.captured["row"] != NONE)
+    is_listed = history.in_window & (history.captured["row"] != NONE)
     lane, change = np.nonzero(np.isin(decided_by, list(LIMIT_NAMES)) & is_listed)
     outcomes, captured, n = results.outcomes[lane, change], history.captured[change], len(lane)
     rows, broker, error = history.rows.take(array_of(captured["row"])), outcomes["broker"], captured["error_code"]
@@ -182,7 +185,7 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
             t.fetches_failed: int_column(rows, _E.fetch_requests, 0) * outcomes["is_absent"],
             t.metadata_failed: int_column(rows, _E.metadata_requests, 0) * outcomes["is_absent"],
             t.error_code: outcomes["error"],
-            t.refused_by: words(LIMIT_NAMES, outcomes["decided_by"]),
+            t.refused_by: names_by_code(LIMIT_NAMES, outcomes["decided_by"]),
             t.limit_value: outcomes["limit"],
             t.present: outcomes["present"],
             t.asked: outcomes["requested"],
@@ -193,8 +196,8 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
     )
 
 
-def words(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
-    """The name of each code, which go from the least to the largest."""
+def names_by_code(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
+    """The name of each code. names: of every code from the least to the largest, none left out."""
     least = min(names)
     return pa.array([names[code] for code in range(least, max(names) + 1)]).take(array_of(codes - least))
 
@@ -210,14 +213,14 @@ def messages(outcomes: Records, node: Ints) -> pa.Array[Any]:
 
     decided_by, broker = outcomes["decided_by"], outcomes["broker"]
     all_brokers = pc.if_else(pa.array(decided_by == MAX_BROKER_PARTITIONS), " on all brokers", "")
-    where = pc.if_else(pa.array(broker != NONE), joined(" on broker ", texts(node)), all_brokers)
+    where = pc.if_else(pa.array(broker != NONE), joined_texts(" on broker ", texts(node)), all_brokers)
     limit, present, requested = (texts(outcomes[name]) for name in ("limit", "present", "requested"))
-    numbers = joined(": limit ", limit, ", present ", present, ", asked ", requested, where)
+    numbers = joined_texts(": limit ", limit, ", present ", present, ", asked ", requested, where)
     is_limit = pa.array(decided_by != REFUSED_BEFORE)
-    return joined(words(MESSAGES, decided_by), pc.if_else(is_limit, numbers, ""))
+    return joined_texts(names_by_code(MESSAGES, decided_by), pc.if_else(is_limit, numbers, ""))
 
 
-def joined(*parts: Any) -> pa.Array[Any]:
+def joined_texts(*parts: Any) -> pa.Array[Any]:
     """Texts joined row by row."""
     return pc.binary_join_element_wise(*parts, "")
 
@@ -252,17 +255,17 @@ def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.Rec
     lane, place = np.nonzero(by_place != UNLIMITED)
     limit, is_broker = by_place[lane, place], place != cluster
     counts = np.column_stack([results.samples[:, -1], results.replicas])[lane, place]
-    placed = results.unlimited[:-1]
-    unlimited = np.column_stack([placed, placed.sum(axis=1)])[:, place]
-    growth = growth_per_day(unlimited, results.times)
-    breach = breach_times(unlimited, results.times, limit, growth)
+    on_brokers = results.captured_samples[:-1]
+    captured_counts = np.column_stack([on_brokers, on_brokers.sum(axis=1)])[:, place]
+    growth = growth_per_day(captured_counts, results.times)
+    breach = breach_times(captured_counts, results.times, limit, growth)
     kind = np.where(is_broker, MAX_BROKER_PARTITIONS, MAX_PARTITIONS)
     return rows_of(
         t,
         {
             t.run_id: repeated(run_id, len(lane)),
             t.scenario: results.names(lane),
-            t.refused_by: words(LIMIT_NAMES, kind),
+            t.refused_by: names_by_code(LIMIT_NAMES, kind),
             t.broker: array_of(np.append(nodes, 0)[place], is_broker),
             t.limit_value: limit,
             t.partitions: counts,
@@ -274,16 +277,20 @@ def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.Rec
 
 
 def growth_per_day(counts: Ints, times: Ints) -> Floats:
-    """Replicas a day from the first time to the last; 0 where no time passes. counts: int64[times, of what]."""
+    """Replicas a day from the first time to the last, float64[limits]; 0 where no time passes.
+
+    counts: int64[times, limits], the replicas that each limit is about.
+    """
     if len(times) < 2:
         return np.zeros(counts.shape[1])
     return (counts[-1] - counts[0]) * (US_PER_DAY / (times[-1] - times[0]))
 
 
 def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints:
-    """When each count comes to be at its limit: within the run, or at the growth afterwards; 0 for never, us.
+    """When each limit is reached: within the run, or afterwards if replicas go on growing as they do; us, 0 for never.
 
-    counts: int64[times, of what]; limit, growth: of what.
+    counts: int64[times, limits], the replicas that each limit is about. limit: int64[limits]. growth: float64[limits],
+    replicas a day.
     """
     if len(times) == 0:
         return np.zeros(len(limit), np.int64)
@@ -296,14 +303,15 @@ def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints
 
 
 def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:
-    """Rows of `partition_limit_curve` of one limit, but for limits that refuse something before the window.
+    """Rows of `partition_limit_curve`: for each range of values of one limit, the change that it refuses first.
 
-    curve: FIRST_REFUSAL[steps].
+    limit: a code of LIMIT_NAMES. curve: FIRST_REFUSAL[steps], from the lowest value on, of which each step goes up to
+    where the next begins. Steps that refuse a change before the window are left out.
     """
     last = np.append(curve["limit_from"][1:] - 1, UNLIMITED)
-    is_listed = np.append(history.counts, True)[curve["change"]]
+    is_listed = np.append(history.in_window, True)[curve["change"]]
     curve, last, n = curve[is_listed], last[is_listed], int(is_listed.sum())
-    t, fails = PARTITION_LIMIT_CURVE, curve["change"] != NONE
+    t, has_refusal = PARTITION_LIMIT_CURVE, curve["change"] != NONE
     row = np.append(history.captured["row"], NONE)[curve["change"]]
     rows = history.rows.take(array_of(row, row != NONE))
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
@@ -316,7 +324,7 @@ def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tup
             t.limit_to: array_of(last, last != UNLIMITED),
             t.request_time: rows[_E.time],
             **{name: rows[name] for name in same_names},
-            t.present: array_of(curve["present"], fails),
-            t.asked: array_of(curve["requested"], fails),
+            t.present: array_of(curve["present"], has_refusal),
+            t.asked: array_of(curve["requested"], has_refusal),
         },
     )

@@ -123,8 +123,8 @@ class History(NamedTuple):
     """All changes to a cluster's topics in the order of their times, the same for every lane.
 
     changes: CHANGE[changes]. named_brokers: int64[replicas], the brokers that changes name and Metadata shows.
-    topics: how many topic names there are. captured: CAPTURED[changes]. rows: of TOPIC_EVENTS, the requests. counts:
-    bool[changes], those in the window; all are before its end.
+    topics: how many topic names there are. captured: CAPTURED[changes]. rows: of TOPIC_EVENTS, the requests.
+    in_window: bool[changes], the changes that results count; those before the window are replayed as state.
     """
 
     changes: Records
@@ -133,16 +133,16 @@ class History(NamedTuple):
     topics: int
     captured: Records
     rows: pa.RecordBatch
-    counts: Bools
+    in_window: Bools
 
 
 class Simulation(NamedTuple):
     """A cluster's replay in one lane after the other.
 
     The history and the settings are only read: changes, named_brokers, brokers, lanes (LANE[lanes]) and steps (LIMITS).
-    The state of the lane at hand: cluster (CLUSTER[1]), counts (int64[brokers], replicas without those of internal
-    topics, which are searched alone), topics (TOPIC[topics]), chunks (CHUNK[changes]), undo (UNDO[changes]), slots
-    (int64[slots], the broker of each replica), clients (CLIENT) and connections (CONNECTION).
+    The state of the lane at hand: cluster (CLUSTER[1]), broker_replicas (int64[brokers], without those of internal
+    topics; an array of its own, for it is searched alone), topics (TOPIC[topics]), chunks (CHUNK[changes]), undo
+    (UNDO[changes]), slots (int64[slots], the broker of each replica), clients (CLIENT) and connections (CONNECTION).
     Working memory: added (int64[brokers]), placement (PLACEMENT[1]), stripes and arrangement.
     The results: outcomes (OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers at the end).
     """
@@ -153,7 +153,7 @@ class Simulation(NamedTuple):
     lanes: Records
     steps: Records
     cluster: Records
-    counts: Ints
+    broker_replicas: Ints
     topics: Records
     chunks: Records
     undo: Records
@@ -179,7 +179,7 @@ def new_simulation(history: History, settings: LimitSettings, lanes: int = 1) ->
         lanes=settings.lanes,
         steps=settings.steps,
         cluster=np.zeros(1, CLUSTER),
-        counts=np.zeros(brokers, np.int64),
+        broker_replicas=np.zeros(brokers, np.int64),
         topics=np.zeros(history.topics, TOPIC),
         chunks=np.zeros(n, CHUNK),
         undo=np.zeros(n, UNDO),

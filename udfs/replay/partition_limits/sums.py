@@ -16,9 +16,14 @@ from udfs.replay.partition_limits.state import (
     REQUEST_RECORDS,
 )
 
-USED = int_fields("group", "counts", "produce_requests", "fetch_requests", "metadata_requests")
-"""A change's group, NONE where no captured request asks for it; 1 if it is in the window; and the requests there that
-use its topic afterwards."""
+GROUPED = int_fields(
+    "group",  # of alike requests, NONE where no captured request asks for the change
+    "in_window",  # 1: results count it
+    "produce_requests",  # in the window that use its topic, from this change to the next one of that topic
+    "fetch_requests",
+    "metadata_requests",
+)
+"""A change, as far as its sums need it."""
 
 SUMS = int_fields(
     "changes",  # that are summed; from here on columns of PARTITION_LIMITS
@@ -57,10 +62,10 @@ def add_refusal(sums: Record, outcome: Record) -> None:
 
 
 @kernel
-def add_outcome(sums: Record, outcome: Record, used: Record) -> None:
+def add_outcome(sums: Record, outcome: Record, change: Record) -> None:
     """Count what became of one change, and of the requests that use its topic."""
     is_tried = outcome.decided_by != NOT_TRIED
-    if used.counts == 1:
+    if change.in_window == 1:
         sums.changes += 1
         sums.tried += 1 if is_tried else 0
         sums.done += 1 if is_tried and outcome.error == 0 else 0
@@ -68,19 +73,19 @@ def add_outcome(sums: Record, outcome: Record, used: Record) -> None:
         if outcome.error != 0:
             add_refusal(sums, outcome)
     if outcome.is_absent:
-        sums.produces_failed += used.produce_requests
-        sums.fetches_failed += used.fetch_requests
-        sums.metadata_failed += used.metadata_requests
+        sums.produces_failed += change.produce_requests
+        sums.fetches_failed += change.fetch_requests
+        sums.metadata_failed += change.metadata_requests
 
 
 @kernel
-def sum_outcomes(outcomes: Records, used: Records, sums: Records) -> None:
+def sum_outcomes(outcomes: Records, changes: Records, sums: Records) -> None:
     """Sum up the changes that are tried, or whose topic is absent because it was refused.
 
-    outcomes: OUTCOME[lanes, changes]. used: USED[changes]. sums: SUMS[lanes, groups], zero at first.
+    outcomes: OUTCOME[lanes, changes]. changes: GROUPED[changes]. sums: SUMS[lanes, groups], zero at first.
     """
     for lane in range(len(outcomes)):
-        for change in range(len(used)):
-            outcome, group = outcomes[lane, change], used[change].group
+        for number in range(len(changes)):
+            outcome, group = outcomes[lane, number], changes[number].group
             if group != NONE and (outcome.decided_by != NOT_TRIED or outcome.is_absent):
-                add_outcome(sums[lane, group], outcome, used[change])
+                add_outcome(sums[lane, group], outcome, changes[number])

@@ -20,8 +20,8 @@ def empty_cluster(sim: Simulation, lane: int) -> None:
     cluster.replicas, cluster.step = 0, settings.first_step
     cluster.checked_request = cluster.read_request = NONE
     cluster.request_refused_by, cluster.request_records, cluster.read_time = NO_LIMIT, 0, 0
-    for broker in range(len(sim.counts)):
-        sim.counts[broker] = 0
+    for broker in range(len(sim.broker_replicas)):
+        sim.broker_replicas[broker] = 0
     for i in range(len(sim.topics)):
         topic = sim.topics[i]
         topic.partitions, topic.replication_factor, topic.newest_chunk, topic.was_refused = 0, 0, NONE, 0
@@ -48,7 +48,7 @@ def count_replicas(sim: Simulation, first: int, size: int, sign: int) -> None:
         broker = sim.slots[slot]
         counted += 1 if broker >= UNPLACED else 0
         if broker >= 0:
-            sim.counts[broker] += sign
+            sim.broker_replicas[broker] += sign
     sim.cluster[0].replicas += sign * counted
 
 

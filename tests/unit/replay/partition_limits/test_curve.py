@@ -93,7 +93,7 @@ def first_refusals(cluster: History, limits: int) -> list[int]:
     lanes = {str(limit): {**PROPOSAL, BROKER_LIMIT: limit} for limit in range(1, limits + 1)}
     settings = settings_of(lanes)
     sim = new_simulation(cluster, settings, limits + 1)
-    samples = np.zeros((limits + 1, 1, len(sim.counts)), np.int64)
+    samples = np.zeros((limits + 1, 1, len(sim.broker_replicas)), np.int64)
     replay_lanes(sim, read_only(np.zeros(0, np.int64)), samples)
     is_refused = sim.outcomes["decided_by"][1:] == MAX_BROKER_PARTITIONS
     return np.where(is_refused.any(axis=1), is_refused.argmax(axis=1), NONE).tolist()

@@ -48,7 +48,7 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
         topics=events.topics,
         captured=np.concatenate([not_captured(len(uncaptured)), captured])[order],
         rows=events.rows,
-        counts=settings.window.has(changes["time"]),
+        in_window=settings.window.has(changes["time"]),
     )
 
 

@@ -101,7 +101,7 @@ def arrange(brokers: Brokers, arrangement: Arrangement) -> None:
 
 
 @kernel
-def take(brokers: Brokers, arrangement: Arrangement, broker: int) -> bool:
+def place_replica(brokers: Brokers, arrangement: Arrangement, broker: int) -> bool:
     """Put a replica of the newest partition on the broker. Returns whether that makes it full."""
     candidate, mark = arrangement.candidates[broker], arrangement.state[0].newest_mark
     candidate.newest_mark = mark
@@ -125,7 +125,7 @@ def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, sl
     state.newest_mark += 1
     mark, n, probe = state.newest_mark, state.brokers, state.probe
     slots[slot] = arrangement.listed[state.leader]
-    some_full = take(brokers, arrangement, slots[slot])
+    some_full = place_replica(brokers, arrangement, slots[slot])
     racks_taken, placed = 1, 1
     while placed < factor:
         place = state.leader + 1 + probe
@@ -137,7 +137,7 @@ def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, sl
             racks_taken += 1 if is_new_rack else 0
             slots[slot + placed] = broker
             placed += 1
-            some_full = take(brokers, arrangement, broker) or some_full
+            some_full = place_replica(brokers, arrangement, broker) or some_full
     return some_full
 
 
