@@ -26,7 +26,7 @@ from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.session_cache.broker import new_broker
 from udfs.replay.session_cache.events import OF_FETCH, Keys, Part, parts_of
-from udfs.replay.session_cache.replay import go_on, replay_sessions, take
+from udfs.replay.session_cache.replay import play_until, replay_sessions, take_fetches
 from udfs.replay.session_cache.settings import CURRENT, SHARDS, SessionLanes, cache_settings
 from udfs.replay.session_cache.state import GREATEST_ID
 
@@ -184,8 +184,8 @@ def compare(partitions: int, rounds: int) -> str:
     def from_records() -> None:
         broker = new_broker("1", one, "bench")
         for part in parts:
-            take(broker, Part(part.fetches.copy(), part.rows))
-        go_on(broker, None)
+            take_fetches(broker, Part(part.fetches.copy(), part.rows))
+        play_until(broker, None)
 
     ours = timed("refetch, one lane, from records", from_records, clock=process_time)
     whole = timed("refetch, one lane, from step rows", partial(replay, batches, one), clock=process_time)

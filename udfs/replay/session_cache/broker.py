@@ -45,18 +45,18 @@ class BrokerReplay:
     lanes: Lanes
     captured: Captured
     window: Window
-    counts: bool  # what happens counts: the window has begun
+    in_window: bool  # the window has begun: what happens is counted
     clients: Clients = field(default_factory=new_clients)
     contents: Contents = field(default_factory=new_contents)
     turns: Records = field(default_factory=lambda: turn_of(NONE))
-    waiting: Records = field(default_factory=lambda: np.zeros(0, FETCH))  # fetches with events to come
-    names: list[int] = field(default_factory=list)  # client ids and addresses, by their numbers in Keys
-    name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # which of the names each number is, or NONE
+    unfinished: Records = field(default_factory=lambda: np.zeros(0, FETCH))  # fetches that have not been answered yet
+    names: list[int] = field(default_factory=list)  # the broker's clients, each by its number in Keys.clients
+    name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # the place in `names` of each number, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
     fetches: int = 0  # so many came
-    life: int = 0  # how often all connections had ended
-    begin_us: int = NONE  # the first request of this life
-    has_begun: bool = False  # it is known whose turn it was first in this life
+    life: int = 0  # how often all connections to the broker have ended: it may have been restarted then
+    begin_us: int = NONE  # when the first request of this life came
+    knows_turn: bool = False  # which shard was the first of this life has been found out, as far as it can be
 
     @property
     def shards(self) -> int:
@@ -68,7 +68,7 @@ def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
     """A broker before its first fetch. seed: of the session ids, with the broker's name."""
     start = zlib.crc32(f"{seed}:{name}".encode())
     every, captured = new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
-    return BrokerReplay(name, every, captured, lanes.window, counts=lanes.window.begin == ALWAYS)
+    return BrokerReplay(name, every, captured, lanes.window, in_window=lanes.window.begin == ALWAYS)
 
 
 def new_lanes(settings: Records, seed: int) -> Lanes:
@@ -127,10 +127,11 @@ def make_headroom(replay: BrokerReplay) -> None:
 
 
 def lengthened(values: Ints, length: int, filler: int) -> Ints:
-    """The values with others behind them, where there are fewer."""
+    """The values, if there are so many; else with copies of `filler` behind them, up to twice the length asked for."""
     if len(values) >= length:
         return values
-    return np.concatenate([values, np.full((2 * length - len(values), *values.shape[1:]), filler)])
+    missing = 2 * length - len(values)
+    return np.concatenate([values, np.full((missing, *values.shape[1:]), filler)])
 
 
 def with_buckets(buckets: Buckets, more: int) -> Buckets:
@@ -152,31 +153,30 @@ def some_buckets(buckets: Buckets, first: int, end: int) -> Buckets:
 
 
 def complete_buckets(replay: BrokerReplay) -> Buckets:
-    """Take all buckets but the last."""
+    """Take out all buckets of time but the last, which goes on."""
     buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
     replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used - 1, used))
     return some_buckets(buckets, 0, used - 1)
 
 
 def begin_window(replay: BrokerReplay) -> None:
-    """Have what happens from now on count, and nothing before it; sessions that are there stay."""
+    """Forget what was counted before the window. The sessions that there are stay."""
     buckets, used = replay.lanes.buckets, int(replay.lanes.buckets.used[0])
     replay.lanes = replay.lanes._replace(buckets=some_buckets(buckets, used, used))
     replay.lanes.cache.totals["not_found"] = 0
     note_fullest(replay.lanes.cache)
     replay.evictions.clear()
     replay.captured.verdicts[...] = 0
-    replay.counts = True
+    replay.in_window = True
 
 
 def count_evictions(replay: BrokerReplay) -> None:
-    """Sum up who evicted whom."""
-    evictions, names = replay.lanes.evictions[: replay.lanes.evicted[0]], 2 * len(replay.names)
-    if not len(evictions):
+    """Add the evictions that the lanes have noted to `replay.evictions`, and have the lanes begin a new list."""
+    noted = replay.lanes.evictions[: replay.lanes.evicted[0]]
+    if not len(noted):
         return
-    keys = (evictions["lane"] * names + evictions["evictor"]) * names + evictions["victim"]
-    distinct, counts = np.unique(keys, return_counts=True)
-    for key, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-        pair, victim = divmod(key, names)
-        replay.evictions[*divmod(pair, names), victim] += count
+    rows = np.stack([noted["lane"], noted["evictor"], noted["victim"]], axis=1)
+    distinct, counts = np.unique(rows, axis=0, return_counts=True)
+    for (lane, evictor, victim), count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        replay.evictions[lane, evictor, victim] += count
     replay.lanes.evicted[0] = 0

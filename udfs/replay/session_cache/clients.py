@@ -36,8 +36,9 @@ from udfs.replay.shared.int_map import ABSENT, new_map, place_of, put, roomy
 
 @kernel
 def take_response(client: Record, error: int, response_session_id: int) -> None:
-    """FetchSessionHandler.handleResponse for a response whose partitions are right, and for one with an error.
+    """Have the client's session follow from a response, as FetchSessionHandler.handleResponse does.
 
+    A response without error is taken for one with the right partitions, as all that were captured are.
     client: a row of CLIENT or of LANE_CLIENT.
     """
     if error == FETCH_SESSION_ID_NOT_FOUND:
@@ -117,7 +118,10 @@ def act_of(client: Record, fetch: Record) -> int:
 
 @kernel
 def note_loss(client: Record, fetch: Record) -> None:
-    """Has the session been followed since it was opened?"""
+    """Note with a fetch whether the capture shows all of its session, from the fetch that opened it on.
+
+    is_lost is 1 from the first fetch that the capture lacks until the client opens a new session.
+    """
     if fetch.epoch <= 0:
         client.is_lost = 0
     elif (
@@ -184,7 +188,7 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
     fetches: FETCH[n], in the order of their requests. rows: PARTITION[m].
     """
     for f in range(first, len(fetches)):
-        if not has_room(clients):
+        if not has_room_for_client(clients):
             return f
         fetch = fetches[f]
         max_wait_ms = note_session(fetch, rows)
@@ -201,7 +205,7 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
 
 
 @kernel
-def has_room(clients: Clients) -> bool:
+def has_room_for_client(clients: Clients) -> bool:
     """Is there memory for one more client, connection and session?"""
     return bool(
         clients.known[0] < len(clients.state)

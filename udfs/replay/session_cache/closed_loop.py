@@ -33,7 +33,7 @@ from udfs.replay.session_cache.state import (
 
 @kernel
 def act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """What the client does of its own accord."""
+    """Change the client's session as the client did of its own accord, before it sends its fetch."""
     client = lanes.cache.clients[fetch.owner, lane]
     if fetch.act == BEGIN_ANEW:
         client.id, client.epoch = NO_SESSION, INITIAL_EPOCH
@@ -47,14 +47,14 @@ def act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
 
 @kernel
 def count_incremental(outcome: Record, fetch: Record) -> None:
-    """A request in a session."""
+    """Count a request in a session."""
     outcome.fetches += 1
     outcome.request_bytes += fetch.request_incremental
 
 
 @kernel
 def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
-    """A full fetch closes the session that it names."""
+    """Take up a full fetch, which closes the session that it names."""
     client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
     place = find_owned(lanes.cache, lane, fetch.owner, client.id)
     if place != NONE:
@@ -90,7 +90,7 @@ def request_incremental(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> 
 
 @kernel
 def request(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """A client sends its fetch, and a full one after an error."""
+    """Have a client send its fetch and, if that gets an error, a full one."""
     client = lanes.cache.clients[fetch.owner, lane]
     act(lanes, lane, fetch, now_ms)
     if client.epoch > 0:
@@ -106,7 +106,7 @@ def request(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
 
 @kernel
 def refuse(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
-    """A client learns that its session is not as it thinks."""
+    """Answer a fetch with an error of its session, from which the client begins anew."""
     outcome = outcome_of(lanes, lane)
     outcome.not_found += error == FETCH_SESSION_ID_NOT_FOUND
     lanes.cache.totals[lane].not_found += error == FETCH_SESSION_ID_NOT_FOUND
@@ -130,9 +130,9 @@ def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
 
 @kernel
 def request_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
-    """A client sends a fetch that the captured broker refused, if it is refused here as well.
+    """Have a client send a fetch that the captured broker refused, if the lane refuses it as well.
 
-    Else the client's next fetch, which the capture shows whole, is what it sends.
+    If not, the client sends nothing here: its next fetch, which the capture shows whole, takes the place of this one.
     """
     error = refusal(lanes, lane, fetch)
     if error != 0:
@@ -142,7 +142,7 @@ def request_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
 
 @kernel
 def respond(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """A broker builds its response, and the client takes it."""
+    """Have the broker build its response, and the client take it."""
     client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
     issued, size = NO_SESSION, fetch.response_full
     if client.answer == INCREMENTAL:
@@ -155,7 +155,7 @@ def respond(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
 
 @kernel
 def play_request(lanes: Lanes, fetch: Record, now_ms: int) -> None:
-    """A request in every lane."""
+    """Play a request in every lane."""
     is_refused = fetch.error != 0
     lanes.names[fetch.owner] = fetch.name
     if not is_refused:
@@ -169,7 +169,7 @@ def play_request(lanes: Lanes, fetch: Record, now_ms: int) -> None:
 
 @kernel
 def play_response(lanes: Lanes, fetch: Record, now_ms: int) -> None:
-    """The response to a request in every lane, unless the client has sent another one since."""
+    """Play the response to a request in every lane, unless the client has sent another one since."""
     if lanes.awaited[fetch.owner] != fetch.number:
         return
     lanes.awaited[fetch.owner] = NONE

@@ -10,7 +10,7 @@ from udfs.replay.session_cache.closed_loop import play_request, play_response
 from udfs.replay.session_cache.fidelity import judge_contents, judge_grant, judge_request
 from udfs.replay.session_cache.memory import has_headroom
 from udfs.replay.session_cache.order import is_placed
-from udfs.replay.session_cache.slots import close_span, note_grant, serve
+from udfs.replay.session_cache.slots import note_gone, note_grant, note_served
 from udfs.replay.session_cache.state import NO_SESSION, NO_TIME, Buckets, Cache, Captured, Lanes
 from udfs.replay.shared.lanes import CAPTURED
 
@@ -19,7 +19,7 @@ BUCKET_US = 10_000_000
 
 
 @kernel
-def has_room(cache: Cache, lanes: Lanes) -> bool:
+def has_room_for_event(cache: Cache, lanes: Lanes) -> bool:
     """Is there memory for what happens next? cache: the captured broker's."""
     has_evictions = lanes.evicted[0] + len(lanes.cache.totals) <= len(lanes.evictions)
     return has_evictions and has_headroom(cache) and has_headroom(lanes.cache)
@@ -59,13 +59,13 @@ def end_bucket(lanes: Lanes) -> None:
 
 @kernel
 def on_request(captured: Captured, lanes: Lanes, fetch: Record, us: int) -> None:
-    """The broker takes up a request."""
+    """Have the broker take up a request: count it, judge it against the capture, and play it in every lane."""
     bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
     bucket.fetches += 1
     bucket.request_bytes += max(fetch.request_bytes, 0)
     bucket.unknown_fetches += fetch.is_known == 0
     if fetch.epoch <= 0:
-        close_span(captured.spans, fetch.session_id, us)
+        note_gone(captured.spans, fetch.session_id, us)
     judge_request(captured, fetch, us // US_PER_MS)
     judge_contents(captured.verdicts[fetch.name], fetch)
     play_request(lanes, fetch, us // US_PER_MS)
@@ -73,13 +73,13 @@ def on_request(captured: Captured, lanes: Lanes, fetch: Record, us: int) -> None
 
 @kernel
 def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
-    """The broker answers."""
+    """Have the broker answer: count the response, judge it against the capture, and play it in every lane."""
     bucket = lanes.buckets.captured[lanes.buckets.used[0] - 1]
     bucket.response_bytes += max(fetch.response_bytes, 0)
     bucket.not_found += fetch.error == FETCH_SESSION_ID_NOT_FOUND
     if fetch.response_us != NO_TIME:
         if fetch.epoch > 0:
-            serve(captured.spans, fetch, event.us)
+            note_served(captured.spans, fetch, event.us)
         elif is_placed(fetch):
             bucket.created += fetch.response_session_id > NO_SESSION
             bucket.refused += fetch.response_session_id <= NO_SESSION
@@ -91,7 +91,7 @@ def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record) 
 
 @kernel
 def dispatch(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
-    """The broker takes up a request or answers it. Of one that is cut only the place among the responses is known."""
+    """Have the broker take up a request, or answer it. Of a cut fetch only the time of its answer is known."""
     if event.is_response == 1:
         fetch.is_answered = 1
         if fetch.is_cut == 0:
@@ -106,7 +106,7 @@ def dispatch(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> 
 def play(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
     """Play events from `first` on; stops where memory runs out and returns how far it came."""
     done = first
-    while done < len(events) and has_room(captured.cache, lanes):
+    while done < len(events) and has_room_for_event(captured.cache, lanes):
         number = events[done].us // BUCKET_US
         if not is_in_bucket(lanes.buckets, number):
             if done > first:

@@ -107,7 +107,7 @@ def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Par
     for batch in batches:
         held.append(part_of(batch, keys))
         if sum(len(part.rows) for part in held) >= ROWS_AT_A_TIME:
-            part = joined(held)
+            part = joined_parts(held)
             if len(part.fetches) > 1:
                 last = int(part.fetches["first"][-1]) - 1
                 yield Part(part.fetches[:-1], part.rows[:last])
@@ -115,10 +115,10 @@ def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Par
                 part.fetches["first"] = 1
             held = [part]
     if held:
-        yield joined(held)
+        yield joined_parts(held)
 
 
-def joined(parts: list[Part]) -> Part:
+def joined_parts(parts: list[Part]) -> Part:
     """The parts as one, with the end of each fetch, which is where the next begins."""
     behind = edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):

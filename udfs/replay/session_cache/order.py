@@ -83,11 +83,16 @@ def could_come_before(fetches: Records, events: Records, later: int, early: int)
 
 @kernel
 def first_built(fetches: Records, events: Records, early: int, expected: int, shards: int) -> int:
-    """Which full response of those close to events[early] was built first, if `expected` is the shard it went to."""
+    """The place of the full response that was built first of events[early] and those close behind it.
+
+    expected: the shard whose turn it is. If events[early] issues an id of that shard, it was first. Else it is the next
+    one that does; or, where refused ones, which issue no id, can fill the turns before that of events[early], the first
+    of these.
+    """
     issued = issued_shard(fetches[events[early].fetch], shards)
     if issued == expected:
         return early
-    needed = NONE if issued == NONE else (issued - expected) % shards  # so many came before this one
+    needed = NONE if issued == NONE else (issued - expected) % shards  # turns before that of events[early]
     ahead, refused, first_refused = 1, 0, NONE
     for later in range(early + 1, len(events)):
         if events[later].us - events[early].us > OVERLAP_US:
@@ -179,7 +184,7 @@ def in_turn(fetches: Records, responses: Records, first: int, shards: int) -> in
 def turn_of(shard: int) -> Records:
     """TURN[1]: it is this shard's turn."""
     turns = np.zeros(1, TURN)
-    turns[0] = shard, 1
+    turns["shard"], turns["is_certain"] = shard, 1
     return turns
 
 

@@ -38,7 +38,7 @@ from udfs.replay.session_cache.order import (
 )
 from udfs.replay.session_cache.rows import BrokerResult, all_rows, cache_rows, result_of
 from udfs.replay.session_cache.settings import SessionLanes
-from udfs.replay.session_cache.slots import close_all
+from udfs.replay.session_cache.slots import note_all_gone
 from udfs.replay.session_cache.state import INITIAL_EPOCH, NONE
 
 BROKERS_AT_ONCE, BUCKETS_AT_ONCE = 100, 100
@@ -62,15 +62,15 @@ def rows_of_brokers(
     for broker, parts in groupby(parts_of(batches, keys), key=lambda part: int(part.fetches["broker"][0])):
         replay = new_broker(list(keys.brokers)[broker], lanes, seed)
         for part in parts:
-            take(replay, part)
+            take_fetches(replay, part)
             if replay.lanes.buckets.used[0] > BUCKETS_AT_ONCE:
                 buckets = complete_buckets(replay)
-                if replay.counts:
+                if replay.in_window:
                     yield SESSION_CACHE, cache_rows([(replay.name, buckets)], lanes, run_id)
         if replay.begin_us == NONE:
             continue
-        go_on(replay, None)
-        if not replay.counts:
+        play_until(replay, None)
+        if not replay.in_window:
             begin_window(replay)
         results.append(result_of(replay, keys, lanes.settings))
         if len(results) >= BROKERS_AT_ONCE:
@@ -80,23 +80,27 @@ def rows_of_brokers(
         yield from all_rows(results, lanes, run_id)
 
 
-def take(replay: BrokerReplay, part: Part) -> None:
-    """Take whole fetches of the broker with all their partitions, and play all whose time has come."""
-    fetches = in_time(replay, part.fetches)
+def take_fetches(replay: BrokerReplay, part: Part) -> None:
+    """Take whole fetches of the broker with all their partitions, and play the events before the last of them.
+
+    Those at its time or later wait: the next part may have others that come before them.
+    """
+    fetches = needed_fetches(replay, part.fetches)
     if not len(fetches):
         return
     begin_life(replay, int(fetches["life"][0]), int(fetches["request_us"][0]))
     fetches["number"] = replay.fetches + np.arange(len(fetches))
     replay.fetches += len(fetches)
     number_names(replay, fetches)
-    read(replay, fetches, read_only(part.rows))
-    replay.waiting = joined_records([replay.waiting, fetches])
-    go_on(replay, int(fetches["request_us"][-1]))
+    note_intents(replay, fetches, read_only(part.rows))
+    replay.unfinished = joined_records([replay.unfinished, fetches])
+    play_until(replay, int(fetches["request_us"][-1]))
 
 
-def in_time(replay: BrokerReplay, fetches: Records) -> Records:
-    """Those that the window needs. What comes a little behind it shows in which order the last of it came, and whose
-    turn it was first; not in other connections, where all had ended.
+def needed_fetches(replay: BrokerReplay, fetches: Records) -> Records:
+    """The fetches that the window needs: those in it, and those that come a little after it in the same connections.
+
+    Those after it show in which order the last responses in the window were built, and which shard came first.
     """
     goes_on = replay.begin_us != NONE and replay.life == fetches["life"][0]
     if not goes_on and fetches["request_us"][0] >= replay.window.end:
@@ -105,13 +109,16 @@ def in_time(replay: BrokerReplay, fetches: Records) -> Records:
 
 
 def begin_life(replay: BrokerReplay, life: int, us: int) -> None:
-    """Go over to fetches in other connections, where all had ended: what of the others is open stays so."""
+    """Begin another life of the broker if all connections have ended; what is unfinished in those stays so.
+
+    life: the number of the life that the next fetches are of. us: when the first of them came.
+    """
     if replay.begin_us == NONE:
         replay.captured.unseen["handled_us"] = us
     elif life == replay.life:
         return
-    go_on(replay, None)
-    replay.life, replay.begin_us, replay.has_begun = life, us, False
+    play_until(replay, None)
+    replay.life, replay.begin_us, replay.knows_turn = life, us, False
 
 
 def number_names(replay: BrokerReplay, fetches: Records) -> None:
@@ -126,8 +133,8 @@ def number_names(replay: BrokerReplay, fetches: Records) -> None:
     fetches["name"] = 2 * numbers + fetches["privileged"]
 
 
-def read(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
-    """Say of each fetch whose it is, why it was sent, and what is in it."""
+def note_intents(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
+    """Note with each fetch whose it is, why it was sent, and what is in it. rows: PARTITION[n]."""
     done = 0
     while (done := note_clients(fetches, done, rows, replay.clients)) < len(fetches):
         replay.clients = larger_clients(replay.clients)
@@ -137,31 +144,36 @@ def read(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
         replay.contents = with_entries(replay.contents)
 
 
-def go_on(replay: BrokerReplay, before_us: int | None) -> None:
-    """Play the events before this time, or all of them; none behind the window."""
-    if not replay.has_begun and not begins(replay, before_us):
+def play_until(replay: BrokerReplay, before_us: int | None) -> None:
+    """Play the events before this time, or all of them if it is None; none after the window."""
+    if not replay.knows_turn and not finds_first_turn(replay, before_us):
         return
-    fetches, events = replay.waiting, events_of(replay.waiting)
+    fetches, events = replay.unfinished, events_of(replay.unfinished)
     end_us = replay.window.end if before_us is None else min(before_us, replay.window.end)
     end = int(np.searchsorted(events["us"], end_us))
     order_responses(fetches, events, end, replay.turns, replay.shards)
-    before = 0 if replay.counts else int(np.searchsorted(events["us"][:end], replay.window.begin))
-    if before:
-        play_events(replay, events[:before])
-    if before < end and not replay.counts:
+    window_begin = 0 if replay.in_window else int(np.searchsorted(events["us"][:end], replay.window.begin))
+    if window_begin:
+        play_events(replay, events[:window_begin])
+    if window_begin < end and not replay.in_window:
         begin_window(replay)
-    play_events(replay, events[before:end])
-    replay.waiting = fetches.compress(fetches["is_answered"] == 0)
+    play_events(replay, events[window_begin:end])
+    replay.unfinished = fetches.compress(fetches["is_answered"] == 0)
     if before_us is None and end and (events["us"][end:] < end_us).any():  # a later response was put before them
-        go_on(replay, None)
+        play_until(replay, None)
 
 
-def begins(replay: BrokerReplay, before_us: int | None) -> bool:
-    """Find whose turn it is, at first and where all connections had ended; False where later fetches may show it."""
+def finds_first_turn(replay: BrokerReplay, before_us: int | None) -> bool:
+    """Find the shard of the first full response in the broker's life at hand. Returns False if later fetches are needed
+    for that.
+
+    Where the ids fit a counter that begins again better than one that goes on, the broker was restarted. before_us: all
+    fetches before this time have come; None if all of the capture has.
+    """
     if before_us is not None and before_us < replay.begin_us + TURN_SHOWN_WITHIN_US[0]:
         return False
     expected, shown, is_restarted = int(replay.turns["shard"][0]), NONE, False
-    fetches, responses = full_responses(replay.waiting)
+    fetches, responses = full_responses(replay.unfinished)
     for within_us in TURN_SHOWN_WITHIN_US:
         until_us = replay.begin_us + within_us
         if before_us is not None and before_us < until_us:
@@ -171,7 +183,7 @@ def begins(replay: BrokerReplay, before_us: int | None) -> bool:
         is_restarted = expected != NONE and begins_again(fetches, first, expected, replay.shards)
         if shown != NONE:
             break
-    replay.has_begun = True
+    replay.knows_turn = True
     if is_restarted:
         restart(replay)
     elif expected == NONE:
@@ -181,16 +193,16 @@ def begins(replay: BrokerReplay, before_us: int | None) -> bool:
 
 
 def restart(replay: BrokerReplay) -> None:
-    """The broker was started anew: it has no session, and its counter begins again."""
+    """Have the broker start anew: without sessions, and with its counter at the first shard."""
     replay.turns = turn_of(0)
     for cache in (replay.lanes.cache, replay.captured.cache):
         empty(cache)
-    close_all(replay.captured.spans, replay.begin_us)
+    note_all_gone(replay.captured.spans, replay.begin_us)
 
 
 def play_events(replay: BrokerReplay, events: Records) -> None:
-    """Play these events."""
-    fetches = replay.waiting
+    """Play these events of unfinished fetches in every lane, with as much memory as they turn out to need."""
+    fetches = replay.unfinished
     buckets = len(np.unique(events["us"] // BUCKET_US))
     make_room_to_play(replay, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
     done = 0

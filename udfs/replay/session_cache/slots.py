@@ -35,24 +35,24 @@ def with_spans(spans: Spans, more: int) -> Spans:
 
 
 @kernel
-def close_span(spans: Spans, session_id: int, us: int) -> None:
-    """A session is gone."""
+def note_gone(spans: Spans, session_id: int, us: int) -> None:
+    """Note that a session is gone, if it is one whose beginning was captured."""
     known = spans.by_id.values[place_of(spans.by_id, session_id)] if session_id > NO_SESSION else ABSENT
     if known != ABSENT:
         spans.spans[known].gone_us = min(spans.spans[known].gone_us, us)
 
 
-def close_all(spans: Spans, us: int) -> None:
-    """All sessions are gone."""
+def note_all_gone(spans: Spans, us: int) -> None:
+    """Note that all sessions are gone."""
     gone_us = spans.spans["gone_us"][: spans.used[0]]
     np.minimum(gone_us, us, out=gone_us)
 
 
 @kernel
-def serve(spans: Spans, fetch: Record, us: int) -> None:
-    """A fetch found its session, or found it gone."""
+def note_served(spans: Spans, fetch: Record, us: int) -> None:
+    """Note that a fetch found its session, or found it gone."""
     if fetch.error == FETCH_SESSION_ID_NOT_FOUND:
-        close_span(spans, fetch.session_id, us)
+        note_gone(spans, fetch.session_id, us)
         return
     known = spans.by_id.values[place_of(spans.by_id, fetch.session_id)]
     if known != ABSENT:
@@ -61,7 +61,7 @@ def serve(spans: Spans, fetch: Record, us: int) -> None:
 
 @kernel
 def note_grant(spans: Spans, event: Record, fetch: Record, shards: int) -> None:
-    """A full fetch got a session or was refused; there is room."""
+    """Note that a full fetch got a session, or was refused one. There is room."""
     if fetch.response_session_id > NO_SESSION:
         number = spans.used[0]
         spans.used[0] += 1
@@ -95,5 +95,9 @@ def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, i
 
 
 def _alive(opened: Ints, ended: Ints, times: Ints, before_us: int = 0) -> Ints:
-    """How many have been opened by these times, and not ended so long before them."""
+    """How many sessions live at each of these times: int64[times].
+
+    opened, ended: int64[sessions] each, sorted, us. before_us: a session that ended no longer than that
+    before a time still counts.
+    """
     return np.searchsorted(opened, times, "right") - np.searchsorted(ended, times - before_us, "left")

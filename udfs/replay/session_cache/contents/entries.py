@@ -12,7 +12,7 @@ LEAST_ROOM = 4
 
 
 @kernel
-def has_room(contents: Contents, client: Record, rows: int) -> bool:
+def has_room_for_fetch(contents: Contents, client: Record, rows: int) -> bool:
     """Is there memory for a fetch of so many rows by a client?"""
     end = contents.end[0] + 2 * (client.count + rows) + LEAST_ROOM
     return end <= len(contents.entries) and 2 * (contents.topics.used[0] + client.count) <= len(contents.topics.keys)

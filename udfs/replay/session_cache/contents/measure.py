@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Record, Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.contents.entries import drop_forgotten, has_room, make_room, take_order
+from udfs.replay.session_cache.contents.entries import drop_forgotten, has_room_for_fetch, make_room, take_order
 from udfs.replay.session_cache.contents.request_lists import list_changes, list_partition
 from udfs.replay.session_cache.contents.response_lists import answer_errors, read_topic
 from udfs.replay.session_cache.contents.state import (
@@ -48,7 +48,7 @@ def read_partitions(contents: Contents, client: Record, rows: Records, fetch: Re
 
 
 @kernel
-def follow(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
+def write_lists(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
     """Take a client's next fetch, and write its lists. There is room."""
     make_room(contents, client, fetch.end - fetch.first)
     old, forgets = client.count, False
@@ -116,7 +116,7 @@ def measure(contents: Contents, client: Record, rows: Records, fetch: Record) ->
     if fetch.error != 0:
         measure_refused(contents, rows, fetch)
     else:
-        follow(contents, client, rows, fetch)
+        write_lists(contents, client, rows, fetch)
     note_request(contents, fetch)
     note_response(contents, fetch)
 
@@ -130,7 +130,7 @@ def measure_all(fetches: Records, first: int, rows: Records, contents: Contents)
     for f in range(first, len(fetches)):
         fetch = fetches[f]
         client = contents.clients[fetch.owner]
-        if not has_room(contents, client, fetch.end - fetch.first):
+        if not has_room_for_fetch(contents, client, fetch.end - fetch.first):
             return f
         if fetch.is_cut == 0:
             measure(contents, client, rows, fetch)
