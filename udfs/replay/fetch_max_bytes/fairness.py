@@ -12,7 +12,7 @@ from udfs.replay.fetch_max_bytes.state import Sums, new_partitions
 from udfs.replay.shared.histogram import bucket_of
 
 
-def with_room(sums: Sums, partitions: int) -> Sums:
+def with_partitions(sums: Sums, partitions: int) -> Sums:
     """The sums with room for at least so many partitions."""
     more = partitions - len(sums.partitions)
     if more <= 0:
@@ -79,9 +79,9 @@ def added(sums: Sums, fetches: Reads, available: Ints, answers: Records) -> Sums
 
     available: int64[reads] bytes. answers: ANSWER[lanes, reads].
     """
-    found = with_room(sums, int(fetches.reads["number"].max(initial=-1)) + 1)
-    add_fetches(found, Reads(*all_read_only(fetches)), read_only(available), read_only(answers))
-    return found
+    grown = with_partitions(sums, int(fetches.reads["number"].max(initial=-1)) + 1)
+    add_fetches(grown, Reads(*all_read_only(fetches)), read_only(available), read_only(answers))
+    return grown
 
 
 def jain_index(shares: Floats) -> float | None:

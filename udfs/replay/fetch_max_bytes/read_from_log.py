@@ -51,21 +51,21 @@ def is_hard_limit(read: Record) -> bool:
 def answer_fetch(fetches: Reads, available: Ints, fetch: int, limits: Record, answers: Records) -> None:
     """Answer one fetch under the limits of one lane. answers: ANSWER[reads], those of the lane."""
     first, end = fetches.first_read[fetch], fetches.first_read[fetch + 1]
-    asked = fetches.reads[first]
-    limit = min(asked.max_bytes if limits.max_bytes == AS_CAPTURED else limits.max_bytes, limits.broker_max_bytes)
+    request = fetches.reads[first]  # what it says of the whole fetch is the same in each of its reads
+    limit = min(request.max_bytes if limits.max_bytes == AS_CAPTURED else limits.max_bytes, limits.broker_max_bytes)
     # A lane with max_bytes is a client that knows it.
-    is_hard = is_hard_limit(asked) and limits.max_bytes == AS_CAPTURED
+    is_hard = is_hard_limit(request) and limits.max_bytes == AS_CAPTURED
     min_one = not is_hard
     for row in range(first, end):
-        read, answer, there = fetches.reads[row], answers[row], available[row]
+        read, answer, available_bytes = fetches.reads[row], answers[row], available[row]
         partition_max = limits.partition_max_bytes
         adjusted = min(read.partition_max_bytes if partition_max == AS_CAPTURED else partition_max, limit)
         has_batch = read.end_size > read.first_size
         first_batch = fetches.sizes[read.first_size] if has_batch else 0
-        known = there if has_batch else 0
+        known_bytes = available_bytes if has_batch else 0
         # A hard limit may cut the first batch, too.
-        returned = min(known, adjusted) if is_hard else bytes_read(adjusted, first_batch, known, min_one)
-        could_get_more = returned == there and (adjusted > returned or (min_one and returned == 0))
+        returned = min(known_bytes, adjusted) if is_hard else bytes_read(adjusted, first_batch, known_bytes, min_one)
+        could_get_more = returned == available_bytes and (adjusted > returned or (min_one and returned == 0))
         answer.returned = returned
         answer.overrides = 1 if returned > adjusted else 0
         answer.cut_tail = tail_bytes(fetches.sizes, read.first_size, read.end_size, returned)

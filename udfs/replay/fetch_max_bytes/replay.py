@@ -21,7 +21,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import drawn_figures
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.memory_rows import memory_events, response_room
-from udfs.replay.fetch_max_bytes.closed_loop.replay import replayed
+from udfs.replay.fetch_max_bytes.closed_loop.replay import replayed_reader
 from udfs.replay.fetch_max_bytes.closed_loop.rows import closed_rows, range_rows
 from udfs.replay.fetch_max_bytes.events import (
     READER,
@@ -81,10 +81,10 @@ def replay_fetches(
     responses_under: limits under which another replay goes on from what consumers receive. For these there are rows of
     MEMORY_EVENTS as well.
     """
-    yield from packed_together(reader_rows(batches, lanes, run_id, responses_under))
+    yield from packed_together(rows_of_readers(batches, lanes, run_id, responses_under))
 
 
-def reader_rows(
+def rows_of_readers(
     batches: Iterable[pa.RecordBatch], lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one reader after the other."""
@@ -94,8 +94,8 @@ def reader_rows(
             progress.captured.note_logs(logs)
             wanted = in_window(reads, lanes.window)
             if wanted.num_rows:
-                take_part(progress, wanted, lanes)
-        yield from all_rows(progress, lanes, run_id, responses_under)
+                take_fetches(progress, wanted, lanes)
+        yield from rows_of_reader(progress, lanes, run_id, responses_under)
 
 
 def in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
@@ -106,13 +106,13 @@ def in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
     return reads if window.is_whole else reads.filter(pa.array(window.has(reads[READS.request_time].to_numpy())))
 
 
-def take_part(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
+def take_fetches(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
     limits, fetches = lanes.limits(progress.reader.kind), reads_of(rows)
     verdicts = judge(fetches, limits[CAPTURED : CAPTURED + 1], progress.reader.kind)
     note_verdicts(progress, rows, fetches, verdicts)
     fetches.reads["throttled"] |= (verdicts == REPLICATION_THROTTLED)[fetch_of_reads(fetches)]
-    fetches = noted(progress.captured, fetches, rows)
+    fetches = note_for_closed_loop(progress.captured, fetches, rows)
     reads = fetches.reads
     available = reads["available_high"].copy()
     progress.sums = added(progress.sums, fetches, available, answers_to(fetches, available, limits))
@@ -122,9 +122,10 @@ def take_part(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> No
     progress.partition_max_bytes = max(progress.partition_max_bytes, largest)
 
 
-def noted(captured: CapturedFetches, fetches: Reads, rows: pa.RecordBatch) -> Reads:
-    """Those of a reader's fetches that were answered, their partitions numbered, once closed loop has what it needs of
-    them. rows: of all the fetches.
+def note_for_closed_loop(captured: CapturedFetches, fetches: Reads, rows: pa.RecordBatch) -> Reads:
+    """Note with `captured` what closed loop needs of these fetches.
+
+    Returns those that were answered, with the number of each read's partition. rows: of READS, those of all fetches.
     """
     fetches, rows = answered(fetches, rows)
     fetches.reads["number"] = partition_numbers(captured.partitions, rows, fetches.reads["partition"])
@@ -144,10 +145,14 @@ def note_verdicts(progress: Progress, rows: pa.RecordBatch, fetches: Reads, verd
         progress.verdicts[names[broker], bool(records), code] += count
 
 
-def all_rows(
+def rows_of_reader(
     progress: Progress, lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a reader all of whose fetches have come, in open loop and in closed loop."""
+    """The rows of a reader all of whose fetches have come, in open loop and in closed loop.
+
+    Where the lanes have the limits `responses_under`, their closed loop gives the responses as well. Where these are
+    other limits, the reader is replayed a second time, under them.
+    """
     reader, limits = progress.reader, lanes.limits(progress.reader.kind)
     labels = Labels(run_id, lanes.names, reader, [partition_of(key) for key in progress.captured.partitions])
     memory_bound = memory_bounds(labels, limits, progress.max_bytes, progress.partition_max_bytes)
@@ -156,13 +161,13 @@ def all_rows(
     if intent is None:
         return
     room = response_room(intent, reader, responses_under) if responses_under else 0
-    is_same = responses_under is not None and lanes.equals(responses_under, reader.kind)
-    found = replayed(intent, reader, lanes, room if is_same else 0)
-    yield from closed_rows(labels, intent, found, memory_bound)
-    yield FETCH_RANGES, range_rows(labels, drawn_figures(intent, reader, lanes, found))
+    has_same_limits = responses_under is not None and lanes.equals(responses_under, reader.kind)
+    in_lanes = replayed_reader(intent, reader, lanes, room if has_same_limits else 0)
+    yield from closed_rows(labels, intent, in_lanes, memory_bound)
+    yield FETCH_RANGES, range_rows(labels, drawn_figures(intent, reader, lanes, in_lanes))
     if responses_under is not None and room:
-        under = found if is_same else replayed(intent, reader, responses_under, room)
-        yield from ((MEMORY_EVENTS, rows) for rows in memory_events(intent, reader, under))
+        with_responses = in_lanes if has_same_limits else replayed_reader(intent, reader, responses_under, room)
+        yield from ((MEMORY_EVENTS, rows) for rows in memory_events(intent, reader, with_responses))
 
 
 def open_rows(progress: Progress, labels: Labels, memory_bound: Ints) -> Iterator[tuple[Table, pa.RecordBatch]]:
@@ -191,7 +196,7 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
             captured.note_logs(logs)
             rows = in_window(reads, limits.window)
             if rows.num_rows:
-                noted(captured, reads_of(rows), rows)
+                note_for_closed_loop(captured, reads_of(rows), rows)
         intent = intent_of(captured, reader.kind, int(limits.limits(reader.kind)["broker_max_bytes"][CAPTURED]))
         if intent is not None and (room := response_room(intent, reader, limits)):
-            yield from memory_events(intent, reader, replayed(intent, reader, limits, room))
+            yield from memory_events(intent, reader, replayed_reader(intent, reader, limits, room))

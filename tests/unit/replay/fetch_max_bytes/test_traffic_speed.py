@@ -17,7 +17,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.replay import lane_rules
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome
-from udfs.replay.fetch_max_bytes.replay import noted
+from udfs.replay.fetch_max_bytes.replay import note_for_closed_loop
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
 from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
@@ -82,7 +82,7 @@ def test_a_lane_reads_at_its_own_speed_and_waits_as_long_by_its_clients_clock() 
     captured = CapturedFetches()
     for logs, reads in map(events.logs_and_reads, reads_of([*batch_rows(), *catch_up()]).to_batches()):
         captured.note_logs(logs)
-        noted(captured, events.reads_of(reads), reads)
+        note_for_closed_loop(captured, events.reads_of(reads), reads)
     intent = intent_of(captured, CONSUMER, MOST)
     assert intent
     lanes = replace(lanes_of(AS_CAPTURED, AS_CAPTURED), traffic_speed=np.array([1.0, 2.5]))

@@ -28,7 +28,7 @@ def end_of_read(sim: Simulation, begin: int, end: int) -> int:
 
 
 @kernel
-def read(sim: Simulation, lane: int, node: int, time: int) -> int:
+def read_from_log(sim: Simulation, lane: int, node: int, time: int) -> int:
     """ReplicaManager.readFromLog for the node's request at that time, into `returned` of the answers.
 
     Returns record bytes in all. A request without max_bytes (Fetch before 3) is under FetchParams.hardMaxBytesLimit:

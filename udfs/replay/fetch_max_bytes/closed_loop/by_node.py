@@ -17,7 +17,7 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import joined, picked
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, MOVE, NUMBER_BITS, SERVING, CapturedFetches
-from udfs.replay.fetch_max_bytes.closed_loop.nodes import GONE_US, Nodes, limits_of
+from udfs.replay.fetch_max_bytes.closed_loop.nodes import GONE_US, Nodes, limits_by_connection
 from udfs.replay.fetch_max_bytes.closed_loop.state import NONE
 
 
@@ -67,10 +67,10 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
         )
     )  # fmt: skip
     servings, moves, bounds = (
-        picked(records, in_order(nodes, connection[records["partition"]])) for records in (servings, moves, bounds)
+        picked(records, rows_by_node(nodes, connection[records["partition"]])) for records in (servings, moves, bounds)
     )
     join_moves(moves, fetched, places)
-    fetches = picked(fetches, in_order(nodes, fetches["connection"]))
+    fetches = picked(fetches, rows_by_node(nodes, fetches["connection"]))
     servings["fetch"] = first_at_their_time(fetches, nodes)[
         servings["fetch"] + places.first_fetch[servings["partition"]]
     ]
@@ -86,7 +86,7 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
     )
 
 
-def in_order(nodes: Nodes, connection: Ints) -> Ints:
+def rows_by_node(nodes: Nodes, connection: Ints) -> Ints:
     """The rows by their nodes and, within these, their connections, else in the order that they have."""
     return np.lexsort((nodes.place[connection], nodes.node[connection]))
 
@@ -94,7 +94,7 @@ def in_order(nodes: Nodes, connection: Ints) -> Ints:
 def placed(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
     """(the places of the rows, the rows of each partition's first and of its last connection)."""
     connection = fetched["connection"]
-    order = in_order(nodes, connection)
+    order = rows_by_node(nodes, connection)
     key = (nodes.node[connection] << NUMBER_BITS | fetched["number"])[order]
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
     partition, last, before = np.empty_like(order), np.empty_like(first), np.full_like(order, NONE)
@@ -149,7 +149,7 @@ def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handove
     end = reads.fetches["request"][partitions["last_fetch"]]
     order = np.lexsort((partitions["number"], node, end, begin, topic))
     before, after = order[:-1], order[1:]
-    limits = limits_of(nodes.nodes)
+    limits = limits_by_connection(nodes.nodes)
     goes_on = (
         (topic[before] == topic[after])
         & (end[before] < begin[after])

@@ -200,7 +200,7 @@ def next_poll(sim: Simulation, lane: int, node: int, time: int) -> int:
 
 
 @kernel
-def take(sim: Simulation, lane: int, node: int) -> int:
+def take_response(sim: Simulation, lane: int, node: int) -> int:
     """Give the client what was read, from `gap_us` after now on; returns when it asks again."""
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     application = sim.state.applications[rules.application]

@@ -23,7 +23,7 @@ from udfs.kernels.kernel import allocating_kernel
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent, with_pace
 from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
-from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed, lane_rules, new_outcome, replay_reader
+from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader, lane_rules, new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
@@ -66,7 +66,7 @@ class Drawn(NamedTuple):
     counts: Ints
 
 
-def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: Replayed) -> Drawn:
+def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: ReplayedReader) -> Drawn:
     """Replay a reader in every lane, each time with a pace drawn anew. The draws are the same for the same reader."""
     given_up = replayed.outcome.given_up_backlogs == 1
     rules, of_lane = distinct_lanes(lane_rules(intent, reader, lanes), intent.unit)
@@ -79,15 +79,15 @@ def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: R
     slower, shares = np.exp(draws.normal(0.0, RUNS_DIFFER, (count, 2))), draws.uniform(0.0, MOST_SHARE, (count, 2))
     for (of_client, of_brokers), (taking, sending) in zip(slower.tolist(), shares.tolist(), strict=True):
         if len(figures) == FEWEST:
-            counts[~np.any([waits(few) for few in figures], axis=0)] = FEWEST
+            counts[~np.any([has_waits(few) for few in figures], axis=0)] = FEWEST
         wanted = np.flatnonzero(counts > len(figures))
         if not len(wanted):
             break
         rules["seed"] += 1
         unit = with_run(drawn_unit(intent, random, taking, sending), of_client, of_brokers)
         outcome = new_outcome(unit, len(intent.keys), len(wanted), buckets=LEAST_BUCKETS)
-        replay_reader(unit, lanes_of(rules, wanted), outcome)
-        figures.append(of_lanes(figures_of(outcome, given_up), wanted, len(counts)))
+        replay_reader(unit, rules_of_lanes(rules, wanted), outcome)
+        figures.append(placed_figures(figures_of(outcome, given_up), wanted, len(counts)))
     replications = (np.stack(of)[:, of_lane] for of in zip(*figures, strict=True))
     return Drawn(figures_of(replayed.outcome, given_up), Figures(*replications), counts[of_lane])
 
@@ -106,22 +106,22 @@ def distinct_lanes(rules: Records, unit: Unit) -> tuple[Records, Ints]:
     numbers: dict[bytes, int] = {}
     of_lane = np.array([numbers.setdefault(of.tobytes(), len(numbers)) for of in by_lane], np.int64)
     first = np.unique(of_lane, return_index=True)[1]
-    return lanes_of(rules, first), of_lane
+    return rules_of_lanes(rules, first), of_lane
 
 
-def lanes_of(rules: Records, lanes: Ints) -> Records:
+def rules_of_lanes(rules: Records, lanes: Ints) -> Records:
     """The rules of some lanes: RULES[nodes, n]. lanes: int64[n], which they are."""
     found = np.zeros((rules.shape[0], len(lanes)), RULES)
     found[:] = rules[:, lanes]
     return found
 
 
-def waits(figures: Figures) -> Bools:
+def has_waits(figures: Figures) -> Bools:
     """Whether each lane has anything to catch up on, or waits: bool[lanes]."""
     return (figures.catch_up_ms > 0) | (figures.longest_wait_ms > 0)
 
 
-def of_lanes(figures: Figures, lanes: Ints, count: int) -> Figures:
+def placed_figures(figures: Figures, lanes: Ints, count: int) -> Figures:
     """Figures of some lanes as those of `count` lanes, 0 of the others. lanes: int64[n], which they are."""
     placed = np.zeros((len(Figures._fields), count))
     placed[:, lanes] = figures

@@ -18,7 +18,7 @@ from udfs.columns.records import picked
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import nulls_besides, rows_of, stream_of
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
-from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed
+from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader
 from udfs.replay.fetch_max_bytes.closed_loop.state import Outcome
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader
@@ -42,7 +42,7 @@ def response_room(intent: Intent, reader: Reader, limits: FetchLanes) -> int:
     return min(needed, MOST_RESPONSES // len(limits.names))
 
 
-def memory_events(intent: Intent, reader: Reader, replayed: Replayed) -> Iterator[pa.RecordBatch]:
+def memory_events(intent: Intent, reader: Reader, replayed: ReplayedReader) -> Iterator[pa.RecordBatch]:
     """Rows of MEMORY_EVENTS for every response of a consumer, one lane after the other."""
     unknown = CLOSED_FETCHES.counted_as("unknown")
     unchecked = min((word for _, _, word in replayed.verdicts if word in unknown), default=None)

@@ -72,13 +72,13 @@ def nodes_of(captured: CapturedFetches, reader: str) -> Nodes | None:
         return None
     is_one = is_one_process(picked(connections, np.array(answered)))
     chains = chains_of(captured, answered) if is_one else {connection: [connection] for connection in answered}
-    return joined(connections, [chains[first] for first in answered if first in chains], reader, is_one)
+    return nodes_of_chains(connections, [chains[first] for first in answered if first in chains], reader, is_one)
 
 
 def chains_of(captured: CapturedFetches, connections: Sequence[int]) -> dict[int, list[int]]:
     """One process's connections, by the first of each chain: each other one was opened anew for the one before it."""
     records = captured.connections.records
-    begin, end, limits = records["begin"], ends(records), limits_of(records)
+    begin, end, limits = records["begin"], ends(records), limits_by_connection(records)
     latest, chains = dict[int, Chain](), list[Chain]()
     for connection in sorted(connections, key=lambda c: (begin[c], end[c])):
         first_offsets, last_offsets = offsets_of(captured, connection)
@@ -124,12 +124,12 @@ def offsets_of(captured: CapturedFetches, connection: int) -> tuple[dict[int, in
     return dict(zip(number, first, strict=True)), dict(zip(number, last, strict=True))
 
 
-def limits_of(connections: Records) -> Ints:
+def limits_by_connection(connections: Records) -> Ints:
     """int64[connections, limits]."""
     return np.stack([connections[name] for name in LIMITS], axis=1)
 
 
-def joined(connections: Records, chains: Sequence[Sequence[int]], reader: str, is_one_process: bool) -> Nodes:
+def nodes_of_chains(connections: Records, chains: Sequence[Sequence[int]], reader: str, is_one_process: bool) -> Nodes:
     """The chains as nodes: what each one's first connection asked for, and what all of its connections had."""
     order = np.array([connection for chain in chains for connection in chain])
     first = edges([len(chain) for chain in chains])

@@ -34,7 +34,7 @@ from udfs.replay.shared.event_heap import pop, push
 from udfs.replay.shared.lanes import CAPTURED
 
 
-class Replayed(NamedTuple):
+class ReplayedReader(NamedTuple):
     """What a reader comes to. backlog: int64[numbers] bytes."""
 
     outcome: Outcome
@@ -42,11 +42,11 @@ class Replayed(NamedTuple):
     verdicts: Verdicts
 
 
-def replayed(intent: Intent, reader: Reader, lanes: FetchLanes, response_room: int = 0) -> Replayed:
+def replayed_reader(intent: Intent, reader: Reader, lanes: FetchLanes, response_room: int = 0) -> ReplayedReader:
     """A reader replayed in every lane. response_room: so many responses are kept of each lane."""
     outcome = new_outcome(intent.unit, len(intent.keys), len(lanes.names), response_room)
     replay_reader(intent.unit, lane_rules(intent, reader, lanes), outcome)
-    return Replayed(outcome, backlogs(intent.unit, len(intent.keys)), judge(intent, outcome.captured))
+    return ReplayedReader(outcome, backlogs(intent.unit, len(intent.keys)), judge(intent, outcome.captured))
 
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:

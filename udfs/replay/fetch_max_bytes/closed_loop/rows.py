@@ -19,7 +19,7 @@ from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import Drawn, Figures
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
-from udfs.replay.fetch_max_bytes.closed_loop.replay import Replayed
+from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Timeline
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import TICKS
 from udfs.replay.fetch_max_bytes.rows import (
@@ -34,7 +34,7 @@ from udfs.replay.shared.replications import SHARES, quantiles
 
 
 def closed_rows(
-    labels: Labels, intent: Intent, replayed: Replayed, memory_bound: Ints
+    labels: Labels, intent: Intent, replayed: ReplayedReader, memory_bound: Ints
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader that was replayed. memory_bound: int64[lanes], KIP-74's."""
     outcome = outcome_of(intent, replayed, memory_bound)
@@ -46,7 +46,7 @@ def closed_rows(
     yield FETCH_MEMORY, memory_rows(labels, replayed.outcome.timeline, memory_bound)
 
 
-def outcome_of(intent: Intent, replayed: Replayed, memory_bound: Ints) -> Outcome:
+def outcome_of(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> Outcome:
     """The outcome as both loops have it."""
     found = replayed.outcome
     return Outcome(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.broker import answered_at, partition_limit, read
-from udfs.replay.fetch_max_bytes.closed_loop.client import change, request, take, want
+from udfs.replay.fetch_max_bytes.closed_loop.broker import answered_at, partition_limit, read_from_log
+from udfs.replay.fetch_max_bytes.closed_loop.client import change, request, take_response, want
 from udfs.replay.fetch_max_bytes.closed_loop.pace import time_of
 from udfs.replay.fetch_max_bytes.closed_loop.responses import keep_drained, keep_response
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
@@ -139,15 +139,15 @@ def until_response(sim: Simulation, lane: int, node: int, returned: int, has_wai
 
 
 @kernel
-def send(sim: Simulation, lane: int, node: int) -> None:
+def send_fetch(sim: Simulation, lane: int, node: int) -> None:
     """Send one request; the node's clock moves on to its response."""
     state = sim.state.nodes[node]
     request(sim, lane, node)
-    returned = read(sim, lane, node, state.now)
+    returned = read_from_log(sim, lane, node, state.now)
     read_at = answered_at(sim, lane, node, returned)
     has_waited = read_at > state.now
     if has_waited:
-        returned = read(sim, lane, node, read_at)
+        returned = read_from_log(sim, lane, node, read_at)
     state.sent_at, state.read_at, state.in_flight = state.now, read_at, 1
     state.now = read_at + round(until_response(sim, lane, node, returned, has_waited))
     state.bytes += returned
@@ -161,7 +161,7 @@ def receive(sim: Simulation, lane: int, node: int) -> None:
     size = add_answers(sim, lane, node)
     keep_response(sim, lane, node)
     change(sim, lane, node)
-    following = take(sim, lane, node)
+    following = take_response(sim, lane, node)
     if size > 0:
         hold_buffered(sim, lane, state.now)
     keep_drained(sim, lane, node, following)
@@ -172,7 +172,7 @@ def receive(sim: Simulation, lane: int, node: int) -> None:
 
 
 @kernel
-def go_on(sim: Simulation, lane: int, node: int) -> None:
+def step_node(sim: Simulation, lane: int, node: int) -> None:
     """What a node does while it waits for no response: from the first captured fetch until the capture's end, and on
     until all that the capture shows is read.
     """
@@ -186,7 +186,7 @@ def go_on(sim: Simulation, lane: int, node: int) -> None:
     elif state.now < state.stopped_until:
         state.now = state.stopped_until
     elif want(sim, lane, node) > 0:
-        send(sim, lane, node)
+        send_fetch(sim, lane, node)
     else:
         state.now = next_change(sim, node)
 
@@ -225,7 +225,7 @@ def run_lane(sim: Simulation, lane: int) -> None:
         if nodes[node].in_flight == 1:
             receive(sim, lane, node)
         else:
-            go_on(sim, lane, node)
+            step_node(sim, lane, node)
         node = first_node(sim)
     for node in range(len(nodes)):
         note_end(sim, lane, node)
