@@ -19,7 +19,7 @@ from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import GrowingRecords
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.channels import replay_units
-from udfs.replay.consumer_memory.draining import Fetches, follow, no_fetches, with_units
+from udfs.replay.consumer_memory.draining import Fetches, follow_fetches, no_fetches, with_units
 from udfs.replay.consumer_memory.events import (
     LEFT_OUT,
     PARTITION_COLUMNS,
@@ -75,7 +75,7 @@ class ConsumerEvents:
             takeovers["lost_at"] = events["lost_at"][is_takeover] = when_lost(takeovers, exchanges)
             place = self._takeovers_counted.places(takeovers["unit"], np.ones(len(takeovers), np.bool_))
             self.takeovers.add(takeovers[place < MOST_EXCHANGES])
-        self.fetches = follow(events, exchanges, self.fetches)
+        self.fetches = follow_fetches(events, exchanges, self.fetches)
 
     def consumers(self, limits: Records) -> Consumers:
         """What the processes exchanged, once all of their rows have come. limits: FETCH_LIMITS."""

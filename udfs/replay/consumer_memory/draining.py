@@ -87,7 +87,7 @@ def with_units(fetches: Fetches, units: int) -> Fetches:
     return fetches._replace(fetched=resized(fetches.fetched, units, 0), verdicts=resized(fetches.verdicts, units, 0))
 
 
-def follow(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
+def follow_fetches(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
     """What the fetches have shown after these events.
 
     events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE, all that the events belong
@@ -193,7 +193,10 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
 
 @kernel
 def follow_partitions(events: Records, exchanges: Records, fetches: Fetches) -> None:
-    """Have fetches drain what came before, and hold what they got. Arguments as of `follow`, with room for all."""
+    """Have fetches drain what came before, and hold what they got. There is room for all.
+
+    Arguments as of `follow_fetches`.
+    """
     for row in range(len(events)):
         event = events[row]
         is_first = is_new(fetches.partition_numbers, event.unit, event.partition_key)

@@ -26,7 +26,7 @@ from udfs.replay.consumer_memory.request_releases import with_releases
 from udfs.replay.consumer_memory.rows import broker_rows, consumer_rows, fidelity_of
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests
-from udfs.replay.consumer_memory.units import Parts, Units, together
+from udfs.replay.consumer_memory.units import Parts, Units, units_together
 
 if TYPE_CHECKING:
     from udfs.replay.consumer_memory.rows import Rows
@@ -40,7 +40,7 @@ def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id:
 def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:
     """The rows of units that are taken together, one after the other."""
     replays = {CONSUMER: replay_consumers, BROKER: replay_brokers, PRODUCER: replay_sends}
-    for units, parts in together(batches, run_id, len(lanes.names)):
+    for units, parts in units_together(batches, run_id, len(lanes.names)):
         yield from replays[units.side](units, parts, lanes)
 
 

@@ -48,7 +48,7 @@ Parts = Iterator[tuple[pa.RecordBatch, Ints]]
 """Rows of MEMORY_EVENTS, and the unit that each belongs to by its number."""
 
 
-def together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
+def units_together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
     """The rows of whole units of one side. batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
     parts = _parts(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
     for units, group in groupby(parts, key=itemgetter(0)):

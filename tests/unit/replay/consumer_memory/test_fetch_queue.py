@@ -16,15 +16,15 @@ from udfs.replay.consumer_memory.fetch_queue import captured
 from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, Limits, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
-    found_full,
     in_parts,
+    late_for_full_queue,
     responses_of,
     stated_pace,
 )
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
 from udfs.replay.consumer_memory.fetch_queue.levels import levels_of
 from udfs.replay.consumer_memory.fetch_queue.replay import Queue, compared_decisions
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, Pace, Sim, new_sim
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, Pace, Sim, new_queue
 from udfs.replay.shared.window import WHOLE
 
 MS, SECOND = 1000, 1_000_000
@@ -53,7 +53,7 @@ def backlog(responses: int, brokers: int = 1) -> Records:
 
 
 def replayed(responses: Records, pace: Pace, limits: Records) -> Sim:
-    sim = new_sim(responses, pace, limits, np.array([ALWAYS, NEVER]))
+    sim = new_queue(responses, pace, limits, np.array([ALWAYS, NEVER]))
     replay_queue(sim)
     return sim
 
@@ -123,7 +123,7 @@ def as_captured(limits: Records, pace: Pace, responses: int = 200) -> Records:
 def test_the_pace_is_told_by_what_was_taken_when_a_consumer_with_a_full_queue_asks_again() -> None:
     limits = thresholds(max_bytes=20_000)
     responses = responses_of(as_captured(limits, SLOW), SECOND)
-    pace = captured_pace(responses, found_full(responses, levels_of(responses, limits)), limits)
+    pace = captured_pace(responses, late_for_full_queue(responses, levels_of(responses, limits)), limits)
     assert pace is not None
     assert pace.time[-1] / pace.messages[-1] == pytest.approx(10 * MS, rel=0.05)
 
@@ -131,7 +131,7 @@ def test_the_pace_is_told_by_what_was_taken_when_a_consumer_with_a_full_queue_as
 def test_while_the_queue_is_never_full_the_pace_is_not_known() -> None:
     limits = thresholds(max_bytes=1 << 30)
     responses = responses_of(as_captured(limits, SLOW), SECOND)
-    assert captured_pace(responses, found_full(responses, levels_of(responses, limits)), limits) is None
+    assert captured_pace(responses, late_for_full_queue(responses, levels_of(responses, limits)), limits) is None
 
 
 def test_a_request_shows_that_the_queue_is_below_its_thresholds() -> None:
@@ -160,7 +160,7 @@ def decisions(limits: Records, in_force: Records) -> dict[str, int]:
     """The verdicts on a consumer that had other limits in force than those that are replayed."""
     responses = responses_of(as_captured(in_force, SLOW), int(limits["backoff_us"][0]))
     levels = levels_of(responses, limits)
-    is_full = found_full(responses, levels)
+    is_full = late_for_full_queue(responses, levels)
     pace = captured_pace(responses, is_full, limits)
     responses["gap_us"][is_full] = 0
     found = compared_decisions(Queue(responses, levels, is_full, pace, 0, WHOLE), limits)

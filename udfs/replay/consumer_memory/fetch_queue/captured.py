@@ -118,7 +118,7 @@ def in_parts(responses: Records, max_bytes: int) -> Records:
     return parts
 
 
-def found_full(responses: Records, levels: Records) -> Bools:
+def late_for_full_queue(responses: Records, levels: Records) -> Bools:
     """Which of RESPONSE[n] were asked for late because the queue was full: bool[n]. levels: LEVEL[n]."""
     return (responses["is_late"] == 1) & (levels["is_full_at_most"] == 1)
 

@@ -34,7 +34,7 @@ def work_until(pace: Pace, messages: int) -> float:
 
 
 @kernel
-def take(sim: Sim, time: int) -> None:
+def take_finished(sim: Sim, time: int) -> None:
     """Have the application take what it has done with by then."""
     queue = sim.queue[0]
     while queue.first < queue.arrived and sim.queued[queue.first].ends_at <= time:
@@ -54,7 +54,7 @@ def share_taken(sim: Sim, place: int, time: int) -> float:
 
 @kernel
 def queued_at(sim: Sim, time: int) -> tuple[int, int]:
-    """(bytes, messages) in the queue, after `take` of the same time."""
+    """(bytes, messages) in the queue, after `take_finished` of the same time."""
     queue = sim.queue[0]
     if queue.first == queue.arrived:
         return 0, 0
@@ -106,7 +106,7 @@ def decide(sim: Sim, number: int) -> None:
     """
     fetcher, outcome = sim.fetchers[number], sim.outcome[0]
     now, response = fetcher.at, sim.responses[fetcher.response]
-    take(sim, now)
+    take_finished(sim, now)
     queued_bytes, messages = queued_at(sim, now)
     if is_full(sim, queued_bytes, messages):
         backoff = max(sim.thresholds[0].backoff_us, LEAST_BACKOFF_US)
@@ -135,7 +135,7 @@ def receive(sim: Sim, number: int) -> None:
     queue.arrived += 1
     queue.messages += response.messages
     queue.bytes += response.value_bytes
-    take(sim, now)
+    take_finished(sim, now)
     queued_bytes, messages = queued_at(sim, now)
     if in_window(sim, now):
         # What ends a time without work: a thread that waited for its backoff could have asked from when that began.

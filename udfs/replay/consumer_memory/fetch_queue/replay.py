@@ -22,14 +22,14 @@ from udfs.replay.consumer_memory.consumers import Consumers, chosen
 from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, Limits, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
-    found_full,
     in_parts,
+    late_for_full_queue,
     responses_of,
     stated_pace,
 )
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
 from udfs.replay.consumer_memory.fetch_queue.levels import levels_of
-from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, new_sim
+from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, new_queue
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, SPAN_TOLERANCE
@@ -40,7 +40,7 @@ from udfs.replay.shared.window import Window
 QUEUE_DECISIONS = "queue_decisions"
 
 
-class Lane(NamedTuple):
+class QueueLane(NamedTuple):
     """What a lane comes to. thresholds: THRESHOLDS[1]. outcome: OUTCOME[1], None where it is not known, and why."""
 
     thresholds: Records
@@ -50,7 +50,7 @@ class Lane(NamedTuple):
     unknown_for: str | None
 
 
-class Replayed(NamedTuple):
+class ReplayedQueue(NamedTuple):
     """A librdkafka consumer in every lane.
 
     release: of librdkafka, 1000 x major + minor; 0 where it is not known. at_most: bytes that its queue can have had as
@@ -64,7 +64,7 @@ class Replayed(NamedTuple):
     value_bytes: int
     unmeasured: int
     at_most: int | None
-    lanes: list[Lane]
+    lanes: list[QueueLane]
     decisions: Compared
 
 
@@ -76,9 +76,9 @@ def librdkafka_consumers(consumers: Consumers) -> Ints:
     return numbers
 
 
-def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Replayed:
+def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> ReplayedQueue:
     """One consumer in every lane."""
-    own, fetches = exchanges_of(consumers.exchanges, unit), exchanges_of(consumers.answered, unit)
+    own, fetches = exchanges_of_unit(consumers.exchanges, unit), exchanges_of_unit(consumers.answered, unit)
     fetches, release = fetches[fetches["asked"] > 0], int(own["librdkafka"].max())
     counted = fetches[consumers.window.has(fetches["requested_at"])]
     unmeasured = int(fetches["unmeasured"].sum())
@@ -86,11 +86,11 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
     captured = thresholds[CAPTURED]
     responses = responses_of(fetches, int(captured["backoff_us"][0]))
     levels = levels_of(responses, captured)
-    is_full = found_full(responses, levels)
+    is_full = late_for_full_queue(responses, levels)
     pace = captured_pace(responses, is_full, captured)
     responses["gap_us"][is_full] = 0  # the replay decides how long a full queue holds it back
     queue = Queue(responses, levels, is_full, None if unmeasured else pace, unmeasured, consumers.window)
-    return Replayed(
+    return ReplayedQueue(
         unit=unit,
         release=release,
         responses=int(np.count_nonzero(counted["record_bytes"])),
@@ -98,12 +98,12 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
         value_bytes=int(counted["value_bytes"].sum()),
         unmeasured=unmeasured,
         at_most=None if unmeasured else most_in(queue),
-        lanes=lanes_of(queue, consumers, unit, fetches, lanes, thresholds),
+        lanes=replayed_lanes(queue, consumers, unit, fetches, lanes, thresholds),
         decisions=compared_decisions(queue, captured),
     )
 
 
-def exchanges_of(exchanges: Records, unit: int) -> Records:
+def exchanges_of_unit(exchanges: Records, unit: int) -> Records:
     """A unit's of EXCHANGE, which lie together."""
     first, end = np.searchsorted(exchanges["unit"], [unit, unit + 1]).tolist()
     return exchanges[first:end]
@@ -142,13 +142,13 @@ def thresholds_of(lanes: MemoryLanes, lane: int, release: int) -> Records:
     )
 
 
-def lanes_of(
+def replayed_lanes(
     queue: Queue, consumers: Consumers, unit: int, fetches: Records, lanes: MemoryLanes, thresholds: list[Records]
-) -> list[Lane]:
+) -> list[QueueLane]:
     """What every lane comes to. thresholds: THRESHOLDS[1] of each."""
-    found, brokers = list[Lane](), int(consumers.fetched["brokers"][unit])
+    found, brokers = list[QueueLane](), int(consumers.fetched["brokers"][unit])
     for lane, of in enumerate(thresholds):
-        limits = limits_of(consumers, unit, int(lanes.fetch_number[lane]), thresholds[CAPTURED], of)
+        limits = fetch_limits_in(consumers, unit, int(lanes.fetch_number[lane]), thresholds[CAPTURED], of)
         max_bytes, min_messages = int(of["max_bytes"][0]), int(of["min_messages"][0])
         bound = None if queue.unmeasured else bound_of(fetches, brokers, limits, max_bytes, min_messages)
         us_per_record = int(lanes.queue["us_per_record"][lane])
@@ -156,7 +156,7 @@ def lanes_of(
     return found
 
 
-def limits_of(consumers: Consumers, unit: int, number: int, captured: Records, thresholds: Records) -> Limits:
+def fetch_limits_in(consumers: Consumers, unit: int, number: int, captured: Records, thresholds: Records) -> Limits:
     """The limits of a consumer's fetches in a lane with the fetch limits of this number. captured, thresholds:
     THRESHOLDS[1], the captured ones and the lane's.
     """
@@ -174,20 +174,20 @@ def limits_of(consumers: Consumers, unit: int, number: int, captured: Records, t
 
 def replayed_lane(
     queue: Queue, captured: Records, thresholds: Records, us_per_record: int, bound: Bound | None, limits: Limits
-) -> Lane:
+) -> QueueLane:
     """A lane. captured: THRESHOLDS[1] in force. us_per_record: AS_CAPTURED for the application's captured pace."""
     is_stated = us_per_record != AS_CAPTURED
     pace = stated_pace(us_per_record) if is_stated else queue.pace
     if queue.unmeasured or not limits.is_captured or pace is None:
         why = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_FETCH_LIMITS if not limits.is_captured else NEVER_FULL
-        return Lane(thresholds, bound, None, None, why)
+        return QueueLane(thresholds, bound, None, None, why)
     responses = in_parts(queue.responses, limits.max_bytes) if limits.asks_less else queue.responses
-    sim = new_sim(responses, pace, thresholds, ends_of(queue.window))
+    sim = new_queue(responses, pace, thresholds, ends_of(queue.window))
     replay_queue(sim)
     outcome = sim.outcome
     if not outcome["full_us"][0] and is_larger(thresholds, captured):
-        return Lane(thresholds, bound, None, None, CAPTURE_TOO_SHORT)
-    return Lane(thresholds, bound, outcome, STATED if is_stated else BY_CAPTURE, None)
+        return QueueLane(thresholds, bound, None, None, CAPTURE_TOO_SHORT)
+    return QueueLane(thresholds, bound, outcome, STATED if is_stated else BY_CAPTURE, None)
 
 
 def is_larger(thresholds: Records, captured: Records) -> bool:
@@ -219,7 +219,7 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
             [is_late & ~may_be_full, may_be_full], [QUEUE.waited_otherwise, QUEUE.pace_unknown], NO_REASON
         )
     else:
-        sim = new_sim(responses, queue.pace, captured, ends_of(queue.window))
+        sim = new_queue(responses, queue.pace, captured, ends_of(queue.window))
         replay_queue(sim)
         in_capture = np.where(queue.is_full, responses["requested_at"], NONE)
         by_replay, within_us = sim.held_back_until, tolerance_of(responses, captured)

@@ -10,7 +10,7 @@ from schemas.tables.gold_memory import LIBRDKAFKA_QUEUE
 from udfs.columns.arrow_columns import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 from udfs.replay.consumer_memory.consumers import Consumers
-from udfs.replay.consumer_memory.fetch_queue.replay import Lane, Replayed, spans_of
+from udfs.replay.consumer_memory.fetch_queue.replay import QueueLane, ReplayedQueue, spans_of
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.units import Units
 from udfs.replay.shared.lanes import CAPTURED
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from udfs.replay.consumer_memory.rows import Rows
 
 
-def queue_rows(units: Units, consumers: Consumers, replayed: list[Replayed], lanes: MemoryLanes) -> Rows:
+def queue_rows(units: Units, consumers: Consumers, replayed: list[ReplayedQueue], lanes: MemoryLanes) -> Rows:
     """A row per librdkafka consumer and lane."""
     t = LIBRDKAFKA_QUEUE
     rows = [
@@ -34,7 +34,7 @@ def queue_rows(units: Units, consumers: Consumers, replayed: list[Replayed], lan
         yield t, rows_of(t, {t.run_id: repeated(units.run_id, len(rows)), **columns})
 
 
-def of_consumer(units: Units, consumers: Consumers, of: Replayed) -> dict[str, Any]:
+def of_consumer(units: Units, consumers: Consumers, of: ReplayedQueue) -> dict[str, Any]:
     """The columns that all lanes of a consumer have in common."""
     t, fetched = LIBRDKAFKA_QUEUE, consumers.fetched[of.unit]
     return {
@@ -50,7 +50,7 @@ def of_consumer(units: Units, consumers: Consumers, of: Replayed) -> dict[str, A
     }
 
 
-def of_lane(of: Replayed, lane: Lane, is_captured: bool) -> dict[str, Any]:
+def of_lane(of: ReplayedQueue, lane: QueueLane, is_captured: bool) -> dict[str, Any]:
     """The columns of a lane."""
     t, bound = LIBRDKAFKA_QUEUE, lane.bound
     found = {
@@ -69,7 +69,7 @@ def of_lane(of: Replayed, lane: Lane, is_captured: bool) -> dict[str, Any]:
     return {str(name): value for name, value in found.items()} | replayed_columns(lane)
 
 
-def replayed_columns(lane: Lane) -> dict[str, Any]:
+def replayed_columns(lane: QueueLane) -> dict[str, Any]:
     """The columns of what the replay of a lane comes to; null where that is not known."""
     t = LIBRDKAFKA_QUEUE
     names = (t.queued_bytes_max, t.queued_messages_max, t.full_share, t.idle_ms, t.held_back)

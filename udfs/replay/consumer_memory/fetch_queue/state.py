@@ -96,7 +96,7 @@ class Sim(NamedTuple):
     outcome: Records
 
 
-def new_sim(responses: Records, pace: Pace, thresholds: Records, window: Ints) -> Sim:
+def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints) -> Sim:
     """The replay before it begins. thresholds: THRESHOLDS[1]."""
     n = len(responses)
     fetchers = np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_STATE)

@@ -131,7 +131,7 @@ def send(sim: Loop, lane: int, time: int) -> None:
 
 
 @kernel
-def go_on(sim: Loop, lane: int, time: int) -> None:
+def wake_thread(sim: Loop, lane: int, time: int) -> None:
     """The thread that was woken first goes on; somebody else may have begun a batch for it meanwhile."""
     threads = sim.threads[0]
     piece = sim.waiters.order[threads.gone_on]
@@ -172,7 +172,7 @@ def settle(sim: Loop, lane: int, time: int) -> None:
     threads = sim.threads[0]
     while True:
         if threads.gone_on < sim.pool[0].first:
-            go_on(sim, lane, time)
+            wake_thread(sim, lane, time)
         elif threads.is_awake == 1:
             threads.is_awake = 0
             look(sim, lane, time)
