@@ -73,14 +73,15 @@ def use() -> None:
 
     def compiled(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
         @functools.wraps(function)
-        def called(*arguments: Any) -> Any:
+        def called(*arguments: Any, **named: Any) -> Any:
             nonlocal depth
             if depth:  # by another kernel, which has the rows that it was called with, and those that are made for it
-                return function(*arguments) if options else as_rows(function(*arguments))
+                returned = function(*arguments, **named)
+                return returned if options else as_rows(returned)
             depth += 1
             try:
                 with np.errstate(all="ignore"):  # as of machine code, whose numbers wrap around without a warning
-                    return function(*map(as_rows, arguments))
+                    return function(*map(as_rows, arguments), **{name: as_rows(value) for name, value in named.items()})
             finally:
                 depth -= 1
 
