@@ -20,6 +20,7 @@ from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.lake.capture_sets import check_topics, chosen_capture
+from jobs.lake.delta_tables import check_tables
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.ready_session import ready_session
@@ -37,6 +38,8 @@ from jobs.scenarios.scenario import with_defaults_of
 from jobs.terminal.progress import stage
 from jobs.version import replayer
 from schemas.tables.gold import FIDELITY, RUNS
+from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
+from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.table import Table
 from udfs.errors import CaptureError, GateError, LakeError
 from udfs.replay.shared.lanes import KAFKA_RELEASE
@@ -61,7 +64,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
     cluster that is named or a request in the window, or is pseudonymised and the scenario names its topics, and
     CaptureError where no algorithm that is asked for can be replayed, since the captures do not tell what they need;
-    GateError where they hold nothing that could be. LakeError too where the capture set is ingested again meanwhile.
+    GateError where they hold nothing that could be. LakeError too where tables to be written have other columns, or the
+    capture set is ingested again meanwhile.
 
     keep: leave them as they are where the same code has written them from the same silver rows before.
     """
@@ -78,6 +82,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     if kept is not None:
         done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, done, kept, None)
+    check_tables(spark, run.lake, tables_of(run))
     searches = searched(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = with_lanes_of(run, searches)
     to = Target(run.lake, run_name, Watch(run.gates, lane_names(run, asked(run.scenario))))
@@ -94,6 +99,13 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
     to.write_here(spark, run_rows(run, of_run, done), RUNS)
     return Replayed(run_name, done, refused, to.watch.counts())
+
+
+def tables_of(run: Run) -> list[Table]:
+    """The tables that a run writes."""
+    own = [table for algorithm in asked(run.scenario) for table in algorithm.tables]
+    of_aims = [AIM_SETTINGS, TRADE_OFF] if run.scenario.aims else []
+    return [*own, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
 
 
 def with_release(run: Run, seen: SeenRelease | None) -> Run:

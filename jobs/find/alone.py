@@ -1,4 +1,4 @@
-"""Who would do better with a setting of his own than with the one for all: each judged by what lanes come to for it."""
+"""Who would do better with a setting of their own than with the one for all: each is judged by its own outcomes."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def kinds_of(aim: Aim) -> Mapping[str, str]:
 
 
 def shared(constraint: Constraint, algorithm: str) -> bool:
-    """Whether a constraint is on a sum that must come to a certain value, of which nobody has a share of his own."""
+    """Whether a constraint is on a sum that must come to a certain value, of which nobody has a share of their own."""
     return is_sum(outcomes_of(algorithm)[constraint.outcome]) and constraint.relation == "=" and constraint.bound != 0
 
 
@@ -71,7 +71,7 @@ def named(aim: Aim) -> list[Outcome]:
 
 def own_constraints(aim: Aim, for_all: Outcomes) -> tuple[Constraint, ...]:
     """The constraints of one alone. A bound on a sum becomes what it has of that sum in the lane for all, so that the
-    sum keeps to its bound whoever takes a lane of his own; a sum that is to be 0 is to be 0 for everyone.
+    sum keeps to its bound whoever takes a lane of their own; a sum that is to be 0 is to be 0 for everyone.
 
     for_all: what the lane for all comes to for it.
     """

@@ -204,9 +204,15 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
 
 
 def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> None:
-    """Compare those that the lake has with their declarations. Raises LakeError for one with other columns."""
+    """Compare those that the lake has with their declarations. Raises LakeError that names all with other columns."""
+    faults = list[str]()
     for table in tables:
-        table_to_write(spark, lake, table)
+        try:
+            table_to_write(spark, lake, table)
+        except LakeError as fault:
+            faults.append(str(fault))
+    if faults:
+        raise LakeError("\n".join(faults))
 
 
 def described_schema(table: Table) -> StructType:

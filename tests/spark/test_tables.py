@@ -13,9 +13,17 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import check_columns, read_table, rows_here, spark_schema, table_path, write_table
+from jobs.lake.delta_tables import (
+    check_columns,
+    check_tables,
+    read_table,
+    rows_here,
+    spark_schema,
+    table_path,
+    write_table,
+)
 from jobs.terminal.failures import spark_failures_told
-from schemas.tables.gold import FIDELITY, GOLD
+from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.silver import QUARANTINE, SILVER
 from schemas.tables.steps import LOG_EVENTS, READS, SENT
 from schemas.tables.table import Spec, Table, Type
@@ -154,6 +162,15 @@ def test_a_table_of_other_columns_is_neither_read_nor_written_over(spark: SparkS
     with pytest.raises((LakeError, SparkError)), spark_failures_told():
         write_table(quarantined(spark, "a", 1), str(tmp_path), QUARANTINE, "a")
     assert read_table(spark, str(tmp_path), other).count() == 1
+
+
+def test_all_tables_of_other_columns_are_told_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    columns = {"id": Spec("string", "An id"), "size": Spec("int", "A size")}
+    for table in (FIDELITY, RUNS):
+        other = declare(table.name, table.layer, "Of another version.", ("id",), "id", **columns)
+        write_table(spark.createDataFrame([("a", 1)], spark_schema(other)), str(tmp_path), other, "a")
+    with pytest.raises(LakeError, match=r"gold/fidelity is not the table.*\n.*gold/runs is not the table"):
+        check_tables(spark, str(tmp_path), [QUARANTINE, FIDELITY, RUNS])
 
 
 def test_a_lake_without_the_table_says_what_to_do(spark: SparkSession, tmp_path: Path) -> None:

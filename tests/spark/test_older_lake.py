@@ -1,0 +1,35 @@
+"""A lake whose tables another version wrote, with other columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.ingest import ingest
+from jobs.lake.delta_tables import has_table, spark_schema, write_table
+from jobs.replay import replay
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.gold import FETCH_FAIRNESS
+from schemas.tables.gold_sessions import SESSION_CACHE
+from schemas.tables.table import Spec, table
+from udfs.errors import LakeError
+
+
+def test_a_replay_is_refused_before_the_first_of_its_tables_is_written(
+    spark: SparkSession, repository: Path, tmp_path: Path
+) -> None:
+    scenario = replace(resolve_scenario(None), replay={"fetch_max_bytes": {}, "session_cache": {}})
+    capture, lake = repository / "tests/captures/starve.pcap.zst", str(tmp_path / "lake")
+    run = Run(scenario, (capture,), lake, datetime(2026, 1, 31, tzinfo=UTC))
+    capture_id = ingest(spark, run)
+    columns = {"run_id": Spec("string", "An id"), "size": Spec("int", "A size")}
+    older = table(SESSION_CACHE.name, "gold", "Of another version.", ("run_id",), "run_id", **columns)
+    write_table(spark.createDataFrame([("a", 1)], spark_schema(older)), lake, older, "a")
+    with pytest.raises(LakeError, match="gold/session_cache is not the table this version writes"):
+        replay(spark, run, capture_id)
+    assert not has_table(spark, lake, FETCH_FAIRNESS)
