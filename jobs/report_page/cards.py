@@ -47,7 +47,8 @@ def cards(made: Sequence[Recommendation]) -> Iterator[Card]:
     """What to change, what is withheld and what to keep, each in the order of the recommendations."""
     for block in changes(made):
         first = block[0][0]
-        terms = [("Why", f"{first.gain.told}. {first.reason}"), ("Cost", first.cost.told), ("Sure", sure(first))]
+        cost = [("Cost", first.cost.told)] if first.cost.told else []
+        terms = [("Why", f"{first.gain.told}. {first.reason}"), *cost, ("Sure", sure(first))]
         lines = [f"{alike[0].name}: {from_to(alike[0])}" for alike in block]
         yield Card("change", whose(block[0]), lines, terms, QUESTION[first.algorithm], first.is_proposal)
     for alike in not_carried(made):

@@ -117,7 +117,8 @@ def block_lines(block: list[Alike]) -> Iterator[str]:
     for alike in block:
         yield from labelled("CHANGE", f"{alike[0].name:<{NAME}}  {whose(alike)}  {from_to(alike[0])}")
     for head, told in (("why", first.gain.told), ("cost", first.cost.told), ("sure", sure(first))):
-        yield from labelled("", f"{head:<4}  {told}")
+        if told:  # a change may cost nothing
+            yield from labelled("", f"{head:<4}  {told}")
 
 
 def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
