@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
+from typing import Any
 
 from pyspark.sql import Row
 
@@ -18,6 +19,8 @@ from schemas.tables.outcomes import outcomes_of
 
 SCALES: Mapping[str, Scale] = {"bytes": "bytes", "ms": "ms", "share": "percent"}
 """How the ticks of a unit are written; anything else is a count."""
+FAR_APART = 20
+"""How many times the least value the greatest one may be on an even axis."""
 ONE_OUTCOME = "the aim names one outcome alone"
 ONE_LANE = "fewer than two lanes have an end to what the aim names"
 
@@ -28,15 +31,22 @@ def trade_off_plot(found: Findings, row: Row) -> Plot:
     paid = next((name for name in names if name != target), None)
     if paid is None:
         raise Unplotted(ONE_OUTCOME)
+    marks = told_apart([*points(found, row, target, paid)], ONE_LANE, "lane")
     return Plot(
         f"What {target} comes to, by {paid}: the lanes that no other beats in both, and the captured one",
-        "point", told_apart([*points(found, row, target, paid)], ONE_LANE, "lane"),
-        Axis("paid", paid, scale_of(row[t.algorithm], paid)), Axis("aim", target, scale_of(row[t.algorithm], target)),
+        "point", marks,
+        Axis("paid", paid, scale_of(row[t.algorithm], paid), log=is_far_apart([mark["paid"] for mark in marks])),
+        Axis("aim", target, scale_of(row[t.algorithm], target), log=is_far_apart([mark["aim"] for mark in marks])),
         Axis("lane", "lane", "name"),
     )  # fmt: skip
 
 
-def points(found: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, object]]:
+def is_far_apart(values: Sequence[float]) -> bool:
+    """Whether an axis in doublings shows the values better: on an even one, small ones would lie on each other."""
+    return min(values) > 0 and max(values) > FAR_APART * min(values)
+
+
+def points(found: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
     """The lanes with an end to both; of what has a range the p90, which constraints are held against."""
     t = TRADE_OFF
     for of in lanes_of_aim(found, row):

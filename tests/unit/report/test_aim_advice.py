@@ -93,6 +93,15 @@ def test_the_trade_off_is_drawn_with_the_chosen_lane_by_what_each_pays_at_the_p9
     assert (plot.x.title, plot.x.scale, plot.y.title, plot.y.scale) == ("held", "bytes", "catch_up", "ms")
 
 
+@pytest.mark.parametrize(("least_ms", "in_doublings"), [(400.0, False), (4.0, True), (0.0, False)])
+def test_outcomes_that_are_far_apart_are_drawn_in_doublings_if_none_is_nothing(
+    least_ms: float, in_doublings: bool
+) -> None:
+    small = {"catch_up": least_ms, "catch_up_p90": least_ms, "held": 2.0 * MiB, "held_p90": 3.0 * MiB}
+    plot = trade_off_plot(of(setting(), lane(LANE, MEETS), lane("captured", small)), setting())
+    assert (plot.x.log, plot.y.log) == (False, in_doublings)
+
+
 def test_lanes_that_never_end_and_aims_of_one_outcome_are_not_drawn() -> None:
     with pytest.raises(Unplotted, match="fewer than two lanes"):
         trade_off_plot(of(setting(), lane(LANE, MEETS), lane("captured", CAPTURED)), setting())
