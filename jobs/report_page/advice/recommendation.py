@@ -117,8 +117,8 @@ def ranked(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
     """Changes first, then what is withheld, then what is kept; those that gain most first."""
 
     def place(one: Recommendation) -> tuple[object, ...]:
-        """Equal weights are in the order of names, whatever order the rows came in; what is for all comes first."""
-        of = (one.algorithm, one.scope.kind != OF_CLUSTER, one.scope.kind, one.scope.name, one.setting)
+        """Equal weights are in the order of names, whatever order the rows came in."""
+        of = (one.algorithm, one.scope.kind, one.scope.name, one.setting)
         return (ORDER.index(one.verdict), one.is_proposal, -one.weight, *of)
 
     return sorted(recommendations, key=place)

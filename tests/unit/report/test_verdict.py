@@ -9,7 +9,7 @@ from pyspark.sql import Row
 
 from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import below_floor
-from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation, Scope, ranked
+from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation, Scope
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import refusals
 from jobs.report_page.trust import quality
@@ -47,10 +47,6 @@ def test_a_change_has_the_value_in_force_and_a_better_one_gain_cost_and_how_sure
 def test_a_change_that_costs_nothing_has_no_line_for_its_cost() -> None:
     lines = screen(findings(), replace(CHANGED, cost=Effect()))
     assert [line.split()[0] for line in lines[2:5]] == ["CHANGE", "why", "sure"]
-
-
-def test_what_is_for_all_comes_before_what_is_for_one_that_gains_as_much() -> None:
-    assert [one.scope for one in ranked([CHANGED, replace(CHANGED, scope=Scope())])] == [Scope(), CHANGED.scope]
 
 
 def test_clients_for_which_a_change_is_the_same_are_told_together() -> None:
