@@ -99,12 +99,10 @@ def lane_in_force(lanes: Mapping[str, InForce], before: InForce, after: InForce)
 
     lanes: by name what they set, the captured one first.
     """
+    seen = {**dict.fromkeys(before, ""), **after}
     for name, changed in lanes.items():
         of_lane = {**before, **{key: value for key, value in changed.items() if key in before}}
-        if all(setting_of(key).is_in_production for key in changed) and of_lane == {
-            **dict.fromkeys(before, ""),
-            **after,
-        }:
+        if all(setting_of(key).is_in_production for key in changed) and of_lane == seen:
             return name
     return None
 

@@ -50,8 +50,8 @@ def better_alone(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> lis
         found += judged_alone(done, scope, came_to(done, names, outcomes), some)
     kept = list[Alone]()
     for one in sorted(found, key=lambda one: (-one.gain, one.scope)):
-        is_told = one.scope.kind != OF_CLIENT and any(one.search.tried == other.search.tried for other in kept)
-        kept += [] if is_told else [one]
+        if one.scope.kind == OF_CLIENT or all(one.search.tried != other.search.tried for other in kept):
+            kept.append(one)
     return kept[:MOST_ALONE]
 
 

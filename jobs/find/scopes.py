@@ -16,13 +16,15 @@ from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_TOPIC
 
 
 class Scope(NamedTuple):
-    """All together, or one client or topic. name: empty for all, and for clients without client.id."""
+    """What a setting is of: all together, or one client, topic or broker. name: empty for all, and for clients without
+    client.id.
+    """
 
-    kind: str
-    name: str
+    kind: str = OF_CLUSTER
+    name: str = ""
 
 
-FOR_ALL = Scope(OF_CLUSTER, "")
+FOR_ALL = Scope()
 OwnOutcomes = Mapping[Scope, Mapping[str, Outcomes]]
 """By client or topic what lanes come to for it alone, by their names."""
 _CLIENT, _TOPIC = {OF_CLIENT: str(FETCH_RANGES.client_id)}, {OF_TOPIC: str(BATCH_SPLIT.topic)}

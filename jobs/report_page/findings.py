@@ -18,6 +18,7 @@ from jobs.lake.delta_tables import read_table, rows_of, side_by_side
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.capture_window import rows_in_window
+from jobs.replays.finished_runs import captured_release
 from jobs.report_page.advice.aims import aim_settings, rows_there, trade_off
 from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.question import Findings, Query
@@ -111,8 +112,8 @@ class KnownRun:
         """The release whose semantics the replays follow, and how it is known."""
         if KAFKA_RELEASE in self.captured:
             return f"{self.captured[KAFKA_RELEASE]}, as stated"
-        told = (told.removeprefix(f"{KAFKA_RELEASE}: ") for told in self.seen if told.startswith(f"{KAFKA_RELEASE}: "))
-        return next(told, f"{releases()[0]}, the newest supported, because the capture shows none")
+        newest = f"{releases()[0]}, the newest supported, because the capture shows none"
+        return captured_release(self.seen) or newest
 
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: str | None = None) -> KnownRun:

@@ -18,6 +18,7 @@ from udfs.kernels.kernel import kernel
 
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 """The codecs of batches, in the order of their numbers."""
+CODEC_NUMBERS = {name: number for number, name in enumerate(CODEC_NAMES)}
 COMPRESSING = CODEC_NAMES[1:]
 PARTS = 8
 """A batch is compressed anew so often with each codec: its first eighth, its first two eighths, up to all of it."""

@@ -29,8 +29,8 @@ def stored_codecs(batches: DataFrame) -> dict[str, str]:
     )
     fetched = of_them.where(~is_produced).select(*where, F.col(b.codec).alias(FETCHED)).distinct()
     changed = produced.join(fetched, [*map(str, where)]).where(F.col(PRODUCED) != F.col(FETCHED))
-    last = F.max_by(FETCHED, F.struct(b.request_time, b.partition, b.base_offset))
-    return {row[0]: row[1] for row in changed.groupBy(b.topic).agg(last).collect()}
+    last = F.max_by(FETCHED, F.struct(b.request_time, b.partition, b.base_offset)).alias(FETCHED)
+    return {row[b.topic]: row[FETCHED] for row in changed.groupBy(b.topic).agg(last).collect()}
 
 
 def topics_of_several(batches: DataFrame) -> list[str]:
@@ -41,4 +41,4 @@ def topics_of_several(batches: DataFrame) -> list[str]:
     by_topic = batches.where(F.col(b.topic).isNotNull()).groupBy(b.topic).agg(produced, fetched)
     both = F.size(PRODUCED) * F.size(FETCHED) > 0
     several = F.size(F.array_union(PRODUCED, FETCHED)) > 1
-    return sorted(row[0] for row in by_topic.where(both & several).select(b.topic).collect())
+    return sorted(row[b.topic] for row in by_topic.where(both & several).select(b.topic).collect())

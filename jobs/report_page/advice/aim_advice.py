@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyspark.sql import Row
 
-from jobs.report_page.advice.aims import FOR_ALL, aim_settings, aim_text, names_of, outcome_said, scope_of
+from jobs.find.scopes import FOR_ALL, Scope
+from jobs.report_page.advice.aims import aim_settings, aim_text, names_of, outcome_said, scope_of
 from jobs.report_page.advice.aims_alone import reason_alone, topic_row
 from jobs.report_page.advice.batch_sizes import BATCH_SIZE, split_producers
 from jobs.report_page.advice.batch_sizes import now_of as size_in_force
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.in_force import confidence, confidence_of, in_force
-from jobs.report_page.advice.recommendation import NOTHING, Confidence, Effect, InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import NOTHING, Confidence, Effect, InForce, Recommendation
 from jobs.report_page.question import Findings, Query
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of

@@ -8,9 +8,9 @@ from math import isinf
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.find.rows import HIGH
+from jobs.find.scopes import Scope
 from jobs.lake.delta_tables import has_table, no_rows, rows_of
 from jobs.replays.algorithm import OwnRows
-from jobs.report_page.advice.recommendation import Scope
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
@@ -18,8 +18,6 @@ from jobs.terminal.wording import changes_said, duration, percent, short_size
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.table import Table
-
-FOR_ALL = Scope()
 
 
 def aim_settings(own_rows: OwnRows) -> DataFrame:

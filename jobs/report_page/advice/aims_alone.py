@@ -6,8 +6,8 @@ from math import inf, isinf
 
 from pyspark.sql import Row
 
+from jobs.find.scopes import FOR_ALL, Scope
 from jobs.report_page.advice.aims import (
-    FOR_ALL,
     aim_settings,
     aim_text,
     lane_told,
@@ -16,7 +16,6 @@ from jobs.report_page.advice.aims import (
     scope_of,
 )
 from jobs.report_page.advice.batch_sizes import split_topics
-from jobs.report_page.advice.recommendation import Scope
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.wording import name_of, short_size

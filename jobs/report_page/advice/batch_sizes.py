@@ -8,13 +8,14 @@ from functools import partial
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, rate_of
 from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
 from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, is_longer, range_of
 from jobs.report_page.advice.client_rows import MOST_CLIENTS, by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
-from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.batch_split.splits import unlike_captured
 from jobs.report_page.lane_labels import can_be_set
 from jobs.report_page.question import Findings

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jobs.find.scopes import Scope
 from jobs.replays.partition_limits.answers import lanes, safe
 from jobs.report_page.advice.in_force import confidence
-from jobs.report_page.advice.recommendation import InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import InForce, Recommendation
 from jobs.report_page.question import Findings
 from schemas.tables import algorithms
 from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE

@@ -7,9 +7,10 @@ from functools import partial
 
 from pyspark.sql import Row
 
+from jobs.find.scopes import Scope
 from jobs.replays.session_cache.answers import are_possible, lanes, slots
 from jobs.report_page.advice.in_force import confidence, in_force
-from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import captured_refused_share
 from jobs.terminal.wording import counted, percent

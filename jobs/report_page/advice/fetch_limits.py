@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.ranges import (
     NO_DIFFERENCE,
@@ -21,7 +22,7 @@ from jobs.replays.fetch_max_bytes.ranges import (
 )
 from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
-from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.lane_labels import can_be_set, settings_of_consumers
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of

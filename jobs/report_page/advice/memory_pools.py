@@ -8,11 +8,12 @@ from functools import partial
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
 from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence, confidence_of, in_force
-from jobs.report_page.advice.recommendation import Effect, Recommendation, Scope
+from jobs.report_page.advice.recommendation import Effect, Recommendation
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of, settings

@@ -8,23 +8,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import Row
 
+from jobs.find.scopes import Scope
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.wording import short_size
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
-from schemas.tables.values import CHANGE, KEEP, OF_CLUSTER, WITHHELD
+from schemas.tables.values import CHANGE, KEEP, WITHHELD
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.lanes import NONE
 
 ORDER = (CHANGE, WITHHELD, KEEP)
 NO_BOUND = "no bound"
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What a setting is of. name: empty for the cluster, and for clients without client.id."""
-
-    kind: str = OF_CLUSTER
-    name: str = ""
 
 
 @dataclass(frozen=True)

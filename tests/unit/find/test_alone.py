@@ -125,20 +125,25 @@ OVER = {FETCH: Span(MiB, 64 * MiB)}
 HELD, WAIT = Constraint("held", "<=", 8 * MiB), Constraint("longest_wait", "<=", 1000)
 
 
-def test_who_is_held_back_by_others_may_have_more() -> None:
+def one_held_back() -> Settled:
+    """A search for two clients, of which one waits with limits that suit the other."""
     wanted = aim("fetch_max_bytes", "catch_up", OVER, HELD, WAIT, step=0.01)
     clients = {
         client("waits"): in_proportion(64 * MiB, waits_above=4 * MiB),
         client("does not"): in_proportion(64 * MiB),
     }
-    done, _ = found(wanted, clients)
+    return found(wanted, clients)[0]
+
+
+def test_who_is_held_back_by_others_may_have_more() -> None:
+    done = one_held_back()
     assert int(done.search.lane(done.search.best).settings[FETCH]) <= 4 * MiB
     # What is worst for all is as good as it can be, so `waits` has nothing of its own.
     assert [*chosen(done)] == ["does not"]
     assert 0.99 * 8 * MiB <= int(chosen(done)["does not"][FETCH]) <= 8 * MiB
 
 
-def test_where_all_come_to_the_same_nobody_has_a_lane_of_his_own() -> None:
+def test_where_all_come_to_the_same_nobody_has_a_lane_of_their_own() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", OVER, HELD, step=0.01)
     done, _ = found(wanted, {client(name): in_proportion(64 * MiB) for name in "ab"})
     assert done.alone == ()
@@ -169,7 +174,7 @@ def prefers_small(lane: Mapping[str, Value]) -> Mapping[str, float]:
     return {"catch_up": size / 1e5, "requests": 64 * MiB // size}
 
 
-def test_a_bound_on_a_sum_holds_whoever_takes_his_own_lane() -> None:
+def test_a_bound_on_a_sum_holds_whoever_takes_a_lane_of_their_own() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", OVER, WAIT, Constraint("requests", "<=", 60), step=0.01)
     waits, free = in_proportion(64 * MiB, waits_above=4 * MiB), in_proportion(64 * MiB)
     clients = {client("waits"): waits, client("does not"): free, client("small"): prefers_small}
@@ -209,12 +214,7 @@ def test_no_more_than_ten_are_told_those_that_gain_most() -> None:
 
 
 def test_rows_have_what_one_comes_to_alone_and_with_the_lane_for_all() -> None:
-    wanted = aim("fetch_max_bytes", "catch_up", OVER, HELD, WAIT, step=0.01)
-    clients = {
-        client("waits"): in_proportion(64 * MiB, waits_above=4 * MiB),
-        client("does not"): in_proportion(64 * MiB),
-    }
-    done, _ = found(wanted, clients)
+    done = one_held_back()
     rows = rows_of_aims("run", [done])
     every, own = rows[A].to_pylist()
     assert (every[A.scope_kind], every[A.scope], every[A.for_all]) == (OF_CLUSTER, "", [])

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import Row
 
+from jobs.find.scopes import Scope
 from jobs.report_page.advice.aim_advice import with_aims
 from jobs.report_page.advice.aims import aim_settings, trade_off
 from jobs.report_page.advice.batch_sizes import split_topics
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
-from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation
 from jobs.report_page.aim_lines import aim_lines, aims_of
 from jobs.report_page.page import aim_part
 from jobs.report_page.question import Findings, Unplotted

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from jobs.doc_pages.json_schemas import SUMMARY_SCHEMA, schema_text
-from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation, Scope
+from jobs.find.scopes import Scope
+from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
 from jobs.report_page.refusals import refusals
 from jobs.report_page.summary_json import NAME, Summary, summary_of, write_summary
 from schemas.tables.gold_gates import GATE_RESULTS

@@ -7,9 +7,10 @@ from typing import Any
 
 from pyspark.sql import Row
 
+from jobs.find.scopes import Scope
 from jobs.report_page.advice.aims import aim_settings
 from jobs.report_page.advice.floors import below_floor
-from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation, Scope
+from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import refusals
 from jobs.report_page.trust import quality

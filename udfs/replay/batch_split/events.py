@@ -26,7 +26,7 @@ from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.requests_in_flight import before_requests
 from udfs.replay.shared.resent_batches import NONE, Rows, resendings
-from udfs.wire.compressed_sizes import CODEC_NAMES
+from udfs.wire.compressed_sizes import CODEC_NUMBERS
 
 SENDING = int_fields(
     "topic",
@@ -107,7 +107,7 @@ def sendings_of(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> 
         response_time=response,
         not_before=before_requests(request, response, int_column(rows, SENT.connection_id, 0)),
         size=int_column(rows, SENT.size_bytes, 0),
-        codec=key_numbers({name: codec for codec, name in enumerate(CODEC_NAMES)}, rows[SENT.codec]),
+        codec=key_numbers(CODEC_NUMBERS, rows[SENT.codec]),
         records=records,
         sequence=int_column(rows, SENT.base_sequence, NONE),
         error=int_column(rows, SENT.error_code, NONE),

@@ -76,8 +76,7 @@ class Fidelity:
     """The verdicts on what a producer sent in the window, gathered stretch by stretch.
 
     estimates: those at the end of what was judged, by topic and codec. unsized: answered batches of which nobody knows
-    in which size brokers stored them. sizes: captured batches with the sizes that the
-    replay gives them.
+    in which size brokers stored them. sizes: captured batches with the sizes that the replay gives them.
     """
 
     memory: Memory

@@ -21,7 +21,7 @@ from udfs.replay.batch_split.possible_estimates.events import groups_of
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes
 from udfs.replay.batch_split.state import AS_PRODUCED, initial_estimates, no_outcomes
 from udfs.replay.shared.lanes import CAPTURED
-from udfs.wire.compressed_sizes import CODEC_NAMES
+from udfs.wire.compressed_sizes import CODEC_NAMES, CODEC_NUMBERS
 
 
 def with_replications(by_lane: Array, count: int) -> Array:
@@ -39,11 +39,10 @@ class Producer:
     halves: its release splits a batch in halves that came of a split. default_linger_us: linger.ms by default in its
     release, in us. topics: their numbers, in the order in which they came up. created: the max.message.bytes that
     topics were created with, as far as the capture shows that. stored: by topic, the codec that brokers compress its
-    batches into. inferred_size: batch.size in bytes, as the batches show
-    it; None as long as there were none. estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics].
-    spans: of the
-    timelines. last_codec: by topic. sent_from, sent_until: us, the first request and the last. stretches: that were
-    read. replications: how often lanes are replayed with pace drawn anew.
+    batches into. inferred_size: batch.size in bytes, as the batches show it; None as long as there were none.
+    estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics]. spans: of the timelines. last_codec: by
+    topic. sent_from, sent_until: us, the first request and the last. stretches: that were read. replications: how often
+    lanes are replayed with pace drawn anew.
     """
 
     client_id: str
@@ -97,8 +96,7 @@ class Producer:
     @property
     def stored_codecs(self) -> Ints:
         """The codec that brokers compress each topic's batches into, or AS_PRODUCED: int64[topics]."""
-        codecs = {name: number for number, name in enumerate(CODEC_NAMES)}
-        stored = (codecs.get(self.stored.get(topic, ""), AS_PRODUCED) for topic in self.topics)
+        stored = (CODEC_NUMBERS.get(self.stored.get(topic, ""), AS_PRODUCED) for topic in self.topics)
         return np.fromiter(stored, np.int64, len(self.topics))
 
     @property

@@ -23,7 +23,7 @@ UNCOMPRESSED = CODEC_NAMES.index("none")
 def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
     """Bytes of a closed batch, as the model of sizes has them."""
     ready, sizes = sim.ready[first], sim.capture.sizes
-    if codec == 0:
+    if codec == UNCOMPRESSED:
         return RECORD_BATCH_OVERHEAD + ready.uncompressed
     cost = sizes.cost[sim.settings[lane].is_fitted, codec]
     inside = sizes.fixed[codec, first] + cost[ready.end] - cost[first]
