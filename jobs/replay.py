@@ -13,8 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.captures.clusters import chosen_cluster
 from jobs.captures.kafka_release import SeenRelease, seen_release
 from jobs.chosen_scenario import with_chosen_grids
+from jobs.find.conclusions import Settled
 from jobs.find.rows import rows_of_aims
-from jobs.find.searches import searched, with_lanes_of
+from jobs.find.searches import searched, searched_one, with_lanes_of
+from jobs.find.unmet import unmet_aim
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
@@ -37,6 +39,7 @@ from jobs.run import Run
 from jobs.scenarios.scenario import with_defaults_of
 from jobs.terminal.progress import stage
 from jobs.version import replayer
+from schemas.tables.algorithms import BATCH_SPLIT
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
@@ -69,7 +72,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
 
     keep: leave them as they are where the same code has written them from the same silver rows before.
     """
-    written = written_as(spark, run.lake, capture_id)
+    ingested = written_as(spark, run.lake, capture_id)
     check_replayable(spark, run.lake, capture_id)
     run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
     seen = seen_release(spark, run.lake, capture_id, run.cluster_id)
@@ -86,14 +89,15 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     searches = searched(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = with_lanes_of(run, searches)
     to = Target(run.lake, run_name, Watch(run.gates, lane_names(run, asked(run.scenario))))
-    refused = write_replays(Source(spark, run, capture_id, run_name, {}), to)
-    if written_as(spark, run.lake, capture_id) != written:
+    written = write_replays(Source(spark, run, capture_id, run_name, {}), to)
+    run, searches, refused = written.run, [*searches, *written.further], written.refused
+    if written_as(spark, run.lake, capture_id) != ingested:
         raise LakeError(
             f"{run.lake}: capture set {capture_id} was ingested again while it was replayed, and run {run_name} may be "
             "of both: run the replay again"
         )
     done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
-    if run.scenario.aims:
+    if searches:
         for table, rows in rows_of_aims(run_name, searches).items():
             to.write_here(spark, rows, table)
     of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
@@ -104,7 +108,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
 def tables_of(run: Run) -> list[Table]:
     """The tables that a run writes."""
     own = [table for algorithm in asked(run.scenario) for table in algorithm.tables]
-    of_aims = [AIM_SETTINGS, TRADE_OFF] if run.scenario.aims else []
+    may_search = run.scenario.aims or BATCH_SPLIT in run.scenario.replay
+    of_aims = [AIM_SETTINGS, TRADE_OFF] if may_search else []
     return [*own, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
 
 
@@ -125,26 +130,60 @@ def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
         raise GateError(f"nothing to replay, so nothing to recommend. {lacks} The silver tables have what was read")
 
 
-def write_replays(source: Source, to: Target) -> dict[str, str]:
-    """Make the replays that are asked for, one after the other, and write their tables; why the others are refused, by
-    name. Raises LakeError, and CaptureError where all are.
+@dataclass(frozen=True)
+class Written:
+    """What became of the replays of a run.
+
+    run: the run, with the lanes that were added. further: the searches that added them. refused: by name of the replays
+    that wrote nothing, why.
     """
-    spark, packed = source.spark, dict[str, DataFrame]()
-    refused: dict[str, str] = {}
+
+    run: Run
+    further: tuple[Settled, ...]
+    refused: Mapping[str, str]
+
+
+def write_replays(source: Source, to: Target) -> Written:
+    """Make the replays that are asked for, one after the other, and write their tables. Raises LakeError, and
+    CaptureError where all are refused.
+    """
+    packed, further, refused = dict[str, DataFrame](), list[Settled](), dict[str, str]()
+    run = source.run
     with ExitStack() as until_written:
-        for algorithm in asked(source.run.scenario):
+        for algorithm in asked(run.scenario):
             try:
-                with stage(f"replay {algorithm.name}", spark):
-                    rows = algorithm.packed(replace(source, before=packed)).persist()
-                    until_written.callback(rows.unpersist)
-                    write_packed(spark, rows, algorithm.tables, to)
-                    packed[algorithm.name] = rows
+                own = replace(source, run=run, before=packed)
+                packed[algorithm.name], found = write_replay(own, algorithm, to, until_written)
             except CaptureError as fault:
                 refused[algorithm.name] = str(fault)
+                continue
+            further += found
+            run = with_lanes_of(run, found)
         if not packed:
             raise CaptureError("\n".join(refused.values()))
-        write_packed(spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
-    return refused
+        write_packed(source.spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
+    return Written(run, tuple(further), refused)
+
+
+def write_replay(
+    source: Source, algorithm: Algorithm, to: Target, until_written: ExitStack
+) -> tuple[DataFrame, list[Settled]]:
+    """Make one replay and write its tables: (its packed rows, the search by which it went on, where no lane answered
+    what it is asked). The rows are kept until `until_written` ends. Raises LakeError and CaptureError.
+    """
+    with stage(f"replay {algorithm.name}", source.spark):
+        rows = algorithm.packed(source).persist()
+        until_written.callback(rows.unpersist)
+        aim = unmet_aim(source, algorithm, rows)
+        if aim is None:
+            write_packed(source.spark, rows, algorithm.tables, to)
+            return rows, []
+    sys.stderr.write(f"refetch: no lane meets `{aim}`, so one is looked for\n")
+    found = [searched_one(source, algorithm, aim)]
+    run = with_lanes_of(source.run, found)
+    to.watch.lanes = lane_names(run, asked(run.scenario))
+    rows, _ = write_replay(replace(source, run=run), algorithm, to, until_written)
+    return rows, found
 
 
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed, known: KnownRun) -> None:

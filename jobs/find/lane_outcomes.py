@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -67,10 +68,7 @@ class LaneOutcomes:
     def _summed(self, lanes: Sequence[Lane], known: Sequence[Outcome]) -> DataFrame:
         """Rows of SUMS of a replay of these lanes, one for each lane, outcome and scope."""
         packed = self.algorithm.packed(with_lanes(self.source, self.aim.algorithm, lanes))
-        tables = dict.fromkeys(outcome.table for outcome in known)
-        summed = partial(sums_of_rows, outcomes=known, readers=readers_of(self.aim), by=kinds_of(self.aim))
-        rows = of_tables(packed, tables).mapInArrow(summed, from_arrow_schema(SUMS))
-        return rows.groupBy(LANE, OUTCOME, KIND, NAME).agg(*(combined(end, known).alias(end) for end in ENDS))
+        return summed(packed, known, readers_of(self.aim), kinds_of(self.aim))
 
     def _wanted(self, rows: DataFrame) -> list[Row]:
         """The rows of all together, and of those that are judged alone."""
@@ -90,6 +88,24 @@ class LaneOutcomes:
         for kind, names in self.first.items():
             is_wanted |= (F.col(KIND) == kind) & F.col(NAME).isin(names)
         return rows.where(is_wanted)
+
+
+def outcomes_of_lanes(packed: DataFrame, aim: Aim) -> Mapping[str, Outcomes]:
+    """What the lanes of a replay's packed rows come to for all clients together, by their names: the outcomes that the
+    aim is judged by. A lane without rows comes to the same as one where there was nothing.
+    """
+    judged = named(aim)
+    figures = figures_of(summed(packed, judged, readers_of(aim), {}).collect())
+    by_lane = {lane: whole(of, judged) for (_, lane), of in figures.items()}
+    return defaultdict(lambda: whole({}, judged), by_lane)
+
+
+def summed(packed: DataFrame, known: Sequence[Outcome], readers: Sequence[str], by: Mapping[str, str]) -> DataFrame:
+    """Rows of SUMS from packed rows, one for each lane, outcome and scope. by: as in `sums_of_rows`."""
+    tables = dict.fromkeys(outcome.table for outcome in known)
+    of_batches = partial(sums_of_rows, outcomes=known, readers=readers, by=by)
+    rows = of_tables(packed, tables).mapInArrow(of_batches, from_arrow_schema(SUMS))
+    return rows.groupBy(LANE, OUTCOME, KIND, NAME).agg(*(combined(end, known).alias(end) for end in ENDS))
 
 
 def combined(end: str, outcomes: Iterable[Outcome]) -> Column:

@@ -10,9 +10,10 @@ from jobs.find.conclusions import Settled, settled
 from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.find.reach import reach_of
 from jobs.find.search import search
-from jobs.replays.algorithm import Source
+from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
 from jobs.run import Run
+from jobs.scenarios.aims import Aim
 from jobs.terminal.progress import stage
 from udfs.errors import CaptureError
 
@@ -26,21 +27,26 @@ def searched(source: Source) -> list[Settled]:
         if aim is None:
             continue
         try:
-            with stage(f"find {algorithm.name}", source.spark):
-                axes, replay = axes_of(aim, reach_of(source, algorithm.name)), LaneOutcomes(source, algorithm, aim)
-                best = search(aim, axes, source.run.in_force, replay)
-                done.append(settled(best, scenario.lanes(algorithm.name)[1:], replay, replay.own))
+            done.append(searched_one(source, algorithm, aim))
         except CaptureError:
             # Its replay says why, with all others that are refused.
             continue
     return done
 
 
+def searched_one(source: Source, algorithm: Algorithm, aim: Aim) -> Settled:
+    """The search for one aim. Raises CaptureError where the captures do not carry its replay."""
+    with stage(f"find {algorithm.name}", source.spark):
+        axes, replay = axes_of(aim, reach_of(source, algorithm.name)), LaneOutcomes(source, algorithm, aim)
+        best = search(aim, axes, source.run.in_force, replay)
+        return settled(best, source.run.scenario.lanes(algorithm.name)[1:], replay, replay.own)
+
+
 def with_lanes_of(run: Run, searches: Iterable[Settled]) -> Run:
     """The run with the lanes that searches keep, beside those of the scenario's grids."""
-    listed = {}
+    listed = dict(run.scenario.listed)
     for done in searches:
         name = done.search.aim.algorithm
         lanes = [*run.scenario.lanes(name)[1:], *done.lanes]
         listed[name] = tuple({lane.name: lane for lane in lanes}.values())
-    return replace(run, scenario=replace(run.scenario, listed=listed)) if listed else run
+    return replace(run, scenario=replace(run.scenario, listed=listed))

@@ -18,7 +18,7 @@ import jobs.replay
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import rows_here
 from jobs.lake.target import Target
-from jobs.replay import write_replays
+from jobs.replay import Written, write_replays
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
 from jobs.run import Run
@@ -70,7 +70,7 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
         made = packed_in_order(rows.withColumn(SHARD, F.lit(0)), 1, (), lambda batches: iter(batches))
         return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), packed=lambda _: made)
 
-    def write() -> dict[str, str]:
+    def write() -> Written:
         return write_replays(Source(spark, run, "a-capture", RUN, {}), Target(str(lake), RUN, Watch()))
 
     first, second = packed(spark, "first"), packed(spark, "second")

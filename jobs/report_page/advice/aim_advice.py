@@ -109,8 +109,12 @@ def gain(row: Row) -> Effect:
 
 
 def cost(row: Row) -> Effect:
-    """What becomes of the outcomes that constraints are about and that do not get better."""
-    return _effect(row, [name for name in names_of(row)[1:] if not is_better(row, name)])
+    """What becomes of the outcomes that constraints are about and that do not get better. What is 0 before and after
+    costs nothing.
+    """
+    t = AIM_SETTINGS
+    paid = [name for name in names_of(row)[1:] if row[t.captured][name] or row[t.outcomes][name]]
+    return _effect(row, [name for name in paid if not is_better(row, name)])
 
 
 def is_better(row: Row, name: str) -> bool:

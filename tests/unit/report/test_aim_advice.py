@@ -156,6 +156,12 @@ def test_an_outcome_that_gets_better_is_a_gain_whatever_it_was_named_for(held: i
     assert (made.gain.told, made.cost.told) == (gain, cost)
 
 
+def test_what_is_0_before_and_after_costs_nothing() -> None:
+    nothing = {"held": 0.0, "held_p90": 0.0}
+    (made,) = with_aims(of(setting(outcomes=MEETS | nothing, captured=CAPTURED | nothing)), [])
+    assert made.cost.told == ""
+
+
 LANES = {"fetch_max_bytes": ("captured", LANE, OWN_LANE)}
 
 
