@@ -1,5 +1,5 @@
 """--find judges clients alone: on shipped captures each one told has the best lane of those that were replayed. A run
-whose grid has no safe batch.size looks for one.
+whose grid does not end what hurts goes on looking.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import setting_of
 from schemas.tables.gold_aims import AIM_SETTINGS
+from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 from schemas.tables.values import OF_CLIENT, OF_TOPIC
 from tests.e2e.conftest import RUN_AT
 from tests.lakes import queried
 
-FETCH, BATCH = "consumer.fetch.max.bytes", "producer.batch.size"
-A, R, S = AIM_SETTINGS, RECOMMENDATIONS, BATCH_SPLIT
+BATCH, BUFFER = "producer.batch.size", "producer.buffer.memory"
+
+A, R = AIM_SETTINGS, RECOMMENDATIONS
 FEW = 0.01
 
 
@@ -76,21 +78,26 @@ def test_producers_and_topics_have_the_largest_batch_size_that_suits_them_alone(
     assert all(int(row[R.recommended]) > int(setting_of(BATCH).parse(every[A.value])) for row in own)
 
 
-@pytest.mark.parametrize(("asked_for", "goes_on"), [("16KiB,64KiB", True), ("8KiB,64KiB", False)])
-def test_a_grid_without_a_safe_batch_size_is_followed_by_a_search_for_one(
-    spark: SparkSession, splits: Searched, asked_for: str, goes_on: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scenario = replace(resolve_scenario(None, [f"{BATCH}={asked_for}"], ()), replay={"batch_split": grid(asked_for)})
+@pytest.mark.parametrize(
+    ("key", "stated", "asked_for", "goes_on"),
+    [
+        (BATCH, (), "16KiB,64KiB", True),
+        (BATCH, (), "8KiB,64KiB", False),
+        (BUFFER, (f"{BUFFER}=48KiB",), "64KiB", True),
+        (BUFFER, (f"{BUFFER}=48KiB",), "32MiB", False),
+    ],
+)
+def test_a_grid_that_does_not_end_what_hurts_is_followed_by_a_search(
+    spark: SparkSession, splits: Searched, key: str, stated: tuple[str, ...], asked_for: str, goes_on: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    algorithm, table = ("batch_split", BATCH_SPLIT) if key == BATCH else ("consumer_memory", PRODUCER_MEMORY)
+    values = tuple(setting_of(key).parse(value) for value in asked_for.split(","))
+    scenario = replace(resolve_scenario(None, (), stated), replay={algorithm: {key: values}})
     run = replace(splits.run, scenario=scenario)
-    done = replay(spark, run, splits.capture_id)
-    found = queried(run.lake, A, where=f"{A.run_id} = '{done.run_id}' and {A.scope_kind} = 'cluster'")
+    of_run = f"run_id = '{replay(spark, run, splits.capture_id).run_id}'"
+    found = splits.rows(A, f"{of_run} and {A.scope_kind} = 'cluster'")
+    lanes = {row["scenario"] for row in splits.rows(table, of_run)}
     assert ("so one is looked for" in capsys.readouterr().err) == goes_on
     assert [row[A.is_met] for row in found] == [True] * goes_on
-    lanes = {row[S.scenario] for row in queried(run.lake, S, where=f"{S.run_id} = '{done.run_id}'")}
-    assert {f"{BATCH}={size}" for size in asked_for.split(",")} <= lanes
-    assert {row[A.scenario] for row in found} <= lanes
-
-
-def grid(sizes: str) -> dict[str, tuple[Any, ...]]:
-    """The values of batch.size in a grid."""
-    return {BATCH: tuple(setting_of(BATCH).parse(size) for size in sizes.split(","))}
+    assert {f"{key}={value}" for value in asked_for.split(",")} | {row[A.scenario] for row in found} <= lanes

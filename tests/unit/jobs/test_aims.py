@@ -97,6 +97,8 @@ def test_unknown_names_get_the_list_and_the_one_that_was_meant() -> None:
         f"--find: fetch_max_bytes has no outcome `heldd`; did you mean `held`? {known}",
     )
     assert "did you mean `session_cache`?" in faults("session_cash: least harmed")[0]
+    (told,) = faults("batch_split: most batchsize where split_rate <= 1%")
+    assert "did you mean `batch.size`? known are split_rate, " in told
 
 
 def test_all_faults_of_a_file_are_told_at_once_with_their_lines(write: Path) -> None:
