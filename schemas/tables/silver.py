@@ -187,6 +187,8 @@ FETCH_PARTITIONS = table(
     session_epoch=C("int", "Fetch session epoch of the request"),
     response_session_id=C("int", "Fetch session id of the response", nullable=True),
     session_known=C("boolean", "The capture shows all partitions of the session, and so all that the fetch wanted"),
+    is_delayed=C("boolean", "The high watermark in the response shows that a follower's fetch was parked "
+                            "(DelayedFetch): when it came there was less than min_bytes"),
     topic=TOPIC,
     topic_id=TOPIC_ID,
     partition=PARTITION,

@@ -69,6 +69,7 @@ LOG_EVENTS = table(
     bound_high=C("bigint", "Offset up to which a read could go at most; null: known by appends alone", nullable=True),
     bound_known=C("boolean", "The reader's bound is known, or can be told by appends", nullable=True),
     response_record_bytes=C("bigint", "Record bytes of all partitions in the response", "bytes", nullable=True),
+    found_nothing=C("boolean", "A follower's fetch was parked for lack of any records when it came", nullable=True),
     **_FETCH,
 )  # fmt: skip
 

@@ -88,6 +88,7 @@ class Rows(NamedTuple):
     last_stable_offset: Ints
     log_start_offset: Ints
     is_known: Ints  # 1 if all partitions of the session are known, else 0
+    is_delayed: Ints  # 1 if the response shows that the fetch, if it is a follower's, was parked, else 0
 
 
 @allocating_kernel
@@ -109,4 +110,5 @@ def unwritten_rows(n: int) -> Rows:
         last_stable_offset=np.empty(n, np.int64),
         log_start_offset=np.empty(n, np.int64),
         is_known=np.empty(n, np.int64),
+        is_delayed=np.empty(n, np.int64),
     )

@@ -29,6 +29,7 @@ ENTRY = np.dtype(
             "log_start_offset",
             "requested",  # row in the current request, or NOWHERE
             "returned",  # row in the current response, or NOWHERE
+            "moves_on",  # 1: the request is the first from its offset; the high watermark was not beyond its last
             "is_live",  # the session has the partition
         )
     ],
@@ -106,6 +107,7 @@ def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
     if is_new:
         entry.is_live = 1
         entry.requested = entry.returned = NOWHERE
+        entry.moves_on = 0
         entry.fetch_offset = entry.partition_max_bytes = entry.current_leader_epoch = -1
         entry.last_fetched_epoch = entry.reader_log_start_offset = -1
         entry.high_watermark = entry.last_stable_offset = entry.log_start_offset = NO_HIGH_WATERMARK
@@ -132,6 +134,7 @@ def clear_marks(session: Session) -> None:
     for i in range(session.state[ORDERED]):
         entry = session.entries[session.order[i]]
         entry.requested = entry.returned = NOWHERE
+        entry.moves_on = 0
 
 
 @allocating_kernel

@@ -246,6 +246,7 @@ def partition_rows(
         | {
             t.response_session_id: Picked(fetches["response_session_id"], fetch, answered),
             t.session_known: rows.is_known == 1,
+            t.is_delayed: (rows.is_delayed == 1) & (replica_ids(messages.request) >= 0)[request],
             t.topic: topic,
             t.topic_id: topic_id,
             t.partition: rows.partition,

@@ -39,6 +39,9 @@ def apply_requested(session: Session, requested: Requested, row: int) -> None:
     """
     index, _ = entry_of(session, requested.topic[row], requested.partition[row])
     entry = session.entries[index]
+    is_first = entry.requested == NOWHERE and entry.current_leader_epoch == requested.current_leader_epoch[row]
+    is_not_behind = 0 <= entry.high_watermark <= entry.fetch_offset < requested.fetch_offset[row]
+    entry.moves_on = 1 if is_first and is_not_behind else 0
     entry.requested = row if entry.requested == NOWHERE else entry.requested
     entry.fetch_offset = requested.fetch_offset[row]
     entry.partition_max_bytes = requested.partition_max_bytes[row]
@@ -74,14 +77,30 @@ def note_returned(session: Session, returned: Returned, first: int, end: int) ->
 
 
 @kernel
-def write_rows(session: Session, fetch: int, n_read: int, is_known: int, rows: Rows, n: int) -> int:
+def shows_wait(session: Session) -> int:
+    """1 if a response shows that the fetch, should it be a follower's, was parked before it was answered; else 0.
+
+    A leader reads, and only then notes how far the follower is (Partition.fetchRecords, Kafka 4.3; it was so in 0.10,
+    too). Until then the high watermark is not beyond the offset that the follower asked for last, as long as the leader
+    waits for that follower. So a response whose high watermark is beyond that comes from a second read, that of
+    DelayedFetch.onComplete: the first one had found less than min_bytes.
+    """
+    for position in range(session.state[ORDERED]):
+        entry = session.entries[session.order[position]]
+        if entry.moves_on == 1 and entry.returned != NOWHERE and entry.high_watermark >= entry.fetch_offset:
+            return 1
+    return 0
+
+
+@kernel
+def write_rows(session: Session, fetch: int, n_read: int, is_known: int, is_delayed: int, rows: Rows, n: int) -> int:
     """Write a row for each partition of the session; returns the number of rows then. n: of rows before.
 
     n_read: how many of the partitions the session had when the broker read them.
     """
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
-        rows.fetch[n], rows.is_known[n] = fetch, is_known
+        rows.fetch[n], rows.is_known[n], rows.is_delayed[n] = fetch, is_known, is_delayed
         rows.topic[n], rows.partition[n] = entry.topic, entry.partition
         rows.requested[n], rows.returned[n] = entry.requested, entry.returned
         rows.read_position[n] = position if position < n_read else NOWHERE
@@ -126,7 +145,7 @@ def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Row
         apply_requested(session, lists.requested, row)
     n_read = session.state[ORDERED]
     note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
-    n = write_rows(session, f, n_read, 1, rows, n)
+    n = write_rows(session, f, n_read, 1, 0, rows, n)
     opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
     session.state[SESSION_ID] = fetch.response_session_id if opens else 0
     session.state[IS_KNOWN] = session.state[NEXT_EPOCH] = 1
@@ -155,7 +174,8 @@ def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, ro
     unknown = note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
     state[IS_KNOWN] = 0 if unknown > 0 else state[IS_KNOWN]
     fetch.is_known = state[IS_KNOWN]
-    n = write_rows(session, f, n_read, state[IS_KNOWN], rows, n)
+    is_delayed = shows_wait(session) if state[IS_KNOWN] == 1 else 0
+    n = write_rows(session, f, n_read, state[IS_KNOWN], is_delayed, rows, n)
     if fetch.is_answered == 0:
         state[IS_KNOWN] = 0  # which partitions moved to the end is not known any more
     elif fetch.response_session_id == 0:
@@ -184,7 +204,7 @@ def write_refused(session: Session, fetch: Record, f: int, requested: Requested,
     """
     fetch.is_known = 1 if is_followed(session, fetch) else 0
     for w in range(fetch.requested_from, fetch.requested_to):
-        rows.fetch[n], rows.is_known[n] = f, fetch.is_known
+        rows.fetch[n], rows.is_known[n], rows.is_delayed[n] = f, fetch.is_known, 0
         rows.topic[n], rows.partition[n] = requested.topic[w], requested.partition[w]
         rows.requested[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
         rows.fetch_offset[n], rows.partition_max_bytes[n] = requested.fetch_offset[w], requested.partition_max_bytes[w]

@@ -70,6 +70,7 @@ class Row:
     log_start: int = -1
     high_watermark: int = -1
     is_known: bool = True
+    is_delayed: bool = False
 
 
 @dataclass
@@ -115,6 +116,7 @@ class Model:
         return rows
 
     def read(self, f: int, fetch: Fetch) -> list[Row]:
+        ahead = self.ahead_of_high_watermark(fetch)
         for want in fetch.wants:
             entry = self.partitions.setdefault(want.partition, {"high_watermark": -1})
             entry |= {"offset": want.offset, "max_bytes": want.max_bytes}
@@ -131,6 +133,8 @@ class Model:
         for partition in fetch.forgets:
             requested.pop(partition, None)
         returned = first_index([got.partition for got in fetch.gets])
+        reached = [got for got in fetch.gets if got.high_watermark >= ahead.get(got.partition, 1000)]
+        is_delayed = self.is_known and any(got.partition in was_read for got in reached)
         return [
             Row(
                 f,
@@ -144,9 +148,20 @@ class Model:
                 entry.get("log_start", -1),
                 entry["high_watermark"],
                 self.is_known,
+                is_delayed,
             )
             for partition, entry in self.partitions.items()
         ]
+
+    def ahead_of_high_watermark(self, fetch: Fetch) -> dict[Partition, int]:
+        """The offsets that only this request tells the leader of, where the high watermark had not come to the last."""
+        once = [want for want in fetch.wants if [w.partition for w in fetch.wants].count(want.partition) == 1]
+        had = {want.partition: self.partitions.get(want.partition, {}) for want in once}
+        return {
+            want.partition: want.offset
+            for want in once
+            if 0 <= had[want.partition].get("high_watermark", -1) <= had[want.partition].get("offset", -1) < want.offset
+        }
 
     def move_behind(self, moved: list[Partition]) -> None:
         for partition in dict.fromkeys(moved):
@@ -226,4 +241,5 @@ def product_row(row: dict[str, int], fetches: np.ndarray) -> Row:
         int(row["reader_log_start_offset"]),
         int(row["high_watermark"]),
         bool(row["is_known"]),
+        bool(row["is_delayed"]),
     )

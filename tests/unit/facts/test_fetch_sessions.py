@@ -119,6 +119,38 @@ def test_where_an_epoch_is_missing_so_is_what_the_session_holds(epoch: int, is_k
     assert {row.is_known for row in rows if row.fetch == 2} == {is_known}
 
 
+BOTH_FROM_10 = (Want(A, 10), Want(B, 10))
+
+
+@pytest.mark.parametrize(
+    ("wants", "gets", "is_delayed"),
+    [
+        ((Want(A, 20),), (Got(A, 0, 20),), True),
+        ((Want(A, 20),), (Got(A, 100, 20),), True),
+        ((Want(A, 20),), (Got(A, 100, 10),), False),
+        ((Want(A, 20),), (Got(B, 100, 20),), False),
+        ((Want(A, 10),), (Got(A, 100, 10),), False),
+        ((Want(B, 20),), (Got(B, 100, 30),), False),
+        ((Want(A, 20), Want(A, 20)), (Got(A, 100, 20),), False),
+        ((), (Got(A, 0, 20),), False),
+    ],
+    ids=["empty", "records", "not yet", "another", "same offset", "was behind", "twice", "not asked"],
+)
+def test_a_high_watermark_that_the_request_itself_moves_shows_that_the_fetch_was_parked(
+    wants: tuple[Want, ...], gets: tuple[Got, ...], is_delayed: bool
+) -> None:
+    """The leader notes a follower's offset behind its first read; what has the new high watermark is a second read."""
+    opened = Fetch((0, 0), BOTH_FROM_10, answer=(9, 0), gets=(Got(A, 100, 5), Got(B, 100, 11)))
+    rows = followed([opened, Fetch((9, 1), wants, answer=(9, 0), gets=gets)])
+    assert [row.is_delayed for row in rows] == [False, False, is_delayed, is_delayed]
+
+
+def test_a_fetch_after_one_that_the_capture_lacks_is_not_known_to_have_been_parked() -> None:
+    opened = Fetch((0, 0), BOTH_FROM_10, answer=(9, 0), gets=(Got(A, 100, 5), Got(B, 100, 5)))
+    rows = followed([opened, Fetch((9, 2), (Want(A, 20),), answer=(9, 0), gets=(Got(A, 0, 20),))])
+    assert not any(row.is_delayed for row in rows)
+
+
 def test_a_session_opened_before_the_capture_is_followed_as_far_as_it_shows() -> None:
     rows = followed([Fetch((9, 7), (Want(A),), answer=(9, 0), gets=(Got(B, 10),)), Fetch((9, 8), answer=(9, 0))])
     assert {row.is_known for row in rows} == {False}

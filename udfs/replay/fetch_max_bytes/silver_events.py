@@ -53,12 +53,12 @@ READ_COLUMNS = (
     *AS_READ, _F.topic, _F.topic_id, _F.client_id, _F.request_time, _F.response_time, _F.error_code,
     _F.preferred_read_replica, _F.isolation_level, _F.last_stable_offset, _F.high_watermark, _F.response_error_code,
     _F.throttle_time_ms, _F.response_session_id, _F.session_id, _F.kind, _F.aborted_producer_ids,
-    _F.aborted_first_offsets, _F.replica_id,
+    _F.aborted_first_offsets, _F.replica_id, _F.is_delayed,
 )  # fmt: skip
 AS_WITNESS = (
     _T.topic, _T.topic_key, _T.partition, _T.position, _T.connection_id, _T.exchange_no, _T.request_time,
     _T.fetch_offset, _T.returned_bytes, _T.partition_max_bytes, _T.max_bytes, _T.response_record_bytes, _T.bound_low,
-    _T.reader,
+    _T.reader, _T.found_nothing,
 )  # fmt: skip
 """What matters of a read as a witness of the log end and of segments' ends."""
 READ_COMMITTED = 1
@@ -183,6 +183,7 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
             t.opens_session: is_text(rows[f.kind], FULL),
             t.profile: profiles.of(rows[f.connection_id], None),
             t.reads_committed: pc.equal(rows[f.isolation_level], READ_COMMITTED),
+            t.found_nothing: pc.and_(rows[f.is_delayed], pc.less_equal(rows[f.min_bytes], 1)),
         }
         events = event_rows(columns)
         yield events

@@ -12,7 +12,13 @@ from udfs.columns.arrays import Records
 from udfs.columns.records import records_of
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, NO_BOUND
-from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, built_log, dated_by_followers, readable
+from udfs.replay.fetch_max_bytes.partition_log.log import (
+    PartitionLog,
+    built_log,
+    dated_by_followers,
+    dated_by_parked_fetches,
+    readable,
+)
 
 Batch = tuple[int, int, int, int, int]  # base offset, last offset, size, appended after, before
 
@@ -132,6 +138,23 @@ def test_a_read_up_to_a_gap_shows_nothing_for_what_follows_is_not_known() -> Non
 def test_an_empty_read_of_a_response_without_records_shows_that_the_log_ended_there() -> None:
     assert dated_by_followers(tens(100, 200), witness(77, 10, 0, max_bytes=1)).after.tolist() == [ALWAYS, 77]
     assert dated_by_followers(log_of((50, 59, 1, ALWAYS, 95)), witness(77, 10, 0)).after.tolist() == [77]
+
+
+def test_what_a_fetch_that_was_parked_asked_for_came_after_its_request() -> None:
+    asked = [witness(50, 10, 200), witness(77, 20, 0), witness(60, 20, 300)]
+    log = dated_by_parked_fetches(tens(100, 200, 300, 400, before=90), np.concatenate(asked))
+    assert log.after.tolist() == [ALWAYS, 50, 77, 77]
+
+
+def test_a_parked_fetch_orders_an_append_behind_the_read_before_it() -> None:
+    log = log_of((0, 9, 100, 30, 60), (10, 19, 200, 35, 90))
+    assert available(read(log, 0, after=25, before=45)) == (0, 300)
+    assert available(read(dated_by_parked_fetches(log, witness(50, 10, 200)), 0, after=25, before=45)) == (0, 100)
+
+
+def test_a_batch_that_a_response_showed_sooner_was_there_although_the_fetch_was_parked() -> None:
+    log = log_of((0, 9, 100, 30, 60), (10, 19, 200, 65, 90))
+    assert dated_by_parked_fetches(log, witness(77, 0, 0)).after.tolist() == [30, 77]
 
 
 @st.composite

@@ -174,6 +174,18 @@ def test_reads_with_records_and_those_of_followers_show_where_a_log_ends() -> No
     assert len(reads(rows)) == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("shown", "found_nothing"),
+    [({"min_bytes": 1}, True), ({"min_bytes": 2}, False), ({"min_bytes": 1, "is_delayed": False}, False)],
+)
+def test_a_fetch_was_parked_without_records_where_it_would_have_been_answered_with_any(
+    shown: Row, found_nothing: bool
+) -> None:
+    follower = READ | {"reader": "follower", "returned_bytes": 50, "is_delayed": True}
+    for kind in (LogEvent.READ, LogEvent.WITNESS):
+        assert [row[LOG_EVENTS.found_nothing] for row in reads([follower | shown], kind)] == [found_nothing]
+
+
 @pytest.mark.parametrize("batch_rows", [1, 7, 10_000])
 def test_of_a_log_its_batches_come_first_then_what_shows_its_end_and_then_all_reads(batch_rows: int) -> None:
     """A topic is known by its id, wherever that is shown, and each log comes in the order of offsets and times."""

@@ -49,6 +49,7 @@ LOG_EVENT: Kind = np.dtype(
         ("connection_id", np.int64),
         ("exchange_no", np.int64),
         ("is_follower", np.bool_),  # a follower's read
+        ("found_nothing", np.bool_),  # its fetch was parked: no partition had records for it when it came
     ],
     align=True,
 )

@@ -10,7 +10,12 @@ from udfs.columns.arrays import Bools, Records
 from udfs.columns.records import picked
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
-from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, built_log, dated_by_followers
+from udfs.replay.fetch_max_bytes.partition_log.log import (
+    PartitionLog,
+    built_log,
+    dated_by_followers,
+    dated_by_parked_fetches,
+)
 from udfs.replay.fetch_max_bytes.partition_log.lost_batches import (
     Slices,
     begins_in_hole,
@@ -56,7 +61,9 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
     bound = np.where(witnesses["is_follower"], NO_BOUND, witnesses["bound_low"])
     reads = picked(witnesses, ~may_have_met(truncated, witnesses, bound))
     in_log = (is_new & ~has_other_size(batches)) | is_kept_old | (is_old & (not converts))
-    log = dated_by_followers(built_log(picked(batches, in_log & left), aborted), picked(reads, reads["is_follower"]))
+    of_followers = picked(reads, reads["is_follower"])
+    log = dated_by_followers(built_log(picked(batches, in_log & left), aborted), of_followers)
+    log = dated_by_parked_fetches(log, picked(of_followers, of_followers["found_nothing"]))
     return KnownLog(
         log=log,
         ends=segment_ends(log, reads),

@@ -119,6 +119,26 @@ def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
     return log._replace(after=np.maximum.accumulate(np.maximum(log.after, shown)))
 
 
+def dated_by_parked_fetches(log: PartitionLog, reads: Records) -> PartitionLog:
+    """The log with appends dated by fetches of followers that found nothing when they came as well, LOG_EVENT[n].
+
+    What such a fetch asked for had not been appended when it was sent: else it would have been answered at once
+    (ReplicaManager.fetchMessages). That it waited is told by the high watermark of its response, not by what records it
+    has; and it says when the log ended for the reads before it, not for itself. So a read is held against the log's end
+    as another fetch shows it. Had a limit cut that read short, the rest would have been there for the next fetch, which
+    then would not have waited. Where a response shows a batch sooner, as behind a replication throttle, this says
+    nothing of that batch.
+    """
+    n = len(log.base)
+    if n == 0 or not len(reads):
+        return log
+    latest = np.full(n + 1, ALWAYS)
+    np.maximum.at(latest, np.searchsorted(log.base, reads["fetch_offset"]), reads["request_time"])
+    asked = np.maximum.accumulate(latest[:n])
+    shown = np.where(asked < log.before, asked, ALWAYS)
+    return log._replace(after=np.maximum.accumulate(np.maximum(log.after, shown)))
+
+
 class Readable(NamedTuple):
     """What was there for n reads: the fields of the same names in state.CARRIED.
 
