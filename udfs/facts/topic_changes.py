@@ -22,7 +22,7 @@ from udfs.facts.exchange_messages import Messages, MessagesOf, decode_both
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT
 from udfs.facts.record_batch_rows import partition_keys, places_of
-from udfs.facts.topic_configs import max_message_bytes
+from udfs.facts.topic_configs import compression_types, max_message_bytes
 from udfs.wire.decoded_level import Level
 from udfs.wire.messages import Decoded
 
@@ -61,6 +61,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
     t = TOPIC_CHANGES
     placed = messages.request.levels["topics.assignments"]
     assignments = assignment_texts(messages.request, "topics.assignments", placed.column("partition_index"))
+    configs = messages.request.levels["topics.configs"]
     yield change_rows(exchanges, values.CREATE_TOPIC, exchange, {
         t.position: position_among(topics.parent),
         t.topic: exchanges.names.texts_of(name),
@@ -69,7 +70,8 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         t.replication_factor: topics.column("replication_factor"),
         t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
         t.configs: topics.column("configs.count"),
-        t.max_message_bytes: max_message_bytes(exchanges, topics.rows, messages.request.levels["topics.configs"]),
+        t.max_message_bytes: max_message_bytes(exchanges, topics.rows, configs),
+        t.compression_type: compression_types(exchanges, topics.rows, configs),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
         t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
         t.answered_num_partitions: response_counts(answer, "num_partitions", row),

@@ -35,6 +35,7 @@ from udfs.replay.batch_split.silver_events import (
     CHANGE_COLUMNS,
     CONNECTION_COLUMNS,
     PRODUCERS,
+    created_codecs,
     created_limits,
     producers_of,
     sent_batches,
@@ -70,14 +71,15 @@ def packed(source: Source) -> DataFrame:
 
 def reads_of_sent(source: Source) -> list[Read]:
     """The batches that each client sent, with what is known of the client and of the topic."""
+    changes = small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)
     mapped = partial(
         sent_batches,
         producers=producers_of(
             small_table(source, CONNECTIONS, CONNECTION_COLUMNS), software(source), default_linger_ms
         ),
-        created=created_limits(small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)),
+        created=created_limits(changes),
         by_host=source.run.scenario.captured.get("producer.process") == "host",
-        stored=stored_codecs(source.rows(RECORD_BATCHES)),
+        stored=created_codecs(changes) | stored_codecs(source.rows(RECORD_BATCHES)),  # it may be altered later
     )
     return [Read(RECORD_BATCHES, BATCH_COLUMNS, mapped)]
 

@@ -93,6 +93,19 @@ def test_a_creation_tells_the_topics_max_message_bytes(value: bytes | None, told
     assert values(rows, "topic", "max_message_bytes") == [("a", None), ("b", told), ("c", None)]
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(b"zstd", "zstd"), (b"producer", "producer"), (b"uncompressed", "uncompressed"), (b"none", None), (None, None),
+     (b"", None), (b"secret", None)],
+)  # fmt: skip
+def test_a_creation_tells_the_topics_compression_type_if_kafka_knows_it(value: bytes | None, told: str | None) -> None:
+    given = [{"name": b"max.message.bytes", "value": b"7"}, {"name": b"compression.type", "value": value}]
+    usual = {"num_partitions": 1, "replication_factor": 1}
+    topics = [{"name": b"a", **usual}, {"name": b"b", "configs": given, **usual}, {"name": b"c", **usual}]
+    rows = changes(exchange(CREATE_TOPICS, 5, {"topics": topics}, {"topics": [{"name": b"b"}]}))
+    assert values(rows, "topic", "compression_type") == [("a", None), ("b", told), ("c", None)]
+
+
 def test_assignments_name_partition_and_brokers_and_are_null_where_kafka_is_to_place() -> None:
     assert values(changes(CREATION), "assignments") == [(None,), (None,), (["1:3,1", "0:2"],)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -53,9 +53,11 @@ CONNECTION_COLUMNS = (
 )  # fmt: skip
 CHANGE_COLUMNS = (
     TOPIC_CHANGES.topic, TOPIC_CHANGES.kind, TOPIC_CHANGES.error_code, TOPIC_CHANGES.validate_only,
-    TOPIC_CHANGES.max_message_bytes, TOPIC_CHANGES.request_time, TOPIC_CHANGES.connection_id,
-    TOPIC_CHANGES.exchange_no, TOPIC_CHANGES.position,
+    TOPIC_CHANGES.max_message_bytes, TOPIC_CHANGES.compression_type, TOPIC_CHANGES.request_time,
+    TOPIC_CHANGES.connection_id, TOPIC_CHANGES.exchange_no, TOPIC_CHANGES.position,
 )  # fmt: skip
+PRODUCER, UNCOMPRESSED = "producer", "uncompressed"
+"""Values of a topic's compression.type: batches stay as they come, or are not compressed."""
 Release = tuple[int, int]
 
 
@@ -91,11 +93,24 @@ def producers_of(
 
 
 def created_limits(changes: pa.Table) -> dict[str, int]:
-    """max.message.bytes of topics that a request creates with one of their own: of the last such request that was not
-    refused. changes: rows of TOPIC_CHANGES.
+    """max.message.bytes of topics that a request creates with one of their own. changes: rows of TOPIC_CHANGES."""
+    return {topic: int(limit) for topic, limit in created_with(changes, TOPIC_CHANGES.max_message_bytes).items()}
+
+
+def created_codecs(changes: pa.Table) -> dict[str, str]:
+    """By topic the codec of its batches, where a request creates it with a compression.type that is not `producer`.
+
+    changes: rows of TOPIC_CHANGES.
     """
-    c = TOPIC_CHANGES
-    limits: dict[str, int | None] = {}
+    types = created_with(changes, TOPIC_CHANGES.compression_type)
+    return {topic: "none" if of == UNCOMPRESSED else of for topic, of in types.items() if of != PRODUCER}
+
+
+def created_with(changes: pa.Table, config: str) -> dict[str, Any]:
+    """By topic the value in this column of the last request to create it that was not refused; not of topics that this
+    one gives none. changes: rows of TOPIC_CHANGES.
+    """
+    c, values = TOPIC_CHANGES, dict[str, Any]()
     order = (c.request_time, c.connection_id, c.exchange_no, c.position)
     made = [
         row
@@ -103,8 +118,8 @@ def created_limits(changes: pa.Table) -> dict[str, int]:
         if row[c.kind] == CREATE_TOPIC and row[c.error_code] == 0 and row[c.validate_only] is False
     ]
     for row in sorted(made, key=lambda row: tuple((row[column] is not None, row[column]) for column in order)):
-        limits[row[c.topic]] = row[c.max_message_bytes]
-    return {topic: limit for topic, limit in limits.items() if limit is not None}
+        values[row[c.topic]] = row[config]
+    return {topic: value for topic, value in values.items() if value is not None}
 
 
 def sent_batches(

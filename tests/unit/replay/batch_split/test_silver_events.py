@@ -22,6 +22,7 @@ from udfs.replay.batch_split.silver_events import (
     LISTS,
     PRODUCERS,
     Producers,
+    created_codecs,
     created_limits,
     producers_of,
     sent_batches,
@@ -77,6 +78,18 @@ def test_a_batch_comes_with_the_codec_that_brokers_compress_its_topic_into() -> 
         in_turn(sent_batches(rows, producers([client(1)]), {}, by_host=False, stored={"u": "lz4"}), PRODUCERS)
     )
     assert {row[SENT.topic]: row[SENT.stored_codec] for row in found} == {"t": None, "u": "lz4"}
+
+
+def test_a_topic_that_is_created_with_a_compression_type_has_its_batches_in_that_codec() -> None:
+    """What counts is the last creation that was not refused; `producer` leaves batches as they come."""
+    kinds = {"t": "zstd", "u": "uncompressed", "v": "producer", "w": None}
+    made = [creation(number, topic, None, compression_type=kind) for number, (topic, kind) in enumerate(kinds.items())]
+    again = [
+        creation(7, "x", None, compression_type="gzip"),
+        creation(8, "x", None),
+        creation(9, "t", None, error_code=36),
+    ]
+    assert created_codecs(small_rows(TOPIC_CHANGES, CHANGE_COLUMNS, made + again)) == {"t": "zstd", "u": "none"}
 
 
 def test_a_sequence_is_a_number_only_with_a_producer_id() -> None:
