@@ -16,6 +16,10 @@ WHAT_WAS_READ = (
     "again while the capture runs."
 )
 COMPACTED = "Nothing: the capture does not show what compaction left of which batch, and when."
+RACK = (
+    "Nothing: which replica answers depends on `replica.selector.class` and `client.rack`, which are not replayed. To "
+    "compare without, capture consumers that state no `client.rack`."
+)
 QUOTA = "Capture while no quota holds the client back, or raise its quota for that time."
 STATE_BROKER = (
     "State the broker's limit if it is not Kafka's default: `--captured=broker.fetch.max.bytes=...`, and a client's "
@@ -46,8 +50,13 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "partition_refused": FidelityReason(
-            "An error, or a redirection to another replica, took a partition's records.",
+            "An error took a partition's records.",
             "Nothing: the capture does not show which records there would have been.",
+            "unknown",
+        ),
+        "sent_to_replica": FidelityReason(
+            "The leader sent the consumer to a replica in its rack (KIP-392); another partition of the fetch differs.",
+            RACK,
             "unknown",
         ),
         "converted_format": FidelityReason(
@@ -89,7 +98,8 @@ OPEN_FETCHES = FidelityReasons(
             "unknown",
         ),
         "append_read_order": FidelityReason(
-            "An append and the read overlap in time; some order of both gives what was captured.",
+            "An append and the read overlap in time, and no other fetch tells which came first; some order gives "
+            "what was captured.",
             NOTHING,
             "unknown",
         ),
@@ -119,8 +129,14 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "partition_refused": FidelityReason(
-        "Closed loop: an error or another replica took partitions of the connection away.",
+        "Closed loop: an error took partitions of the connection away.",
         "Nothing: the capture does not show what the reader would have got.",
+        "unknown",
+    ),
+    "sent_to_replica": FidelityReason(
+        "Closed loop: the leader sent the consumer to a replica in its rack (KIP-392). It reads on over another "
+        "connection, which is replayed by itself.",
+        RACK,
         "unknown",
     ),
     "log_content_unknown": FidelityReason(

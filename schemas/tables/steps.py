@@ -33,6 +33,7 @@ _FETCH = {
     "redirected": C(
         "boolean", "The broker sent the consumer to another replica, or refused the partition with an error"
     ),
+    "sent_to_replica": C("boolean", "The leader sent the consumer to another replica (KIP-392)", nullable=True),
     "refused": C("boolean", "The response has a top-level error"),
     "throttled": C("boolean", "The broker held the response back for a quota"),
     "read_position": C("int", "Place in the order in which the broker reads"),

@@ -140,6 +140,7 @@ def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Colum
         t.response_bound: end,
         t.session_known: yes,
         t.redirected: no,
+        t.sent_to_replica: no,
         t.refused: no,
         t.throttled: no,
         t.read_position: place,

@@ -157,10 +157,8 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
     for batch in batches:
         rows = rows_where(batch, pc.and_(is_known(batch[f.read_position]), is_known(batch[f.fetch_offset])))
         is_follower = is_text(rows[f.reader], FOLLOWER)
-        stopped = pc.or_(
-            pc.not_equal(pc.fill_null(rows[f.error_code], 0), 0),
-            pc.greater_equal(pc.fill_null(rows[f.preferred_read_replica], -1), 0),
-        )
+        sent_on = pc.greater_equal(pc.fill_null(rows[f.preferred_read_replica], -1), 0)
+        stopped = pc.or_(pc.not_equal(pc.fill_null(rows[f.error_code], 0), 0), sent_on)
         to_log_end = pc.or_(is_follower, pc.equal(rows[f.replica_id], FUTURE_LOCAL_REPLICA_ID))
         bound, bound_of_log = bounds(rows, to_log_end, stopped)
         columns = {
@@ -173,6 +171,7 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
             t.bound_high: bound,
             t.bound_known: pc.or_(pc.or_(stopped, to_log_end), is_known(bound_of_log)),
             t.redirected: stopped,
+            t.sent_to_replica: sent_on,
             t.client_id: text_or_empty(rows[f.client_id]),
             t.request_time: micros(rows[f.request_time]),
             t.response_time: micros(rows[f.response_time]),

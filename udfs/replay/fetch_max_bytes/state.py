@@ -35,6 +35,7 @@ CARRIED: Kind = np.dtype(
         ("opens_session", np.bool_),  # the fetch names all its partitions and asks for a session
         ("session_known", np.bool_),  # all partitions that the fetch wanted are known
         ("redirected", np.bool_),  # to another replica, or the partition was refused with an error
+        ("sent_to_replica", np.bool_),  # redirected to another replica (KIP-392)
         ("refused", np.bool_),  # the response has a top-level error
         ("throttled", np.bool_),  # the broker held the response back for a quota
         ("bound_known", np.bool_),  # up to where the read could go is known

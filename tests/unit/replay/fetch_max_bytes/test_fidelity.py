@@ -108,6 +108,13 @@ def test_a_partition_that_was_refused_or_redirected_is_unknown_unless_it_agrees_
     assert verdict(read(0, (), redirected=True), read(200)) == "agreed"
 
 
+def test_a_fetch_of_which_a_partition_was_sent_to_another_replica_is_unknown_unless_it_agrees_all_the_same() -> None:
+    sent = read(0, (), redirected=True, sent_to_replica=True)
+    assert verdict(sent, read(200)) == "agreed"
+    assert verdict(sent, read(100)) == R.sent_to_replica
+    assert verdict(sent, read(100, redirected=True)) == R.partition_refused
+
+
 def test_an_answer_in_another_format_than_the_logs_is_unknown_unless_it_agrees_all_the_same() -> None:
     assert verdict(read(250, is_converted=True)) == R.converted_format
     assert verdict(read(0, (), is_converted=True)) == "agreed"

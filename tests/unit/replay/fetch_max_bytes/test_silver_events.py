@@ -128,11 +128,12 @@ def test_an_uncommitted_reader_reads_to_the_high_watermark_and_a_follower_to_the
     assert [row[t.bound_known] for row in (consumer, follower)] == [True, True]
 
 
-@pytest.mark.parametrize("stops", [{"error_code": 6}, {"preferred_read_replica": 0}])
-def test_a_reader_that_is_sent_elsewhere_or_refused_reads_nothing(stops: Row) -> None:
+@pytest.mark.parametrize(("stops", "is_sent"), [({"error_code": 6}, False), ({"preferred_read_replica": 0}, True)])
+def test_a_reader_that_is_sent_elsewhere_or_refused_reads_nothing(stops: Row, is_sent: bool) -> None:
     (row,) = reads([READ | stops | {"high_watermark": 90}])
     t = LOG_EVENTS
     assert (row[t.redirected], row[t.bound_low], row[t.response_bound], row[t.bound_known]) == (True, 10, None, True)
+    assert row[t.sent_to_replica] is is_sent
 
 
 @pytest.mark.parametrize("lacking", ["read_position", "fetch_offset"])
