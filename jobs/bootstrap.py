@@ -33,6 +33,7 @@ TEST_PINS = ROOT / "requirements-dev.txt"
 BUILD_PINS = ROOT / "requirements-build.txt"
 KERNEL_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
 """What udfs.kernels.warm_up needs, and what that needs."""
+_TO_RUN = "check that you may run it, and that there is memory left"
 ALL_TESTS = ("-n2", "--dist=loadfile", "--no-loadscope-reorder")
 """pytest's arguments where none are given: two processes, each with a Spark of its own, the long lanes first."""
 
@@ -60,7 +61,10 @@ def _hand_over(argv: list[str]) -> NoReturn:
 def _become(python: Path, *arguments: str) -> NoReturn:
     sys.stdout.flush()
     os.environ |= utf8_locale()
-    os.execv(python, [str(python), *arguments])  # noqa: S606 - no shell is the point
+    try:
+        os.execv(python, [str(python), *arguments])  # noqa: S606 - no shell is the point
+    except OSError as fault:
+        raise SetupError(f"{python}: does not start: {fault.strerror or fault}; {_TO_RUN}") from fault
 
 
 def prepared_python(*pins: Path) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from udfs.errors import SetupError
+
 ROOT = Path(__file__).resolve().parent.parent
 """Folder that holds the packages jobs, udfs and schemas, and conf: the clone, or refetch/_repository of a wheel."""
 
@@ -24,6 +26,17 @@ SHOWN_CONF = CONF.name if IS_CLONE else str(CONF)
 
 SHOWN_DOCS = "docs" if IS_CLONE else str(ROOT / "docs")
 """Folder of the pages that messages point to, as a user reads it."""
+
+
+def own_text(path: Path) -> str:
+    """The text of one of the project's own files. Raises SetupError, which names the file, if it cannot be read: a read
+    that fails does not tell of which file.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as fault:
+        to_do = "it belongs to refetch: check that you may read it, and that it is whole"
+        raise SetupError(f"{path}: cannot be read: {fault.strerror or fault}; {to_do}") from fault
 
 
 def python_path() -> str:

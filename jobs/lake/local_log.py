@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,9 @@ _NEW_TABLE = {"delta.checkpointInterval": "10"}
 FEW_FILES = 32
 """So many are read without statistics to pass over some of them, and Spark lists them without a job."""
 _COLOURS = re.compile(r"\x1b\[\d*m|↳")
+_OWN_CALLS = re.compile(r"\n\s*0: .*", re.DOTALL)
+"""The stack trace that delta-rs puts behind some of what it says."""
+NOT_READ = "its log could not be read"
 _TRIES = 20
 """Where others write other rows of the table at the same time."""
 
@@ -66,7 +70,10 @@ class LocalTable:
     @property
     def schema(self) -> StructType | None:
         """The table's columns; None where there is no table."""
-        return None if self.log is None else StructType.fromJson(json.loads(self.log.schema().to_json()))
+        if self.log is None:
+            return None
+        with lake_errors(self.path, NOT_READ):
+            return StructType.fromJson(json.loads(self.log.schema().to_json()))
 
     def files(self, partition: Partition | None = None) -> tuple[str, ...] | None:
         """The files that are the table's rows, or the partition's; None where they are many, so that Delta had better
@@ -94,13 +101,12 @@ class LocalTable:
             try:
                 table._commit(schema, partition, files)
                 return
-            except OSError as fault:  # what delta-rs says of it is coloured, and of several lines
-                told = " ".join(_COLOURS.sub("", str(fault)).split())
-                raise LakeError(f"{self.path}: its log could not be written: {told}") from fault
+            except OSError as fault:
+                raise LakeError(f"{self.path}: its log could not be written: {_plain(fault)}") from fault
             except DeltaError as fault:
                 now = opened(self.path)
                 if now is None or now._version == table._version:
-                    raise LakeError(f"{self.path}: could not be changed: {fault}") from fault
+                    raise LakeError(f"{self.path}: could not be changed: {_plain(fault)}") from fault
                 table = now
             if now._state_of(partition) != before:
                 break
@@ -124,7 +130,8 @@ class LocalTable:
         """The table's files, or the partition's, as the log calls them."""
         if self.log is None:
             return []
-        files = pa.table(self.log.get_add_actions(flatten=True))
+        with lake_errors(self.path, NOT_READ):
+            files = pa.table(self.log.get_add_actions(flatten=True))
         if partition is not None and len(files):
             column, value = partition
             files = files.filter(pc.field(f"partition.{column}") == value)
@@ -132,7 +139,9 @@ class LocalTable:
 
     def _state_of(self, partition: Partition) -> tuple[list[str], int | None]:
         """The partition's files, and which of its transactions was the last."""
-        return self._paths(partition), None if self.log is None else self.log.transaction_version(_name(partition))
+        with lake_errors(self.path, NOT_READ):
+            last = None if self.log is None else self.log.transaction_version(_name(partition))
+        return self._paths(partition), last
 
     def _commit(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
         column, value = partition
@@ -156,7 +165,8 @@ class LocalTable:
 
 def opened(path: str) -> LocalTable | None:
     """The table in this folder, or that is to be made there; None where Delta's own classes have to read and write it:
-    delta-rs does not take some paths as they are, and does not know all of Delta's features.
+    delta-rs does not take some paths as they are, and does not know all of Delta's features. Raises LakeError where the
+    log is there and cannot be read.
     """
     if _NOT_TAKEN_AS_IT_IS.search(path):
         return None
@@ -165,6 +175,8 @@ def opened(path: str) -> LocalTable | None:
         return table if table._is_ours() else None
     except DeltaError:  # of what it does not know, or a broken log: Delta reads it, or says what is wrong
         return None
+    except OSError as fault:
+        raise LakeError(f"{path}: {NOT_READ}: {_plain(fault)}") from fault
 
 
 def forget_checksum(path: str) -> None:
@@ -173,8 +185,31 @@ def forget_checksum(path: str) -> None:
 
 
 def rows_in_files(paths: Sequence[str]) -> int:
-    """How many rows Parquet files have. The log does not tell it of files that were written without statistics."""
-    return sum(pq.read_metadata(path).num_rows for path in paths)
+    """How many rows Parquet files have. The log does not tell it of files that were written without statistics. Raises
+    LakeError where one cannot be read.
+    """
+    return sum(_rows_in(path) for path in paths)
+
+
+def _rows_in(path: str) -> int:
+    try:
+        return pq.read_metadata(path).num_rows
+    except (OSError, pa.ArrowInvalid) as fault:
+        raise LakeError(f"{path}: cannot be read: {_plain(fault)}") from fault
+
+
+@contextmanager
+def lake_errors(path: str, what: str) -> Iterator[None]:
+    """Raise LakeError, which names the table and says what could not be done, in place of what delta-rs raises."""
+    try:
+        yield
+    except (DeltaError, OSError) as fault:
+        raise LakeError(f"{path}: {what}: {_plain(fault)}") from fault
+
+
+def _plain(fault: Exception) -> str:
+    """What delta-rs or Arrow says, in one line: delta-rs colours it, in several lines, and adds its own calls."""
+    return " ".join(_OWN_CALLS.sub("", _COLOURS.sub("", str(fault))).split())
 
 
 def _name(partition: Partition) -> str:

@@ -18,12 +18,12 @@ import deltalake
 import pyarrow as pa
 from delta.exceptions import DeltaConcurrentModificationException
 from deltalake import WriterProperties
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import local_table, table_path
-from jobs.lake.local_log import forget_checksum
+from jobs.lake.local_log import NOT_READ, forget_checksum, lake_errors
 from schemas.tables.table import Table
 from udfs.errors import LakeError
 
@@ -89,7 +89,8 @@ class LocalStore:
 
     def holdings(self) -> Mapping[str, Holding]:
         """As of StoredTable, by the log alone."""
-        files = pa.table(self._log.get_add_actions(flatten=True))
+        with lake_errors(self.path, NOT_READ):
+            files = pa.table(self._log.get_add_actions(flatten=True))
         sums = files.group_by(f"partition.{self.column}").aggregate(
             [("path", "count"), ("size_bytes", "sum"), ("modification_time", "max")]
         )
@@ -103,38 +104,39 @@ class LocalStore:
     def drop(self, identities: Collection[str]) -> None:
         """As of StoredTable."""
         named = ", ".join(f"'{identity}'" for identity in sorted(identities))
-        forget_checksum(self.path)
-        try:
-            self._log.delete(f"{self.column} IN ({named})")
-        except CommitFailedError as fault:
-            raise LakeError(
-                f"{self.path}: another refetch changes the rows that are to go: run the command again when that has "
-                "ended"
-            ) from fault
-        except DeltaError as fault:
-            raise LakeError(f"{self.path}: rows could not be deleted: {str(fault).splitlines()[0]}") from fault
+        with lake_errors(self.path, "rows could not be deleted"):
+            forget_checksum(self.path)
+            try:
+                self._log.delete(f"{self.column} IN ({named})")
+            except CommitFailedError as fault:
+                raise LakeError(
+                    f"{self.path}: another refetch changes the rows that are to go: run the command again when that "
+                    "has ended"
+                ) from fault
 
     def compact(self) -> Compacted:
         """As of StoredTable; versions of the log from before its own retention, a month, go as well."""
-        log = self._log
-        before = len(log.file_uris())
-        forget_checksum(self.path)
-        try:
-            log.optimize.compact(writer_properties=WriterProperties(compression="ZSTD"))
-        except CommitFailedError:
-            return Compacted(before, None)
-        log.cleanup_metadata()
-        return Compacted(before, len(log.file_uris()))
+        with lake_errors(self.path, "its files could not be joined"):
+            log = self._log
+            before = len(log.file_uris())
+            forget_checksum(self.path)
+            try:
+                log.optimize.compact(writer_properties=WriterProperties(compression="ZSTD"))
+            except CommitFailedError:
+                return Compacted(before, None)
+            log.cleanup_metadata()
+            return Compacted(before, len(log.file_uris()))
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
         """As of StoredTable, with folders of capture sets and runs that are empty for as long."""
         hours = hours_of(retention)
-        log = self._log
-        # A vacuum adds two versions to the log, which has to have a reason.
-        unneeded = log.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-        if unneeded and not dry_run:
-            forget_checksum(self.path)
-            log.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+        with lake_errors(self.path, "files that nobody needs could not be removed"):
+            log = self._log
+            # A vacuum adds two versions to the log, which has to have a reason.
+            unneeded = log.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+            if unneeded and not dry_run:
+                forget_checksum(self.path)
+                log.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
         if not dry_run:
             remove_empty_folders(Path(self.path), f"{self.column}=*", retention)
         return len(unneeded)

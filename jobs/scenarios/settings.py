@@ -13,7 +13,7 @@ from typing import Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
-from jobs.paths import CONF, SHOWN_DOCS
+from jobs.paths import CONF, SHOWN_DOCS, own_text
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
 from udfs.replay.partition_limits.schedule import format_schedule, parse_schedule
@@ -185,9 +185,11 @@ def followed_for(release: str, releases: Sequence[str]) -> str | None:
 
 @cache
 def settings(path: Path = _SETTINGS_FILE) -> Mapping[str, Setting]:
-    """Every setting by key, in the order of the file. Raises SettingError with all faults of the file."""
+    """Every setting by key, in the order of the file. Raises SettingError with all faults of the file, and
+    SetupError where it cannot be read.
+    """
     try:
-        listed = TypeAdapter(list[Setting]).validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
+        listed = TypeAdapter(list[Setting]).validate_python(yaml.safe_load(own_text(path)))
     except ValidationError as fault:
         lines = (f"entry {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fault.errors())
         raise SettingError(path.name, tuple(lines)) from fault

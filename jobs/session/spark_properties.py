@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.paths import CONF, python_path
+from jobs.paths import CONF, own_text, python_path
 from udfs.errors import SetupError
 
 EVERYWHERE, ONE_MACHINE = "spark-defaults.conf", "spark-local.conf"
@@ -73,8 +73,8 @@ UNKNOWN_WORK = Work()
 
 
 def properties(path: Path) -> dict[str, str]:
-    """The properties of a file in Spark's own form: `key value` lines, # for comments."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    """The properties of a file in Spark's own form: `key value` lines, # for comments. Raises SetupError."""
+    lines = (line.strip() for line in own_text(path).splitlines())
     pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
     return {key: value for key, value in pairs}
 

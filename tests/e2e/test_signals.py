@@ -13,30 +13,17 @@ from uuid import uuid4
 
 import pytest
 
+from tests.processes_left import MARK, left, left_for_good
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
-MARK = "REFETCH_TEST_MARK"
 SAID = {
     signal.SIGINT: "refetch: interrupted; the same command again leaves the same tables\n",
     signal.SIGTERM: "refetch: ended by SIGTERM; the same command again leaves the same tables\n",
     signal.SIGHUP: "refetch: ended by SIGHUP; the same command again leaves the same tables\n",
 }
-LISTENS_SOON_S, ENDS_SOON_S, STAYS_S = 60, 10, 5
-"""A command listens to signals well before the first of these, and ends well before the second; what is there after
-the third would be there after minutes."""
-
-
-def left(mark: str) -> list[str]:
-    """The processes that a command with this mark in its environment has begun and that still run."""
-    return [process.name for process in Path("/proc").iterdir() if process.name.isdigit() and runs(process, mark)]
-
-
-def runs(process: Path, mark: str) -> bool:
-    try:
-        state = (process / "stat").read_text().rpartition(")")[2].split()[0]
-        return state != "Z" and f"{MARK}={mark}".encode() in (process / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
+LISTENS_SOON_S, ENDS_SOON_S = 60, 10
+"""A command listens to signals well before the first of these, and ends well before the second."""
 
 
 @pytest.fixture
@@ -71,13 +58,6 @@ def wait_until_it_listens(command: Path) -> None:
     raise AssertionError(f"the command does not listen to signals after {LISTENS_SOON_S} s")
 
 
-def check_nothing_is_left(mark: str) -> None:
-    until = time.monotonic() + STAYS_S
-    while left(mark) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert left(mark) == []
-
-
 @pytest.mark.parametrize(
     ("by", "seconds"),
     [(signal.SIGINT, at) for at in (0.0, 0.2, 0.6, 1.0, 1.6, 2.4, 4.4)]
@@ -92,11 +72,11 @@ def test_a_signal_ends_the_command_and_all_that_it_started(
     assert (code, said[said.rfind("refetch: ") :]) == (128 + by, SAID[by])
     assert "Traceback" not in said
     assert "Exception ignored" not in said
-    check_nothing_is_left(mark)
+    assert left_for_good(mark) == []
 
 
 @pytest.mark.parametrize("seconds", [0.6, 1.4, 3.0])
 def test_nothing_outlives_a_command_that_is_killed(repository: Path, tmp_path: Path, mark: str, seconds: float) -> None:
     code, _ = ended(repository, tmp_path / "lake", mark, signal.SIGKILL, seconds)
     assert code == -signal.SIGKILL
-    check_nothing_is_left(mark)
+    assert left_for_good(mark) == []

@@ -233,3 +233,8 @@ def test_a_python_of_somebody_else_is_told_apart_from_none(
     monkeypatch.setattr("jobs.bootstrap.shutil.which", lambda name: None)
     with pytest.raises(SetupError, match="which is in a folder that is closed to you"):
         bootstrap.prepared_python(machine.run_pins)
+
+
+def test_a_python_that_does_not_start_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=rf"^{tmp_path}/python: does not start: No such file or directory; check"):
+        bootstrap._become(tmp_path / "python")

@@ -169,3 +169,8 @@ def test_a_lake_is_as_large_as_its_largest_capture_set_or_run(tmp_path: Path) ->
         (tmp_path / folder / "part.parquet").write_bytes(bytes(size))
     assert largest_part(str(tmp_path)) == 11
     assert largest_part(str(tmp_path / "not there")) == largest_part("s3://bucket/lake") == 0
+
+
+def test_a_file_of_refetchs_own_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=rf"^{tmp_path}: cannot be read: .+; it belongs to refetch"):
+        properties(tmp_path)

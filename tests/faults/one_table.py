@@ -1,0 +1,124 @@
+"""Every operation that reads or changes a table in a folder, failed once, without Spark. Run it above `layer.c`.
+
+    python -m tests.faults.one_table FOLDER STRIDE ERROR...
+
+Prints how many cases there were, and each that ends in anything but a LakeError of one line that names the table, loses
+rows, or leaves a table that cannot be read and written again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from jobs.lake.delta_tables import described_schema, table_path
+from jobs.lake.local_log import opened, rows_in_files
+from jobs.lake.stored_tables import LocalStore
+from jobs.lake.target import files_by_table
+from schemas.tables.silver import QUARANTINE
+from tests.faults.control import ERRORS, FILE, Control
+from udfs.errors import LakeError
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.table_files import write_files
+
+TABLE = QUARANTINE
+COLUMN = str(TABLE.replaced_by)
+NEW, ROWS = "new", 3
+
+
+def written(lake: Path, identity: str = NEW) -> None:
+    """Write two files with rows of a capture set, as a job does; where only Spark could do it, nothing is written."""
+    path = table_path(str(lake), TABLE)
+    table = opened(path)
+    if table is None:
+        return
+    rows_in_files(table.files() or ())
+    columns = [pa.array([identity if f.name == COLUMN else None] * ROWS, f.type) for f in arrow_schema(TABLE)]
+    rows = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(TABLE))
+    made = pa.Table.from_batches([write_files([(TABLE, rows)], {TABLE: path}, identity) for _ in range(2)])
+    table.replace(described_schema(TABLE), (COLUMN, identity), files_by_table(made, [TABLE])[TABLE])
+
+
+def upkept(lake: Path) -> None:
+    """Join the files of each capture set, take one away, and remove what no table needs any more."""
+    table = LocalStore(table_path(str(lake), TABLE), COLUMN)
+    table.compact()
+    if "one" in table.holdings():
+        table.drop(["one"])
+    table.vacuum(timedelta(0))
+
+
+def held(lake: Path) -> list[str]:
+    """The capture sets of the table's rows, one a row."""
+    path = table_path(str(lake), TABLE)
+    if not DeltaTable.is_deltatable(path):
+        return []
+    return sorted(map(str, DeltaTable(path).to_pyarrow_table()[COLUMN].to_pylist()))
+
+
+def rows_of(*sets: str) -> list[str]:
+    """What `held` finds where the table has these capture sets."""
+    return sorted(sets * ROWS * 2)
+
+
+ACTIONS: Mapping[str, tuple[Callable[[Path], None], list[str], list[str]]] = {
+    "first write": (written, [], [NEW]),
+    "write": (written, ["one"], ["one", NEW]),
+    "upkeep": (upkept, ["one", "two"], ["two"]),
+}
+"""What is done to the table, and its capture sets before and after."""
+
+
+def wrong(control: Control, lake: Path, action: str) -> Iterator[str]:
+    """What is wrong with an action of which an operation fails, and with the same once more."""
+    act, before, after = ACTIONS[action]
+    told: Exception | None = None
+    try:
+        act(lake)
+    except Exception as fault:  # noqa: BLE001 - which ones there are is the question
+        told = fault
+    failed = control.failed
+    control.disarm()
+    if told is not None and not (isinstance(told, LakeError) and str(told).isprintable() and str(lake) in str(told)):
+        yield f"{failed}: {type(told).__name__}: {str(told)[:300]!r}"
+    if held(lake) not in (rows_of(*before), rows_of(*after)):
+        yield f"{failed}: {held(lake)}, expected those of {before} or {after}"
+    act(lake)
+    if held(lake) != rows_of(*after):
+        yield f"{failed}: {held(lake)} when done again, expected those of {after}"
+
+
+def cases(control: Control, lake: Path, action: str, error: int, stride: int) -> Iterator[list[str]]:
+    """What is wrong with every so many of the operations."""
+    number = 1 - stride
+    while True:
+        number += stride
+        shutil.rmtree(lake, ignore_errors=True)
+        for identity in ACTIONS[action][1]:
+            written(lake, identity)
+        control.arm(number, error)
+        faults = [*wrong(control, lake, action)]
+        if control.failed is None:
+            return
+        yield faults
+
+
+def main(lake: Path, stride: int, errors: list[str]) -> int:
+    """Fail every so many of the operations with each error; 1 where something is wrong."""
+    control = Control(Path(os.environ[FILE]))
+    asked = [(action, ERRORS[error]) for error in errors for action in ACTIONS]
+    tried = [faults for action, error in asked for faults in cases(control, lake, action, error, stride)]
+    told = [fault for faults in tried for fault in faults]
+    sys.stdout.writelines(f"{line}\n" for line in [f"{len(tried)} cases, {len(told)} with faults", *told])
+    return int(bool(told))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))

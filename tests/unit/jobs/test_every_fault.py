@@ -1,0 +1,26 @@
+"""Whichever operation on the files of a table fails: one line names the table, which is whole and can be written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.control import Control, environment, has_compiler
+
+STRIDE = "11"
+"""Every so many operations; 1 takes a minute and more."""
+
+
+@pytest.mark.skipif(not has_compiler(), reason="the layer under all operations is made with a C compiler")
+def test_an_operation_on_a_table_that_fails_is_one_line_and_made_good_by_doing_it_again(
+    repository: Path, tmp_path: Path
+) -> None:
+    lake, control = tmp_path / "lake", Control.made(tmp_path / "control")
+    command = [sys.executable, "-m", "tests.faults.one_table", str(lake), STRIDE, "EIO"]
+    below = os.environ | environment(control, [lake], by_audit=False)
+    ended = subprocess.run(command, env=below, cwd=repository, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
