@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from jobs.ready_session import compiling_for
-from jobs.session.shipped_code import ship_code
+from jobs.session.driver import driver_of
 from jobs.session.spark import set_sql_properties
 from udfs.frames.spark_functions import NAMES, frame_function
 
@@ -17,7 +17,7 @@ def register_frame_functions(spark: SparkSession) -> tuple[str, ...]:
     tables (SPARK-58241). Returns the names. Raises SetupError where the kernels cannot be compiled.
     """
     set_sql_properties(spark)
-    ship_code(spark)
+    driver_of(spark).ship()
     with compiling_for(spark, ()):
         for name in NAMES:
             spark.udf.register(name, frame_function(name))

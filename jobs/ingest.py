@@ -35,6 +35,7 @@ from jobs.ready_session import ready_session, start_workers
 from jobs.report_page.findings import look_up_captured
 from jobs.report_page.summary import captured_summary
 from jobs.run import Run
+from jobs.session.driver import driver_of
 from jobs.terminal.progress import stage
 from jobs.terminal.screen import printable, with_rest
 from jobs.version import decoder
@@ -70,7 +71,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.log_zone)
-        plan = plan_capture(indexes, spark.sparkContext.defaultParallelism, run.log_zone)
+        plan = plan_capture(indexes, driver_of(spark).cores(), run.log_zone)
     counts = None if keep and is_ingested(spark, run, plan) else decode(spark, run, plan)
     pass_gate(spark, run, Subject("silver", plan.capture_id), counts)
     return plan.capture_id

@@ -15,9 +15,11 @@ from jobs.lake.lake_storage import check_reachable, largest_part
 from jobs.paths import python_path
 from jobs.run import Run
 from jobs.session.child_process import bound, ended_at_exit
+from jobs.session.connect_server import is_asked_for
+from jobs.session.driver import driver_of
 from jobs.session.kernel_cache import choose_kernel_cache, why_not_kept
 from jobs.session.spark import spark_session
-from jobs.session.spark_properties import Work, is_one_machine
+from jobs.session.spark_properties import Work
 from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
 from udfs.kernels.compiled_parts import DECODER, compiled
@@ -28,12 +30,14 @@ def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
     are used. Raises SetupError, and what `begun_session` does.
     """
     with compiling_for(SparkSession.getActiveSession(), algorithms):
-        return begun_session(run)
+        spark = begun_session(run)
+        driver_of(spark).check_decoding()
+        return spark
 
 
 def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> AbstractContextManager[None]:
     """`compiling`, unless this session's kernels run in executors on other machines, which compile for themselves."""
-    runs_here = spark is None or is_one_machine(spark.sparkContext.master or "")
+    runs_here = not is_asked_for() if spark is None else driver_of(spark).has_workers_here
     return compiling(algorithms) if runs_here else nullcontext()
 
 
@@ -41,7 +45,7 @@ def begun_session(run: Run) -> SparkSession:
     """The session to work in; one that is not there yet suits the size of the captures, else of what the lake has, and
     whether the job replays that. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
     """
-    is_new = SparkSession.getActiveSession() is None
+    is_new = SparkSession.getActiveSession() is None and not is_asked_for()
     captures = run.captures if is_new else ()
     if is_new:
         choose_kernel_cache()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import rows_here
+from jobs.session.driver import driver_of
 from jobs.terminal.screen import printable, with_rest
 from udfs.capture.file_index import CaptureIndex, OnPackets, index_stored_capture, unread_index
 from udfs.capture.frame_dump import index_frames, stored_dump_format
@@ -38,7 +39,7 @@ def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone
     def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from indexed(batches, log_zone)
 
-    tasks = min(len(captures), TASKS_OF_A_CORE * spark.sparkContext.defaultParallelism)
+    tasks = min(len(captures), TASKS_OF_A_CORE * driver_of(spark).cores())
     named: dict[str, pa.Array[Any]] = {
         "task": pa.array((file_no % tasks for file_no in range(len(captures))), pa.int32()),
         "file_no": pa.array(range(len(captures)), pa.int32()),

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rule_failures import spark_message
@@ -67,10 +67,10 @@ def _read_together(spark: SparkSession, rules: Sequence[Rule]) -> None:
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
         about = [F.expr(expression_of(rule, _ANY_LANE)) for rule in rules if _is_about(rule, table)]
         if about:
-            no_rows(spark, table).where(reduce(Column.__and__, about))
+            _have_read(no_rows(spark, table).where(reduce(Column.__and__, about)))
     queries = [_counted(rule, table) for rule in rules if isinstance(rule, QueryRule) for table in rule.tables]
     if queries:
-        spark.sql("\nUNION ALL\n".join(queries))
+        _have_read(spark.sql("\nUNION ALL\n".join(queries)))
 
 
 def _is_about(rule: Rule, table: Table) -> TypeGuard[RowRule]:
@@ -80,9 +80,14 @@ def _is_about(rule: Rule, table: Table) -> TypeGuard[RowRule]:
 def _read(spark: SparkSession, rule: Rule, table: Table) -> None:
     """Have Spark read one rule about one table."""
     if isinstance(rule, RowRule):
-        no_rows(spark, table).where(expression_of(rule, _ANY_LANE))
+        _have_read(no_rows(spark, table).where(expression_of(rule, _ANY_LANE)))
     elif isinstance(rule, QueryRule):
-        spark.sql(_counted(rule, table))
+        _have_read(spark.sql(_counted(rule, table)))
+
+
+def _have_read(rows: DataFrame) -> None:
+    """Have Spark read what the rows are made of, which Spark Connect puts off until their columns are asked for."""
+    rows.schema  # noqa: B018
 
 
 def _counted(rule: QueryRule, table: Table) -> str:

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import pyarrow as pa
-from delta.tables import DeltaTable
 from pyspark import inheritable_thread_target
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -38,6 +39,8 @@ from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
 T = TypeVar("T")
+_NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+"""What Delta says of a folder that is not there, and of one that is no table."""
 TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
 """No more rows than these are one partition. A query of them is one task, without the shuffles that groups and joins
@@ -76,7 +79,8 @@ def rows_here(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows that the driver has. From Python's own values Spark would make them in workers of a second kind, which take
     seconds to start.
     """
-    return spark.createDataFrame(rows)
+    schema = None if rows.num_rows else from_arrow_schema(rows.schema)  # which a server does not take from no rows
+    return spark.createDataFrame(rows, schema)
 
 
 def no_rows(spark: SparkSession, table: Table) -> DataFrame:
@@ -97,13 +101,23 @@ def columns_there(spark: SparkSession, lake: str, table: Table, local: LocalTabl
     if local is not None:
         return local.schema
     path = table_path(lake, table)
-    return spark.read.format("delta").load(path).schema if DeltaTable.isDeltaTable(spark, path) else None
+    return columns_by_delta(spark, path)
+
+
+def columns_by_delta(spark: SparkSession, path: str) -> StructType | None:
+    """The columns of the Delta table at a path; None where there is none."""
+    try:
+        return spark.read.format("delta").load(path).schema
+    except AnalysisException as fault:
+        if fault.getCondition() in _NOT_THERE:
+            return None
+        raise
 
 
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
     """Whether the lake has the table."""
     local = local_table(spark, lake, table)
-    return DeltaTable.isDeltaTable(spark, table_path(lake, table)) if local is None else local.log is not None
+    return columns_there(spark, lake, table, local) is not None
 
 
 def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from jobs.paths import SHOWN_DOCS
+from jobs.session.driver import driver_of
 from jobs.terminal.failures import root_cause
 from udfs.capture.locations import TO_CHECK, is_uri
 from udfs.errors import LakeError
@@ -104,7 +105,7 @@ def _system(spark: SparkSession, path: JavaObject) -> JavaObject:
 
 def jvm_of_delta_spark(spark: SparkSession) -> JVMView | None:
     """Spark's Java where Delta's classes are those of delta-spark; None on Databricks, through Spark Connect."""
-    jvm = spark.sparkContext._jvm
+    jvm = driver_of(spark).java
     is_there = jvm is not None and jvm.org.apache.spark.util.Utils.classIsLoadable(
         "org.apache.spark.sql.delta.DeltaLog"
     )

@@ -24,8 +24,9 @@ from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import local_table, table_path
 from jobs.lake.local_log import NOT_READ, forget_checksum, lake_errors
+from jobs.session.driver import REFUSED, driver_of
 from schemas.tables.table import Table
-from udfs.errors import LakeError
+from udfs.errors import LakeError, SetupError
 
 HOUR = timedelta(hours=1)
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -70,7 +71,9 @@ class StoredTable(Protocol):
 
 
 def stored_table(spark: SparkSession, lake: str, table: Table) -> StoredTable | None:
-    """The table; None where it is not there."""
+    """The table; None where it is not there. Raises SetupError through Spark Connect."""
+    if driver_of(spark).java is None:
+        raise SetupError(REFUSED)
     local = local_table(spark, lake, table)
     if local is not None:
         return None if local.log is None else LocalStore(local.path, str(table.replaced_by))

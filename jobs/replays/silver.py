@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.capture_plan import pack_shards
 from jobs.lake.delta_tables import rows_here, rows_of, table_to_read
 from jobs.replays.algorithm import Source
+from jobs.session.driver import driver_of
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
 from schemas.tables.table import Table
 from udfs.facts.arrow_tables import arrow_schema
@@ -108,7 +109,7 @@ def parts_of(source: Source, table: Table) -> list[FilePart] | None:
 def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFrame:
     """A row for each part to be read, with the number of its read, in the task that reads it."""
     spark = source.spark
-    tasks = max(1, min(len(work), 2 * spark.sparkContext.defaultParallelism))
+    tasks = max(1, min(len(work), 2 * driver_of(spark).cores()))
     task = pack_shards(np.array([part.size for _, part in work], np.int64), tasks)
     rows = [
         {"task": of, "read": number, "path": part.path, "groups": list(part.groups)}

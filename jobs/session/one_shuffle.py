@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from jobs.session.driver import driver_of
 from jobs.session.spark_properties import SHUFFLE_PARTITIONS
 from udfs.replay.shared.dealing import DEALT, FIRST, SHARD, UNIT, Step, deal_on, replay_dealt
 
@@ -22,7 +23,7 @@ def shards_of(spark: SparkSession) -> int:
     """How many tasks share the work: as many as in Spark's own shuffles, and no fewer than there are cores."""
     partitions = spark.conf.get(SHUFFLE_PARTITIONS, "") or ""
     # Databricks has `auto` there.
-    return max(int(partitions) if partitions.isdecimal() else 1, spark.sparkContext.defaultParallelism)
+    return max(int(partitions) if partitions.isdecimal() else 1, driver_of(spark).cores())
 
 
 def shard(shards: int, *keys: str | Column) -> Column:

@@ -15,11 +15,13 @@ from pathlib import Path
 import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from jobs.paths import CONF, ROOT, SHOWN_CONF
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
+from jobs.session.connect_server import connected_session, is_asked_for
+from jobs.session.driver import driver_of
 from jobs.session.gateway import launched_gateway
 from jobs.session.java import check_java
 from jobs.session.java_log import quiet_properties
@@ -46,6 +48,8 @@ from udfs.kernels.one_at_a_time import one_at_a_time
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWNLOADS")
 """What Ivy says of packages that it cannot find, or cannot fetch."""
+_NOT_LET = "CONFIG_NOT_AVAILABLE"
+"""What Databricks says of properties that its serverless compute lets nobody set."""
 _NO_JAVA_MACHINE = "Could not create the Java Virtual Machine"
 _THROWN = re.compile(r'(?:Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z][\w$]*(?:Exception|Error)\b.*)')
 _TO_SUBMIT = (
@@ -60,18 +64,18 @@ def spark_session(
 ) -> SparkSession:
     """The session to work in.
 
-    An active session (Databricks, a notebook) is taken, and the properties on which results depend are set in it. Under
-    a plain spark-submit, refetch's properties are added where spark-submit was given none. Otherwise Spark is started
-    here, on `master` or local[*], with its output in spark_log(). `conf` overrides all others. work: what a new session
-    has to suit.
+    An active session (Databricks, a notebook) is taken, as is the Spark Connect server that SPARK_REMOTE names, and the
+    properties on which results depend are set in it. Under a plain spark-submit, refetch's properties are added where
+    spark-submit was given none. Otherwise Spark is started here, on `master` or local[*], with its output in
+    spark_log(). `conf` overrides all others. work: what a new session has to suit.
 
     Raises SetupError where Java or Delta's jars are missing, SparkError where Spark does not start.
     """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        set_sql_properties(active, conf)
-        ship_code(active)
-        return active
+    there = session_there(master)
+    if there is not None:
+        set_sql_properties(there, conf)
+        driver_of(there).take_over()
+        return there
     given = dict(conf or {})
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         session = _submitted_session(master, app, given, work)
@@ -82,12 +86,24 @@ def spark_session(
     return session
 
 
+def session_there(master: str | None) -> SparkSession | None:
+    """The session that somebody else has started: the active one, else one of the server that SPARK_REMOTE names; None
+    where there is none. Raises SetupError and SparkError where the server cannot be used.
+    """
+    active = SparkSession.getActiveSession()
+    return connected_session(master) if active is None and is_asked_for() else active
+
+
 def set_sql_properties(session: SparkSession, conf: Mapping[str, str] | None = None) -> None:
     """In a session that somebody else has started, set what results depend on, and what of `conf` can be set."""
     everywhere = properties(CONF / EVERYWHERE)
     for key, value in ({key: everywhere[key] for key in IN_ANY_SESSION} | dict(conf or {})).items():
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
-            session.conf.set(key, value)
+            try:
+                session.conf.set(key, value)
+            except PySparkException as fault:
+                if key in dict(conf or {}) or _NOT_LET not in str(fault):
+                    raise
 
 
 def spark_log() -> Path:

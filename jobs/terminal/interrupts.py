@@ -13,17 +13,16 @@ from types import FrameType
 from typing import NoReturn
 from uuid import uuid4
 
-from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.utils import is_remote
+
+from jobs.session.driver import Cancel, driver_of
 
 CANCELLING = "refetch-cancel"
 """Name of the thread that cancels."""
 _INTERRUPTED = Event()
 _OF_PY4J = ("java_gateway", "clientserver")
 """Modules whose calls an interrupt ends."""
-_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _GROUPS: list[str] = []
 """The groups that the main thread's jobs are in, the innermost last."""
 _PAUSE_S, _TRIES = 0.1, 50
@@ -40,14 +39,13 @@ def cancelled_at_interrupt(spark: SparkSession) -> Iterator[None]:
     """
 
     over = Event()
-    java = None if is_remote() else spark.sparkContext._jsc.sc()
+    canceller = driver_of(spark).canceller()
 
     def interrupted(number: int, frame: FrameType | None) -> NoReturn:
         _INTERRUPTED.set()
-        if java is not None:
-            # The list is shorter once the main thread goes on.
-            cancel = partial(_cancel_until, over, java, tuple(_GROUPS))
-            Thread(target=cancel, name=CANCELLING, daemon=True).start()
+        # The list is shorter once the main thread goes on.
+        cancel = partial(_cancel_until, over, canceller, tuple(_GROUPS))
+        Thread(target=cancel, name=CANCELLING, daemon=True).start()
         raise KeyboardInterrupt
 
     _INTERRUPTED.clear()
@@ -70,20 +68,12 @@ def job_group(spark: SparkSession, description: str | None = None) -> Iterator[s
     Spark never again runs a job of a cancelled group, and one session may serve many processes: no name comes twice.
     """
     group = f"refetch-{uuid4()}"
-    if is_remote():
-        yield group
-        return
-    context = spark.sparkContext
-    before = {key: context.getLocalProperty(key) for key in (_GROUP, _DESCRIPTION)}
     _GROUPS.append(group)
     try:
-        for key, value in ((_GROUP, group), (_DESCRIPTION, description or before[_DESCRIPTION])):
-            context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None clears the property
-        yield group
+        with driver_of(spark).in_group(group, description):
+            yield group
     finally:
         _GROUPS.remove(group)
-        for key, value in before.items():
-            context.setLocalProperty(key, value)  # type: ignore[arg-type]
 
 
 def is_interrupted() -> bool:
@@ -91,7 +81,7 @@ def is_interrupted() -> bool:
     return _INTERRUPTED.is_set()
 
 
-def _cancel_until(over: Event, java: JavaObject, groups: tuple[str, ...]) -> None:
+def _cancel_until(over: Event, cancel: Cancel, groups: tuple[str, ...]) -> None:
     """Cancel all jobs again and again until the work is over, and behind it those of its groups that come late.
 
     A call to Java that an interrupt ends has Py4J shut the connections of all threads. One that was just made for
@@ -102,10 +92,7 @@ def _cancel_until(over: Event, java: JavaObject, groups: tuple[str, ...]) -> Non
         time.sleep(_PAUSE_S)
         is_over = over.is_set()
         try:
-            if not is_over:
-                java.cancelAllJobs()
-            for group in groups:
-                java.cancelJobGroupAndFutureJobs(group)
+            cancel(groups, not is_over)
         except (Py4JError, OSError):  # or Java has gone
             failed += 1
         else:

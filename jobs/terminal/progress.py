@@ -12,8 +12,8 @@ from typing import TextIO
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.utils import is_remote
 
+from jobs.session.driver import driver_of
 from jobs.terminal.interrupts import job_group
 
 _EVERY_SECONDS = {True: 0.25, False: 30.0}
@@ -50,10 +50,10 @@ def stage(name: str, spark: SparkSession, out: TextIO | None = None) -> Iterator
     every 30 s between.
     """
     out = out or sys.stderr
-    started = time.monotonic()
+    started, driver = time.monotonic(), driver_of(spark)
 
     def progress() -> Progress:
-        done, total = _tasks(spark, group)
+        done, total = driver.tasks(group)
         return Progress(done, total, time.monotonic() - started)
 
     with job_group(spark, name) as group, _lines(name, progress, out):
@@ -91,16 +91,3 @@ def _write(out: TextIO, line: str, end: str) -> None:
     # On a terminal: back to the first column, the text, and the rest of an older line erased (ECMA-48 EL).
     out.write(f"\r{line}\x1b[K{end}" if out.isatty() else f"refetch: {line}{end}")
     out.flush()
-
-
-def _tasks(spark: SparkSession, group: str) -> tuple[int, int]:
-    """Tasks done and tasks known of the group's jobs; Spark Connect has no tracker, and tells neither."""
-    if is_remote():
-        return 0, 0
-    tracker = spark.sparkContext.statusTracker()
-    jobs = [job for job_id in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(job_id))]
-    running = {stage_id: job.status == "RUNNING" for job in jobs for stage_id in job.stageIds}
-    stages = [info for stage_id in running if (info := tracker.getStageInfo(stage_id))]
-    done = sum(info.numCompletedTasks for info in stages)
-    # A job that ended may have skipped stages, whose tasks will never be done.
-    return done, sum(info.numTasks if running[info.stageId] else info.numCompletedTasks for info in stages)

@@ -18,6 +18,7 @@ from jobs.captures.capture_index import index_captures
 from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_rows import packets_of, range_tasks, ranges_in
 from jobs.lake.delta_tables import rows_of
+from jobs.session.driver import driver_of
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
 from udfs.capture.packets import PACKETS
@@ -77,7 +78,7 @@ def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
             for file in changed
         )
         raise CaptureError("\n  ".join([*lines, what_to_do]))
-    return plan_capture(indexes, spark.sparkContext.defaultParallelism)
+    return plan_capture(indexes, driver_of(spark).cores())
 
 
 def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:

@@ -1,0 +1,196 @@
+"""What a session lets a job do beside queries: all that Spark's driver can in this process, less through Spark Connect,
+where the driver is elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Protocol
+
+from py4j.java_gateway import JVMView
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from jobs.session.connect_server import check_delta
+from jobs.session.shipped_code import ship_code
+from jobs.session.spark_properties import is_one_machine
+from udfs.errors import SetupError
+
+_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
+_MANY_ROWS = 1 << 20
+
+REFUSED = (
+    "Through Spark Connect refetch only reads lakes: open_lake, report and gate. What decodes, replays or removes rows "
+    "needs Spark's own driver: unset SPARK_REMOTE, use spark-submit, or on Databricks a cluster for one user"
+)
+"""Texts of rows that its workers make get a type, `string collate UTF8_BINARY`, that others than Spark do not read."""
+
+Cancel = Callable[[Sequence[str], bool], None]
+"""Cancels the jobs of these groups, those that come late among them, and all others as well where it is told to."""
+
+
+class Driver(Protocol):
+    """The driver of a session."""
+
+    @property
+    def java(self) -> JVMView | None:
+        """Spark's Java; None where it is out of reach."""
+
+    @property
+    def has_workers_here(self) -> bool:
+        """Whether the session's Python workers are started by this process's Spark on this machine."""
+
+    def cores(self) -> int:
+        """How many tasks run at a time."""
+
+    def take_over(self) -> None:
+        """Make a session that somebody else has started ready to read lakes. Raises SetupError where it cannot be."""
+
+    def ship(self) -> None:
+        """Have workers import the packages. Raises SetupError where they cannot, or have another version."""
+
+    def check_decoding(self) -> None:
+        """See to it that captures can be decoded and replayed. Raises SetupError that says what is missing."""
+
+    @contextmanager
+    def in_group(self, group: str, description: str | None) -> Iterator[None]:
+        """Have the block's jobs be of this group; None leaves the description as it is."""
+
+    def tasks(self, group: str) -> tuple[int, int]:
+        """Tasks done and tasks known of the group's jobs."""
+
+    def canceller(self) -> Cancel:
+        """What cancels jobs, from any thread."""
+
+
+def driver_of(spark: SparkSession) -> Driver:
+    """The session's driver."""
+    return ConnectDriver(spark) if is_remote() else ClassicDriver(spark)
+
+
+class ClassicDriver:
+    """Java beside this process."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._context = spark, spark.sparkContext
+
+    @property
+    def java(self) -> JVMView | None:
+        """As of Driver."""
+        return self._context._jvm
+
+    @property
+    def has_workers_here(self) -> bool:
+        """As of Driver."""
+        return is_one_machine(self._context.master or "")
+
+    def cores(self) -> int:
+        """As of Driver."""
+        return self._context.defaultParallelism
+
+    def take_over(self) -> None:
+        """As of Driver."""
+        self.ship()
+
+    def ship(self) -> None:
+        """As of Driver."""
+        ship_code(self._spark)
+
+    def check_decoding(self) -> None:
+        """As of Driver: a task tells what its environment lacks."""
+
+    @contextmanager
+    def in_group(self, group: str, description: str | None) -> Iterator[None]:
+        """As of Driver."""
+        before = {key: self._context.getLocalProperty(key) for key in (_GROUP, _DESCRIPTION)}
+        try:
+            for key, value in ((_GROUP, group), (_DESCRIPTION, description or before[_DESCRIPTION])):
+                self._context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None clears the property
+            yield
+        finally:
+            for key, value in before.items():
+                self._context.setLocalProperty(key, value)  # type: ignore[arg-type]
+
+    def tasks(self, group: str) -> tuple[int, int]:
+        """As of Driver."""
+        tracker = self._context.statusTracker()
+        jobs = [job for job_id in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(job_id))]
+        running = {stage_id: job.status == "RUNNING" for job in jobs for stage_id in job.stageIds}
+        stages = [info for stage_id in running if (info := tracker.getStageInfo(stage_id))]
+        done = sum(info.numCompletedTasks for info in stages)
+        # A job that ended may have skipped stages, whose tasks will never be done.
+        return done, sum(info.numTasks if running[info.stageId] else info.numCompletedTasks for info in stages)
+
+    def canceller(self) -> Cancel:
+        """As of Driver; it raises Py4JError and OSError where Java cannot be asked."""
+        java = self._context._jsc.sc()
+
+        def cancel(groups: Sequence[str], all_jobs: bool) -> None:
+            if all_jobs:
+                java.cancelAllJobs()
+            for group in groups:
+                java.cancelJobGroupAndFutureJobs(group)
+
+        return cancel
+
+
+class ConnectDriver:
+    """A server that takes queries, functions for its workers and files, and says nothing of its Java."""
+
+    java = None
+    has_workers_here = False
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def cores(self) -> int:
+        """As of Driver."""
+        return _cores_of_server(self._spark)
+
+    def take_over(self) -> None:
+        """As of Driver: nothing is sent to workers, which read no lake."""
+        check_delta(self._spark)
+
+    def ship(self) -> None:
+        """As of Driver."""
+        raise SetupError(REFUSED)
+
+    def check_decoding(self) -> None:
+        """As of Driver."""
+        raise SetupError(REFUSED)
+
+    @contextmanager
+    def in_group(self, group: str, description: str | None) -> Iterator[None]:
+        """As of Driver, by a tag; the server shows no description."""
+        self._spark.addTag(group)
+        try:
+            yield
+        finally:
+            self._spark.removeTag(group)
+
+    def tasks(self, group: str) -> tuple[int, int]:
+        """As of Driver: the server tells neither."""
+        return 0, 0
+
+    def canceller(self) -> Cancel:
+        """As of Driver; a server that does not answer cannot be asked to stop."""
+
+        def cancel(groups: Sequence[str], all_jobs: bool) -> None:
+            with suppress(PySparkException):
+                if all_jobs:
+                    self._spark.interruptAll()
+                for group in groups:
+                    self._spark.interruptTag(group)
+
+        return cancel
+
+
+@cache
+def _cores_of_server(spark: SparkSession) -> int:
+    """Into how many parts the server cuts a range of numbers, which is asked once a session."""
+    parts = spark.range(_MANY_ROWS).select(F.spark_partition_id().alias("part")).agg(F.max("part"))
+    return 1 + int(parts.collect()[0][0])
