@@ -35,7 +35,7 @@ SLOTS = "max.incremental.fetch.session.cache.slots"
 WHAT_IF = {
     "starve": ["consumer.fetch.max.bytes=32KiB,128KiB,50MiB"],
     "sessions": [f"{SLOTS}=8,16"],
-    "split": ["producer.batch.size=16384,30000,38000,64KiB"],
+    "split": ["producer.batch.size=2KiB,16384,30000,38000,64KiB"],
     "admin": ["max.partitions=300,500 until 2026-11-21T12:19:44Z then 900", "max.broker.partitions=200,none"],
 }
 """Settings replayed beside the captured ones, by capture."""
