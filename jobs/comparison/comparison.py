@@ -20,7 +20,7 @@ from jobs.comparison.traffic_figures import (
     CONSUMED,
     PRODUCED,
     RATE,
-    Span,
+    TimeSpan,
     client_figures,
     limit_figures,
     span_of,
@@ -110,7 +110,7 @@ def differing_rows(spark: SparkSession, before: ComparedRun, after: ComparedRun)
 
 
 def queries(
-    before: ComparedRun, after: ComparedRun, spans: Sequence[Span]
+    before: ComparedRun, after: ComparedRun, spans: Sequence[TimeSpan]
 ) -> Iterable[tuple[str, Callable[[ComparedRun], DataFrame]]]:
     """What is asked of each run, by part."""
     span = dict(zip((before.run_id, after.run_id), spans, strict=True))
@@ -137,7 +137,7 @@ def differing(
     return part, side_by_side_rows(of(before), of(after), LONE).collect()
 
 
-def run_span(run: ComparedRun) -> Span:
+def run_span(run: ComparedRun) -> TimeSpan:
     """The time that a run's requests cover."""
     (row,) = whole_span(run.own_rows).collect()
     return span_of(row["first"], row["last"])

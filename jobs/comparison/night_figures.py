@@ -12,14 +12,14 @@ from pyspark.sql import functions as F
 
 from jobs.comparison.figure_rows import KIND, METRIC, SCOPE
 from jobs.comparison.outcome_figures import OUTCOMES, agreement_figures
-from jobs.comparison.traffic_figures import RATE, Span, client_figures
+from jobs.comparison.traffic_figures import RATE, TimeSpan, client_figures
 from jobs.replays.algorithm import OwnRows
 
 SUMMED = (RATE, "bytes_per_s", "partitions", "failed_batches")
 """Metrics whose figures add up; of shares the cases do, and of all others the largest is taken."""
 
 
-def night_figures(own_rows: OwnRows, span: Span, replays: Collection[str]) -> DataFrame:
+def night_figures(own_rows: OwnRows, span: TimeSpan, replays: Collection[str]) -> DataFrame:
     """(kind, metric, scope, value, low, high, cases) of a run: a row a metric. value: infinite without end."""
     frames = [client_figures(own_rows, span), agreement_figures(own_rows)]
     frames += [outcomes(own_rows) for name, outcomes in OUTCOMES.items() if name in replays]

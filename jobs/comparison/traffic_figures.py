@@ -39,18 +39,20 @@ LIMITS: Mapping[str, Mapping[str, str]] = {
 """By kind of reader the settings that its fetches show, by the column that shows them."""
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """The time that a capture set covers: when it begins (microseconds since 1970), and how long it is, in seconds."""
 
     first_us: int
     seconds: float
 
 
-def span_of(first: datetime | None, last: datetime | None) -> Span:
+def span_of(first: datetime | None, last: datetime | None) -> TimeSpan:
     """The span from the first request to the last; one that is no time is taken for a second."""
     if first is None or last is None:
-        return Span(0, 1.0)
-    return Span(round(first.timestamp() * US_PER_S), max((last - first).total_seconds(), 1e-6) if last > first else 1.0)
+        return TimeSpan(0, 1.0)
+    return TimeSpan(
+        round(first.timestamp() * US_PER_S), max((last - first).total_seconds(), 1e-6) if last > first else 1.0
+    )
 
 
 def whole_span(own_rows: OwnRows) -> DataFrame:
@@ -59,7 +61,7 @@ def whole_span(own_rows: OwnRows) -> DataFrame:
     return own_rows(x).agg(F.min(x.request_time).alias("first"), F.max(x.request_time).alias("last"))
 
 
-def client_figures(own_rows: OwnRows, span: Span) -> DataFrame:
+def client_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
     """By client how much it asks for, and how its fetches are answered."""
     x = EXCHANGES
     rows = own_rows(x).where(F.col(x.request_time).isNotNull())
@@ -81,7 +83,7 @@ def client_figures(own_rows: OwnRows, span: Span) -> DataFrame:
     })  # fmt: skip
 
 
-def topic_figures(own_rows: OwnRows, span: Span) -> DataFrame:
+def topic_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
     """By topic how much is produced and consumed."""
     b, f = RECORD_BATCHES, FETCH_PARTITIONS
     sent = sliced(produced(own_rows), b.topic, b.request_time, {"bytes": F.sum(b.size_bytes)}, span)
@@ -132,7 +134,7 @@ def values(column: Column) -> Column:
     return F.when(F.size(first) > 0, F.array_join(first.cast("array<string>"), ", "))
 
 
-def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: Span) -> DataFrame:
+def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: TimeSpan) -> DataFrame:
     """The sums by what the rows are of; with each, in the column of that name and `_by_slice`, what each slice of the
     span has of it, in ascending order.
     """
@@ -151,7 +153,7 @@ def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: 
     return sums_by_thing.withColumns({f"{name}_by_slice": with_empty_slices(f"{name}_by_slice") for name in sums})
 
 
-def rate(name: str, span: Span) -> Columns:
+def rate(name: str, span: TimeSpan) -> Columns:
     """A sum by second, and between which rates most slices lie."""
     by_slice, seconds = F.col(f"{name}_by_slice"), span.seconds / SLICES
     return Columns(F.col(name) / span.seconds, by_slice[LOWEST] / seconds, by_slice[HIGHEST] / seconds)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from jobs.find.axes import Point, representative
-from jobs.find.judgement import Figure, Outcomes, meets
+from jobs.find.judgement import Outcomes, meets
 from jobs.find.scopes import OwnOutcomes, Scope, own_constraints
 from jobs.find.tried import Search
+from jobs.replays.ranged import are_apart
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT
 
@@ -111,8 +112,3 @@ def is_target_apart(own: Search, for_all: Point) -> bool:
     best, other = own.tried[own.best][target], own.tried[for_all][target]
     least = LEAST_MS if outcomes_of(own.aim.algorithm)[target].unit == "ms" else 0.0
     return are_apart(best, other) and abs(other.value - best.value) > least
-
-
-def are_apart(one: Figure, other: Figure) -> bool:
-    """Whether two ranges do not meet."""
-    return one.high < other.low or other.high < one.low

@@ -6,18 +6,11 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import NamedTuple
 
+from jobs.replays.ranged import Ranged
 from jobs.scenarios.aims import Aim, Constraint
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
 from schemas.tables.outcomes import outcomes_of
-
-
-class Figure(NamedTuple):
-    """What an outcome comes to: the median, and between which values most replications lie, if it depends on pace."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Failure(NamedTuple):
@@ -28,13 +21,8 @@ class Failure(NamedTuple):
 
 
 NO_FAILURE = Failure(0, 0.0)
-Outcomes = Mapping[str, Figure]
+Outcomes = Mapping[str, Ranged]
 """What a lane comes to, by outcome."""
-
-
-def exact(value: float) -> Figure:
-    """A figure that does not depend on pace."""
-    return Figure(value, value, value)
 
 
 def aimed(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value]) -> float:

@@ -14,10 +14,11 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.find.judgement import Figure, Outcomes, exact
+from jobs.find.judgement import Outcomes
 from jobs.find.scopes import FOR_ALL, Scope, kinds_of, named
 from jobs.lake.packed_tables import of_tables
 from jobs.replays.algorithm import Algorithm, Source
+from jobs.replays.ranged import Ranged, exact
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import setting_of
@@ -192,17 +193,17 @@ def _filled(values: pa.ChunkedArray[Any], outcome: Outcome) -> pa.ChunkedArray[A
     return pc.fill_null(values, inf) if outcome.missing_is_worst else values
 
 
-def figures_of(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Figure]]:
+def figures_of(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Ranged]]:
     """By scope and lane, by outcome what it comes to."""
-    figures = dict[tuple[Scope, str], dict[str, Figure]]()
+    figures = dict[tuple[Scope, str], dict[str, Ranged]]()
     for row in rows:
         ends = [row[end] for end in ENDS]
         if None not in ends:
-            figures.setdefault((Scope(row[KIND], row[NAME]), row[LANE]), {})[row[OUTCOME]] = Figure(*ends)
+            figures.setdefault((Scope(row[KIND], row[NAME]), row[LANE]), {})[row[OUTCOME]] = Ranged(*ends)
     return figures
 
 
-def whole(figures: Mapping[str, Figure], outcomes: Iterable[Outcome]) -> Outcomes:
+def whole(figures: Mapping[str, Ranged], outcomes: Iterable[Outcome]) -> Outcomes:
     """These outcomes of a lane, all of them: where there are no rows, nothing was lost, and nothing is near."""
     return {
         outcome.name: figures.get(outcome.name, exact(inf if outcome.aggregate == "least" else 0.0))

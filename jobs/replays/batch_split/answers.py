@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
-from jobs.replays.fetch_max_bytes.ranges import Span, range_of, span
+from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
+from jobs.replays.ranged import Ranged, range_of, ranged, said_within
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import BETWEEN, row_a_lane, settings_of
 from jobs.terminal.screen import grid_lines, size
@@ -210,6 +210,6 @@ def is_safe(row: Row) -> bool:
     return bool(rate_of(row).high <= MOST_SPLIT_RATE and not row["failed"])
 
 
-def rate_of(row: Row) -> Span:
+def rate_of(row: Row) -> Ranged:
     """The split rate of a lane, and between what it lies at other paces."""
-    return span(row["rate"] or 0.0, row[range_of(SPLIT_RATE)])
+    return ranged(row["rate"] or 0.0, row[range_of(SPLIT_RATE)])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.ranges import range_of, span
-from jobs.terminal.wording import ends_said
+from jobs.replays.ranged import range_of
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 
 SPLIT_RATE = str(BATCH_SPLIT.split_rate)
@@ -29,10 +28,3 @@ def ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
 
     columns = [ends(SPLIT_RATE, F.max), *(ends(metric, F.sum) for metric in SUMMED)]
     return own_rows(r).groupBy(*keys).agg(*columns)
-
-
-def said_within(value: float, within: Row | None, said: Callable[[float], str]) -> str:
-    """A figure with the range in which it lies at other paces, `41 (8 to 62)`; alone where these do not matter."""
-    _, low, high = span(value, within)
-    first, last = said(low), said(high)
-    return said(value) if first == last else f"{said(value)} ({ends_said(first, last)})"

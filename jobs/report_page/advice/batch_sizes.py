@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, rate_of
-from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
-from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, is_longer, range_of
+from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
+from jobs.replays.ranged import NO_DIFFERENCE, is_larger, range_of, said_within
 from jobs.report_page.advice.client_rows import MOST_CLIENTS, by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
@@ -80,7 +80,7 @@ def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[
         yield told(BATCH_SIZE, KEEP, now, now.value, reason=why)
         return
     safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_of(row[SCENARIO])]
-    better = [row for row in safe if captured["failed"] or is_longer(rate_of(captured), rate_of(row))]
+    better = [row for row in safe if captured["failed"] or is_larger(rate_of(captured), rate_of(row))]
     if not better:
         few = f"no replayed batch.size has {FEW} or less at whatever pace: replay smaller ones"
         why = f"{splits(captured)}, and {f'of the smaller ones {NO_DIFFERENCE}' if safe else few}."

@@ -9,17 +9,8 @@ from pyspark.sql import functions as F
 
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.ranges import (
-    NO_DIFFERENCE,
-    UNREAD,
-    Span,
-    are_apart,
-    is_longer,
-    range_of,
-    ranges,
-    span,
-    time_within,
-)
+from jobs.replays.fetch_max_bytes.ranges import ranges
+from jobs.replays.ranged import NO_DIFFERENCE, UNREAD, Ranged, are_apart, is_larger, range_of, ranged, time_within
 from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of, in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
@@ -167,12 +158,12 @@ def is_better(lane: Row, captured: Row) -> bool:
 def is_clearly_longer(metric: str, one: Row, other: Row) -> bool:
     """Whether a time of a lane is longer than that of another at whatever pace, and by enough to matter."""
     first, second = time_of(one, metric), time_of(other, metric)
-    return is_longer(first, second) and first.value - second.value > LEAST_MS
+    return is_larger(first, second) and first.value - second.value > LEAST_MS
 
 
-def time_of(lane: Row, metric: str) -> Span:
+def time_of(lane: Row, metric: str) -> Ranged:
     """A time of a lane, and between what it lies at other paces."""
-    return UNREAD if metric == TOOK and lane["never"] else span(lane[metric], lane[range_of(metric)])
+    return UNREAD if metric == TOOK and lane["never"] else ranged(lane[metric], lane[range_of(metric)])
 
 
 def gain(captured: Row, best: Row) -> Effect:

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
-from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges, said_within
-from jobs.replays.fetch_max_bytes.ranges import Span, range_of, span
+from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
+from jobs.replays.ranged import Ranged, range_of, ranged, said_within
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
 from jobs.report_page.row_caps import IN_ALL, and_more, first_rows
 from jobs.report_page.traffic import produced_codecs
@@ -145,10 +145,10 @@ def batch_size(row: Row) -> int | None:
 def rates_by_size(found: Findings) -> Plot:
     """Split rate over batch.size, a curve a producer and topic."""
     t = BATCH_SPLIT
-    rates: dict[tuple[str, int], Span] = {}
+    rates: dict[tuple[str, int], Ranged] = {}
     for row in found.of(splitting_producers):
         if (size := batch_size(row)) is not None:
-            key, rate = (producer_of(row), size), span(row[t.split_rate] or 0.0, row[range_of(SPLIT_RATE)])
+            key, rate = (producer_of(row), size), ranged(row[t.split_rate] or 0.0, row[range_of(SPLIT_RATE)])
             rates[key] = max(rates.get(key, rate), rate)
     most = list(dict.fromkeys(producer for producer, _ in rates))[:MOST_CURVES]
     rows = [

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, NOT_READ, UNREAD, Span, are_apart, span, time_within
+from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, UNREAD, Ranged, are_apart, ranged, time_within
 from jobs.report_page.fetch_max_bytes.fairness import (
     MOST_PLOTTED,
     NO_OTHER_LIMITS,
@@ -110,9 +110,9 @@ def catch_up_by_lane(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def takes(row: Row) -> Span:
+def takes(row: Row) -> Ranged:
     """The same as times."""
-    return UNREAD if row["never"] else span(row["took"], row["catch_up_ms_range"])
+    return UNREAD if row["never"] else ranged(row["took"], row["catch_up_ms_range"])
 
 
 def without(row: Row) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.fetch_max_bytes.ranges import NO_DIFFERENCE, Span, are_apart, is_longer, span, time_within
+from jobs.replays.ranged import NO_DIFFERENCE, Ranged, are_apart, is_larger, ranged, time_within
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
@@ -108,12 +108,12 @@ def best_and_worst(rows: list[Row], captured: Row) -> str:
         return f"; {wait_of(worst)}{unlike(worst, captured)}"
     cure = "the limits are the cause: " if waits(captured).low and not waits(best).high else ""
     told = f"; {cure}{wait_of(best)}{unlike(best, captured)}"
-    return f"{told}, {wait_of(worst)}" if is_longer(waits(worst), waits(best)) else told
+    return f"{told}, {wait_of(worst)}" if is_larger(waits(worst), waits(best)) else told
 
 
-def waits(row: Row) -> Span:
+def waits(row: Row) -> Ranged:
     """The longest wait of a lane, and between what it lies at other paces."""
-    return span(row["longest"][0], row["longest_wait_ms_range"])
+    return ranged(row["longest"][0], row["longest_wait_ms_range"])
 
 
 def wait_of(row: Row) -> str:

@@ -7,7 +7,7 @@ from math import inf
 
 from pyspark.sql import Row
 
-from jobs.replays.fetch_max_bytes.ranges import Span, are_apart, range_of, span, span_said
+from jobs.replays.ranged import Ranged, are_apart, range_of, ranged, ranged_said
 from jobs.report_page.advice.floors import low_fidelity, said_low
 from jobs.report_page.fetch_max_bytes.catch_up import takes
 from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_closed_loop, waits
@@ -43,7 +43,7 @@ def sureness(found: Findings) -> str:
 
 def differences(captured: Row, row: Row) -> Iterator[str]:
     """The outcomes of a lane whose ranges do not meet those of the captured one, and whose they are in the lane."""
-    spans: tuple[tuple[str, str, Callable[[Row], Span], Callable[[float], str]], ...] = (
+    spans: tuple[tuple[str, str, Callable[[Row], Ranged], Callable[[float], str]], ...] = (
         ("catch_up_ms", "catch-up", takes, duration),
         ("longest_wait_ms", "longest wait", waits, duration),
         ("end_lag_bytes", "not read at the end", end_lag, whole_size),
@@ -51,10 +51,10 @@ def differences(captured: Row, row: Row) -> Iterator[str]:
     for metric, name, of, said in spans:
         before, after = of(captured), of(row)
         if are_apart(before, after):
-            yield f"{name}{whose(row, metric, after)} {span_said(before, said)} -> {span_said(after, said)}"
+            yield f"{name}{whose(row, metric, after)} {ranged_said(before, said)} -> {ranged_said(after, said)}"
 
 
-def whose(row: Row, metric: str, of: Span) -> str:
+def whose(row: Row, metric: str, of: Ranged) -> str:
     """The consumer that comes to most of an outcome; empty where nobody comes to any, or one reads no backlog to its
     end, for which the table has no number.
     """
@@ -67,7 +67,7 @@ def whole_size(of: float) -> str:
     return size(round(of))
 
 
-def end_lag(row: Row) -> Span:
+def end_lag(row: Row) -> Ranged:
     """What the consumer that is furthest behind has not read when the capture ends, in bytes."""
     within = row[range_of("end_lag_bytes")]
-    return span(within["value"] if within else 0.0, within)
+    return ranged(within["value"] if within else 0.0, within)

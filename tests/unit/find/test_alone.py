@@ -12,10 +12,11 @@ import pytest
 from jobs.find.alone import MOST_ALONE
 from jobs.find.axes import axes_of
 from jobs.find.conclusions import Settled, settled
-from jobs.find.judgement import Figure, Outcomes, meets
+from jobs.find.judgement import Outcomes, meets
 from jobs.find.rows import rows_of_aims
 from jobs.find.scopes import Scope, kinds_of
 from jobs.find.search import search
+from jobs.replays.ranged import Ranged
 from jobs.scenarios.aims import Aim, Constraint, Span
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
@@ -36,7 +37,7 @@ def together(algorithm: str, each: Sequence[Outcomes]) -> Outcomes:
     """What clients come to together, as the outcomes say."""
     combined: Mapping[str, Callable[[Sequence[float]], float]] = {"most": max, "least": min, "total": sum, "rows": sum}
     return {
-        name: Figure(*(combined[of.aggregate]([own[name][end] for own in each]) for end in range(3)))
+        name: Ranged(*(combined[of.aggregate]([own[name][end] for own in each]) for end in range(3)))
         for name, of in outcomes_of(algorithm).items()
     }
 
@@ -150,10 +151,10 @@ def test_where_all_come_to_the_same_nobody_has_a_lane_of_their_own() -> None:
 
 
 def test_ranges_that_meet_tell_nothing_apart() -> None:
-    def unsure(lane: Mapping[str, Value]) -> Mapping[str, float | Figure]:
+    def unsure(lane: Mapping[str, Value]) -> Mapping[str, float | Ranged]:
         came_to = in_proportion(64 * MiB)(lane)
         took = float(came_to["catch_up"])  # type: ignore[arg-type]
-        return {**came_to, "catch_up": Figure(took, took / 3, took * 3)}
+        return {**came_to, "catch_up": Ranged(took, took / 3, took * 3)}
 
     wanted = aim("fetch_max_bytes", "catch_up", OVER, HELD, WAIT, step=0.01)
     slow = in_proportion(64 * MiB, waits_above=4 * MiB)

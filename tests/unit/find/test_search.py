@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from jobs.find.axes import axes_of
-from jobs.find.judgement import Figure, Outcomes, exact, failure
+from jobs.find.judgement import Outcomes, failure
 from jobs.find.search import search
 from jobs.find.tried import Search, range_around, trade_off
+from jobs.replays.ranged import Ranged, exact
 from jobs.scenarios.aims import Aim, Constraint, Over, Span
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
@@ -23,7 +24,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import figures_of
 KiB, MiB = 1 << 10, 1 << 20
 FETCH, PARTITION = "consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
-Made = Callable[[Mapping[str, Value]], Mapping[str, float | Figure]]
+Made = Callable[[Mapping[str, Value]], Mapping[str, float | Ranged]]
 
 
 def counted(algorithm: str, made: Made) -> tuple[Callable[[Sequence[Lane]], Mapping[str, Outcomes]], list[str]]:
@@ -37,10 +38,10 @@ def counted(algorithm: str, made: Made) -> tuple[Callable[[Sequence[Lane]], Mapp
     return outcomes, asked
 
 
-def outcome_of(algorithm: str, made: Mapping[str, float | Figure]) -> Outcomes:
+def outcome_of(algorithm: str, made: Mapping[str, float | Ranged]) -> Outcomes:
     """All outcomes of a lane: nothing where none is told."""
     told = {name: made.get(name, 0.0) for name in outcomes_of(algorithm)}
-    return {name: of if isinstance(of, Figure) else exact(of) for name, of in told.items()}
+    return {name: of if isinstance(of, Ranged) else exact(of) for name, of in told.items()}
 
 
 def aim(algorithm: str, target: str, over: Over, *where: Constraint, step: float = 0.0, is_least: bool = True) -> Aim:
@@ -156,9 +157,9 @@ def test_of_lanes_beyond_what_the_capture_holds_one_is_replayed() -> None:
 def test_a_constraint_holds_with_the_upper_end_of_the_range() -> None:
     over = {FETCH: (MiB, 2 * MiB)}
     wanted = aim("fetch_max_bytes", "catch_up", over, Constraint("held", "<=", 10))
-    made: Mapping[int, Mapping[str, float | Figure]] = {
-        MiB: {"catch_up": 5.0, "held": Figure(8, 7, 10)},
-        2 * MiB: {"catch_up": 1.0, "held": Figure(8, 7, 11)},
+    made: Mapping[int, Mapping[str, float | Ranged]] = {
+        MiB: {"catch_up": 5.0, "held": Ranged(8, 7, 10)},
+        2 * MiB: {"catch_up": 1.0, "held": Ranged(8, 7, 11)},
     }
     outcomes, _ = counted("fetch_max_bytes", lambda lane: made.get(int(lane.get(FETCH, 0)), {"catch_up": 9.0}))
     assert best_of(search(wanted, axes_of(wanted, {}), {}, outcomes)) == {FETCH: MiB}

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.fetch_max_bytes.ranges import are_apart, span, time_within
+from jobs.replays.ranged import are_apart, ranged, time_within
 from jobs.report_page.fetch_max_bytes.catch_up import (
     backlog_over_time,
     catch_up_by_lane,
@@ -144,4 +144,4 @@ def test_a_time_is_told_with_the_range_in_which_it_lies_at_other_paces(
 def test_lanes_are_told_apart_by_ranges_that_do_not_meet(
     one: tuple[float, float | None], other: tuple[float, float | None], apart: bool
 ) -> None:
-    assert are_apart(*(span(ends[0], within(*ends)) for ends in (one, other))) is apart
+    assert are_apart(*(ranged(ends[0], within(*ends)) for ends in (one, other))) is apart
