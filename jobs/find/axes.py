@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 
+from jobs.find.judgement import number_of
 from jobs.scenarios.aims import Aim, Span
 from jobs.scenarios.scenario import Lane, lane_of
 from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
@@ -72,15 +73,11 @@ def axes_of(aim: Aim, reach: Mapping[str, int]) -> tuple[Axis, ...]:
 def _axis(aim: Aim, key: str, reach: Mapping[str, int]) -> Axis:
     values = aim.over[key]
     if not isinstance(values, Span):
-        beyond = [at for at, value in enumerate(values) if _number(value) >= reach.get(key, inf)]
+        beyond = [at for at, value in enumerate(values) if number_of(value) >= reach.get(key, inf)]
         return Axis(key, values, beyond[0] if beyond else None)
     limit = reach.get(key)
     reached = None if limit is None or limit >= values.most else max(limit, values.least)
     return Axis(key, values, reached, aim.step)
-
-
-def _number(value: Value) -> float:
-    return float(value) if isinstance(value, int | float) else float(value) if value.isdecimal() else inf
 
 
 def lane_at(axes: tuple[Axis, ...], point: Point) -> Lane:

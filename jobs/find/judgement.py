@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobs.replays.ranged import Ranged
 from jobs.scenarios.aims import Aim, Constraint
 from jobs.scenarios.scenario import Lane
-from jobs.scenarios.settings import Value
+from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.outcomes import outcomes_of
 
 
@@ -31,13 +31,27 @@ def aimed(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value
     in_force: by setting the value of lanes that do not change it.
     """
     if aim.is_of_setting:
-        value = lane.settings.get(aim.target, in_force.get(aim.target))
-        if value is None or not str(value).isdecimal():
+        figure = number_of(lane.settings.get(aim.target, as_captured(aim.target, in_force)))
+        if figure == inf:
             return inf
-        figure = float(value)
     else:
         figure = outcomes[aim.target].value
     return figure if aim.is_least else -figure
+
+
+def as_captured(key: str, in_force: Mapping[str, Value]) -> Value | None:
+    """The value of a setting in the captured lane; None where nobody knows it. What exists in the model alone, such as
+    `traffic.speed`, has its default there.
+    """
+    setting = setting_of(key)
+    return setting.default_value if setting.exists_as == "model" else in_force.get(key)
+
+
+def number_of(value: Value | None) -> float:
+    """The number that a value is; inf for one that is none."""
+    if isinstance(value, int | float):
+        return float(value)
+    return float(value) if value is not None and value.isdecimal() else inf
 
 
 def cost(constraint: Constraint, outcomes: Outcomes) -> float:

@@ -96,7 +96,8 @@ def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: li
     if target is not None and not over and len(faults) == before:
         over = default_over(algorithm, target, where)
         if not over:
-            fault = f"{target} has no usual bounds to look in: say `over`, as over {target}=FROM..TO"
+            form = "1,2,4" if target in settings() and settings()[target].type == "number" else "FROM..TO"
+            fault = f"{target} has no usual bounds to look in: say `over`, as over {target}={form}"
             faults.append(Fault(_place(located, algorithm), fault))
     if len(over) > MOST_SETTINGS:
         fault = f"`over` has {len(over)} settings; at most {MOST_SETTINGS}"
@@ -161,8 +162,8 @@ def _target(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fa
     except KeyError:
         faults.append(Fault(place, f"{algorithm} has no outcome or setting `{name}`{target_meant(algorithm, name)}"))
         return None, is_least
-    if setting.choices or setting.type == "number":
-        faults.append(Fault(place, f"{setting.key} cannot be least or most: its values are no whole numbers"))
+    if setting.choices:
+        faults.append(Fault(place, f"{setting.key} cannot be least or most: its values are no numbers"))
     return setting.key, is_least
 
 

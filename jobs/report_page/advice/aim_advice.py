@@ -34,8 +34,8 @@ OF_CLIENTS: Mapping[str, Query] = {
 
 
 def with_aims(found: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations, those of settings that an aim is over being the aim's."""
-    rows = found.of(aim_settings)
+    """The recommendations, those of settings that an aim is over being the aim's. What nobody can set is left out."""
+    rows = [row for row in found.of(aim_settings) if setting_of(row[AIM_SETTINGS.setting]).can_be_set]
     over = {(row[AIM_SETTINGS.algorithm], row[AIM_SETTINGS.setting]) for row in rows}
     yield from (one for one in made if (one.algorithm, one.setting) not in over)
     yield from (of_setting(found, row) for row in rows if row[AIM_SETTINGS.algorithm] in found.lanes)

@@ -105,6 +105,19 @@ def test_the_fewest_slots_are_told_exactly() -> None:
     assert len(asked) < 300
 
 
+@pytest.mark.parametrize(("bears", "best"), [(2.5, {"traffic.speed": 2.0}), (1.2, {})])
+def test_the_most_traffic_that_is_borne_is_told_and_the_captured_lane_has_the_captured_one(
+    bears: float, best: Mapping[str, Value]
+) -> None:
+    wanted = aim(
+        "fetch_max_bytes", "traffic.speed", {"traffic.speed": (1.5, 2.0, 3.0)}, Constraint("end_lag", "=", 0),
+        is_least=False,
+    )  # fmt: skip
+    outcomes, _ = counted("fetch_max_bytes", lambda lane: {"end_lag": float(lane.get("traffic.speed", 1)) > bears})
+    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
+    assert (best_of(done), done.is_met(done.best)) == (best, True)
+
+
 def test_what_is_in_force_is_kept_where_nothing_is_better() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", {FETCH: Span(64 * KiB, 100 * MiB)}, step=0.01)
     outcomes, _ = counted("fetch_max_bytes", lambda _: {"catch_up": 5.0})

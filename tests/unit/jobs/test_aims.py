@@ -101,6 +101,14 @@ def test_unknown_names_get_the_list_and_the_one_that_was_meant() -> None:
     assert "did you mean `batch.size`? known are split_rate, " in told
 
 
+def test_a_setting_whose_values_are_no_whole_numbers_can_be_most_among_those_that_are_listed() -> None:
+    growth = "fetch_max_bytes: most traffic.speed where end_lag <= 64MiB"
+    found = of_flag(f"{growth} over traffic.speed=1,1.5,2").aims["fetch_max_bytes"]
+    assert (found.target, found.over) == ("traffic.speed", {"traffic.speed": (1.0, 1.5, 2.0)})
+    assert "say `over`, as over traffic.speed=1,2,4" in faults(growth)[0]
+    assert "list the values" in faults(f"{growth} over traffic.speed=1..4")[0]
+
+
 def test_all_faults_of_a_file_are_told_at_once_with_their_lines(write: Path) -> None:
     write.write_text(
         "find:\n  fetch_max_bytes:\n    minimise: held\n    maximise: held\n    where: [held <= 1x, held ~ 3]\n"
@@ -120,8 +128,8 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_lines(write: Path) -> 
          "and max.poll.records=1,2 and fetch.min.bytes=1,2 and fetch.max.wait.ms=1,2 and order=fixed,shuffle "
          "and processing.us.per.record=1,2",
          "`over` has 7 settings; at most 6"),
-        ("fetch_max_bytes: least profile", "its values are no whole numbers"),
-        ("consumer_memory: least memory.pool", "its values are no whole numbers"),
+        ("fetch_max_bytes: least profile", "its values are no numbers"),
+        ("consumer_memory: least memory.pool", "its values are no numbers"),
         ("fetch_max_bytes: least fetch.max.bytes over max.poll.records=1..9", "`over` does not vary it"),
         ("fetch_max_bytes: least held over slots", "is not SETTING=FROM..TO"),
         ("consumer_memory: least batch.size where producer_waits = 0 over buffer.memory=x", "is not a size in bytes"),

@@ -132,6 +132,11 @@ def test_an_aim_advises_on_its_settings_in_the_place_of_the_usual_advice() -> No
     assert own.cost.told == "held 1 MiB -> 4 MiB"
 
 
+def test_what_exists_in_the_model_alone_is_found_and_not_advised() -> None:
+    growth = setting(setting="traffic.speed", value="2", value_from="2", value_to="2")
+    assert list(with_aims(of(growth), [usual(FETCH)])) == [usual(FETCH)]
+
+
 def test_an_aim_that_nothing_meets_is_withheld_with_what_to_relax() -> None:
     (own,) = with_aims(of(setting(is_met=False, relax=["held <= 9MiB"])), [])
     assert (own.verdict, own.recommended) == (WITHHELD, None)
