@@ -7,17 +7,24 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
+from jobs.ingest import ingest
+from jobs.replay import replay
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.session.spark_properties import Work, started_properties
+from schemas.tables.algorithms import PARTITION_LIMITS
 from schemas.tables.gold import FIDELITY
 from schemas.tables.silver import EXCHANGES
-from tests.e2e.conftest import CapturedLake
+from tests.e2e.conftest import RUN_AT
 from tests.lakes import queried
 
 STARTS_WITHIN_S, ENDS_WITHIN_S = 120, 600
@@ -105,16 +112,21 @@ def wait_until_it_answers(java: subprocess.Popen[bytes], port: int, log: Path) -
 
 
 def test_a_lake_is_read_through_a_server(
-    server: Connected, captured: Callable[[str], CapturedLake], tmp_path: Path
+    spark: SparkSession, server: Connected, repository: Path, tmp_path: Path
 ) -> None:
-    lake = captured("admin")
-    opened = server.run("-c", OPENED, lake.path)
+    lake, run_id = made_with_one_replay(spark, repository / "tests/captures/mixed.pcap.zst", tmp_path / "lake")
+    opened = server.run("-c", OPENED, lake)
     assert opened.returncode == 0, opened.stderr
-    rows = len(queried(lake.path, EXCHANGES))
-    assert opened.stdout.split() == ["True", str(rows), str(len(queried(lake.path, FIDELITY)))]
+    assert opened.stdout.split() == ["True", str(len(queried(lake, EXCHANGES))), str(len(queried(lake, FIDELITY)))]
     page = tmp_path / "report.html"
-    server.job("report", f"--lake={lake.path}", f"--out={page}")
-    assert lake.run_id in page.read_text()
+    server.job("report", f"--lake={lake}", f"--out={page}")
+    assert run_id in page.read_text()
+
+
+def made_with_one_replay(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
+    """(a lake whose report asks few queries, each of which takes a server longer; its run)."""
+    run = Run(replace(resolve_scenario(None, (), ()), replay={PARTITION_LIMITS: {}}), (capture,), str(lake), RUN_AT)
+    return str(lake), replay(spark, run, ingest(spark, run)).run_id
 
 
 @pytest.mark.parametrize(
