@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from jobs.paths import python_path
+
 FILE, FOLDERS, BY_AUDIT = "REFETCH_FAULTS", "REFETCH_FAULTS_UNDER", "REFETCH_FAULTS_AUDIT"
 """The variables that name the control file and the folders, and that choose Python's own layer."""
 NUMBERS = struct.Struct("=4q")
@@ -100,8 +102,7 @@ def environment(control: Control, folders: Sequence[Path], by_audit: bool) -> di
     told = {FILE: str(control.path), FOLDERS: ":".join(map(str, folders))}
     if not by_audit:
         return told | {"LD_PRELOAD": str(built_layer())}
-    path = os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH")]))
-    return told | {BY_AUDIT: "1", "PYTHONPATH": path}
+    return told | {BY_AUDIT: "1", "PYTHONPATH": os.pathsep.join([str(SITE), python_path()])}
 
 
 def has_compiler() -> bool:

@@ -121,4 +121,7 @@ def main(lake: Path, stride: int, errors: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    ended = main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    sys.stdout.flush()
+    # A read that fails may leave a thread of Arrow's or delta-rs's behind, which aborts a process that ends as usual.
+    os._exit(ended)

@@ -24,3 +24,4 @@ def test_an_operation_on_a_table_that_fails_is_one_line_and_made_good_by_doing_i
     below = os.environ | environment(control, [lake], by_audit=False)
     ended = subprocess.run(command, env=below, cwd=repository, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert int(ended.stdout.split()[0]) > 10, "a layer that fails nothing finds nothing"
