@@ -182,6 +182,7 @@ def write_replay(
     found = [searched_one(source, algorithm, aim)]
     run = with_lanes_of(source.run, found)
     to.watch.lanes = lane_names(run, asked(run.scenario))
+    # The run lists this replay's lanes now, so that no more are looked for.
     rows, _ = write_replay(replace(source, run=run), algorithm, to, until_written)
     return rows, found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -91,14 +90,13 @@ class LaneOutcomes:
         return rows.where(is_wanted)
 
 
-def outcomes_of_lanes(packed: DataFrame, aim: Aim) -> Mapping[str, Outcomes]:
-    """What the lanes of a replay's packed rows come to for all clients together, by their names: the outcomes that the
-    aim is judged by. A lane without rows comes to the same as one where there was nothing.
+def outcomes_of_lanes(packed: DataFrame, aim: Aim, lanes: Iterable[Lane]) -> list[Outcomes]:
+    """What each of these lanes of a replay's packed rows comes to for all clients together: the outcomes that the aim
+    is judged by.
     """
     judged = named(aim)
     figures = figures_of(summed(packed, judged, readers_of(aim), {}).collect())
-    by_lane = {lane: whole(of, judged) for (_, lane), of in figures.items()}
-    return defaultdict(lambda: whole({}, judged), by_lane)
+    return [whole(figures.get((FOR_ALL, lane.name), {}), judged) for lane in lanes]
 
 
 def summed(packed: DataFrame, known: Sequence[Outcome], readers: Sequence[str], by: Mapping[str, str]) -> DataFrame:

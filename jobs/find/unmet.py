@@ -36,8 +36,7 @@ def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | 
     if not values:
         return None
     aim = aim_over(values)
-    figures = outcomes_of_lanes(packed, aim)
-    return None if any(meets(aim.where, figures[lane.name]) for lane in lanes) else aim
+    return None if any(meets(aim.where, of) for of in outcomes_of_lanes(packed, aim, lanes)) else aim
 
 
 def safe_batch_size(replayed: Sequence[int]) -> Aim:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from jobs.scenarios.aims import DEFAULT_ROUNDS, DEFAULT_STEP, Aim, Constraint, Over, Relation, Span, parse_bound
 from jobs.scenarios.located_yaml import MALFORMED, Fault, Grid, LocatedYaml, Place, Texts, given
 from jobs.scenarios.setting_entries import Entry, look_up, parsed_values
-from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, meant, nearest_of, settings
+from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, nearest_of, settings
 from jobs.units import parse_int, parse_number
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import CONSUMER
@@ -160,18 +160,14 @@ def _target(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fa
     try:
         setting = find_setting(name, _settings_of(algorithm))
     except KeyError:
-        faults.append(Fault(place, f"{algorithm} has no outcome or setting `{name}`{target_meant(algorithm, name)}"))
+        hint = nearest_of(
+            name, outcomes_of(algorithm), (key for s in _settings_of(algorithm) for key in (s.name, s.key))
+        )
+        faults.append(Fault(place, f"{algorithm} has no outcome or setting `{name}`{hint}"))
         return None, is_least
     if setting.choices:
         faults.append(Fault(place, f"{setting.key} cannot be least or most: its values are no numbers"))
     return setting.key, is_least
-
-
-def target_meant(algorithm: str, name: str) -> str:
-    """What may have been meant, an outcome or a setting of the replay, and all outcomes."""
-    known = outcomes_of(algorithm)
-    of_settings = [key for of in _settings_of(algorithm) for key in (of.name, of.key)]
-    return f"{meant(name, [*known, *of_settings]) or ';'} known are {', '.join(known)}"
 
 
 def _settings_of(algorithm: str) -> list[Setting]:

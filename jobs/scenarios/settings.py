@@ -264,10 +264,13 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def nearest_of(word: str, known: Iterable[str]) -> str:
-    """`; did you mean ...?` with the nearest known word, if one is near, and all of them."""
+def nearest_of(word: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
+    """`; did you mean ...?` with the nearest known word, if one is near, and all of them.
+
+    beside: words that may be meant as well and are too many to be listed.
+    """
     known = tuple(dict.fromkeys(known))
-    return f"{meant(word, known) or ';'} known are {', '.join(known)}"
+    return f"{meant(word, (*known, *beside)) or ';'} known are {', '.join(known)}"
 
 
 def did_you_mean(word: str, known: Iterable[str], listed: str = f"{SHOWN_DOCS}/settings.md") -> str:

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import Protocol
 
 from py4j.java_gateway import JVMView
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from jobs.session.connect_server import check_delta
@@ -21,7 +19,6 @@ from jobs.session.spark_properties import is_one_machine
 from udfs.errors import SetupError
 
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
-_MANY_ROWS = 1 << 20
 
 REFUSED = (
     "Through Spark Connect refetch only reads lakes: open_lake, report and gate. What decodes, replays or removes rows "
@@ -45,7 +42,7 @@ class Driver(Protocol):
         """Whether the session's Python workers are started by this process's Spark on this machine."""
 
     def cores(self) -> int:
-        """How many tasks run at a time."""
+        """How many tasks run at a time. Raises SetupError where it is not told."""
 
     def take_over(self) -> None:
         """Make a session that somebody else has started ready to read lakes. Raises SetupError where it cannot be."""
@@ -148,8 +145,8 @@ class ConnectDriver:
         self._spark = spark
 
     def cores(self) -> int:
-        """As of Driver."""
-        return _cores_of_server(self._spark)
+        """As of Driver: the server does not tell, and nothing that it lets one do asks."""
+        raise SetupError(REFUSED)
 
     def take_over(self) -> None:
         """As of Driver: nothing is sent to workers, which read no lake."""
@@ -187,10 +184,3 @@ class ConnectDriver:
                     self._spark.interruptTag(group)
 
         return cancel
-
-
-@cache
-def _cores_of_server(spark: SparkSession) -> int:
-    """Into how many parts the server cuts a range of numbers, which is asked once a session."""
-    parts = spark.range(_MANY_ROWS).select(F.spark_partition_id().alias("part")).agg(F.max("part"))
-    return 1 + int(parts.collect()[0][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -82,14 +83,19 @@ def test_a_creation_is_one_row_for_each_topic_with_request_and_response() -> Non
     assert values(rows, "configs") == [(2,), (0,), (0,)]
 
 
+def creation_with(configs: Mapping[str, bytes | None]) -> Rows:
+    """The rows of a request that creates three topics, the second with these configs."""
+    given = [{"name": name.encode(), "value": value} for name, value in configs.items()]
+    usual = {"num_partitions": 1, "replication_factor": 1}
+    topics = [{"name": b"a", **usual}, {"name": b"b", "configs": given, **usual}, {"name": b"c", **usual}]
+    return changes(exchange(CREATE_TOPICS, 5, {"topics": topics}, {"topics": [{"name": b"b"}]}))
+
+
 @pytest.mark.parametrize(
     ("value", "told"), [(b"40000", 40000), (b"0", 0), (None, None), (b"", None), (b"4e4", None), (b"9" * 11, None)]
 )
 def test_a_creation_tells_the_topics_max_message_bytes(value: bytes | None, told: int | None) -> None:
-    given = [{"name": b"retention.ms", "value": b"7"}, {"name": b"max.message.bytes", "value": value}]
-    usual = {"num_partitions": 1, "replication_factor": 1}
-    topics = [{"name": b"a", **usual}, {"name": b"b", "configs": given, **usual}, {"name": b"c", **usual}]
-    rows = changes(exchange(CREATE_TOPICS, 5, {"topics": topics}, {"topics": [{"name": b"b"}]}))
+    rows = creation_with({"retention.ms": b"7", "max.message.bytes": value})
     assert values(rows, "topic", "max_message_bytes") == [("a", None), ("b", told), ("c", None)]
 
 
@@ -99,10 +105,7 @@ def test_a_creation_tells_the_topics_max_message_bytes(value: bytes | None, told
      (b"", None), (b"secret", None)],
 )  # fmt: skip
 def test_a_creation_tells_the_topics_compression_type_if_kafka_knows_it(value: bytes | None, told: str | None) -> None:
-    given = [{"name": b"max.message.bytes", "value": b"7"}, {"name": b"compression.type", "value": value}]
-    usual = {"num_partitions": 1, "replication_factor": 1}
-    topics = [{"name": b"a", **usual}, {"name": b"b", "configs": given, **usual}, {"name": b"c", **usual}]
-    rows = changes(exchange(CREATE_TOPICS, 5, {"topics": topics}, {"topics": [{"name": b"b"}]}))
+    rows = creation_with({"max.message.bytes": b"7", "compression.type": value})
     assert values(rows, "topic", "compression_type") == [("a", None), ("b", told), ("c", None)]
 
 
