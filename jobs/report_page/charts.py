@@ -19,6 +19,8 @@ Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]
 HEIGHT = 240
 ROW, NARROW_ROW, MANY_ROWS = 26, 19, 14
 MOST_POINTS, MOST_TOUCHED = 60, 150
+ROWS, TOUCHED, RULE, DIAGONAL = "rows", "touched", "rule", "diagonal"
+"""Names of the rows that a chart's layers draw."""
 MOST_COLUMNS, SYMBOL, BETWEEN = 3, 20, 12
 """Of a legend: columns, the width of a symbol with its room, and the room between columns."""
 MEASURED = 6.5
@@ -51,15 +53,27 @@ def svg(plot: Plot) -> str:
     """The plot as an SVG element, whose marks say their values under the pointer. Names in it are text, which Vega
     escapes.
     """
-    return titled(str(vl_convert.vegalite_to_svg(chart(plot).to_dict(), vl_version=_VEGA_LITE, config=_CONFIG)))
+    plot = replace(plot, rows=[{name: shown(value) for name, value in row.items()} for row in plot.rows])
+    plot = replace(plot, rows=[{**row, SAID: mark_said(plot, row)} for row in plot.rows])
+    drawn = {**chart(plot).to_dict(), "datasets": datasets(plot)}
+    return titled(str(vl_convert.vegalite_to_svg(drawn, vl_version=_VEGA_LITE, config=_CONFIG)))
+
+
+def datasets(plot: Plot) -> dict[str, list[dict[str, object]]]:
+    """By name the rows that a chart's layers draw."""
+    rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
+    apart = -(-len(plot.rows) // MOST_TOUCHED)
+    return {ROWS: rows, TOUCHED: list(plot.rows[::apart]), RULE: rule_rows(plot), DIAGONAL: diagonal_rows(plot)}
+
+
+def drawn_from(name: str) -> alt.Chart:
+    """A chart of these rows. Altair copies a chart with all that is in it at each step, so the rows come last."""
+    return alt.Chart(alt.NamedData(name=name))
 
 
 def chart(plot: Plot) -> Layers:
-    """The plot as a chart: its marks and, where there is one, the rule."""
-    plot = replace(plot, rows=[{name: shown(value) for name, value in row.items()} for row in plot.rows])
-    plot = replace(plot, rows=[{**row, SAID: mark_said(plot, row)} for row in plot.rows])
-    rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
-    layers = [_MARKS[plot.mark](alt.Chart(alt.InlineData(values=rows)), plot), *ruled(plot), *diagonal(plot)]
+    """The plot as a chart: its marks and, where there are such, the rule and the diagonal."""
+    layers = [_MARKS[plot.mark](drawn_from(ROWS), plot), *ruled(plot), *diagonal(plot)]
     size: dict[str, Any] = {
         "width": WIDTH,
         "height": height(plot),
@@ -133,9 +147,7 @@ def line_said(plot: Plot) -> dict[str, Any]:
 
 def touched(plot: Plot, opacity: float) -> alt.Chart:
     """The points of lines, which say their values under the pointer: so many that a page stays small."""
-    apart = -(-len(plot.rows) // MOST_TOUCHED)
-    base = alt.Chart(alt.InlineData(values=list(plot.rows[::apart])))
-    return placed(base.mark_circle(size=40, opacity=opacity), plot, **UNDER_POINTER)
+    return placed(drawn_from(TOUCHED).mark_circle(size=40, opacity=opacity), plot, **UNDER_POINTER)
 
 
 def points(base: alt.Chart, plot: Plot) -> alt.Chart:
@@ -175,14 +187,18 @@ _MARKS: Mapping[str, Marks] = {
 }
 
 
+def rule_rows(plot: Plot) -> list[dict[str, object]]:
+    """The row of the rule, where there is one."""
+    return [] if plot.rule is None else [{"at": plot.rule[0], "told": plot.rule[1]}]
+
+
 def ruled(plot: Plot) -> list[alt.Chart]:
     """A line down at a value of x, with what it is, on the side where there is more room."""
     if plot.rule is None:
         return []
-    at, told = plot.rule
-    low, high = reach(plot, plot.x)
+    at, (low, high) = plot.rule[0], reach(plot, plot.x)
     is_late = at * at > low * high if plot.x.log else 2 * at > low + high
-    base = alt.Chart(alt.InlineData(values=[{"at": at, "told": told}]))
+    base = drawn_from(RULE)
     side: dict[str, Any] = {"align": "right", "dx": -6} if is_late else {"align": "left", "dx": 6}
     x = {"field": "at", "type": "quantitative"}
     text = base.mark_text(baseline="top", dy=8, color=INK, fontSize=FONT, aria=False, **side)
@@ -192,12 +208,18 @@ def ruled(plot: Plot) -> list[alt.Chart]:
     ]
 
 
+def diagonal_rows(plot: Plot) -> list[dict[str, object]]:
+    """The row of the diagonal, where there is one."""
+    if not plot.diagonal:
+        return []
+    return [{"begin": 0, "end": min(reach(plot, plot.x)[1], reach(plot, plot.y)[1]), "told": plot.diagonal}]
+
+
 def diagonal(plot: Plot) -> list[alt.Chart]:
     """A line where x and y are the same, as far as both have values, with what that is at its end."""
     if not plot.diagonal:
         return []
-    end = min(reach(plot, plot.x)[1], reach(plot, plot.y)[1])
-    base = alt.Chart(alt.InlineData(values=[{"begin": 0, "end": end, "told": plot.diagonal}]))
+    base = drawn_from(DIAGONAL)
     begins, ends = ({"field": field, "type": "quantitative"} for field in ("begin", "end"))
     line = {"x": begins, "y": begins, "x2": {"field": "end"}, "y2": {"field": "end"}}
     text = base.mark_text(baseline="bottom", align="right", dx=-6, color=MUTED, fontSize=FONT, aria=False)

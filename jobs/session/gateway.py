@@ -10,11 +10,12 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JVMView
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -25,6 +26,11 @@ from jobs.session.java import utf8_locale
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _LOOK_EVERY_S = 0.02
+_NAMED_OFTEN = (
+    "functions", "org", "PythonSQLUtils", "PythonUtils",
+    "org.apache.spark.sql.classic.SparkSession", "org.apache.spark.sql.functions",
+)  # fmt: skip
+"""Names by which pyspark and refetch reach Java's classes and packages for every expression of a query."""
 
 
 def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
@@ -52,7 +58,14 @@ def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     finally:
         told.unlink(missing_ok=True)
     gateway.proc = java
+    remember(gateway.jvm, _NAMED_OFTEN)
     return gateway
+
+
+def remember(java: JVMView, names: Iterable[str]) -> None:
+    """Keep what these names stand for. Py4J would look through all jars for a class of that name at each use."""
+    for name in names:
+        setattr(java, name, getattr(java, name))
 
 
 def _awaited(java: subprocess.Popen[bytes], told: Path) -> tuple[int, str]:
