@@ -10,12 +10,14 @@ from deltalake import DeltaTable
 
 from jobs.lake.delta_tables import table_path
 from schemas.tables.gold import RUNS
+from schemas.tables.gold_trends import TRENDS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.table import Table
 
 OF_THE_CODE = {
     CAPTURES.name: {CAPTURES.path, CAPTURES.decoder},
     RUNS.name: {RUNS.refetch_version, RUNS.replayed_by, RUNS.run_at},
+    TRENDS.name: {TRENDS.replayed_by, TRENDS.run_at},
 }
 """By table the columns that tell of the code, the clock and the machine, and not of the captures."""
 

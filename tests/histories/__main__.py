@@ -1,0 +1,111 @@
+"""Random histories of one lake: each step's outcome is compared with a model of what the lake must hold.
+
+    python -m tests.histories [--seed=N] [--steps=N] [--minutes=N] [--only=N,N,...] [--keep]
+
+A history is a number of steps drawn from its seed: ingest, replay, pipeline, gate, report, compare, runs, prune and
+compact, with clocks that go forth and back, captures that come again or under the name of another one, processes that
+are killed and commands at the same time. The next history has the next seed. Each step is printed as it ends; seed and
+commit give the same steps again, though a kill comes after a part of the usual time and so at a moment of its own.
+Ends with 1 at the first history with a fault. --only does some steps of a history alone, to find which ones matter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jobs.paths import CONF
+from jobs.session.spark import spark_session
+from jobs.session.spark_properties import SMALL, properties
+from tests.conftest import JAVA_OPTIONS
+from tests.histories.commands import Child, Home, arguments
+from tests.histories.history import Done, History, undone
+from tests.histories.steps import CONTENTS, FILES, SCENARIOS, Step, plan
+from tests.histories.undisturbed import Undisturbed, undisturbed
+
+
+def asked() -> argparse.Namespace:
+    """What is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.histories", description="Random histories of one lake.")
+    parser.add_argument("--seed", type=int, default=1, help="of the first history; default: 1")
+    parser.add_argument("--steps", type=int, default=25, help="of each history; default: 25")
+    parser.add_argument("--minutes", type=float, default=0.0, help="histories until then; default: one")
+    parser.add_argument("--only", default="", metavar="N,N", help="the steps that are done, from 1; default: all")
+    parser.add_argument("--keep", action="store_true", help="leave the folder there, and name it")
+    return parser.parse_args()
+
+
+def started() -> None:
+    """Start the session in which steps are done."""
+    small = {
+        **properties(CONF / SMALL), "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+        "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2",
+    }  # fmt: skip
+    spark_session("local[2]", "refetch histories", small)
+
+
+def pipeline_seconds(home: Home, known: Undisturbed) -> float:
+    """How long a command takes in a process of its own, start and all."""
+    child = Child(arguments(Step("pipeline", CONTENTS[0], FILES[0], SCENARIOS[0]), home, known), home)
+    ended = child.ended()
+    if ended.code:
+        raise RuntimeError(ended.said)
+    return time.monotonic() - child.began
+
+
+def now() -> datetime:
+    """The begin of a history."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def told(done: Iterable[Done]) -> Counter[str]:
+    """Print each step as it ends; returns how many there are of each kind."""
+    kinds = Counter[str]()
+    for one in done:
+        sys.stdout.write(f"{one}\n")
+        sys.stdout.flush()
+        kinds[one.step.kind] += 1
+        kinds["really killed"] += one.was_killed
+        kinds["faults"] += len(one.faults) > 0
+    return kinds
+
+
+def main() -> int:
+    """Do histories; 1 where one has a fault."""
+    of, folder = asked(), Path(tempfile.mkdtemp(prefix="refetch-histories-"))
+    until = time.monotonic() + 60 * of.minutes if of.minutes else float("inf")
+    started()
+    reference = Home(folder / "undisturbed", now())
+    reference.prepare()
+    known = undisturbed(reference)
+    hashes, pipeline_s = known.hashes, pipeline_seconds(Home(reference.folder, now()), known)
+    sys.stdout.write(f"a pipeline in a process of its own takes {pipeline_s:.0f} s\n")
+    kinds, seed = Counter[str](), of.seed
+    only = frozenset(map(int, filter(None, of.only.split(","))))
+    while True:
+        sys.stdout.write(f"seed {seed}, {of.steps} steps\n")
+        home = Home(folder / str(seed), now())
+        home.prepare()
+        history = History(home, known, hashes, pipeline_s)
+        kinds += told(history.done(undone(plan(seed, of.steps)), only, until))
+        kinds["histories"] += 1
+        seed += 1
+        if not of.minutes or time.monotonic() > until or kinds["faults"]:
+            break
+    sys.stdout.writelines(f"{count:6,} {kind}\n" for kind, count in sorted(kinds.items()))
+    if of.keep or kinds["faults"]:
+        sys.stdout.write(f"{folder}\n")
+    else:
+        shutil.rmtree(folder)
+    return int(kinds["faults"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

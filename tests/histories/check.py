@@ -1,0 +1,101 @@
+"""Whether a lake holds what the model says, and what it holds where the model leaves a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tests.histories.model import ADVICE, CAPTURES, CHECKED, GATES, OWN, RUN_ROWS, TRENDS, Cell, Known, Lake
+from tests.histories.seen import Seen
+
+AFTER_THE_MARK = (GATES, ADVICE)
+"""Tables that a capture set or run gets after it is listed as complete."""
+
+
+@dataclass
+class Hashes:
+    """The hash of each cell's rows, by what it has. What only later commands write is taken as it is first seen, and
+    has to stay so.
+    """
+
+    by_variant: dict[tuple[Cell, str], str | None] = field(default_factory=dict)
+
+    def agrees(self, cell: Cell, variant: str | None, found: str | None) -> bool:
+        """Whether rows of this hash, None for no rows, are those of the variant, None for none."""
+        if variant is None:
+            return found is None
+        is_learnt = cell[0] in (TRENDS, CHECKED) or variant != OWN
+        if is_learnt:
+            self.by_variant.setdefault((cell, variant), found)
+        return self.by_variant.get((cell, variant)) == found
+
+
+def settled(
+    lakes: Sequence[Lake], found: Seen, hashes: Hashes, known: Known, may_stray: bool
+) -> tuple[Lake, list[str]]:
+    """The lake that is there, and what of it is none of what the model has. lakes: what each cell may have."""
+    cells, faults = dict[Cell, str](), list[str]()
+    for cell in sorted({cell for lake in lakes for cell in lake.cells} | {*found.cells}):
+        variants = dict.fromkeys(lake.cells.get(cell) for lake in lakes)
+        match = [variant for variant in variants if hashes.agrees(cell, variant, found.cells.get(cell))]
+        if not match:
+            faults.append(f"{cell[0]} has other rows of {cell[1]} than {' or '.join(map(str, variants))}")
+        if match and match[0] is not None:
+            cells[cell] = match[0]
+    lake = Lake(
+        cells, found.written, found.files, found.run_at, found.pages, found.shown, found.tables, may_stray
+    )  # fmt: skip
+    return lake, [*faults, *of_lists(lakes, found), *incomplete(lake, known), *of_files(found, may_stray)]
+
+
+def of_lists(lakes: Sequence[Lake], found: Seen) -> Iterator[str]:
+    """What is wrong with lists of capture sets and runs, and with pages."""
+    if len(lakes) == 1 and found.written != lakes[0].written:
+        yield f"capture sets were written in the order {found.written}, expected {lakes[0].written}"
+    if found.shown not in {lake.shown for lake in lakes}:
+        yield f"report.html shows {found.shown}, expected one of {[lake.shown for lake in lakes]}"
+    for run in {*found.run_at, *(run for lake in lakes for run in lake.run_at)}:
+        at = {lake.run_at.get(run) for lake in lakes}
+        if found.run_at.get(run) not in at:
+            yield f"run {run} is of {found.run_at.get(run)} h, expected one of {sorted(map(str, at))}"
+    for of in {*found.files, *(of for lake in lakes for of in lake.files)}:
+        names = {lake.files.get(of) if of in lake.written else None for lake in lakes}
+        if found.files.get(of) not in names:
+            yield f"capture set {of} is of {found.files.get(of)}, expected one of {sorted(map(str, names))}"
+    pages = [lake.pages for lake in lakes]
+    if not frozenset.intersection(*pages) <= found.pages <= frozenset.union(*pages):
+        yield f"pages are of {sorted(found.pages)}, expected {sorted(frozenset.union(*pages))}"
+
+
+def incomplete(lake: Lake, known: Known) -> Iterator[str]:
+    """Capture sets and runs that are listed as complete and are not."""
+    for mark, identities in ((CAPTURES, lake.written), (RUN_ROWS, lake.run_at)):
+        for of in identities:
+            lacking = [t for t in known.tables(of) if t not in AFTER_THE_MARK and (t, of) not in lake.cells]
+            if lacking:
+                yield f"{mark} lists {of}, and {', '.join(sorted(lacking))} have nothing of it"
+
+
+def of_files(found: Seen, may_stray: bool) -> Iterator[str]:
+    """Files that no log has, where no command was killed."""
+    if found.strays and not may_stray:
+        yield f"{len(found.strays)} files that no table has had: {', '.join(found.strays[:3])}"
+
+
+def joined_badly(found: Seen) -> list[str]:
+    """What has more than one file after `compact`, which leaves `captures` as it is."""
+    return [
+        f"{table} has {files} files of {of} after compact"
+        for (table, of), files in found.files_of.items()
+        if files > 1 and table != CAPTURES
+    ]
+
+
+def told_badly(code: int, said: str) -> list[str]:
+    """What is wrong with what a command said on stderr: the last thing, of a command that failed, is one message."""
+    faults = [f"said a {sign}" for sign in ("Traceback", "Exception ignored") if sign in said]
+    if code <= 0:
+        return faults
+    last = said[said.rfind("\nrefetch: ") + 1 :].strip().splitlines()
+    is_one = bool(last) and last[0].startswith("refetch: ") and all(line.startswith("  ") for line in last[1:])
+    return faults + ([] if is_one else [f"the last thing said is no message: {last[-3:]}"])

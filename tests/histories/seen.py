@@ -1,0 +1,126 @@
+"""What a lake holds, as delta-rs reads it and as its folder has it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from jobs.lake.delta_tables import table_path
+from schemas.tables.gold import GOLD, RUNS
+from schemas.tables.silver import CAPTURES, SILVER
+from schemas.tables.table import Table
+from tests.equal_rows.hashes import rows_hash
+from tests.faults.undisturbed import TornTableError
+from tests.histories.model import Cell
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What there is.
+
+    cells: the hash of each one's rows. files_of: how many files each has. run_at, files, written, pages, shown, tables:
+    as of `Lake`. strays: files that no version of a table has had. unneeded: files that the newest version has not.
+    """
+
+    cells: Mapping[Cell, str]
+    files_of: Mapping[Cell, int]
+    run_at: Mapping[str, int]
+    files: Mapping[str, str]
+    written: tuple[str, ...]
+    pages: frozenset[str]
+    shown: str | None
+    tables: frozenset[str]
+    strays: tuple[str, ...]
+    unneeded: tuple[str, ...]
+
+
+def seen(lake: Path, begin: datetime) -> Seen:
+    """Everything about a lake. begin: of its history. Raises TornTableError where a table cannot be read."""
+    tables = {table: Path(table_path(str(lake), table)) for table in (*SILVER, *GOLD)}
+    there = {table: path for table, path in tables.items() if DeltaTable.is_deltatable(str(path))}
+    read = {table: rows_in(path) for table, path in there.items()}
+    cells, files_of, strays, unneeded = dict[Cell, str](), dict[Cell, int](), list[str](), list[str]()
+    for table, path in there.items():
+        cells |= hashes(table, read[table])
+        needed = files_in(table, path)
+        for of, names in needed.items():
+            files_of[table.name, of] = len(names)
+        own = {name for names in needed.values() for name in names}
+        on_disk = {str(file.relative_to(path)) for file in path.glob("*=*/*.parquet")}
+        strays += [f"{table.name}/{name}" for name in sorted(on_disk - own - once_had(path))]
+        unneeded += [f"{table.name}/{name}" for name in sorted(on_disk - own)]
+    captures, runs = read.get(CAPTURES), read.get(RUNS)
+    return Seen(
+        cells=cells, files_of=files_of, run_at={} if runs is None else clocks(runs, begin),
+        files={} if captures is None else names_of(captures),
+        written=() if captures is None else order(CAPTURES, there[CAPTURES]),
+        pages=frozenset(page.stem.removeprefix("report-") for page in lake.glob("report-*.html")),
+        shown=shown_run(lake), tables=frozenset(table.name for table in there), strays=tuple(strays),
+        unneeded=tuple(unneeded),
+    )  # fmt: skip
+
+
+def rows_in(path: Path) -> pa.Table:
+    """A table's rows. Raises TornTableError."""
+    try:
+        return DeltaTable(str(path)).to_pyarrow_table()
+    except (DeltaError, OSError, pa.ArrowException) as fault:
+        raise TornTableError(f"{path}: {fault}") from fault
+
+
+def hashes(table: Table, rows: pa.Table) -> dict[Cell, str]:
+    """The hash of a table's rows, by capture set or run."""
+    column = rows[str(table.replaced_by)]
+    return {(table.name, str(of)): rows_hash(rows.filter(pc.equal(column, of)), table) for of in pc.unique(column)}
+
+
+def files_in(table: Table, path: Path) -> dict[str, list[str]]:
+    """The files of the newest version, by capture set or run."""
+    files, found = pa.table(DeltaTable(str(path)).get_add_actions(flatten=True)), dict[str, list[str]]()
+    for of, name in zip(files[f"partition.{table.replaced_by}"], files["path"], strict=True):
+        found.setdefault(str(of), []).append(str(name))
+    return found
+
+
+def once_had(path: Path) -> set[str]:
+    """The files that any version of a table has had."""
+    lines = [line for log in path.glob("_delta_log/*.json") for line in log.read_text().splitlines()]
+    actions = [json.loads(line) for line in lines]
+    return {action[kind]["path"] for action in actions for kind in ("add", "remove") if kind in action}
+
+
+def clocks(runs: pa.Table, begin: datetime) -> dict[str, int]:
+    """Each run's clock, in hours from the history's begin."""
+    rows = runs.select([str(RUNS.run_id), str(RUNS.run_at)]).to_pylist()
+    return {row[str(RUNS.run_id)]: round((row[str(RUNS.run_at)] - begin) / HOUR) for row in rows}
+
+
+def names_of(captures: pa.Table) -> dict[str, str]:
+    """The name of each set's capture."""
+    rows = captures.select([str(CAPTURES.capture_id), str(CAPTURES.path)]).to_pylist()
+    return {row[str(CAPTURES.capture_id)]: Path(row[str(CAPTURES.path)]).stem for row in rows}
+
+
+def order(table: Table, path: Path) -> tuple[str, ...]:
+    """Capture sets, the one written last at the end."""
+    needed = files_in(table, path)
+    at = {of: max((path / name).stat().st_mtime_ns for name in names) for of, names in needed.items()}
+    return tuple(sorted(at, key=lambda of: at[of]))
+
+
+def shown_run(lake: Path) -> str | None:
+    """The run that report.html shows; None where there is no such page."""
+    with suppress(OSError, ValueError):
+        return str(json.loads((lake / "summary.json").read_text())["run_id"]) if (lake / "report.html").exists() else ""
+    return None

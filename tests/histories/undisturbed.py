@@ -1,0 +1,64 @@
+"""What commands leave that nothing disturbs: ids, tables and rows of each capture under each scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from jobs.flags import PIPELINE
+from jobs.lake.delta_tables import table_path
+from schemas.tables.gold import RUNS
+from tests.histories.check import Hashes
+from tests.histories.commands import Home, arguments, done_here
+from tests.histories.model import OWN, Cell
+from tests.histories.seen import seen
+from tests.histories.steps import CONTENTS, FILES, SCENARIOS, Step
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """As of `Known`. sets: by content. runs: by content and scenario. rows: the hash of each cell."""
+
+    sets: Mapping[str, str]
+    runs: Mapping[tuple[str, str], str]
+    rows: Mapping[Cell, str]
+
+    def set_id(self, content: str) -> str:
+        """As of Known."""
+        return self.sets[content]
+
+    def run_id(self, content: str, scenario: str) -> str:
+        """As of Known."""
+        return self.runs[content, scenario]
+
+    def tables(self, identity: str) -> frozenset[str]:
+        """As of Known."""
+        return frozenset(table for table, of in self.rows if of == identity)
+
+    def set_of(self, run_id: str) -> str:
+        """As of Known."""
+        return next(self.sets[content] for (content, _), run in self.runs.items() if run == run_id)
+
+    @property
+    def hashes(self) -> Hashes:
+        """The rows of a pipeline; of other commands none are known yet."""
+        return Hashes({(cell, OWN): rows for cell, rows in self.rows.items()})
+
+
+def undisturbed(home: Home, contents: Sequence[str] = CONTENTS, scenarios: Sequence[str] = SCENARIOS) -> Undisturbed:
+    """Run each capture under each scenario, in a lake of its own. Raises RuntimeError where one fails."""
+    sets, runs = dict[str, str](), dict[tuple[str, str], str]()
+    for content in contents:
+        for scenario in scenarios:
+            step = Step(PIPELINE, content, FILES[0], scenario)
+            ended = done_here(arguments(step, home, Undisturbed({}, {}, {})))
+            if ended.code:
+                raise RuntimeError(f"{step} left with {ended.code}: {ended.said}")
+            path = Path(table_path(str(home.lake), RUNS))
+            rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+            (new,) = {(r[RUNS.run_id], r[RUNS.capture_id]) for r in rows} - {(runs[k], sets[k[0]]) for k in runs}
+            runs[content, scenario], sets[content] = new
+    return Undisturbed(sets, runs, seen(home.lake, home.begin).cells)

@@ -1,0 +1,206 @@
+"""The model of a lake by which histories are checked, and the steps that are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from jobs.flags import COMPARE, GATE, INGEST, PIPELINE, PRUNE, REPLAY, REPORT, RUNS
+from tests.histories.check import Hashes, settled, told_badly
+from tests.histories.model import (
+    BY_GATE,
+    CHECKED,
+    GATES,
+    OWN,
+    RUN_ROWS,
+    TRENDS,
+    Lake,
+    after,
+    halfway,
+    possible,
+    possible_beside,
+)
+from tests.histories.seen import Seen
+from tests.histories.steps import AGE, BY_RUN, BY_SET, TREND, Step, plan
+
+
+class Letters:
+    """A capture set has the id of its content, a run those of content and scenario."""
+
+    def set_id(self, content: str) -> str:
+        return content
+
+    def run_id(self, content: str, scenario: str) -> str:
+        return f"{content}/{scenario}"
+
+    def tables(self, identity: str) -> frozenset[str]:
+        own = {RUN_ROWS, "fidelity"} if "/" in identity else {"captures", "exchanges"}
+        return frozenset({*own, GATES})
+
+    def set_of(self, run_id: str) -> str:
+        return run_id.partition("/")[0]
+
+
+KNOWN = Letters()
+
+
+def lake_after(*steps: Step, of: Lake | None = None) -> Lake:
+    lake = of or Lake()
+    for step in steps:
+        lake, code = after(lake, step, KNOWN)
+        assert code == 0, step
+        lake = replace(lake, tables=frozenset(table for table, _ in lake.cells) | lake.tables)
+    return lake
+
+
+def made(content: str, scenario: str = "limits", clock: int = 12, file: str = "monday") -> Step:
+    return Step(PIPELINE, content, file, scenario, clock=clock)
+
+
+def code_of(lake: Lake, step: Step) -> int:
+    return after(lake, step, KNOWN)[1]
+
+
+def as_seen(lake: Lake) -> Seen:
+    return Seen(
+        cells={cell: f"{cell} {has}" for cell, has in lake.cells.items()}, files_of={}, run_at=lake.run_at,
+        files=lake.files, written=lake.written, pages=lake.pages, shown=lake.shown, tables=lake.tables, strays=(),
+        unneeded=(),
+    )  # fmt: skip
+
+
+def hashes_of(*lakes: Lake) -> Hashes:
+    return Hashes({(cell, has): f"{cell} {has}" for lake in lakes for cell, has in lake.cells.items()})
+
+
+def test_the_same_seed_gives_the_same_steps_and_more_of_them_begin_alike() -> None:
+    assert plan(7, 40)[:25] == plan(7, 25)
+    assert plan(7, 25) != plan(8, 25)
+    kinds = {step.kind for seed in range(30) for step in plan(seed, 25)}
+    assert {"ingest killed", "prune killed", "pipeline beside another", COMPARE, TREND, GATE, REPORT} <= kinds
+
+
+def test_what_is_disturbed_removes_no_files_that_somebody_reads() -> None:
+    steps = [step for seed in range(30) for step in plan(seed, 25)]
+    assert not any(step.at_once for step in steps if step.killed or step.beside)
+    pairs = [(step, step.beside) for step in steps if step.beside and step.file]
+    assert pairs
+    assert all(one.content == two.content for one, two in pairs if one.file == two.file), "a file has one content"
+    assert {step.clock % 24 for step in steps} == {12}, "no age ends when files were written"
+
+
+def test_a_capture_set_that_is_ingested_again_is_the_one_written_last() -> None:
+    lake = lake_after(made("a"), made("b"), Step(INGEST, "a", "monday"))
+    assert lake.written == ("b", "a")
+    assert lake_after(Step(REPLAY, scenario="sessions"), of=lake).run_at.keys() >= {"a/sessions"}
+
+
+def test_a_pipeline_keeps_a_capture_set_of_the_same_name_and_writes_one_of_another() -> None:
+    lake = lake_after(made("a"), made("b"))
+    assert lake_after(made("a"), of=lake).written == ("a", "b")
+    renamed = lake_after(made("a", file="tuesday"), of=lake)
+    assert (renamed.written, renamed.files["a"]) == (("b", "a"), "tuesday")
+
+
+def test_the_page_is_that_of_the_newest_run() -> None:
+    lake = lake_after(made("a", clock=36), made("b", clock=12))
+    assert (lake.shown, lake.pages) == ("a/limits", {"a/limits", "b/limits"})
+    assert lake_after(Step(PRUNE, "a", by=BY_RUN, scenario="limits"), of=lake).shown == "b/limits"
+
+
+def test_a_run_is_compared_with_one_of_other_captures_where_there_is_one() -> None:
+    lake = lake_after(made("a", clock=12), made("b", clock=36), made("b", "sessions", clock=60))
+    assert (CHECKED, "a/limits-b/sessions") in lake_after(Step(COMPARE), of=lake).cells
+
+
+def test_a_capture_set_leaves_with_its_runs_and_a_run_alone() -> None:
+    lake = lake_after(made("a"), made("b"), Step(TREND))
+    without = lake_after(Step(PRUNE, "a", by=BY_SET), of=lake)
+    assert not any(of.startswith("a") for _, of in without.cells)
+    assert (without.written, [*without.run_at]) == (("b",), ["b/limits"])
+    without = lake_after(Step(PRUNE, "a", scenario="limits", by=BY_RUN), of=lake)
+    assert {of for _, of in without.cells} == {"a", "b", "b/limits"}
+
+
+def test_age_takes_old_runs_and_sets_that_no_young_run_is_of_and_leaves_trends() -> None:
+    lake = lake_after(made("a", clock=12), made("b", clock=24 * 30 + 12), Step(TREND))
+    left = lake_after(Step(PRUNE, by=AGE, days=5, clock=24 * 30 + 12), of=lake)
+    assert (left.written, [*left.run_at]) == (("b",), ["b/limits"])
+    assert {table for table, of in left.cells if of.startswith("a")} == {TRENDS}
+    assert lake_after(Step(PRUNE, by=AGE, days=5, clock=12), of=lake) == lake
+    assert lake_after(Step(PRUNE, by=AGE, days=5, clock=24 * 30 + 12, dry_run=True), of=lake) == lake
+
+
+def test_what_was_left_unfinished_goes_by_its_id_and_by_age_not_before_a_day() -> None:
+    lake = replace(lake_after(made("a")), run_at={}, cells={("fidelity", "a/limits"): OWN, **lake_after().cells})
+    assert code_of(lake, Step(PRUNE, "b", scenario="limits", by=BY_RUN)) == 2
+    assert lake_after(Step(PRUNE, "a", scenario="limits", by=BY_RUN), of=lake).cells == {}
+    assert lake_after(Step(PRUNE, by=AGE, days=1, clock=12), of=lake).cells == lake.cells
+    assert lake_after(Step(PRUNE, by=AGE, days=1, clock=60), of=lake).cells == {}
+
+
+def test_what_is_gated_anew_keeps_that_until_it_is_written_again() -> None:
+    lake = lake_after(made("a"), Step(GATE, by="silver"))
+    assert lake.cells[GATES, "a"] == BY_GATE
+    assert lake_after(Step(INGEST, "a", "monday"), of=lake).cells[GATES, "a"] == OWN
+
+
+@pytest.mark.parametrize(
+    ("step", "empty", "other"),
+    [
+        (Step(REPLAY, scenario="limits"), 1, 0),
+        (Step(REPLAY, "b", scenario="limits"), 1, 2),
+        (Step(REPORT, "b", scenario="limits"), 1, 2),
+        (Step(COMPARE), 1, 2),
+        (Step(RUNS), 1, 0),
+        (Step(PRUNE, "b", by=BY_SET), 1, 2),
+    ],
+)
+def test_exit_codes_of_what_the_lake_has_not(step: Step, empty: int, other: int) -> None:
+    assert (code_of(Lake(), step), code_of(lake_after(made("a")), step)) == (empty, other)
+
+
+def test_a_killed_ingest_leaves_each_table_as_it_was_or_as_it_is_to_be_and_lists_no_half_of_a_set() -> None:
+    step = Step(INGEST, "a", "monday")
+    lakes = possible(Lake(), step, KNOWN)
+    done = lakes[1]
+    half = replace(Lake(), cells={("exchanges", "a"): OWN})
+    listed = replace(done, cells={("captures", "a"): OWN})
+    assert settled(lakes, as_seen(half), hashes_of(done), KNOWN, may_stray=True)[1] == []
+    (fault,) = settled(lakes, as_seen(listed), hashes_of(done), KNOWN, may_stray=True)[1]
+    assert "captures lists a, and exchanges have nothing of it" in fault
+
+
+def test_a_capture_set_that_is_ingested_again_may_be_in_no_list_meanwhile() -> None:
+    lake = lake_after(Step(INGEST, "a", "monday"))
+    assert halfway(lake, Step(INGEST, "a", "monday"), KNOWN).written == ()
+    assert halfway(lake, made("a"), KNOWN) == lake, "a pipeline keeps it"
+
+
+def test_rows_that_nobody_wrote_are_a_fault_and_so_are_rows_that_lack() -> None:
+    lake = lake_after(made("a"))
+    found = as_seen(lake)
+    assert settled([lake], found, hashes_of(lake), KNOWN, may_stray=False)[1] == []
+    lacks = replace(found, cells={cell: has for cell, has in found.cells.items() if cell != ("fidelity", "a/limits")})
+    assert settled([lake], lacks, hashes_of(lake), KNOWN, may_stray=False)[1]
+    torn = replace(found, cells={**found.cells, ("exchanges", "a"): "half"})
+    assert settled([lake], torn, hashes_of(lake), KNOWN, may_stray=False)[1]
+    stray = replace(found, strays=("exchanges/x.parquet",))
+    assert settled([lake], stray, hashes_of(lake), KNOWN, may_stray=False)[1]
+
+
+def test_two_commands_that_both_say_done_leave_what_one_after_the_other_would() -> None:
+    lake, prune = lake_after(made("a")), Step(PRUNE, "a", by=BY_SET)
+    lakes = possible_beside(lake, made("b"), prune, KNOWN, both_done=True)
+    assert [set(one.written) for one in lakes] == [{"b"}, {"b"}]
+    assert len(possible_beside(lake, made("b"), prune, KNOWN, both_done=False)) > len(lakes)
+
+
+def test_the_last_thing_said_is_one_message() -> None:
+    assert told_badly(1, "refetch: index ...\nrefetch: lake: no capture\n") == []
+    assert told_badly(2, "refetch: no capture set x; it has\n  a\n  b\n") == []
+    assert told_badly(0, "") == []
+    assert told_badly(1, "refetch: index ...\nKilled\n")
+    assert told_badly(1, "")
+    assert told_badly(1, "Traceback (most recent call last):\nrefetch: lake: no\n")
