@@ -1,6 +1,7 @@
 """Random histories of one lake: each step's outcome is compared with a model of what the lake must hold.
 
-    python -m tests.histories [--seed=N] [--steps=N] [--minutes=N] [--only=N,N,...] [--keep]
+    python -m tests.histories [--seed=N] [--steps=N] [--minutes=N] [--only=N,N,...] [--undisturbed=FOLDER]
+                              [--keep]
 
 A history is a number of steps drawn from its seed: ingest, replay, pipeline, gate, report, compare, runs, prune and
 compact, with clocks that go forth and back, captures that come again or under the name of another one, processes that
@@ -25,10 +26,10 @@ from jobs.paths import CONF
 from jobs.session.spark import spark_session
 from jobs.session.spark_properties import SMALL, properties
 from tests.conftest import JAVA_OPTIONS
-from tests.histories.commands import Child, Home, arguments
+from tests.histories.commands import Home
 from tests.histories.history import Done, History, undone
-from tests.histories.steps import CONTENTS, FILES, SCENARIOS, Step, plan
-from tests.histories.undisturbed import Undisturbed, undisturbed
+from tests.histories.steps import plan
+from tests.histories.undisturbed import kept
 
 
 def asked() -> argparse.Namespace:
@@ -38,6 +39,7 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=25, help="of each history; default: 25")
     parser.add_argument("--minutes", type=float, default=0.0, help="histories until then; default: one")
     parser.add_argument("--only", default="", metavar="N,N", help="the steps that are done, from 1; default: all")
+    parser.add_argument("--undisturbed", type=Path, metavar="FOLDER", help="keeps the lake of comparison for this code")
     parser.add_argument("--keep", action="store_true", help="leave the folder there, and name it")
     return parser.parse_args()
 
@@ -49,15 +51,6 @@ def started() -> None:
         "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2",
     }  # fmt: skip
     spark_session("local[2]", "refetch histories", small)
-
-
-def pipeline_seconds(home: Home, known: Undisturbed) -> float:
-    """How long a command takes in a process of its own, start and all."""
-    child = Child(arguments(Step("pipeline", CONTENTS[0], FILES[0], SCENARIOS[0]), home, known), home)
-    ended = child.ended()
-    if ended.code:
-        raise RuntimeError(ended.said)
-    return time.monotonic() - child.began
 
 
 def now() -> datetime:
@@ -82,10 +75,8 @@ def main() -> int:
     of, folder = asked(), Path(tempfile.mkdtemp(prefix="refetch-histories-"))
     until = time.monotonic() + 60 * of.minutes if of.minutes else float("inf")
     started()
-    reference = Home(folder / "undisturbed", now())
-    reference.prepare()
-    known = undisturbed(reference)
-    hashes, pipeline_s = known.hashes, pipeline_seconds(Home(reference.folder, now()), known)
+    known, pipeline_s = kept(Home(of.undisturbed or folder / "undisturbed", now()))
+    hashes = known.hashes
     sys.stdout.write(f"a pipeline in a process of its own takes {pipeline_s:.0f} s\n")
     kinds, seed = Counter[str](), of.seed
     only = frozenset(map(int, filter(None, of.only.split(","))))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -61,7 +62,8 @@ class Home:
         return self.folder / "lake"
 
     def prepare(self) -> None:
-        """Write the scenarios."""
+        """Make the folder anew, with the scenarios."""
+        shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         for name in SCENARIOS:
             (self.folder / f"{name}.yaml").write_text(SCENARIO[name])

@@ -1,7 +1,12 @@
-"""What commands leave that nothing disturbs: ids, tables and rows of each capture under each scenario."""
+"""What commands leave that nothing disturbs: ids, tables and rows of each capture under each scenario.
+
+It is kept with the code that made it, for it takes longer than some steps.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +15,10 @@ from deltalake import DeltaTable
 
 from jobs.flags import PIPELINE
 from jobs.lake.delta_tables import table_path
+from jobs.version import replayer
 from schemas.tables.gold import RUNS
 from tests.histories.check import Hashes
-from tests.histories.commands import Home, arguments, done_here
+from tests.histories.commands import Child, Home, arguments, done_here
 from tests.histories.model import OWN, Cell
 from tests.histories.seen import seen
 from tests.histories.steps import CONTENTS, FILES, SCENARIOS, Step
@@ -62,3 +68,30 @@ def undisturbed(home: Home, contents: Sequence[str] = CONTENTS, scenarios: Seque
             (new,) = {(r[RUNS.run_id], r[RUNS.capture_id]) for r in rows} - {(runs[k], sets[k[0]]) for k in runs}
             runs[content, scenario], sets[content] = new
     return Undisturbed(sets, runs, seen(home.lake, home.begin).cells)
+
+
+def kept(home: Home) -> tuple[Undisturbed, float]:
+    """What the folder has of this code, which is made where it is not there; and how many seconds a `pipeline` takes in
+    a process of its own. Raises what `undisturbed` does.
+    """
+    file, code = home.folder / "ids.json", replayer("")
+    if file.exists() and (told := json.loads(file.read_text()))["code"] == code:
+        runs = {(content, scenario): run for content, scenario, run in told["runs"]}
+        return Undisturbed(told["sets"], runs, seen(home.lake, home.begin).cells), told["pipeline_s"]
+    home.prepare()
+    known = undisturbed(home)
+    seconds = pipeline_seconds(home, known)
+    listed = [[*of, run] for of, run in known.runs.items()]
+    file.write_text(json.dumps({"code": code, "sets": known.sets, "runs": listed, "pipeline_s": seconds}))
+    return known, seconds
+
+
+def pipeline_seconds(home: Home, known: Undisturbed) -> float:
+    """How long a `pipeline` that keeps its captures takes in a process of its own. Raises RuntimeError where it does
+    not end well.
+    """
+    began, step = time.monotonic(), Step(PIPELINE, CONTENTS[0], FILES[0], SCENARIOS[0])
+    ended = Child(arguments(step, home, known), home).ended()
+    if ended.code:
+        raise RuntimeError(f"a pipeline left with {ended.code}: {ended.said}")
+    return time.monotonic() - began
