@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.tables.table import Table
+from udfs.errors import LakeError
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,11 @@ class FilePart:
 
 
 def file_parts(path: str, most_bytes: int) -> Iterator[FilePart]:
-    """A file's row groups in parts of so many bytes, or of one row group."""
-    footer = pq.read_metadata(path)
+    """A file's row groups in parts of so many bytes, or of one row group. Raises LakeError for a file that cannot be
+    read.
+    """
+    with _named(path):
+        footer = pq.read_metadata(path)
     groups: list[int] = []
     size = 0
     for group in range(footer.num_row_groups):
@@ -36,8 +41,21 @@ def file_parts(path: str, most_bytes: int) -> Iterator[FilePart]:
 
 
 def columns_in(part: FilePart, table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """These columns of a part's rows; texts as dictionary columns."""
+    """These columns of a part's rows; texts as dictionary columns. Raises LakeError for a file that cannot be read."""
     texts = [column for column in columns if getattr(table, column).type == "string"]
-    with pq.ParquetFile(part.path, read_dictionary=texts) as file:
+    with _named(part.path), pq.ParquetFile(part.path, read_dictionary=texts) as file:
         for group in part.groups:
             yield from file.read_row_group(group, columns=list(columns), use_threads=False).to_batches()
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Raise LakeError, of one line that names the file, in place of what Arrow raises in the block."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as fault:
+        told = " ".join(str(fault).split()).rstrip(".")
+        raise LakeError(
+            f"{path}: cannot be read: {told}. If it is gone or damaged, run `ingest` with its captures and this lake "
+            "again"
+        ) from fault

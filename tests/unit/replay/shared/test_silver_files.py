@@ -1,0 +1,80 @@
+"""A file of the lake that cannot be read is named in one line, whoever reads it: a worker or the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from jobs.terminal.failures import root_cause
+from schemas.tables.silver import CONNECTIONS
+from udfs.errors import LakeError
+from udfs.facts.arrow_tables import arrow_schema
+from udfs.facts.table_files import write_files
+from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
+
+COLUMNS = (str(CONNECTIONS.connection_id), str(CONNECTIONS.server))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with three connections."""
+    known = {"capture_id": "one", "server": "a:1"}
+    rows = [{**known, "connection_id": number} for number in (1, 2, 3)]
+    (batch,) = pa.Table.from_pylist(rows, schema=arrow_schema(CONNECTIONS)).to_batches()
+    written = write_files([(CONNECTIONS, batch)], {CONNECTIONS: str(tmp_path)}, "one")
+    return tmp_path / written["path"][0].as_py()
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def zeroed(file: Path) -> None:
+    """With its footer, and none of its pages."""
+    content = file.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    file.write_bytes(content[:4] + bytes(len(content) - 4 - footer) + content[-footer:])
+
+
+def test_the_columns_of_a_whole_file_are_read(file: Path) -> None:
+    (part,) = file_parts(str(file), 1)
+    (rows,) = columns_in(part, CONNECTIONS, COLUMNS)
+    assert rows["connection_id"].to_pylist() == [1, 2, 3]
+    assert rows["server"].to_pylist() == ["a:1"] * 3
+
+
+@pytest.mark.parametrize("damage", [gone, cut])
+def test_parts_of_a_file_that_cannot_be_read_are_refused_by_its_name(
+    file: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(file)
+    with pytest.raises(LakeError) as raised:
+        list(file_parts(str(file), 1))
+    assert_told(str(raised.value), file)
+
+
+@pytest.mark.parametrize("damage", [gone, cut, zeroed])
+def test_columns_of_a_file_that_cannot_be_read_are_refused_by_its_name(
+    file: Path, damage: Callable[[Path], None]
+) -> None:
+    damage(file)
+    with pytest.raises(LakeError) as raised:
+        list(columns_in(FilePart(str(file), (0,), 1), CONNECTIONS, COLUMNS))
+    assert_told(str(raised.value), file)
+    from_worker = (
+        f"Traceback (most recent call last):\n  File x\nudfs.errors.LakeError: {raised.value}\n\n\tat org.apache"
+    )
+    assert root_cause(from_worker) == f"LakeError: {raised.value}", "and so says a command whose worker reads it"
+
+
+def assert_told(message: str, file: Path) -> None:
+    assert message.startswith(f"{file}: cannot be read: ")
+    assert message.isprintable()
+    assert message.endswith("run `ingest` with its captures and this lake again")
