@@ -163,6 +163,7 @@ def write_silver(
         to.write(quarantined.unionByName(refused), QUARANTINE)
     repeated = repeated_by_file(decoded.rows(REPEATED_LINES)) if plan.logs.ranges else {}
     written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id, run.brokers)
+    to.check_there()
     to.write_here(spark, capture_rows(plan, written_by, repeated), CAPTURES)
     return watch.counts()
 

@@ -100,6 +100,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     if searches:
         for table, rows in rows_of_aims(run_name, searches).items():
             to.write_here(spark, rows, table)
+    to.check_there()
     of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
     to.write_here(spark, run_rows(run, of_run, done), RUNS)
     return Replayed(run_name, done, refused, to.watch.counts())

@@ -179,6 +179,14 @@ def opened(path: str) -> LocalTable | None:
         raise LakeError(f"{path}: {NOT_READ}: {_plain(fault)}") from fault
 
 
+def has_files(path: str, partition: Partition) -> bool:
+    """Whether the newest version of a table has files of a partition; of a log that delta-rs does not know, it is taken
+    for granted. Raises LakeError.
+    """
+    table = opened(path)
+    return table is None or bool(table.all_files(partition))
+
+
 def forget_checksum(path: str) -> None:
     """Remove Java's checksum of what delta-rs is about to write anew: Delta's own classes would find it wrong."""
     Path(path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)

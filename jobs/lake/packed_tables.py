@@ -68,7 +68,7 @@ def written_by_workers(
     to_change = to.watch.with_rows_to_take_out(rows, {t: sum(file.rows for file in files[t]) for t in folders})
     for table, local in opened.items():
         if table not in to_change:
-            keep_files(local, table, identity, files[table])
+            keep_files(local, table, to, files[table])
     for table in to_change:
         for file in files[table]:
             Path(folders[table], file.path).unlink()

@@ -7,7 +7,7 @@ For small tables Spark's own way takes longer than everything else that is done 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,9 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import check_columns, described_schema, rows_here, table_to_write, write_table
-from jobs.lake.local_log import DataFile, LocalTable
+from jobs.lake.local_log import DataFile, LocalTable, has_files
 from schemas.tables.table import Table
 from udfs.columns.arrow_columns import gathered_batches
+from udfs.errors import LakeError
 from udfs.facts.arrow_tables import PACKED_ROWS
 from udfs.facts.cluster_names import ClusterNames
 from udfs.facts.table_files import FILES, write_files
@@ -29,13 +30,14 @@ FILE_COLUMNS = from_arrow_schema(FILES)
 @dataclass(frozen=True)
 class Target:
     """Where rows go: the lake, the capture set or run whose rows they replace, the rules that watch over them, and the
-    names of brokers and topics where they are known.
+    names of brokers and topics where they are known. filled: tables that have got files with such rows.
     """
 
     lake: str
     identity: str
     watch: Watch
     names: ClusterNames | None = None
+    filled: dict[Table, LocalTable] = field(default_factory=dict, compare=False)
 
     def write(self, rows: DataFrame, table: Table) -> None:
         """Write rows of a table that Spark has, less those that rules take out. Raises LakeError for other columns."""
@@ -53,7 +55,7 @@ class Target:
             )
 
         written = own.select(*table.columns).mapInArrow(write_rows, FILE_COLUMNS).toArrow()
-        keep_files(local, table, identity, files_by_table(written, [table])[table])
+        keep_files(local, table, self, files_by_table(written, [table])[table])
 
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
         """Write rows of a table that this process has. Raises LakeError for other columns."""
@@ -63,8 +65,21 @@ class Target:
             return
         check_columns(from_arrow_schema(rows.schema), table, f"what is to be written to {local.path}")
         written = write_files(((table, batch) for batch in rows.to_batches()), {table: local.path}, self.identity)
-        keep_files(local, table, self.identity, files_by_table(pa.Table.from_batches([written]), [table])[table])
+        keep_files(local, table, self, files_by_table(pa.Table.from_batches([written]), [table])[table])
         self.watch.note(table, rows.num_rows)
+
+    def check_there(self) -> None:
+        """See that nobody has taken away what was written, before it is listed as complete. Raises LakeError."""
+        gone = [
+            table.name
+            for table, local in self.filled.items()
+            if not has_files(local.path, (str(table.replaced_by), self.identity))
+        ]
+        if gone:
+            raise LakeError(
+                f"{self.lake}: rows of {self.identity} in {', '.join(gone)} went while they were written, as `prune` "
+                "removes them, so it is not listed: run the command again"
+            )
 
 
 def files_by_table(written: pa.Table, tables: Collection[Table]) -> Files:
@@ -74,6 +89,9 @@ def files_by_table(written: pa.Table, tables: Collection[Table]) -> Files:
     return {table: [file for name, file in files if name == table.name] for table in tables}
 
 
-def keep_files(local: LocalTable, table: Table, identity: str, files: Sequence[DataFile]) -> None:
+def keep_files(local: LocalTable, table: Table, to: Target, files: Sequence[DataFile]) -> None:
     """Have the table take the files in the place of those that the capture set or run had."""
-    local.replace(described_schema(table), (str(table.replaced_by), identity), files)
+    local.replace(described_schema(table), (str(table.replaced_by), to.identity), files)
+    to.filled.pop(table, None)
+    if files:
+        to.filled[table] = local
