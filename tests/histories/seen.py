@@ -120,7 +120,8 @@ def order(table: Table, path: Path) -> tuple[str, ...]:
 
 
 def shown_run(lake: Path) -> str | None:
-    """The run that report.html shows; None where there is no such page."""
+    """The run that report.html shows, by the summary beside it; None where there is no such page."""
     with suppress(OSError, ValueError):
-        return str(json.loads((lake / "summary.json").read_text())["run_id"]) if (lake / "report.html").exists() else ""
+        if (lake / "report.html").exists():
+            return str(json.loads((lake / "summary.json").read_text())["run_id"])
     return None

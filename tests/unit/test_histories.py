@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.histories.model import (
     possible,
     possible_beside,
 )
-from tests.histories.seen import Seen
+from tests.histories.seen import Seen, shown_run
 from tests.histories.steps import AGE, BY_RUN, BY_SET, TREND, Step, plan
 
 
@@ -204,3 +205,10 @@ def test_the_last_thing_said_is_one_message() -> None:
     assert told_badly(1, "refetch: index ...\nKilled\n")
     assert told_badly(1, "")
     assert told_badly(1, "Traceback (most recent call last):\nrefetch: lake: no\n")
+
+
+def test_a_lake_without_a_page_shows_no_run(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text('{"run_id": "x"}')
+    assert shown_run(tmp_path) is None
+    (tmp_path / "report.html").touch()
+    assert shown_run(tmp_path) == "x"
