@@ -207,7 +207,9 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     """
     path = table_path(lake, table)
     check_columns(rows.schema, table, f"what is to be written to {path}")
-    described = rows.select(*(F.col(c).alias(c, metadata={"comment": comment(c)}) for c in table.columns))
+    # Through Spark Connect, texts that workers make are `string collate UTF8_BINARY`, which delta-rs does not read.
+    typed = {c: F.col(c).cast(c.type) for c in table.columns}
+    described = rows.select(*(typed[c].alias(c, metadata={"comment": comment(c)}) for c in table.columns))
     (
         described.write.format("delta")
         .mode("overwrite")

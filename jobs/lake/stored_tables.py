@@ -13,25 +13,26 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-import delta.tables
 import deltalake
 import pyarrow as pa
-from delta.exceptions import DeltaConcurrentModificationException
 from deltalake import WriterProperties
 from deltalake.exceptions import CommitFailedError
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import local_table, table_path
+from jobs.lake.delta_tables import columns_by_delta, local_table, table_path
 from jobs.lake.local_log import NOT_READ, forget_checksum, lake_errors
-from jobs.session.driver import REFUSED, driver_of
 from schemas.tables.table import Table
-from udfs.errors import LakeError, SetupError
+from udfs.errors import LakeError
 
 HOUR = timedelta(hours=1)
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
 """Delta counts the files that it removes where it logs that."""
+_CONFLICT = "[DELTA_CONCURRENT_"
+"""What Delta says first where somebody has written meanwhile what a statement is about. It has several exceptions for
+that, which come by other names through Spark Connect."""
 _VACUUMED, _REMOVED = "VACUUM END", "numDeletedFiles"
 
 
@@ -71,16 +72,12 @@ class StoredTable(Protocol):
 
 
 def stored_table(spark: SparkSession, lake: str, table: Table) -> StoredTable | None:
-    """The table; None where it is not there. Raises SetupError through Spark Connect."""
-    if driver_of(spark).java is None:
-        raise SetupError(REFUSED)
+    """The table; None where it is not there."""
     local = local_table(spark, lake, table)
     if local is not None:
         return None if local.log is None else LocalStore(local.path, str(table.replaced_by))
     path = table_path(lake, table)
-    if not delta.tables.DeltaTable.isDeltaTable(spark, path):
-        return None
-    return DeltaStore(spark, path, str(table.replaced_by))
+    return None if columns_by_delta(spark, path) is None else DeltaStore(spark, path, str(table.replaced_by))
 
 
 @dataclass(frozen=True)
@@ -112,10 +109,7 @@ class LocalStore:
             try:
                 self._log.delete(f"{self.column} IN ({named})")
             except CommitFailedError as fault:
-                raise LakeError(
-                    f"{self.path}: another refetch changes the rows that are to go: run the command again when that "
-                    "has ended"
-                ) from fault
+                raise in_use(self.path) from fault
 
     def compact(self) -> Compacted:
         """As of StoredTable; versions of the log from before its own retention, a month, go as well."""
@@ -151,7 +145,9 @@ class LocalStore:
 
 @dataclass(frozen=True)
 class DeltaStore:
-    """A table on a file system that Spark alone reaches, by Delta's own classes."""
+    """A table on a file system that Spark alone reaches, by Delta's own SQL: through Spark Connect, its Python classes
+    need an extension of the server.
+    """
 
     spark: SparkSession
     path: str
@@ -170,15 +166,23 @@ class DeltaStore:
 
     def drop(self, identities: Collection[str]) -> None:
         """As of StoredTable."""
-        self._table.delete(F.col(self.column).isin(*sorted(identities)))
+        named = ", ".join(f"'{identity}'" for identity in sorted(identities))
+        try:
+            self._sql(f"DELETE FROM {{table}} WHERE {self.column} IN ({named})")  # noqa: S608 - ids are refetch's own
+        except PySparkException as fault:
+            if _CONFLICT in str(fault):
+                raise in_use(self.path) from fault
+            raise
 
     def compact(self) -> Compacted:
         """As of StoredTable."""
         before = self._files
         try:
-            self._table.optimize().executeCompaction()
-        except DeltaConcurrentModificationException:
-            return Compacted(before, None)
+            self._sql("OPTIMIZE {table}")
+        except PySparkException as fault:
+            if _CONFLICT in str(fault):
+                return Compacted(before, None)
+            raise
         return Compacted(before, self._files)
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
@@ -186,19 +190,27 @@ class DeltaStore:
         if dry_run:
             return None
         with properties_set(self.spark, {_CHECK: "false", _LOGGING: "true"}):
-            self._table.vacuum(hours_of(retention))
-        history = self._table.history().where(F.col("operation") == _VACUUMED).orderBy(F.desc("version"))
-        last = history.select("operationMetrics").first()
+            self._sql(f"VACUUM {{table}} RETAIN {hours_of(retention)} HOURS")
+        ended = self._sql("DESCRIBE HISTORY {table}").where(F.col("operation") == _VACUUMED)
+        last = ended.orderBy(F.desc("version")).select("operationMetrics").first()
         return 0 if last is None else int(last[0].get(_REMOVED, 0))
 
     @property
-    def _table(self) -> delta.tables.DeltaTable:
-        return delta.tables.DeltaTable.forPath(self.spark, self.path)
-
-    @property
     def _files(self) -> int:
-        (row,) = self._table.detail().select("numFiles").collect()
+        (row,) = self._sql("DESCRIBE DETAIL {table}").select("numFiles").collect()
         return int(row[0])
+
+    def _sql(self, statement: str) -> DataFrame:
+        """What Delta answers to a statement about the table, which it calls {table}."""
+        quoted = self.path.replace("`", "``")
+        return self.spark.sql(statement.replace("{table}", f"delta.`{quoted}`"))
+
+
+def in_use(path: str) -> LakeError:
+    """What is raised where somebody else changes rows that are to be deleted."""
+    return LakeError(
+        f"{path}: another refetch changes the rows that are to go: run the command again when that has ended"
+    )
 
 
 def hours_of(retention: timedelta) -> int:

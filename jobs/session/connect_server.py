@@ -1,15 +1,18 @@
-"""A Spark Connect server: how it is reached, and whether it has Delta."""
+"""A Spark Connect server: how it is reached, and what it has to have for a job."""
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException, PySparkImportError
 from pyspark.sql import SparkSession
 
-from jobs.paths import SHOWN_CONF
+from jobs.paths import ROOT, SHOWN_CONF
+from udfs import CODE
 from udfs.errors import SetupError, SparkError
 
 _REMOTE = "SPARK_REMOTE"
@@ -17,6 +20,8 @@ _PORT = 15002
 _ANSWERS_WITHIN_S = 10
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _NO_DELTA = "DATA_SOURCE_NOT_FOUND"
+_NEEDED = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
+"""What ingest and replay import in workers."""
 
 
 def is_asked_for() -> bool:
@@ -62,3 +67,56 @@ def check_delta(spark: SparkSession) -> None:
                 "The Spark Connect server has no Delta. Start it with "
                 f"--properties-file {SHOWN_CONF}/spark-defaults.conf"
             ) from fault
+
+
+def code_of_workers(spark: SparkSession) -> str | None:
+    """Which version of refetch's packages the workers import; None for none.
+
+    Raises SetupError where they lack what these need, or have another version than this process: it would be used
+    instead of what is shipped to them.
+    """
+    needed = _NEEDED
+
+    def told(batches: Iterable[Any]) -> Iterator[Any]:
+        # Sent whole, for workers may not have this module: all that it uses is imported here.
+        from importlib.util import find_spec
+
+        import pyarrow as pa
+
+        for _ in batches:
+            missing = [name for name in needed if find_spec(name) is None]
+            code = None
+            if not missing and find_spec("udfs") is not None:
+                import udfs
+
+                code = udfs.CODE
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([missing], pa.list_(pa.string())), pa.array([code], pa.string())], ["missing", "code"]
+            )
+
+    missing, code = spark.range(1).repartition(1).mapInArrow(told, "missing array<string>, code string").collect()[0]
+    if missing:
+        raise SetupError(
+            f"The Python workers of the Spark Connect server lack {', '.join(missing)}. Install requirements.txt in "
+            "the server's Python (PYSPARK_PYTHON where it is started); reading a lake needs none of it"
+        )
+    if code not in (None, CODE):
+        raise SetupError(
+            f"The Python workers of the Spark Connect server import refetch {code}, and this is {CODE}. Start the "
+            f"server with PYTHONPATH={ROOT} of the same version, or without any, so that it is sent to them"
+        )
+    return None if code is None else str(code)
+
+
+def check_rows_are_kept(spark: SparkSession) -> None:
+    """Raises SetupError where Spark does not keep rows that are read several times, as serverless compute refuses to:
+    captures would be decoded once for every table.
+    """
+    try:
+        spark.range(1).persist().unpersist()
+    except PySparkException as fault:
+        told = (str(fault).splitlines() or ["no reason given"])[0]
+        raise SetupError(
+            "This Spark keeps no rows between two queries, as serverless compute does not, and ingest and replay read "
+            f"what they decode several times: run them on a cluster. `gate`, `report` and open_lake work here. ({told})"
+        ) from fault

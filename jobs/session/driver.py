@@ -6,25 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Protocol
 
 from py4j.java_gateway import JVMView
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
-from jobs.session.connect_server import check_delta
-from jobs.session.shipped_code import ship_code
+from jobs.session.connect_server import check_delta, check_rows_are_kept, code_of_workers
+from jobs.session.shipped_code import ship_code, ship_to_server
 from jobs.session.spark_properties import is_one_machine
-from udfs.errors import SetupError
+from udfs import CODE
 
 _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
-
-REFUSED = (
-    "Through Spark Connect refetch only reads lakes: open_lake, report and gate. What decodes, replays or removes rows "
-    "needs Spark's own driver: unset SPARK_REMOTE, use spark-submit, or on Databricks a cluster for one user"
-)
-"""Texts of rows that its workers make get a type, `string collate UTF8_BINARY`, that others than Spark do not read."""
+_MANY_ROWS = 1 << 20
 
 Cancel = Callable[[Sequence[str], bool], None]
 """Cancels the jobs of these groups, those that come late among them, and all others as well where it is told to."""
@@ -42,7 +39,7 @@ class Driver(Protocol):
         """Whether the session's Python workers are started by this process's Spark on this machine."""
 
     def cores(self) -> int:
-        """How many tasks run at a time. Raises SetupError where it is not told."""
+        """How many tasks run at a time."""
 
     def take_over(self) -> None:
         """Make a session that somebody else has started ready to read lakes. Raises SetupError where it cannot be."""
@@ -145,8 +142,8 @@ class ConnectDriver:
         self._spark = spark
 
     def cores(self) -> int:
-        """As of Driver: the server does not tell, and nothing that it lets one do asks."""
-        raise SetupError(REFUSED)
+        """As of Driver."""
+        return _cores_of_server(self._spark)
 
     def take_over(self) -> None:
         """As of Driver: nothing is sent to workers, which read no lake."""
@@ -154,11 +151,13 @@ class ConnectDriver:
 
     def ship(self) -> None:
         """As of Driver."""
-        raise SetupError(REFUSED)
+        if code_of_workers(self._spark) != CODE:
+            ship_to_server(self._spark)
 
     def check_decoding(self) -> None:
         """As of Driver."""
-        raise SetupError(REFUSED)
+        check_rows_are_kept(self._spark)
+        self.ship()
 
     @contextmanager
     def in_group(self, group: str, description: str | None) -> Iterator[None]:
@@ -184,3 +183,10 @@ class ConnectDriver:
                     self._spark.interruptTag(group)
 
         return cancel
+
+
+@cache
+def _cores_of_server(spark: SparkSession) -> int:
+    """Into how many parts the server cuts a range of numbers, which is asked once a session."""
+    parts = spark.range(_MANY_ROWS).select(F.spark_partition_id().alias("part")).agg(F.max("part"))
+    return 1 + int(parts.collect()[0][0])

@@ -26,6 +26,11 @@ def ship_code(session: SparkSession) -> None:
     """
     if IS_CLONE or str(ROOT) in (session.conf.get(WORKERS_PATH, "") or ""):
         return
+    ship_to_server(session)
+
+
+def ship_to_server(session: SparkSession) -> None:
+    """Have the session's workers import the packages as this process has them."""
     session.addArtifacts(str(_archive()), pyfile=True)  # a session that has it already does not take it again
 
 

@@ -1,43 +1,48 @@
-"""Lakes are read through Spark Connect, and what cannot work there says so."""
+"""Jobs and notebooks through Spark Connect: the same tables and answers as where a job starts Spark itself."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pyspark
 import pytest
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
 
-from jobs.ingest import ingest
-from jobs.replay import replay
-from jobs.run import Run
-from jobs.scenarios.scenario_file import resolve_scenario
+from jobs.lake.delta_tables import table_path
 from jobs.session.spark_properties import Work, started_properties
-from schemas.tables.algorithms import PARTITION_LIMITS
-from schemas.tables.gold import FIDELITY
-from schemas.tables.silver import EXCHANGES
-from tests.e2e.conftest import RUN_AT
-from tests.lakes import queried
+from schemas.tables.gold import FIDELITY, GOLD, RUNS
+from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
+from schemas.tables.table import Table
+from tests.e2e.conftest import RUN_AT, WHAT_IF, CapturedLake
+from tests.lakes import queried, table_rows
 
-STARTS_WITHIN_S, ENDS_WITHIN_S = 120, 600
+STARTS_WITHIN_S, ENDS_WITHIN_S = 120, 900
 HOME = Path(pyspark.__file__).parent
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-OPENED = """
-import sys
+CODE = """
+import json, sys
+from jobs.cli import run_command
 from jobs.open_lake import open_lake
 from schemas.tables.silver import EXCHANGES
-lake = open_lake(sys.argv[1])
-print("connect" in type(lake.spark).__module__, lake.rows(EXCHANGES).count())
-print(lake.sql("SELECT count(*) FROM fidelity").collect()[0][0])
+for command in json.loads(sys.argv[1]):
+    print(f"# {command[0]}", flush=True)
+    if command[0] == "open_lake":
+        lake = open_lake(command[1])
+        print("connect" in type(lake.spark).__module__, lake.rows(EXCHANGES).count())
+        print(lake.sql("SELECT count(*) FROM fidelity").collect()[0][0])
+    elif code := run_command(command):
+        sys.exit(code)
 """
+"""Commands one after the other in one session, since a Python for each would take as long again."""
 
 
 class Connected:
@@ -46,18 +51,19 @@ class Connected:
     def __init__(self, port: int) -> None:
         self.environment = os.environ | {"SPARK_REMOTE": f"sc://127.0.0.1:{port}"}
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with the server named in its environment."""
+    def run(self, *commands: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+        """Run commands with the server named in their environment, up to the first that fails."""
         return subprocess.run(
-            [sys.executable, *arguments], env=self.environment, capture_output=True, text=True, timeout=ENDS_WITHIN_S,
-            check=False,
+            [sys.executable, "-c", CODE, json.dumps(commands)], env=self.environment, capture_output=True, text=True,
+            timeout=ENDS_WITHIN_S, check=False,
         )  # fmt: skip
 
-    def job(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a job, which has to end well."""
-        done = self.run("-m", "jobs", *arguments)
+    def printed(self, *commands: tuple[str, ...]) -> dict[str, str]:
+        """What commands print that have to end well, by their first word."""
+        done = self.run(*commands)
         assert done.returncode == 0, done.stderr
-        return done
+        parts = (part.partition("\n") for part in done.stdout.split("# ")[1:])
+        return {name: told for name, _, told in parts}
 
 
 def free_port() -> int:
@@ -111,35 +117,38 @@ def wait_until_it_answers(java: subprocess.Popen[bytes], port: int, log: Path) -
     pytest.fail(f"the server did not start: {log.read_text(errors='replace')[-2000:]}")
 
 
-def test_a_lake_is_read_through_a_server(
-    spark: SparkSession, server: Connected, repository: Path, tmp_path: Path
+def test_jobs_leave_through_a_server_what_they_leave_without(
+    server: Connected, captured: Callable[[str], CapturedLake], tmp_path: Path
 ) -> None:
-    lake, run_id = made_with_one_replay(spark, repository / "tests/captures/mixed.pcap.zst", tmp_path / "lake")
-    opened = server.run("-c", OPENED, lake)
-    assert opened.returncode == 0, opened.stderr
-    assert opened.stdout.split() == ["True", str(len(queried(lake, EXCHANGES))), str(len(queried(lake, FIDELITY)))]
-    page = tmp_path / "report.html"
-    server.job("report", f"--lake={lake}", f"--out={page}")
-    assert run_id in page.read_text()
+    by_spark, lake, page = captured("admin"), str(tmp_path / "lake"), tmp_path / "report.html"
+    asked = [f"--set={setting}" for setting in WHAT_IF["admin"]]
+    old = f"{lake}-old"
+    for table in (CAPTURES, RUNS):  # each of a lake's tables takes a server seconds to prune
+        shutil.copytree(table_path(by_spark.path, table), table_path(old, table))
+    printed = server.printed(
+        ("pipeline", f"--captures={by_spark.capture}", f"--lake={lake}", *asked, f"--run-at={RUN_AT.isoformat()}",
+         f"--out={page}"),
+        ("runs", f"--lake={lake}"),
+        ("open_lake", lake),
+        ("prune", f"--run={by_spark.run_id}", f"--lake={old}"),
+    )  # fmt: skip
+    assert by_spark.run_id in page.read_text()
+    written = [table for table in (*SILVER, *GOLD) if DeltaTable.is_deltatable(table_path(by_spark.path, table))]
+    assert {*SILVER, FIDELITY, RUNS} <= {*written}
+    for table in written:
+        assert table_rows(lake, table) == table_rows(by_spark.path, table), table.name
+        assert columns_of(lake, table) == columns_of(by_spark.path, table), table.name
+    assert by_spark.run_id in printed["runs"]
+    counts = [str(len(queried(lake, table))) for table in (EXCHANGES, FIDELITY)]
+    assert printed["open_lake"].split() == ["True", *counts]
+    assert (len(queried(old, RUNS)), len(queried(old, CAPTURES))) == (0, 1)
 
 
-def made_with_one_replay(spark: SparkSession, capture: Path, lake: Path) -> tuple[str, str]:
-    """(a lake whose report asks few queries, each of which takes a server longer; its run)."""
-    run = Run(replace(resolve_scenario(None, (), ()), replay={PARTITION_LIMITS: {}}), (capture,), str(lake), RUN_AT)
-    return str(lake), replay(spark, run, ingest(spark, run)).run_id
-
-
-@pytest.mark.parametrize(
-    "job",
-    [("ingest", "--captures=tests/captures/mixed.pcap.zst"), ("compact",)],
-)
-def test_what_cannot_work_through_a_server_says_so(server: Connected, job: Sequence[str], tmp_path: Path) -> None:
-    done = server.run("-m", "jobs", *job, f"--lake={tmp_path}")
-    assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
-    assert "Through Spark Connect refetch only reads lakes: open_lake, report and gate." in done.stderr
+def columns_of(lake: str, table: Table) -> str:
+    return DeltaTable(table_path(lake, table)).schema().to_json()
 
 
 def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
-    nobody = Connected(free_port()).run("-m", "jobs", "report", f"--lake={tmp_path}")
+    nobody = Connected(free_port()).run(("report", f"--lake={tmp_path}"))
     assert nobody.returncode == 1
     assert "No Spark Connect server answers at SPARK_REMOTE=sc://127.0.0.1:" in nobody.stderr

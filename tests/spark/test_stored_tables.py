@@ -1,4 +1,4 @@
-"""Tables as files: what leaves them, what is joined, and what is removed, by delta-rs and by Delta's own classes."""
+"""Tables as files: what leaves them, what is joined, and what is removed, by delta-rs and by Delta's own SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from jobs.lake.stored_tables import DeltaStore, LocalStore, StoredTable
 from udfs.errors import LakeError
@@ -24,7 +25,7 @@ SCHEMA = pa.schema([
 ])  # fmt: skip
 
 
-@pytest.fixture(params=["delta-rs", "Delta's classes"])
+@pytest.fixture(params=["delta-rs", "Delta's SQL"])
 def store(request: pytest.FixtureRequest, spark: SparkSession) -> Store:
     if request.param == "delta-rs":
         return lambda path: LocalStore(path, "of")
@@ -139,3 +140,30 @@ def test_rows_that_somebody_has_deleted_meanwhile_are_said_to_be_in_use(path: st
     LocalStore(path, "of").drop(["a"])
     with pytest.raises(LakeError, match="another refetch changes the rows that are to go: run the command again"):
         table.drop(["a"])
+
+
+class Conflicting(DeltaStore):
+    """A table that somebody writes whenever a statement changes it."""
+
+    said = "[DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT] Transaction conflict detected."
+
+    def _sql(self, statement: str) -> DataFrame:
+        if statement.startswith(("DELETE", "OPTIMIZE")):
+            raise PySparkException(self.said)
+        return super()._sql(statement)
+
+
+class Failing(Conflicting):
+    """A table whose statements fail for another reason."""
+
+    said = "[DELTA_TABLE_NOT_FOUND] It is gone."
+
+
+def test_what_delta_says_of_others_who_write_is_told_as_such(spark: SparkSession, path: str) -> None:
+    table = Conflicting(spark, path, "of")
+    assert table.compact() == (6, None)
+    with pytest.raises(LakeError, match="another refetch changes the rows that are to go"):
+        table.drop(["a"])
+    for change in (Failing(spark, path, "of").compact, lambda: Failing(spark, path, "of").drop(["a"])):
+        with pytest.raises(PySparkException, match="It is gone"):
+            change()
