@@ -11,6 +11,7 @@ from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
 from jobs.report_page.fetch_max_bytes.growth import growth, sureness
+from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import ENOUGH
@@ -67,6 +68,13 @@ def growth_cards(found: Findings) -> Iterator[Card]:
     if told := [*growth(found)]:
         lines = [f"{lane}: {outcome}" for lane, outcome in told]
         yield Card("growth", "consumers", lines, [("Sure", sureness(found))], CATCH_UP.number)
+
+
+def quota_cards(found: Findings) -> Iterator[Card]:
+    """What becomes of consumers under a bandwidth quota, where that was replayed."""
+    if told := [*throttling(found)]:
+        lines = [f"{lane}: {outcome}" for lane, outcome in told]
+        yield Card("quota", "consumers", lines, [("Sure", quota_sureness(found))], CATCH_UP.number)
 
 
 def clients_ranked(made: Sequence[Recommendation]) -> Grid:

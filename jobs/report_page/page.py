@@ -15,7 +15,7 @@ from pyspark.sql import Row
 
 from jobs.report_page.advice.aims import aim_text
 from jobs.report_page.aim_lines import aim_sentences, aims_of, trade_off_grid
-from jobs.report_page.cards import cards, clients_ranked, growth_cards
+from jobs.report_page.cards import cards, clients_ranked, growth_cards, quota_cards
 from jobs.report_page.charts import svg
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.markup import arrows, broken, coded, lines, paragraphs
@@ -127,7 +127,7 @@ def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
         refused=list(refusal_lines(found)),
         agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
         glance=answers(found), trust=trust(found), again=again(lake, verdict),
-        cards=[*cards(verdict.made), *growth_cards(found)],
+        cards=[*cards(verdict.made), *growth_cards(found), *quota_cards(found)],
         ask=list(to_ask(found)), ranked=clients_ranked(verdict.made),
         others=others, trends=[*map(drawn, others.plots)],
         aims=[aim_part(found, rows) for rows in aims_of(found)],

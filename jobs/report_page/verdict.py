@@ -15,6 +15,7 @@ from jobs.report_page.advice.in_force import summed
 from jobs.report_page.advice.recommendation import Recommendation, said_value
 from jobs.report_page.advice.withheld import corrected
 from jobs.report_page.fetch_max_bytes.growth import growth, sureness
+from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import Answer, answers, leaves_out_usual
@@ -58,6 +59,7 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
         *again_lines(lake, verdict),
         *keep_lines(verdict.made),
         *growth_lines(verdict.found),
+        *quota_lines(verdict.found),
         *ask_lines(verdict.found),
     ]
 
@@ -230,6 +232,15 @@ def growth_lines(found: Findings) -> Iterator[str]:
         yield from labelled("GROWTH", f"{lane}  {outcome}")
     if told:
         yield from labelled("", f"sure  {sureness(found)}")
+
+
+def quota_lines(found: Findings) -> Iterator[str]:
+    """What becomes of consumers under a bandwidth quota, where that was replayed."""
+    told = [*throttling(found)]
+    for lane, outcome in told[:MOST_GROWTH]:
+        yield from labelled("QUOTA", f"{lane}  {outcome}")
+    if told:
+        yield from labelled("", f"sure  {quota_sureness(found)}")
 
 
 def kept(made: Sequence[Recommendation]) -> list[Alike]:

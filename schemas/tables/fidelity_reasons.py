@@ -121,7 +121,9 @@ CLOSED_OBSTACLES = {
         "unknown",
     ),
     "throttled": FidelityReason(
-        "Closed loop: a quota held back records; when it does so is not modelled.", QUOTA, "unknown"
+        "Closed loop: a quota held back responses with records, as brokers before Kafka 2.0 do, which is not modelled.",
+        QUOTA,
+        "unknown",
     ),
     "response_error": FidelityReason(
         "Closed loop: fetches of the connection were refused.",

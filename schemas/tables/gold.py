@@ -119,6 +119,9 @@ FETCH_CONSUMERS = table(
                          "in open mode"),
     left_out=C("bigint", "Captured fetches beyond the first 1,048,576 of their connections: the closed loop follows, "
                          "and `fidelity` compares, those before; 0 in open mode"),
+    throttle_time_ms=C("bigint", "For how long the lane's consumer_byte_rate holds the reader back, the sum of "
+                                 "throttle_time_ms of its responses from all brokers; 0 in a lane without that quota, "
+                                 "null in open mode", nullable=True),
     read_all=C("boolean", "Everything that the capture shows was read; false if so many fetches returned nothing that "
                           "the closed loop was cut off; null in open mode", nullable=True),
 )  # fmt: skip
@@ -133,7 +136,7 @@ FETCH_RANGES = table(
     **OF_READER,
     metric=C("string", "catch_up_ms and requests, as in fetch_consumers; longest_wait_ms, of the partition that waits "
                        "longest; held_bytes, bytes_max of fetch_memory; end_lag_bytes, not yet read when the capture "
-                       "ends"),
+                       "ends; throttle_time_ms, as in fetch_consumers, where a lane has consumer_byte_rate"),
     value=C("double", "At the captured pace; null for a backlog that is not read", nullable=True),
     p10=C("double", "What one in ten replications does not exceed; null for a backlog that is not read", nullable=True),
     p50=C("double", "... half of them", nullable=True),

@@ -3,8 +3,8 @@
     python -m tests.backtest --lab=FOLDER --jars=FOLDER --work=FOLDER [--python=FILE] [--repeats=N] [FAMILY...]
 
 Captures are kept in --work, and what is there is not recorded again. Recording needs root, Java, tcpdump, kcat and a
-lab; it takes ten minutes for buffers, fetches, quotas and splits each, and three for each of the twelve times of
-sessions.
+lab; it takes ten minutes for buffers, byte-rates, fetches, quotas and splits each, and three for each of the twelve
+times of sessions.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from types import ModuleType
 from tests.backtest import (
     buffer_traffic,
     buffers,
+    byte_rate_traffic,
+    byte_rates,
     fetch_traffic,
     fetches,
     follow_traffic,
@@ -47,6 +49,7 @@ class Family:
 
 FAMILIES = {
     "buffers": Family((buffer_traffic,), buffers.compared),
+    "byte-rates": Family((byte_rate_traffic,), byte_rates.compared, byte_rates.covered),
     "fetches": Family((fetch_traffic, follow_traffic), fetches.compared, fetches.covered),
     "quotas": Family((quota_traffic,), quotas.compared),
     "sessions": Family((session_traffic,), sessions.compared),

@@ -16,6 +16,7 @@ from jobs.terminal.screen import Grid, grid_lines, size
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch_max_bytes.closed_loop.events import FETCH_CAP
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
+from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
 TITLE = "fetch.max.bytes (KIP-74)"
 OPEN = "  open loop: each captured fetch answered under other limits"
@@ -53,12 +54,19 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def closed_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per reader and lane of the closed loop. own_bound: of the reader that held most."""
+    """A row per reader and lane of the closed loop. own_bound: of the reader that held most. sharing: of those that a
+    quota concerns, how many there are beyond one of each client.id.
+    """
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
+    is_throttled = F.col(c.throttle_time_ms) > 0
+    has_quota = is_throttled | F.col(c.scenario).contains(CONSUMER_QUOTA)
+    client_ids = F.collect_set(F.when(has_quota, F.col(c.client_id)))
     by_lane = own_rows(c).where(F.col(c.mode) == CLOSED_LOOP).groupBy(c.reader, c.scenario).agg(
         F.sum(c.requests).alias("requests"), F.sum(c.cut_tail_bytes).alias("cut"), F.max(c.catch_up_ms).alias("took"),
         F.max(F.col(c.catch_up_ms).isNull()).alias("never"), F.sum(c.left_out).alias("left_out"),
-        F.sum(c.given_up).alias("given_up"),
+        F.sum(c.given_up).alias("given_up"), F.count("*").alias("readers"),
+        F.count_if(is_throttled).alias("throttled"),
+        (F.count_if(has_quota) - F.size(client_ids)).alias("sharing"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
     # The largest struct is that of the longest wait, of equal ones that of the last name.

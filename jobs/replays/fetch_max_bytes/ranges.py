@@ -9,7 +9,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.ranged import range_of
 from schemas.tables.gold import FETCH_RANGES
 
-RANGED = ("catch_up_ms", "longest_wait_ms", "end_lag_bytes")
+RANGED = ("catch_up_ms", "longest_wait_ms", "end_lag_bytes", "throttle_time_ms")
 """The outcomes of a lane that are shown with a range."""
 
 

@@ -25,6 +25,7 @@ from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CAPTURED, CHANGE, CONSUMER, KEEP, OF_CLIENT
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
+from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
 LEAST_MS = 10.0
 """Times that differ by no more milliseconds than so many are not worth a change."""
@@ -76,7 +77,7 @@ def fetch_limits(found: Findings) -> Iterable[Recommendation]:
     """A row for each setting to change of each client; where no lane is better, that its limits are kept."""
     rows = in_lane_order(found.of(consumer_lanes), found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     for client, lanes in by_client(rows).items():
-        captured, *others = [row for row in lanes if can_be_set(row)]
+        captured, *others = [row for row in lanes if can_be_set(row) and CONSUMER_QUOTA not in row[SCENARIO]]
         if others and captured[HELD] + captured["waiting"]:
             yield from of_one(found, Scope(OF_CLIENT, client), captured, others)
 

@@ -22,12 +22,14 @@ from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA, TRAFFIC_SPEED
 
 NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that consumers read from."
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
 NO_OTHER_LIMITS = "only the captured limits were replayed"
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14
+TOLD_APART = {CONSUMER_QUOTA, TRAFFIC_SPEED}
+"""Settings whose lanes do not say what other limits would do: those of more traffic, and those of a quota."""
 OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
 
 
@@ -48,8 +50,10 @@ def consumers_in_closed_loop(found: Findings) -> list[Row]:
 
 
 def own_in_closed_loop(found: Findings) -> list[Row]:
-    """The same, a row for all lanes that differ in settings of others than consumers, of the captured traffic alone."""
-    rows = [row for row in consumers_in_closed_loop(found) if TRAFFIC_SPEED not in settings_of(row["scenario"])]
+    """The same, a row for all lanes that differ in settings of others than consumers, without those that the page tells
+    of on their own.
+    """
+    rows = [row for row in consumers_in_closed_loop(found) if not TOLD_APART & settings_of(row["scenario"]).keys()]
     return own_lanes(found, rows, "consumers")
 
 

@@ -17,7 +17,7 @@ from jobs.terminal.screen import size
 from jobs.terminal.wording import changes_said, duration, name_of
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
-from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
+from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA, TRAFFIC_SPEED
 
 EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace for each request and record"
 ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
@@ -30,7 +30,7 @@ def growth(found: Findings) -> Iterator[tuple[str, str]]:
     if captured is None:
         return
     for row in rows:
-        if TRAFFIC_SPEED in settings_of(row["scenario"]):
+        if TRAFFIC_SPEED in (changed := settings_of(row["scenario"])) and CONSUMER_QUOTA not in changed:
             told = [*differences(captured, row)]
             yield changes_said(row["scenario"]), "; ".join(told) if told else ALIKE
 

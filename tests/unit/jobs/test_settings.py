@@ -21,6 +21,8 @@ def test_settings_have_kafkas_defaults_and_bounds() -> None:
         "replica.fetch.max.bytes": (1048576, 0, False),
         "broker.fetch.max.bytes": (57671680, 1024, True),
         "consumer_byte_rate": ("none", 1, True),
+        "broker.quota.window.num": (11, 1, True),
+        "broker.quota.window.size.seconds": (1, 1, True),
         "kafka": (None, None, True),
         "max.broker.partitions": ("none", None, False),
         "max.partitions": ("none", None, False),

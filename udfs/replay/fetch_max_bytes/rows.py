@@ -63,6 +63,7 @@ class Outcome(NamedTuple):
     requests, memory_bound: int64[lanes]. What follows is of closed loop alone. backlog: int64[partitions] bytes.
     catch_up_ms: float64[partitions, lanes], nan for never. given_up: int64[partitions], 1 where the reader gave a
     backlog up. finished: bool[lanes], all was read. left_out: captured fetches that the closed loop does not go on to.
+    throttle_ms: int64[lanes], for how long a quota holds the reader back.
     """
 
     mode: str
@@ -74,6 +75,7 @@ class Outcome(NamedTuple):
     given_up: Ints | None = None
     finished: Bools | None = None
     left_out: int = 0
+    throttle_ms: Ints | None = None
 
 
 def memory_bounds(labels: Labels, limits: Records, max_bytes: int, partition_max_bytes: int) -> Ints:
@@ -187,6 +189,9 @@ def consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
             t.catch_up_ms: slowest_catch_ups(outcome, n),
             t.given_up: np.full(n, given_up),
             t.left_out: np.full(n, outcome.left_out),
+            t.throttle_time_ms: array_of(outcome.throttle_ms)
+            if outcome.throttle_ms is not None
+            else pa.nulls(n, pa.int64()),
             t.read_all: pa.nulls(n, pa.bool_()) if outcome.finished is None else pa.array(outcome.finished),
         },
     )

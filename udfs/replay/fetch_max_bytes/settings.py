@@ -8,15 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.tables.values import CONSUMER, FOLLOWER
-from udfs.columns.arrays import Floats, Ints, Records
+from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.records import int_fields, records_of
-from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, PROPOSAL, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, NONE, PROPOSAL, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
 MAX_POLL_RECORDS = "consumer.max.poll.records"
 US_PER_RECORD = "processing.us.per.record"
 CONSUMER_QUOTA = "consumer_byte_rate"
+QUOTA_WINDOWS = "broker.quota.window.num"
+QUOTA_WINDOW_SECONDS = "broker.quota.window.size.seconds"
 TRAFFIC_SPEED = "traffic.speed"
 REQUEST_LIMITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"),
@@ -28,9 +30,9 @@ REQUEST_WAITS: Mapping[str, tuple[str, str]] = {
     FOLLOWER: ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
 }
 """... and what sets min_bytes and max_wait_ms."""
-NO_QUOTA = (1 << 31) - 1
-QUOTA_SECONDS = 10
-"""(quota.window.num - 1) x quota.window.size.seconds, by default: what a response may have of a quota, in seconds."""
+MOST_BYTES = (1 << 31) - 1
+"""max_bytes is an int32."""
+MS_PER_S = 1000
 DEFAULT_MAX_POLL_RECORDS = 500
 
 JAVA_4, JAVA_3, LIBRDKAFKA, REPLICA_FETCHER = range(4)
@@ -47,6 +49,10 @@ FETCH_LIMITS = int_fields(
     "partition_max_bytes",  # of a request, or AS_CAPTURED
     "broker_max_bytes",  # the broker's fetch.max.bytes, or what a consumer's quota allows
     "only_first",  # 1: KIP-74's text, by which only the partition named first may exceed the limits
+    "byte_rate",  # bytes/s that a client id may have of a broker (KIP-13), or 0 for no quota; what follows is 0 then
+    "quota_windows",  # so many windows of time count for it
+    "quota_window_ms",  # how long each is
+    "quota_is_known",  # 1: also where there is none, so that what a captured quota held back is not
 )
 """What a lane sets of the limits of a fetch."""
 CLIENT_SETTINGS = int_fields(
@@ -110,15 +116,31 @@ def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
 def fetch_limits(lanes: LaneSettings, reader: str) -> Records:
     """FETCH_LIMITS[lanes] of a kind of reader; a quota is for consumers alone."""
     max_bytes, partition_max_bytes = REQUEST_LIMITS[reader]
-    broker, quota = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA, NO_QUOTA) * QUOTA_SECONDS
+    broker, rate = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA) * (reader == CONSUMER)
+    windows, seconds = lanes.ints(QUOTA_WINDOWS) * (rate > 0), lanes.ints(QUOTA_WINDOW_SECONDS) * (rate > 0)
     return records_of(
         FETCH_LIMITS,
         len(lanes.names),
         max_bytes=lanes.changed_ints(max_bytes),
         partition_max_bytes=lanes.changed_ints(partition_max_bytes),
-        broker_max_bytes=np.minimum(broker, quota) if reader == CONSUMER else broker,
+        broker_max_bytes=np.where(rate > 0, np.minimum(broker, quota_bytes(rate, windows, seconds)), broker),
         only_first=[int(release == PROPOSAL) for release in lanes.values(KAFKA_RELEASE)],
+        byte_rate=rate,
+        quota_windows=windows,
+        quota_window_ms=seconds * MS_PER_S,
+        quota_is_known=quota_is_known(lanes) & (reader == CONSUMER),
     )
+
+
+def quota_is_known(lanes: LaneSettings) -> Bools:
+    """Whether each lane says which quota consumers have, or the one in force is stated: bool[lanes]."""
+    is_stated = lanes.in_force.get(CONSUMER_QUOTA, NONE) != NONE
+    return np.array([is_stated or CONSUMER_QUOTA in lane for lane in lanes.changed])
+
+
+def quota_bytes(rate: Ints, windows: Ints, seconds: Ints) -> Ints:
+    """What a response may have of a quota: ClientQuotaManager.maxValueInQuotaWindow (Kafka 4.3)."""
+    return np.minimum(rate.astype(np.float64) * (windows - 1) * seconds, MOST_BYTES).astype(np.int64)
 
 
 def client_settings(lanes: LaneSettings, reader: str) -> Records:

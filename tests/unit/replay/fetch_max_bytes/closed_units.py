@@ -82,6 +82,9 @@ class Client:
     seed: int = 7
     record_us: float = 0.0
     speed: float = 1.0
+    byte_rate: int = 0  # of each broker; 0 for no quota
+    quota_windows: int = 11
+    quota_window_ms: int = 1000
 
 
 def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]) -> tuple[Records, Ints]:
@@ -166,11 +169,13 @@ def rules_of(clients: Sequence[Client], nodes: int, shares: bool) -> Records:
         "profile",
         "order",
     )
-    for name in (*same, "in_session", "seed", "speed"):
+    for name in (*same, "in_session", "seed", "speed", "byte_rate", "quota_windows", "quota_window_ms"):
         found[name] = [getattr(client, name) for client in clients]
     found["limit"] = [client.max_bytes for client in clients]
     found["max_wait_us"] = [client.max_wait_ms * MS * client.speed for client in clients]
     found["us_per_record"] = [client.record_us for client in clients]
+    found["quota_is_known"] = found["byte_rate"] > 0
+    found["meter"] = np.arange(nodes)[:, np.newaxis]
     own = (not shares) | (found["profile"] >= LIBRDKAFKA)
     found["application"] = np.where(own, np.arange(nodes)[:, np.newaxis], 0)
     return found

@@ -61,7 +61,7 @@ def answer(fetches: list[tuple[int, list[Read]]], lanes: list[Lane]) -> Records:
     limits = records_of(
         FETCH_LIMITS,
         len(lanes),
-        **{name: [getattr(lane, name) for lane in lanes] for name in FETCH_LIMITS.names or ()},
+        **{name: [getattr(lane, name) for lane in lanes] for name in Lane.__dataclass_fields__},
     )
     return answers_to(Reads(reads, edges([len(partitions) for _, partitions in fetches]), sizes), available, limits)
 

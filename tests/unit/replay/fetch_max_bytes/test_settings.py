@@ -5,7 +5,12 @@ from __future__ import annotations
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
 from udfs.replay.shared.lanes import LaneSettings, Value
 
-IN_FORCE: dict[str, Value] = {"broker.fetch.max.bytes": 55 << 20, "consumer.max.poll.records": 500}
+IN_FORCE: dict[str, Value] = {
+    "broker.fetch.max.bytes": 55 << 20,
+    "broker.quota.window.num": 11,
+    "broker.quota.window.size.seconds": 1,
+    "consumer.max.poll.records": 500,
+}
 
 
 def lanes_of(in_force: dict[str, Value], *changed: dict[str, Value]) -> FetchLanes:

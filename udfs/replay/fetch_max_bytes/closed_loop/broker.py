@@ -1,4 +1,4 @@
-"""The broker of the closed loop: what a fetch finds, and when it is answered.
+"""The broker of the closed loop: what a fetch finds, when it is answered, and whether a quota holds that back.
 
 What it finds follows kafka.server.ReplicaManager.readFromLog; when it is answered follows ReplicaManager.fetchMessages
 and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
@@ -7,7 +7,9 @@ and kafka.server.DelayedFetch.tryComplete (Kafka 4.3).
 from __future__ import annotations
 
 from udfs.columns.arrays import Record
+from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.quota import PARTITION_BYTES, RESPONSE_BYTES, TOPIC_BYTES, throttle_ms
 from udfs.replay.fetch_max_bytes.closed_loop.state import Simulation, bytes_between, readable_to
 from udfs.replay.fetch_max_bytes.read_from_log import bytes_read
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -76,3 +78,25 @@ def answered_at(sim: Simulation, lane: int, node: int, returned: int) -> int:
         if total < needed:
             time = next_append
     return time
+
+
+@kernel
+def throttle(sim: Simulation, lane: int, node: int, returned: int) -> bool:
+    """Record the response that was read with its client's quota. Where that is too much, the response is sent without
+    its partitions, and the client waits (FetchContext.getThrottledResponse); returns whether that is so.
+
+    The quota goes by the clock of clients.
+    """
+    rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
+    names_all, named = rules.in_session == 0 or state.opens_session == 1, 0
+    for i in range(first, first + state.requested):
+        named += 1 if names_all or sim.state.answers[i].returned > 0 else 0
+    size = RESPONSE_BYTES + min(named, 1) * TOPIC_BYTES + named * PARTITION_BYTES + returned
+    waits = throttle_ms(sim.state.meters, rules.meter, rules, size, int(state.read_at / rules.speed) // US_PER_MS)
+    if waits == 0:
+        return False
+    sim.outcome.lanes[lane].throttle_ms += waits
+    state.throttle_us = round(rules.speed * waits * US_PER_MS)
+    for i in range(first, first + state.requested):
+        sim.state.answers[i].returned = 0
+    return True

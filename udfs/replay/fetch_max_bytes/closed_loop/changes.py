@@ -15,7 +15,7 @@ The fetches alone show it, and it happens in every lane at the captured time:
 - where any of these follows on a silence of GIVEN_UP_US, such as a rebalance, the reader stands still as long;
 - a response that is empty for a quota stands for nothing read (FetchContext.getThrottledResponse, Kafka 4.3): from
   the response before until the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands
-  still.
+  still. Where a lane's quota is known (quota.py), that alone says when it waits.
 
 A connection that is opened anew goes on as the one before (nodes.py). Partitions that go from one broker to another go
 on there (handovers.py).
@@ -32,7 +32,7 @@ from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import joined, picked, records_of
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
-from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, GO_ON, LEAVE, NONE, REOPEN, STOP
+from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, GO_ON, LEAVE, NONE, REOPEN, STOP, THROTTLED
 
 GIVEN_UP_US = 1_000_000
 """A partition that is not asked for in so long was given up, unless the client would never leave it out."""
@@ -126,7 +126,7 @@ def changes_of(
     groups = [
         # At one time: the reader's own, then what leaves, then what comes, in the order in which it was read.
         group(fetches.node[stops], fetches.just_after(response, stops), STOP, request[stops]),
-        group(fetches.node[throttled], fetches.just_after(response, throttled), STOP, request[throttled + 1]),
+        group(fetches.node[throttled], fetches.just_after(response, throttled), THROTTLED, request[throttled + 1]),
         group(fetches.node[opened], fetches.just_after(response, opened), REOPEN, 0),
         group(
             node[absent], request[left[absent]], p[absent], LEAVE,

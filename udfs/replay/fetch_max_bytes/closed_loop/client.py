@@ -18,6 +18,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     NONE,
     REOPEN,
     STOP,
+    THROTTLED,
     Simulation,
     position_behind,
 )
@@ -42,6 +43,9 @@ def change(sim: Simulation, lane: int, node: int) -> None:
             state.in_session, state.opens_session = 0, 1
         elif p == STOP:
             state.stopped_until = to
+        elif p == THROTTLED:
+            # Where the quota is known, that alone says when the client waits.
+            state.stopped_until = to if sim.rules[node, lane].quota_is_known == 0 else state.stopped_until
         else:
             if lane == 0:
                 sim.outcome.captured.positions[at] = sim.state.partitions[p].position

@@ -45,7 +45,8 @@ class Figures(NamedTuple):
     """What the lanes of a reader come to, float64[lanes] each.
 
     catch_up_ms: until the slowest backlog is read that the reader did not give up, inf where one is not. held_bytes:
-    the most that the reader holds at once. end_lag_bytes: what it has not read by the capture's end.
+    the most that the reader holds at once. end_lag_bytes: what it has not read by the capture's end. throttle_time_ms:
+    for how long the lane's quota holds the reader back, at all brokers together.
     """
 
     catch_up_ms: Floats
@@ -53,6 +54,7 @@ class Figures(NamedTuple):
     requests: Floats
     held_bytes: Floats
     end_lag_bytes: Floats
+    throttle_time_ms: Floats
 
 
 class Drawn(NamedTuple):
@@ -138,6 +140,7 @@ def figures_of(outcome: Outcome, given_up: Ints) -> Figures:
         requests=outcome.lanes["requests"].astype(np.float64),
         held_bytes=outcome.timeline.held.max(axis=1).astype(np.float64),
         end_lag_bytes=outcome.lanes["end_lag"].astype(np.float64),
+        throttle_time_ms=outcome.lanes["throttle_ms"].astype(np.float64),
     )
 
 

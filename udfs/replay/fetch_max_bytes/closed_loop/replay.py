@@ -90,6 +90,7 @@ def start_lane(sim: Simulation, lane: int) -> None:
     for node in range(len(state.nodes)):
         state.nodes[node] = start.nodes[node]
         state.applications[node] = start.applications[node]
+        state.meters.meters[node].samples = 0
         first = min(first, start.nodes[node].now)
     line.lanes[lane].bucket = reader_time(line, first) // line.lanes[lane].width
     for p in range(len(state.partitions)):

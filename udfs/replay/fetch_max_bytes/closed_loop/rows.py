@@ -32,6 +32,8 @@ from udfs.replay.fetch_max_bytes.rows import (
 )
 from udfs.replay.shared.replications import SHARES, quantiles
 
+THROTTLE_TIME = "throttle_time_ms"
+
 
 def closed_rows(
     labels: Labels, intent: Intent, replayed: ReplayedReader, memory_bound: Ints
@@ -59,6 +61,7 @@ def outcome_of(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> 
         given_up=found.given_up_backlogs,
         finished=found.lanes["is_finished"] == 1,
         left_out=int(intent.nodes.nodes["left_out"].sum()),
+        throttle_ms=found.lanes["throttle_ms"],
     )
 
 
@@ -141,14 +144,16 @@ def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.Record
     )
 
 
-def range_rows(labels: Labels, drawn: Drawn) -> pa.RecordBatch:
-    """Rows of `fetch_ranges`: one a lane and figure."""
-    lanes, t, figures = len(labels.lanes), FETCH_RANGES, Figures._fields
+def range_rows(labels: Labels, drawn: Drawn, has_quota: bool) -> pa.RecordBatch:
+    """Rows of `fetch_ranges`: one a lane and figure. has_quota: some lane has one, so that throttling is a figure."""
+    lanes, t = len(labels.lanes), FETCH_RANGES
+    figures = [name for name in Figures._fields if has_quota or name != THROTTLE_TIME]
+    as_captured, replications = ([getattr(of, name) for name in figures] for of in drawn[:2])
     n = lanes * len(figures)
     by_share = np.empty((len(SHARES), len(figures), lanes))
     for count in np.unique(drawn.counts).tolist():
         alike = drawn.counts == count
-        by_share[:, :, alike] = quantiles(np.stack(drawn.replications, axis=1)[:count, :, alike])
+        by_share[:, :, alike] = quantiles(np.stack(replications, axis=1)[:count, :, alike])
     p10, p50, p90 = by_share.reshape(len(SHARES), n)
     return rows_of(
         t,
@@ -156,7 +161,7 @@ def range_rows(labels: Labels, drawn: Drawn) -> pa.RecordBatch:
             **labels.columns(t, n),
             t.scenario: pa.array(list(labels.lanes) * len(figures), pa.string()),
             t.metric: pa.array(np.repeat(np.array(figures, object), lanes), pa.string()),
-            t.value: finite(np.concatenate(drawn.as_captured)),
+            t.value: finite(np.concatenate(as_captured)),
             t.p10: finite(p10),
             t.p50: finite(p50),
             t.p90: finite(p90),

@@ -40,11 +40,18 @@ RULES: Kind = np.dtype(
         ("in_session", np.int64),
         ("application", np.int64),  # that takes the node's records: its own, or the first one for all nodes
         ("seed", np.int64),
+        ("byte_rate", np.int64),  # bytes/s of the broker's quota, or 0; the next three as in FETCH_LIMITS
+        ("quota_windows", np.int64),
+        ("quota_window_ms", np.int64),
+        ("quota_is_known", np.int64),
+        ("meter", np.int64),  # that the broker has of the client: the number of the first node at the same broker
         ("us_per_record", np.float64),  # or AS_CAPTURED: along the captured curve
         ("speed", np.float64),  # records are produced so many times as fast as captured
     ]
 )
 """By which rules a node reads in a lane."""
+
+OF_QUOTA = ("byte_rate", "quota_windows", "quota_window_ms", "quota_is_known")
 
 
 def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seed: int) -> Records:
@@ -63,7 +70,7 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     # A lane with max_bytes is a client that knows it.
     is_old = (captured["api_version"] > UNKNOWN) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
     found["is_hard"] = is_old[:, np.newaxis] & (limits["max_bytes"] == AS_CAPTURED)
-    for name in ("partition_max_bytes", "only_first"):
+    for name in ("partition_max_bytes", "only_first", *OF_QUOTA):
         found[name] = limits[name]
     found["min_bytes"] = chosen(clients["min_bytes"], np.maximum(captured["min_bytes"], 0))
     found["max_wait_us"] = chosen(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS * lanes.traffic_speed
@@ -78,6 +85,8 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     )  # fmt: skip
     shares = nodes.is_one_process & (profile < LIBRDKAFKA)
     found["application"] = np.where(shares, 0, np.arange(len(captured))[:, np.newaxis])
+    _, first, broker = np.unique(captured["broker"], return_index=True, return_inverse=True)
+    found["meter"] = first[broker][:, np.newaxis]
     found["speed"] = lanes.traffic_speed
     found["seed"] = seed
     return found

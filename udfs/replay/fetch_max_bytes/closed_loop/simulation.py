@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.broker import answered_at, partition_limit, read_from_log
-from udfs.replay.fetch_max_bytes.closed_loop.client import change, request, take_response, want
+from udfs.replay.fetch_max_bytes.closed_loop.broker import answered_at, partition_limit, read_from_log, throttle
+from udfs.replay.fetch_max_bytes.closed_loop.client import change, next_poll, request, take_response, want
 from udfs.replay.fetch_max_bytes.closed_loop.pace import time_of
 from udfs.replay.fetch_max_bytes.closed_loop.responses import keep_drained, keep_response
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
@@ -21,6 +21,9 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import advance, note_bytes, note_held
 from udfs.replay.fetch_max_bytes.fairness import add_read, add_response
+
+ENDLESS_US = 31_536_000_000_000
+"""A client that a quota holds back is replayed no longer than for a year: it may never get what it waits for."""
 
 
 @kernel
@@ -71,9 +74,9 @@ def add_answers(sim: Simulation, lane: int, node: int) -> int:
 
 @kernel
 def note_captured_time(sim: Simulation, node: int, size: int) -> None:
-    """Note a request and the bytes of its response in lane 0, within the captured time."""
+    """Note a request and the bytes of its response in lane 0, within the captured time; none that a quota emptied."""
     captured, of, state = sim.outcome.captured, sim.unit.nodes[node], sim.state.nodes[node]
-    captured.nodes[node].requests += 1 if state.sent_at <= of.horizon else 0
+    captured.nodes[node].requests += 1 if state.sent_at <= of.horizon and state.throttle_us == 0 else 0
     if state.now <= of.horizon:
         pieces, span = captured.pieces[node], of.horizon - of.begin + 1
         pieces[(state.now - of.begin) * len(pieces) // span] += size
@@ -148,7 +151,9 @@ def send_fetch(sim: Simulation, lane: int, node: int) -> None:
     has_waited = read_at > state.now
     if has_waited:
         returned = read_from_log(sim, lane, node, read_at)
-    state.sent_at, state.read_at, state.in_flight = state.now, read_at, 1
+    state.sent_at, state.read_at, state.in_flight, state.throttle_us = state.now, read_at, 1, 0
+    if sim.rules[node, lane].byte_rate > 0 and throttle(sim, lane, node, returned):
+        returned, has_waited = 0, False
     state.now = read_at + round(until_response(sim, lane, node, returned, has_waited))
     state.bytes += returned
     state.requests += 1
@@ -161,7 +166,10 @@ def receive(sim: Simulation, lane: int, node: int) -> None:
     size = add_answers(sim, lane, node)
     keep_response(sim, lane, node)
     change(sim, lane, node)
-    following = take_response(sim, lane, node)
+    if state.throttle_us > 0:
+        following = next_poll(sim, lane, node, state.now + state.throttle_us)
+    else:
+        following = take_response(sim, lane, node)
     if size > 0:
         hold_buffered(sim, lane, state.now)
     keep_drained(sim, lane, node, following)
@@ -180,7 +188,7 @@ def step_node(sim: Simulation, lane: int, node: int) -> None:
     change(sim, lane, node)
     if state.now > of.horizon and not is_unread(sim, node):
         state.now = NEVER
-    elif state.requests >= of.request_cap:
+    elif state.requests >= of.request_cap or (state.throttle_us > 0 and state.now > of.horizon + ENDLESS_US):
         sim.outcome.lanes[lane].is_finished = 0
         state.now = NEVER
     elif state.now < state.stopped_until:

@@ -14,6 +14,7 @@ from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.records import Kind, int_fields, records_of
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
+from udfs.replay.fetch_max_bytes.closed_loop.quota import Meters, new_meters
 from udfs.replay.fetch_max_bytes.state import ANSWER, Sums
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.event_heap import Heap
@@ -22,8 +23,8 @@ NONE = -1
 """In place of a partition, where there is none."""
 NO_BACKLOG = -1
 """In place of how long a partition's backlog took."""
-REOPEN, STOP = -1, -2
-"""In place of the partition of a CHANGE: the session is opened anew, or the reader stands still."""
+REOPEN, STOP, THROTTLED = -1, -2, -3
+"""In place of the partition of a CHANGE: a new session, or the reader stands still, or does so for a quota."""
 GO_ON, LEAVE = -1, -2
 """In place of the batch that a CHANGE leads to."""
 
@@ -48,8 +49,8 @@ LOG_BATCH = int_fields(
 """A batch of any partition. There is one more than there are batches, for what is before the end."""
 CHANGE = int_fields(
     "time",  # us
-    "partition",  # or REOPEN or STOP
-    "to",  # a batch, GO_ON or LEAVE; of STOP: until when, us
+    "partition",  # or REOPEN, STOP or THROTTLED
+    "to",  # a batch, GO_ON or LEAVE; of STOP and THROTTLED: until when, us
     "until",  # us: what is buffered is gone by then, for the partition is asked for again; NEVER where it is not
     "since",  # us: when the partition was last asked for before; NEVER where this does not give it up
     "captured_batch",  # that the capture had read to by then, where that can be compared, else NONE
@@ -117,6 +118,7 @@ NODE_STATE = int_fields(
     "requested",  # partitions in the last request
     "requests",  # that were sent
     "bytes",  # record bytes that were read
+    "throttle_us",  # for so long a quota holds the client back after the last response, by the capture's clock; 0: not
     "is_over",  # 1: the captured time is over
 )
 """A node in the lane that is replayed."""
@@ -150,7 +152,7 @@ class State(NamedTuple):
 
     PARTITION_STATE[n], NODE_STATE[nodes], APPLICATION[nodes]. answers: ANSWER[n], to Orders.requested. marks:
     int64[partitions], all 0 between two uses. moved: partitions that came from another broker, empty between two uses.
-    random: int64[1].
+    meters: by the number of a node, see RULES. random: int64[1].
     """
 
     partitions: Records
@@ -160,11 +162,12 @@ class State(NamedTuple):
     answers: Records
     marks: Ints
     moved: Heap
+    meters: Meters
     random: Ints
 
 
-def new_state(unit: Unit) -> State:
-    """The state as a lane begins, but for the seed of `random`."""
+def new_state(unit: Unit, quota_windows: int) -> State:
+    """The state as a lane begins, but for the seed of `random`. quota_windows: the most that count for a quota."""
     n, nodes = len(unit.partitions), len(unit.nodes)
     room = int(np.count_nonzero(unit.partitions["previous"] != NONE))
     has_backlog = unit.partitions["backlog_end"] > unit.partitions["start_batch"]
@@ -182,6 +185,7 @@ def new_state(unit: Unit) -> State:
         answers=np.zeros(n, ANSWER),
         marks=np.zeros(n, np.int64),
         moved=Heap(np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)),
+        meters=new_meters(nodes, quota_windows),
         random=np.zeros(1, np.int64),
     )
 
@@ -192,6 +196,7 @@ LANE_OUTCOME = int_fields(
     "responses",  # also those that there was no room for in Outcome.responses
     "given_up",  # rows of Outcome.given_up
     "end_lag",  # bytes not yet read at the capture's end, of all partitions that are asked for
+    "throttle_ms",  # throttle_time_ms of all responses
 )
 """What a lane comes to."""
 RESPONSE = int_fields(
@@ -315,7 +320,7 @@ class Simulation(NamedTuple):
 
 def new_simulation(unit: Unit, rules: Records, outcome: Outcome) -> Simulation:
     """The replay of a reader before its first lane."""
-    state = new_state(unit)
+    state = new_state(unit, int(rules["quota_windows"].max(initial=0)))
     start = Start(*(read_only(records.copy()) for records in (state.partitions, state.nodes, state.applications)))
     return Simulation(Unit(*map(read_only, unit)), read_only(rules), start, state, outcome)
 

@@ -1,0 +1,70 @@
+"""What becomes of consumers under a bandwidth quota of their brokers (KIP-13): lanes with `consumer_byte_rate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import Row
+
+from jobs.replays.ranged import range_of, ranged, ranged_said
+from jobs.report_page.advice.floors import low_fidelity, said_low
+from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_closed_loop
+from jobs.report_page.fetch_max_bytes.growth import differences, whose
+from jobs.report_page.question import Findings
+from jobs.scenarios.scenario import CAPTURED_LANE
+from jobs.terminal.lane_rows import settings_of
+from jobs.terminal.wording import changes_said, counted, duration
+from schemas.tables import algorithms
+from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
+
+BY_RULES = "the broker's own rules, with clients and brokers at their captured pace"
+THROTTLED = "throttle_time_ms"
+
+
+def throttling(found: Findings) -> Iterator[tuple[str, str]]:
+    """Of each lane with a quota its name, and who is throttled for how long; then what else differs from the captured
+    lane.
+    """
+    captured = captured_of(consumers_in_closed_loop(found))
+    if captured is None:
+        return
+    for row in quota_lanes(found):
+        yield changes_said(row["scenario"]) or CAPTURED_LANE, "; ".join([throttled(row), *differences(captured, row)])
+
+
+def quota_lanes(found: Findings) -> list[Row]:
+    """The rows of lanes that set a quota, and of the captured one where one was stated."""
+    return [
+        row
+        for row in consumers_in_closed_loop(found)
+        if CONSUMER_QUOTA in (found.captured if row["scenario"] == CAPTURED_LANE else settings_of(row["scenario"]))
+    ]
+
+
+def throttled(row: Row) -> str:
+    """How many consumers are throttled, and which for longest: `2 of 9 consumers ... throttled, app for 12 s`."""
+    within = row[range_of(THROTTLED)]
+    longest = ranged(within["value"] if within else 0.0, within)
+    consumers = counted(row["readers"], "consumer")
+    if not row["throttled"]:
+        at_most = f", at other paces for {duration(longest.high)} in all at most" if longest.high else ""
+        return f"none of {consumers} is throttled{at_most}"
+    are = "is" if row["throttled"] == 1 else "are"
+    most = whose(row, THROTTLED, longest).removeprefix(" of ")
+    return f"{row['throttled']:,} of {consumers} {are} throttled, {most} for {ranged_said(longest, duration)} in all"
+
+
+def quota_sureness(found: Findings) -> str:
+    """How sure that is, where there are such lanes: by which rules, who shares a quota in truth, and how far the replay
+    as captured is off.
+    """
+    told = [BY_RULES]
+    sharing = max(row["sharing"] for row in quota_lanes(found))
+    if sharing:
+        have = "has" if sharing == 1 else "have"
+        told.append(
+            f"{counted(sharing, 'consumer')} {have} the client.id of another: brokers have them share its quota, and "
+            "here each has all of it"
+        )
+    low = low_fidelity(found, algorithms.FETCH_MAX_BYTES)
+    return "; ".join([*told, *([said_low(low[0])] if low else [])])

@@ -1,0 +1,43 @@
+"""A backlog read again and again by consumers under several bandwidth quotas (KIP-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.backtest.fetch_traffic import consume_java, consume_librdkafka
+from tests.backtest.lab import BOOTSTRAP, Cluster, Lab
+
+TOPIC, PARTITIONS, RECORDS, SIZE = "backlog", 6, 60_000, 1_000
+RATE = "consumer_byte_rate"
+RATES: Mapping[str, int | None] = {"none": None, "1m": 1_000_000, "500k": 500_000}
+"""Bytes a second that each client.id has at each broker."""
+SECONDS = {"none": 8, "1m": 25, "500k": 50}
+"""How long a consumer of librdkafka reads."""
+
+
+def captures(work: Path, _: int) -> list[Path]:
+    """What is recorded; all of one backlog, so all together."""
+    return [work / f"byte-rate-{name}.pcap" for name in RATES]
+
+
+def record(lab: Lab, repeats: int) -> None:
+    """One capture a quota, each consumer in it `repeats` times, one after the other."""
+    with lab.cluster("byte-rate", {"auto.create.topics.enable": "false"}) as cluster:
+        cluster.drive("topic", TOPIC, PARTITIONS, rf=1)
+        cluster.drive("rd_produce", TOPIC, "none", RECORDS, 1, kind="random", size=SIZE)
+        for name, rate in RATES.items():
+            if rate is not None:
+                limit(cluster, rate)
+            with cluster.captured(lab.work / f"byte-rate-{name}.pcap"):
+                for again in range(repeats):
+                    consume_java(cluster, f"java-{name}-{again}", TOPIC, RECORDS, {})
+                    consume_librdkafka(cluster, f"librdkafka-{name}-{again}", TOPIC, SECONDS[name], {})
+
+
+def limit(cluster: Cluster, rate: int) -> None:
+    """Give every client.id this quota."""
+    cluster.java(
+        "kafka.admin.ConfigCommand", "--bootstrap-server", BOOTSTRAP, "--alter", "--add-config", f"{RATE}={rate}",
+        "--entity-type", "clients", "--entity-default",
+    )  # fmt: skip

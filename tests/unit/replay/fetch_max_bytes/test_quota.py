@@ -1,0 +1,166 @@
+"""`consumer_byte_rate` makes a consumer wait that has more of a broker than its quota (KIP-13, KIP-219)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.replay.fetch_max_bytes.closed_units import (
+    MS,
+    PACE,
+    Client,
+    Part,
+    replayed,
+    responses_of,
+    rules_of,
+    unit_of,
+)
+from udfs.columns.records import records_of
+from udfs.columns.time_units import NEVER
+from udfs.replay.fetch_max_bytes.closed_loop import quota
+from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
+from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
+from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, THROTTLED
+from udfs.replay.fetch_max_bytes.settings import fetch_limits
+from udfs.replay.shared.lanes import LaneSettings, Value
+
+KB, SECOND = 1000, 1000 * MS
+RATE = 100 * KB
+BACKLOG = Part([10 * KB] * 300)
+"""3 MB, in batches of which a fetch brings one."""
+ONE_BATCH = Client(max_bytes=10 * KB)
+
+
+def waits_of(rate: int, sizes: list[int], every_ms: int) -> list[int]:
+    """throttle_time_ms of responses that come at a steady pace."""
+    rules = records_of(RULES, 1, byte_rate=rate, quota_windows=11, quota_window_ms=1000)[0]
+    meters = quota.new_meters(1, 11)
+    return [int(quota.throttle_ms(meters, 0, rules, size, i * every_ms)) for i, size in enumerate(sizes)]
+
+
+def test_ten_seconds_of_a_quota_come_at_once_and_what_is_beyond_waits_for_its_share() -> None:
+    """10 windows of 1 s are taken to have gone by; 1,001 bytes at 100 a second need 10 ms more than these."""
+    assert waits_of(100, [1000, 1], 0) == [0, 10]
+    assert waits_of(100, [1001], 0) == [10]
+
+
+def test_a_response_that_is_held_back_does_not_count() -> None:
+    assert waits_of(100, [900, 400, 100, 400], 0) == [0, 3000, 0, 4000]
+
+
+def test_what_was_fetched_before_all_windows_does_not_count() -> None:
+    assert waits_of(100, [1000, 1000], 10_999) == [0, pytest.approx(9000, abs=2000)]
+    assert waits_of(100, [1000, 1000], 11_000) == [0, 0]
+
+
+def test_a_backlog_comes_in_bursts_of_ten_seconds_of_the_quota() -> None:
+    """What came in one second counts for as long as all windows last: about 1 MB comes every 11 s."""
+    free, limited = replayed([BACKLOG], [ONE_BATCH, replace(ONE_BATCH, byte_rate=RATE)]).catch_up_us[0].tolist()
+    assert free < SECOND
+    assert 22 * SECOND < limited < 25 * SECOND
+
+
+def test_throttled_time_is_summed_up_and_is_what_the_reader_waits() -> None:
+    out = replayed([BACKLOG], [ONE_BATCH, replace(ONE_BATCH, byte_rate=RATE)])
+    free, limited = out.lanes["throttle_ms"].tolist()
+    assert free == 0
+    assert 0.9 < limited * MS / out.catch_up_us[0, 1] <= 1.0
+    assert out.sums.partitions["returned"][0].tolist() == [3000 * KB] * 2
+    assert out.sums.partitions["longest_us"][0, 1] > out.sums.partitions["longest_us"][0, 0]
+
+
+def test_a_response_that_is_held_back_comes_empty_and_the_next_is_asked_for_after_the_wait() -> None:
+    out = replayed([Part([1000 * KB, 10 * KB])], [Client(max_bytes=10 * KB, byte_rate=RATE)])
+    sizes = responses_of(out)["size"].tolist()
+    assert sizes == [0, 1000 * KB, 0, 10 * KB]
+    waited = (responses_of(out)["requested_at"][1:] - responses_of(out)["arrived_at"][:-1]).tolist()
+    # 1 MB and the response's own bytes are that much above ten seconds of the quota.
+    over = quota.RESPONSE_BYTES + quota.TOPIC_BYTES + quota.PARTITION_BYTES
+    assert waited[0] == round(over / RATE * 1000) * MS
+    assert sum(waited[::2]) == out.lanes["throttle_ms"][0] * MS
+
+
+def test_each_broker_has_a_quota_of_its_own() -> None:
+    half = [replace(BACKLOG, sizes=[10 * KB] * 150, node=node) for node in (0, 1)]
+    out = replayed(half, [replace(ONE_BATCH, byte_rate=RATE)])
+    assert 11 * SECOND < out.catch_up_us.max() < 13 * SECOND
+
+
+def test_connections_to_one_broker_share_its_quota() -> None:
+    half = [replace(BACKLOG, sizes=[10 * KB] * 150, node=node) for node in (0, 1)]
+    unit = unit_of(half, [1], 1, PACE)
+    rules = rules_of([replace(ONE_BATCH, byte_rate=RATE)], 2, shares=True)
+    rules["meter"] = 0
+    out = new_outcome(unit, 2, 1)
+    replay_reader(unit, rules, out)
+    assert 22 * SECOND < out.catch_up_us.max() < 25 * SECOND
+
+
+@given(times=st.lists(st.integers(0, 400), min_size=1, max_size=12).map(sorted), rate=st.integers(20, 2000))
+def test_a_quota_goes_by_the_clients_clock_at_another_traffic_speed(times: list[int], rate: int) -> None:
+    client = Client(max_bytes=300, byte_rate=rate, quota_windows=3, quota_window_ms=20)
+
+    def of(scale: int, speed: float) -> list[list[int]]:
+        part = Part([100] * len(times), visible=[1 + scale * ms * MS for ms in times])
+        out = replayed([part], [replace(client, speed=speed)], 1 + scale * 450 * MS)
+        return [out.lanes[name].tolist() for name in ("requests", "throttle_ms", "end_lag")]
+
+    assert of(2, 2.0) == of(1, 1.0)
+
+
+def test_a_quota_that_no_batch_fits_into_ends_the_replay_unfinished() -> None:
+    out = replayed([Part([1000 * KB] * 3)], [Client(max_bytes=10, byte_rate=1)])
+    assert out.lanes["is_finished"].tolist() == [0]
+
+
+def test_what_a_captured_quota_held_back_waits_in_lanes_without_one_alone() -> None:
+    unit = unit_of([Part([100] * 3)], [1], 1, PACE)
+    stop = records_of(CHANGE, 1, time=1, partition=THROTTLED, to=5 * SECOND, until=1, since=NEVER)
+    changes = np.concatenate([unit.changes, stop])
+    nodes = unit.nodes.copy()
+    nodes["end_change"] = len(changes)
+    unit = unit._replace(changes=changes.view(CHANGE), nodes=nodes)
+    out = new_outcome(unit, 1, 2, response_room=10)
+    replay_reader(unit, rules_of([Client(), Client(byte_rate=RATE)], 1, shares=True), out)
+    assert out.responses["requested_at"][:, 0].tolist() == [5 * SECOND, 1]
+
+
+def test_requests_that_a_quota_left_empty_are_not_compared_with_captured_ones() -> None:
+    client = replace(ONE_BATCH, byte_rate=RATE)
+    part = replace(BACKLOG, sizes=[10 * KB] * 110)
+    out = replayed([part], [client], 60 * SECOND)
+    throttled = int((responses_of(out)["size"] == 0).sum())
+    assert throttled >= 2
+    assert out.captured.nodes["requests"][0] <= out.lanes["requests"][0] - 2
+
+
+def of_lanes(*settings: Mapping[str, Value]) -> LaneSettings:
+    defaults = {"broker.fetch.max.bytes": 50_000, "broker.quota.window.num": 11, "broker.quota.window.size.seconds": 1}
+    return LaneSettings(tuple(map(str, settings)), settings, {"consumer_byte_rate": "none", **defaults})
+
+
+def test_a_quota_caps_responses_of_consumers_at_all_its_windows_but_one() -> None:
+    other: dict[str, Value] = {"broker.quota.window.num": 4, "broker.quota.window.size.seconds": 2}
+    quotas = of_lanes({}, {"consumer_byte_rate": 100}, {"consumer_byte_rate": 100, **other}, other)
+    assert fetch_limits(quotas, "consumer")["broker_max_bytes"].tolist() == [50_000, 1000, 600, 50_000]
+    assert fetch_limits(quotas, "consumer")["quota_window_ms"].tolist() == [0, 1000, 2000, 0]
+    assert fetch_limits(quotas, "follower")["broker_max_bytes"].tolist() == [50_000] * 4
+    assert not fetch_limits(quotas, "follower")["byte_rate"].any()
+
+
+@pytest.mark.parametrize(("stated", "known"), [("none", [0, 0, 1, 1]), (1000, [1, 1, 1, 1])])
+def test_a_lanes_quota_is_known_where_somebody_says_it_or_that_there_is_none(stated: Value, known: list[int]) -> None:
+    lanes = of_lanes({}, {"broker.fetch.max.bytes": 1024}, {"consumer_byte_rate": 100}, {"consumer_byte_rate": "none"})
+    lanes = replace(lanes, in_force=dict(lanes.in_force) | {"consumer_byte_rate": stated})
+    assert fetch_limits(lanes, "consumer")["quota_is_known"].tolist() == known
+    assert fetch_limits(lanes, "follower")["quota_is_known"].tolist() == [0] * 4
+
+
+def test_the_largest_quota_caps_nothing() -> None:
+    most = of_lanes({"consumer_byte_rate": 2**31 - 1, "broker.quota.window.num": 3600})
+    assert fetch_limits(most, "consumer")["broker_max_bytes"].tolist() == [50_000]

@@ -1,0 +1,94 @@
+"""What screen and page say of lanes in which brokers limit what consumers may fetch a second."""
+
+from __future__ import annotations
+
+from pyspark.sql import Row
+
+from jobs.replays.fetch_max_bytes.answers import closed_lanes
+from jobs.report_page.advice.floors import below_floor
+from jobs.report_page.cards import growth_cards, quota_cards
+from jobs.report_page.fetch_max_bytes.fairness import own_in_closed_loop
+from jobs.report_page.fetch_max_bytes.quota import BY_RULES, throttling
+from jobs.report_page.question import Findings
+from jobs.report_page.verdict import quota_lines
+from schemas.tables import algorithms
+from tests.unit.report.findings import findings
+
+SLOW, FAST = "consumer_byte_rate=1MiB", "consumer_byte_rate=10MiB"
+
+
+def lane(
+    name: str, throttled: int = 0, for_ms: tuple[int, int, int] = (0, 0, 0), took: float = 100.0, sharing: int = 0
+) -> Row:
+    """What three consumers come to in a lane. for_ms: at the captured pace, and its p10 and p90."""
+    within = dict(zip(("value", "p10", "p90"), map(float, for_ms), strict=True)) | {"client_id": "slow-reader"}
+    return Row(
+        reader="consumer", scenario=name, took=took, never=False, catch_up_ms_range=None, longest=(0.0, "t-0"),
+        longest_wait_ms_range=None, end_lag_bytes_range=None, throttle_time_ms_range=Row(**within), readers=3,
+        throttled=throttled, sharing=sharing,
+    )  # fmt: skip
+
+
+def of_lanes(*rows: Row) -> Findings:
+    names = tuple(row["scenario"] for row in rows)
+    return findings({closed_lanes: list(rows)}, {algorithms.FETCH_MAX_BYTES: names})
+
+
+def test_who_is_throttled_for_how_long_is_said_beside_what_becomes_of_catch_up() -> None:
+    slow = lane(SLOW, throttled=2, for_ms=(12_300, 11_000, 14_000), took=13_000.0)
+    assert [*throttling(of_lanes(lane("captured"), slow, lane(FAST)))] == [
+        (
+            "consumer_byte_rate=1 MiB",
+            "2 of 3 consumers are throttled, slow-reader for 12.3 s (11 to 14 s) in all; catch-up 100 ms -> 13 s",
+        ),
+        ("consumer_byte_rate=10 MiB", "none of 3 consumers is throttled"),
+    ]
+
+
+def test_a_consumer_that_is_throttled_at_other_paces_alone_is_said() -> None:
+    (told,) = throttling(of_lanes(lane("captured"), lane(FAST, for_ms=(0, 0, 400))))
+    assert told[1] == "none of 3 consumers is throttled, at other paces for 400 ms in all at most"
+
+
+def test_screen_and_page_say_by_which_rules_and_who_shares_a_quota() -> None:
+    found = of_lanes(lane("captured"), lane(SLOW, throttled=1, for_ms=(900, 900, 900), sharing=2))
+    told = " ".join(" ".join(line.split()) for line in quota_lines(found))
+    (card,) = quota_cards(found)
+    assert told.startswith(
+        "QUOTA consumer_byte_rate=1 MiB 1 of 3 consumers is throttled, slow-reader for 900 ms in all"
+    )
+    assert BY_RULES in told
+    assert "2 consumers have the client.id of another: brokers have them share its quota, and here each has all" in told
+    assert dict(card.terms)["Sure"] in told
+
+
+def test_a_stated_quota_is_told_of_the_captured_lane() -> None:
+    found = of_lanes(lane("captured", throttled=1, for_ms=(900, 900, 900)))
+    assert [*throttling(found)] == []
+    stated = Findings(found.rows, found.lanes, found.refused, {"consumer_byte_rate": 1000}, found.kafka)
+    assert [*throttling(stated)] == [("captured", "1 of 3 consumers is throttled, slow-reader for 900 ms in all")]
+
+
+def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> None:
+    of = {"algorithm": algorithms.FETCH_MAX_BYTES, "metric": "closed_loop_bytes", "reader": "consumer"}
+    low = Row(**of, checked=40, agreed=30, floor=0.9)
+    rows = [lane("captured"), lane(SLOW, throttled=1, for_ms=(900, 900, 900))]
+    names = {algorithms.FETCH_MAX_BYTES: ("captured", SLOW)}
+    told = " ".join(line.strip() for line in quota_lines(findings({closed_lanes: rows, below_floor: [low]}, names)))
+    assert "closed loop bytes of consumers equal the capture in 75.00 % of 40, below 90.0 %" in told
+
+
+def test_without_such_lanes_nothing_is_said() -> None:
+    found = of_lanes(lane("captured"), lane("consumer.fetch.max.bytes=1MiB"))
+    assert [*quota_lines(found), *quota_cards(found)] == []
+
+
+def test_a_quota_is_not_taken_for_a_limit_that_makes_waits_longer_nor_for_growth() -> None:
+    both = f"{SLOW},traffic.speed=2"
+    found = of_lanes(lane("captured"), lane(SLOW), lane(both), lane("consumer.fetch.max.bytes=1MiB"))
+    assert [row["scenario"] for row in own_in_closed_loop(found)] == ["captured", "consumer.fetch.max.bytes=1MiB"]
+    assert [name for name, _ in throttling(found)] == [
+        "consumer_byte_rate=1 MiB",
+        "consumer_byte_rate=1 MiB and traffic.speed=2",
+    ]
+    assert [*growth_cards(found)] == []
