@@ -12,7 +12,7 @@ TOPIC, PARTITIONS, RECORDS, SIZE = "backlog", 6, 60_000, 1_000
 RATE = "consumer_byte_rate"
 RATES: Mapping[str, int | None] = {"none": None, "1m": 1_000_000, "500k": 500_000}
 """Bytes a second that each client.id has at each broker."""
-SECONDS = {"none": 8, "1m": 25, "500k": 50}
+SECONDS = {"none": 8, "1m": 25, "500k": 90}
 """How long a consumer of librdkafka reads."""
 
 

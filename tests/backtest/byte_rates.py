@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.tables import algorithms
-from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_RANGES
+from schemas.tables.gold import FETCH_CONSUMERS, FETCH_RANGES
 from schemas.tables.silver import EXCHANGES
 from tests.backtest.byte_rate_traffic import RATE, RATES
 from tests.backtest.coverage import Case, Range, coverage_row
@@ -79,11 +79,10 @@ def lane_of(work: Path, a: str, b: str) -> str:
 
 def predicted(replay: Replayed, client: str, lane: str) -> dict[str, Any]:
     """The figures of a client in a lane."""
-    c, f = FETCH_CONSUMERS, FETCH_FAIRNESS
-    whose = f"client_id = '{client}' and mode = '{CLOSED_LOOP}' and scenario = '{lane}'"
+    c = FETCH_CONSUMERS
+    whose = f"{c.client_id} = '{client}' and {c.mode} = '{CLOSED_LOOP}' and {c.scenario} = '{lane}'"
     (reader,) = replay.rows(c, whose)
-    waits = [row[f.longest_wait_ms] for row in replay.rows(f, whose)]
-    return figures(reader[c.catch_up_ms], reader[c.throttle_time_ms], max(waits))
+    return figures(reader[c.catch_up_ms], reader[c.throttle_time_ms])
 
 
 def predicted_range(replay: Replayed, client: str, lane: str, metric: str) -> Range:
@@ -97,13 +96,11 @@ def predicted_range(replay: Replayed, client: str, lane: str, metric: str) -> Ra
 
 def seen(replay: Replayed, client: str) -> dict[str, Any]:
     """The figures of a client as captured."""
-    e, f = EXCHANGES, FETCH_FAIRNESS
+    e = EXCHANGES
     throttled = replay.rows(e, f"{e.client_id} = '{client}' and {e.throttle_time_ms} > 0")
-    open_loop = f"client_id = '{client}' and mode = 'open' and scenario = '{replay.lanes[0]}'"
-    waits = [row[f.longest_wait_ms] for row in replay.rows(f, open_loop)]
-    return figures(captured_catch_up(replay, client), sum(row[e.throttle_time_ms] for row in throttled), max(waits))
+    return figures(captured_catch_up(replay, client), sum(row[e.throttle_time_ms] for row in throttled))
 
 
-def figures(catch_up_ms: float, throttled_ms: float, longest_wait_ms: float) -> dict[str, Any]:
+def figures(catch_up_ms: float, throttled_ms: float) -> dict[str, Any]:
     """What becomes of a client."""
-    return {"catch-up ms": catch_up_ms, "throttled ms": throttled_ms, "longest wait ms": longest_wait_ms}
+    return {"catch-up ms": catch_up_ms, "throttled ms": throttled_ms}
