@@ -42,16 +42,16 @@ def quota_lanes(found: Findings) -> list[Row]:
 
 
 def throttled(row: Row) -> str:
-    """How many consumers are throttled, and which for longest: `2 of 9 consumers ... throttled, app for 12 s`."""
+    """How many consumers are throttled, and which for longest: `2 of 9 consumers ... throttled, app for 12 s...`."""
     within = row[range_of(THROTTLED)]
     longest = ranged(within["value"] if within else 0.0, within)
     consumers = counted(row["readers"], "consumer")
     if not row["throttled"]:
-        at_most = f", at other paces for {duration(longest.high)} in all at most" if longest.high else ""
+        at_most = f", at other paces for {duration(longest.high)} over its brokers at most" if longest.high else ""
         return f"none of {consumers} is throttled{at_most}"
     are = "is" if row["throttled"] == 1 else "are"
-    most = whose(row, THROTTLED, longest).removeprefix(" of ")
-    return f"{row['throttled']:,} of {consumers} {are} throttled, {most} for {ranged_said(longest, duration)} in all"
+    most, so_long = whose(row, THROTTLED, longest).removeprefix(" of "), ranged_said(longest, duration)
+    return f"{row['throttled']:,} of {consumers} {are} throttled, {most} for {so_long} over its brokers"
 
 
 def quota_sureness(found: Findings) -> str:

@@ -39,7 +39,8 @@ def test_who_is_throttled_for_how_long_is_said_beside_what_becomes_of_catch_up()
     assert [*throttling(of_lanes(lane("captured"), slow, lane(FAST)))] == [
         (
             "consumer_byte_rate=1 MiB",
-            "2 of 3 consumers are throttled, slow-reader for 12.3 s (11 to 14 s) in all; catch-up 100 ms -> 13 s",
+            "2 of 3 consumers are throttled, slow-reader for 12.3 s (11 to 14 s) over its brokers; "
+            "catch-up 100 ms -> 13 s",
         ),
         ("consumer_byte_rate=10 MiB", "none of 3 consumers is throttled"),
     ]
@@ -47,7 +48,7 @@ def test_who_is_throttled_for_how_long_is_said_beside_what_becomes_of_catch_up()
 
 def test_a_consumer_that_is_throttled_at_other_paces_alone_is_said() -> None:
     (told,) = throttling(of_lanes(lane("captured"), lane(FAST, for_ms=(0, 0, 400))))
-    assert told[1] == "none of 3 consumers is throttled, at other paces for 400 ms in all at most"
+    assert told[1] == "none of 3 consumers is throttled, at other paces for 400 ms over its brokers at most"
 
 
 def test_screen_and_page_say_by_which_rules_and_who_shares_a_quota() -> None:
@@ -55,7 +56,7 @@ def test_screen_and_page_say_by_which_rules_and_who_shares_a_quota() -> None:
     told = " ".join(" ".join(line.split()) for line in quota_lines(found))
     (card,) = quota_cards(found)
     assert told.startswith(
-        "QUOTA consumer_byte_rate=1 MiB 1 of 3 consumers is throttled, slow-reader for 900 ms in all"
+        "QUOTA consumer_byte_rate=1 MiB 1 of 3 consumers is throttled, slow-reader for 900 ms over its brokers"
     )
     assert BY_RULES in told
     assert "2 consumers have the client.id of another: brokers have them share its quota, and here each has all" in told
@@ -66,7 +67,9 @@ def test_a_stated_quota_is_told_of_the_captured_lane() -> None:
     found = of_lanes(lane("captured", throttled=1, for_ms=(900, 900, 900)))
     assert [*throttling(found)] == []
     stated = Findings(found.rows, found.lanes, found.refused, {"consumer_byte_rate": 1000}, found.kafka)
-    assert [*throttling(stated)] == [("captured", "1 of 3 consumers is throttled, slow-reader for 900 ms in all")]
+    assert [*throttling(stated)] == [
+        ("captured", "1 of 3 consumers is throttled, slow-reader for 900 ms over its brokers")
+    ]
 
 
 def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> None:
