@@ -86,13 +86,13 @@ def prepared_python(*pins: Path) -> Path:
 
 
 def _given_python(given: str) -> Path:
-    found = shutil.which(given)
-    if not found:
+    executable = shutil.which(given)
+    if not executable:
         raise SetupError(
             f"REFETCH_PYTHON is {given}, {_why_not_run(given)}; name a Python with requirements.txt installed, or "
             "unset it"
         )
-    return Path(found)
+    return Path(executable)
 
 
 def _why_not_run(given: str) -> str:

@@ -63,17 +63,17 @@ def main(run: Run) -> None:
     with stage("compact", spark):
         stored = stored_tables(spark, run.lake)
         to_join = {table: one for table, one in stored.items() if table not in AS_WRITTEN}
-        found = dict(zip(to_join, side_by_side(spark, [one.compact for one in to_join.values()]), strict=True))
+        compacted = dict(zip(to_join, side_by_side(spark, [one.compact for one in to_join.values()]), strict=True))
         removed = vacuumed(spark, list(stored.values()), run.retention)
-    told = CompactedLake(
+    result = CompactedLake(
         lake=run.lake,
         tables=[
             TableFiles(table=f"{table.layer}/{table.name}", files_before=of.before, files_after=of.after)
-            for table, of in found.items()
+            for table, of in compacted.items()
         ],
         files_removed=removed,
     )
     if run.as_json:
-        sys.stdout.write(told.model_dump_json(indent=2) + "\n")
+        sys.stdout.write(result.model_dump_json(indent=2) + "\n")
         return
-    sys.stdout.writelines(f"{line}\n" for line in lines(told, run))
+    sys.stdout.writelines(f"{line}\n" for line in lines(result, run))

@@ -97,15 +97,15 @@ class Environment:
         with self.log.open("w") as log:
             code = subprocess.run(bound(command), stdout=log, stderr=subprocess.STDOUT, check=False).returncode
         if code:
-            told = self.log.read_text(errors="replace")
-            self._check_refused(told)
-            lines = [line.strip() for line in told.splitlines() if line.strip()]
+            output = self.log.read_text(errors="replace")
+            self._check_refused(output)
+            lines = [line.strip() for line in output.splitlines() if line.strip()]
             last = _PASSWORD.sub("", lines[-1]) if lines else "it gave no reason"
             program = Path(command[0]).name
             raise SetupError(f"Could not {what} ({program} left with {code}: {last}). {advice} Its output: {self.log}")
 
-    def _check_refused(self, told: str) -> None:
-        pin = refused(told)
+    def _check_refused(self, output: str) -> None:
+        pin = refused(output)
         if pin:
             raise SetupError(
                 f"{pin} was not installed: the file that came is none of those whose hashes the lock file has. If it "

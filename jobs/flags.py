@@ -48,20 +48,20 @@ class Flag:
 def instant(text: str) -> datetime:
     """The time of an ISO 8601 text, UTC. Raises ArgumentTypeError for any other, and for one without a zone."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"`{text}` is no ISO 8601 time, e.g. 2026-01-31T12:00:00Z") from None
-    if found.tzinfo is None:
+    if time.tzinfo is None:
         raise argparse.ArgumentTypeError(f"`{text}` has no time zone; end it with Z or an offset")
-    return found.astimezone(UTC)
+    return time.astimezone(UTC)
 
 
 def age(text: str) -> timedelta:
     """The time of a text such as `90d` or `36h`. Raises ArgumentTypeError for any other, and beyond a century."""
-    found = _AGE.fullmatch(text)
-    if found is None or int(found[1]) * _HOURS[found[2]] > _CENTURY:
+    match = _AGE.fullmatch(text)
+    if match is None or int(match[1]) * _HOURS[match[2]] > _CENTURY:
         raise argparse.ArgumentTypeError(f"`{text}` is no number of days or hours, e.g. 90d or 36h")
-    return timedelta(hours=int(found[1]) * _HOURS[found[2]])
+    return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
 FLAGS: Mapping[str, Flag] = {
@@ -181,7 +181,7 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
     """What to say of arguments that the job's parser does not know: which jobs take them, if any, or
     that they stand before the job."""
     flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
-    told = [
+    messages = [
         f"{name} belongs behind the job: {job} {name}"
         if job in FLAGS[name].jobs
         else f"{job} does not read {name}, which {_takers(FLAGS[name].jobs)}"
@@ -190,11 +190,11 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
     ]
     # The values of a flag that is not taken follow it.
     unknown = [argument for argument in arguments if argument.partition("=")[0] not in FLAGS]
-    unknown = [argument for argument in unknown if argument.startswith("-") or not told]
+    unknown = [argument for argument in unknown if argument.startswith("-") or not messages]
     listed = [name for name, flag in FLAGS.items() if job in flag.jobs and flag.options == _LISTED]
     is_list = unknown and listed and not any(argument.startswith("-") for argument in unknown)
     to_do = f"; {' and '.join(listed)} take several values after a space, not after =" if is_list else ""
-    return "; ".join([*told, *([f"unrecognized arguments: {' '.join(unknown)}{to_do}"] if unknown else [])])
+    return "; ".join([*messages, *([f"unrecognized arguments: {' '.join(unknown)}{to_do}"] if unknown else [])])
 
 
 def empty(arguments: Mapping[str, object]) -> list[str]:

@@ -82,13 +82,13 @@ def by_expectations(
 
 def refusals(lake: str, checked: Sequence[Checked]) -> list[str]:
     """Say on stderr what was found. Returns what gates that refuse say."""
-    told = []
+    lines = []
     for of in checked:
         try:
             tell(lake, of.subject, of.results)
         except GateError as refusal:
-            told.append(str(refusal))
-    return told
+            lines.append(str(refusal))
+    return lines
 
 
 def main(run: Run) -> None:

@@ -85,7 +85,9 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
     gated = run.gates.quarantine_id
     enough = {decoder(run.pseudonyms, records, run.log_zone, gated, run.brokers) for records in sufficient(run.records)}
-    if {told for _, told in rows} - enough or sorted(path for path, _ in rows) != sorted(i.path for i in plan.indexes):
+    if {reason for _, reason in rows} - enough or sorted(path for path, _ in rows) != sorted(
+        i.path for i in plan.indexes
+    ):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
     return True
@@ -110,8 +112,8 @@ def tell_unknown(stated: Mapping[str, str], names: ClusterNames) -> None:
     """Name on stderr the stated servers that the captures do not have, so that a slip of the pen is seen."""
     unknown = sorted(stated.keys() - names.broker_of.keys())
     if unknown:
-        told = ", ".join(with_rest(map(printable, unknown[:MOST_NAMED]), len(unknown)))
-        sys.stderr.write(f"refetch: --brokers: no connection of the captures is to {told}\n")
+        listed = ", ".join(with_rest(map(printable, unknown[:MOST_NAMED]), len(unknown)))
+        sys.stderr.write(f"refetch: --brokers: no connection of the captures is to {listed}\n")
 
 
 def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:

@@ -28,7 +28,7 @@ def without_hashes(lock: str) -> str:
     return _HASH.sub("", lock)
 
 
-def refused(told: str) -> str | None:
+def refused(output: str) -> str | None:
     """The pin whose file had another hash, such as `numba==0.68.1`, by what uv or pip printed; None if none had."""
-    found = _REFUSED.search(told)
-    return None if found is None else found[1] or found[2]
+    match = _REFUSED.search(output)
+    return None if match is None else match[1] or match[2]

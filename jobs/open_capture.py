@@ -41,8 +41,8 @@ class OpenCapture:
         indexes = self.held.plan.indexes
         packets = sum(index.counts.packets for index in indexes)
         faults = sum(len(index.faults) for index in indexes)
-        told = f"; {counted(faults, 'fault')} of files, which `files` tells" if faults else ""
-        return f"<capture {self.capture_id}: {counted(packets, 'packet')} of {counted(len(indexes), 'file')}{told}>"
+        faulty = f"; {counted(faults, 'fault')} of files, which `files` tells" if faults else ""
+        return f"<capture {self.capture_id}: {counted(packets, 'packet')} of {counted(len(indexes), 'file')}{faulty}>"
 
     @property
     def capture_id(self) -> str:

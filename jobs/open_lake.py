@@ -85,9 +85,9 @@ class OpenLake:
     def tables(self) -> DataFrame:
         """(table, layer, what): the tables that the lake has, and views of them; and what a row of each is."""
         there = [table for table in TABLES.values() if has_table(self.spark, self.path, table)]
-        told = [{"table": table.name, "layer": table.layer, "what": table.doc} for table in there]
-        told += [{"table": name, "layer": "view", "what": doc} for name, doc in DOCS.items()]
-        return rows_here(self.spark, pa.Table.from_pylist(told, _TABLE_LIST))
+        rows = [{"table": table.name, "layer": table.layer, "what": table.doc} for table in there]
+        rows += [{"table": name, "layer": "view", "what": doc} for name, doc in DOCS.items()]
+        return rows_here(self.spark, pa.Table.from_pylist(rows, _TABLE_LIST))
 
     def rows(self, table: Table | str) -> DataFrame:
         """A table's rows, by its name or declaration: those of this capture set or, in gold, of the newest run that
@@ -202,8 +202,8 @@ def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> 
     def refused(row: Row) -> str:
         return f"{'capture set' if is_of_captures(row) else 'run'} {row[t.checked_id]} was refused by its gate,"
 
-    for told in by_rules(rows, refused):
-        sys.stderr.write(f"refetch: {told}: {table_path(lake, t)} says why\n")
+    for line in by_rules(rows, refused):
+        sys.stderr.write(f"refetch: {line}: {table_path(lake, t)} says why\n")
 
 
 def _quickstart_lake() -> str:
@@ -216,9 +216,9 @@ def _quickstart_lake() -> str:
 def _not_replayed(lake: str, capture_id: str, algorithm: str) -> LakeError:
     is_usual = algorithm not in ON_REQUEST
     # A run repeats every usual replay, without lanes if it sets nothing.
-    asked = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]
+    tries = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]
     job = f"replay --capture={capture_id}" if is_usual else "pipeline --captures=CAPTURES"
     return LakeError(
         f"{lake} has no replay of {algorithm} over capture set {capture_id}; make one with `{COMMAND} {job} "
-        f"--lake={lake} {' '.join(f'--set={value}' for value in asked)}`"
+        f"--lake={lake} {' '.join(f'--set={value}' for value in tries)}`"
     )

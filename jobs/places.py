@@ -44,23 +44,23 @@ def page_path(out: str | None, lake: str) -> Path | None:
     return Path(path).resolve()
 
 
-def check_lake_writable(told: str, lake: str, named_by: str = BY_FLAG) -> None:
+def check_lake_writable(name: str, lake: str, named_by: str = BY_FLAG) -> None:
     """Try a lake that is a local folder before anything is read for it. Raises ArgumentError where nothing can be
     written there. told: as the user names it, by `named_by`.
     """
     # Hadoop's configuration may say that paths without a scheme are on another file system.
     if not is_uri(lake) and not _HADOOP_CONFIGURED & set(os.environ):
-        _check_writable(Path(lake), f"{named_by} {told}", "name a folder that this user may write")
+        _check_writable(Path(lake), f"{named_by} {name}", "name a folder that this user may write")
 
 
-def check_page_writable(told: str | None, page: Path) -> None:
+def check_page_writable(name: str | None, page: Path) -> None:
     """As `check_lake_writable`, for the file of a page."""
     if page.exists() and os.access(page, os.W_OK):
         return
-    if told is None:
+    if name is None:
         _check_writable(page.parent, f"the page {page}", "name another place with --out=FILE")
     else:
-        _check_writable(page.parent, f"--out {told}", "name a file in a folder that this user may write")
+        _check_writable(page.parent, f"--out {name}", "name a file in a folder that this user may write")
 
 
 def _check_writable(folder: Path, what: str, to_do: str) -> None:
@@ -74,26 +74,26 @@ def _check_writable(folder: Path, what: str, to_do: str) -> None:
         raise ArgumentError(f"{what}: nothing can be written there ({there}: {fault.strerror}); {to_do}") from fault
 
 
-def junit_path(told: str | None) -> Path | None:
+def junit_path(name: str | None) -> Path | None:
     """The file of JUnit's XML that is told, from the root. Raises ArgumentError for a URI, for a folder, and where
     nothing can be written.
     """
-    if told is None:
+    if name is None:
         return None
-    path = without_file_scheme(told)
+    path = without_file_scheme(name)
     if is_uri(path):
-        raise ArgumentError(f"--junit {told}: XML is written to a local file; copy it from there")
+        raise ArgumentError(f"--junit {name}: XML is written to a local file; copy it from there")
     if Path(path).is_dir():
-        raise ArgumentError(f"--junit {told}: this is a folder; name the file in it")
-    _check_writable(Path(path).resolve().parent, f"--junit {told}", "name a file in a folder that this user may write")
+        raise ArgumentError(f"--junit {name}: this is a folder; name the file in it")
+    _check_writable(Path(path).resolve().parent, f"--junit {name}", "name a file in a folder that this user may write")
     return Path(path).resolve()
 
 
-def docs_folder(told: str | None) -> str | None:
+def docs_folder(name: str | None) -> str | None:
     """The folder of Data Docs that is told, from the root. Raises ArgumentError for a URI."""
-    if told is None:
+    if name is None:
         return None
-    folder = without_file_scheme(told)
+    folder = without_file_scheme(name)
     if is_uri(folder):
-        raise ArgumentError(f"--data-docs {told}: pages are written to a local folder; copy them from there")
+        raise ArgumentError(f"--data-docs {name}: pages are written to a local folder; copy them from there")
     return str(Path(folder).resolve())

@@ -81,9 +81,9 @@ def lines(of: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterato
         since = moment(run.run_at - (run.older_than or timedelta(0)))
         yield from labelled("PRUNE", f"nothing {would}: every run and capture set is of {since} or later")
     for name, ids in (("Run", of.runs), ("Capture", of.capture_sets), ("Unfinished", of.unfinished)):
-        told = [of_one(one, known) for one in ids[:MOST_SHOWN]]
-        for text in with_rest(told, len(ids)):
-            yield from labelled(name, f"{text} {would}" if text in told else text)
+        listed = [of_one(one, known) for one in ids[:MOST_SHOWN]]
+        for text in with_rest(listed, len(ids)):
+            yield from labelled(name, f"{text} {would}" if text in listed else text)
     if of.tables:
         rows = f"{counted(of.files, 'file')} of {counted(of.tables, 'table')}, {short_size(of.bytes)}"
         stay = f"the files stay on the disk for {span_said(run.retention)}, for those who read them"
@@ -122,12 +122,12 @@ def main(run: Run) -> None:
                 shows = remove_pages(page, pages, [one.run_id for one in runs if one.run_id not in pruned.runs])
             removed = vacuumed(spark, list(stored.values()), run.retention)
     tables, files, size = counts(holdings, pruned)
-    told = PrunedLake(
+    result = PrunedLake(
         lake=run.lake, dry_run=run.dry_run, runs=[*pruned.runs], capture_sets=[*pruned.capture_sets],
         unfinished=[*pruned.unfinished], tables=tables, files=files, bytes=size,
         pages=[of.name for of in pages], page_shows=shows, files_removed=removed,
     )  # fmt: skip
     if run.as_json:
-        sys.stdout.write(told.model_dump_json(indent=2) + "\n")
+        sys.stdout.write(result.model_dump_json(indent=2) + "\n")
         return
-    sys.stdout.writelines(f"{line}\n" for line in lines(told, run, {one.run_id: one for one in runs}))
+    sys.stdout.writelines(f"{line}\n" for line in lines(result, run, {one.run_id: one for one in runs}))

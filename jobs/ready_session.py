@@ -82,9 +82,9 @@ def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     try:
         yield
         for process in running:
-            _, told = process.communicate()
+            _, errors = process.communicate()
             if process.returncode:
-                _check_compiled((told.strip().splitlines() or ["no reason given"])[-1])
+                _check_compiled((errors.strip().splitlines() or ["no reason given"])[-1])
     finally:
         for process in running:
             process.kill()

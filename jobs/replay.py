@@ -75,8 +75,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     ingested = written_as(spark, run.lake, capture_id)
     check_replayable(spark, run.lake, capture_id)
     run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
-    seen = seen_release(spark, run.lake, capture_id, run.cluster_id)
-    run = with_release(with_window(spark, run, capture_id), seen)
+    release = seen_release(spark, run.lake, capture_id, run.cluster_id)
+    run = with_release(with_window(spark, run, capture_id), release)
     run_name = run_id(capture_id, run.scenario, run.cluster_id)
     decoded = decoded_by(spark, run.lake, capture_id)
     check_topics(run.lake, decoded, run.scenario)
@@ -101,7 +101,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
         for table, rows in rows_of_aims(run_name, searches).items():
             to.write_here(spark, rows, table)
     to.check_there()
-    of_run = RunRows(run_name, capture_id, made_by, seen.told if seen else None, refused)
+    of_run = RunRows(run_name, capture_id, made_by, release.told if release else None, refused)
     to.write_here(spark, run_rows(run, of_run, done), RUNS)
     return Replayed(run_name, done, refused, to.watch.counts())
 
@@ -114,9 +114,9 @@ def tables_of(run: Run) -> list[Table]:
     return [*own, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
 
 
-def with_release(run: Run, seen: SeenRelease | None) -> Run:
+def with_release(run: Run, seen_in_capture: SeenRelease | None) -> Run:
     """The run with what follows of the brokers' release for settings that nobody states."""
-    run = replace(run, seen=seen.settings if seen else {})
+    run = replace(run, seen=seen_in_capture.settings if seen_in_capture else {})
     release = run.in_force.get(KAFKA_RELEASE)
     return replace(run, scenario=with_defaults_of(run.scenario, None if release is None else str(release)))
 
@@ -125,8 +125,8 @@ def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
     """Raises GateError where the captures hold nothing of Kafka's, or one direction of it: tables of no responses would
     say that nobody waits and nobody is refused.
     """
-    found = look_up_traffic(spark, lake, capture_id)
-    lacks = missing_direction(found) or missing_traffic(found)
+    traffic = look_up_traffic(spark, lake, capture_id)
+    lacks = missing_direction(traffic) or missing_traffic(traffic)
     if lacks:
         raise GateError(f"nothing to replay, so nothing to recommend. {lacks} The silver tables have what was read")
 
@@ -154,12 +154,12 @@ def write_replays(source: Source, to: Target) -> Written:
         for algorithm in asked(run.scenario):
             try:
                 own = replace(source, run=run, before=packed)
-                packed[algorithm.name], found = write_replay(own, algorithm, to, until_written)
+                packed[algorithm.name], aim_results = write_replay(own, algorithm, to, until_written)
             except CaptureError as fault:
                 refused[algorithm.name] = str(fault)
                 continue
-            further += found
-            run = with_lanes_of(run, found)
+            further += aim_results
+            run = with_lanes_of(run, aim_results)
         if not packed:
             raise CaptureError("\n".join(refused.values()))
         write_packed(source.spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
@@ -180,12 +180,12 @@ def write_replay(
             write_packed(source.spark, rows, algorithm.tables, to)
             return rows, []
     sys.stderr.write(f"refetch: no lane meets `{aim}`, so one is looked for\n")
-    found = [searched_one(source, algorithm, aim)]
-    run = with_lanes_of(source.run, found)
+    aim_results = [searched_one(source, algorithm, aim)]
+    run = with_lanes_of(source.run, aim_results)
     to.watch.lanes = lane_names(run, asked(run.scenario))
     # The run lists this replay's lanes now, so that no more are looked for.
     rows, _ = write_replay(replace(source, run=run), algorithm, to, until_written)
-    return rows, found
+    return rows, aim_results
 
 
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed, known: KnownRun) -> None:
@@ -204,10 +204,10 @@ def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) ->
         pass_gold_gate(spark, run, capture_id, done, known)
     except GateError as fault:
         refused = fault
-    found = look_up(spark, run.lake, known)
-    made = recommended(found)
+    findings = look_up(spark, run.lake, known)
+    made = recommended(findings)
     write_recommendations(spark, run.lake, done.run_id, made)
-    sys.stdout.write(reported(spark, run, Verdict(known, found, made)))
+    sys.stdout.write(reported(spark, run, Verdict(known, findings, made)))
     if refused is not None:
         raise refused
     check_refused(run, done)

@@ -43,9 +43,9 @@ def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
         named = run.compared_with
         beside = OtherRuns() if named is None else other_runs(spark, run.lake, verdict.run, named)
         write_report(written, run.lake, verdict, beside)
-    everything = summary(run.lake, verdict.run, verdict.found) if run.verbose else ""
+    everything = summary(run.lake, verdict.run, verdict.findings) if run.verbose else ""
     placed = place_lines(run, verdict.run.run_id, written)
-    lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.found), *placed]
+    lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.findings), *placed]
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
 
 
@@ -78,8 +78,8 @@ def write_report(to: Sequence[Place], lake: str, verdict: Verdict, beside: Other
             copyfile(first.page, other.page)
             copyfile(first.summary, other.summary)
     except OSError as fault:
-        told = f"{fault.filename or first.page}: the page could not be written: {fault.strerror or fault}"
-        raise LakeError(f"{told}; `report --out=FILE` writes it elsewhere") from fault
+        message = f"{fault.filename or first.page}: the page could not be written: {fault.strerror or fault}"
+        raise LakeError(f"{message}; `report --out=FILE` writes it elsewhere") from fault
 
 
 def place_lines(run: Run, run_id: str, written: Sequence[Place]) -> list[str]:
@@ -98,6 +98,6 @@ def main(run: Run) -> None:
     """Run the job. Raises LakeError if the lake has no run, ArgumentError if it does not have the named one."""
     spark = spark_session(run.master, "refetch report", run.spark_conf)
     known = known_run(spark, run.lake, run.run_id)
-    found = look_up(spark, run.lake, known)
-    made = read_recommendations(spark, run.lake, known.run_id) or recommended(found)
-    sys.stdout.write(reported(spark, run, Verdict(known, found, made)))
+    findings = look_up(spark, run.lake, known)
+    made = read_recommendations(spark, run.lake, known.run_id) or recommended(findings)
+    sys.stdout.write(reported(spark, run, Verdict(known, findings, made)))

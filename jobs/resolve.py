@@ -54,49 +54,49 @@ Told = Mapping[str, Any]
 
 def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
-    told: Told = defaultdict(lambda: None, vars(arguments))
-    window = {"from": told["from"], "to": told["to"]}
+    options: Told = defaultdict(lambda: None, vars(arguments))
+    window = {"from": options["from"], "to": options["to"]}
     if arguments.job == PRUNE:
-        check_pruned(told)
-    job, sets, stated, aimed = arguments.job, told["set"] or (), told["captured"] or (), told["find"] or ()
-    scenario = resolve_scenario(told["scenario"], sets, stated, aimed, window)
+        check_pruned(options)
+    job, sets, stated, aimed = arguments.job, options["set"] or (), options["captured"] or (), options["find"] or ()
+    scenario = resolve_scenario(options["scenario"], sets, stated, aimed, window)
     sys.stderr.writelines(f"refetch: {note}\n" for note in unlike_units(scenario))
-    pseudonyms = pseudonyms_by(told["pseudonymise"])
+    pseudonyms = pseudonyms_by(options["pseudonymise"])
     if pseudonyms is not None:
         scenario = with_topics_called(scenario, pseudonyms.topic_given)
-    cluster = cluster_of(told, scenario)
-    lake, page = lake_and_page(told, scenario)
-    on = gates_of(told)
+    cluster = cluster_of(options, scenario)
+    lake, page = lake_and_page(options, scenario)
+    on = gates_of(options)
     return Run(
         scenario=scenario,
-        captures=captures_of(told, scenario) if job in READ_CAPTURES else (),
+        captures=captures_of(options, scenario) if job in READ_CAPTURES else (),
         lake=lake,
-        run_at=told["run_at"] or datetime.now(UTC),
-        master=told["master"],
-        log_zone=checked_zone(told["log_zone"] or scenario.log_zone),
+        run_at=options["run_at"] or datetime.now(UTC),
+        master=options["master"],
+        log_zone=checked_zone(options["log_zone"] or scenario.log_zone),
         pseudonyms=pseudonyms,
-        brokers=stated_brokers(told["brokers"], pseudonyms),
-        spark_conf=spark_properties(told["conf"] or ()),
+        brokers=stated_brokers(options["brokers"], pseudonyms),
+        spark_conf=spark_properties(options["conf"] or ()),
         cluster=cluster,
         chooses=job in REPLAYS and not scenario.names_replays,
-        gates=read_gates(told["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
+        gates=read_gates(options["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
         on=on,
-        data_docs=docs_folder(told["data_docs"]),
-        junit=junit_path(told["junit"]),
+        data_docs=docs_folder(options["data_docs"]),
+        junit=junit_path(options["junit"]),
         page=page,
-        capture=told["capture"],
-        cluster_id=told["cluster_id"],
-        strict=bool(told["strict"]),
-        verbose=bool(told["verbose"]),
-        run_id=told["run"],
-        older_than=told["older_than"],
-        dry_run=bool(told["dry_run"]),
-        retention=retention_of(told),
-        compared=compared_runs(told["runs"]) if job == COMPARE else (),
-        compared_with=told["compare_with"],
-        trend=bool(told["trend"]),
-        as_json=bool(told["json"]),
-        keeps_pages=page is not None and told["out"] is None,
+        capture=options["capture"],
+        cluster_id=options["cluster_id"],
+        strict=bool(options["strict"]),
+        verbose=bool(options["verbose"]),
+        run_id=options["run"],
+        older_than=options["older_than"],
+        dry_run=bool(options["dry_run"]),
+        retention=retention_of(options),
+        compared=compared_runs(options["runs"]) if job == COMPARE else (),
+        compared_with=options["compare_with"],
+        trend=bool(options["trend"]),
+        as_json=bool(options["json"]),
+        keeps_pages=page is not None and options["out"] is None,
         job=job,
     )
 
@@ -109,32 +109,32 @@ def unlike_units(scenario: Scenario) -> Iterator[str]:
         sizes = [value for value in values if setting.type == "bytes" and isinstance(value, int)]
         for one, other in pairwise(sizes):
             if one and other / one < NEARLY:
-                told = f"{setting.format(one)} and {setting.format(other)}"
-                yield f"{key}: {told} are two lanes; a MB is 1,000,000 bytes, a MiB 1,048,576"
+                pair = f"{setting.format(one)} and {setting.format(other)}"
+                yield f"{key}: {pair} are two lanes; a MB is 1,000,000 bytes, a MiB 1,048,576"
 
 
-def captures_of(told: Told, scenario: Scenario) -> tuple[Path | str, ...]:
+def captures_of(options: Told, scenario: Scenario) -> tuple[Path | str, ...]:
     """The files to read. Raises ArgumentError for names that lead to none."""
-    if told["captures"]:
-        return resolve_captures(told["captures"])
+    if options["captures"]:
+        return resolve_captures(options["captures"])
     return resolve_captures(scenario.captures, scenario.places)
 
 
-def cluster_of(told: Told, scenario: Scenario) -> str | None:
+def cluster_of(options: Told, scenario: Scenario) -> str | None:
     """The file that describes a cluster. Raises ArgumentError if the job needs one and none is given."""
-    cluster: str | None = told["cluster"] or scenario.cluster
-    if told["job"] == SIZE and cluster is None:
+    cluster: str | None = options["cluster"] or scenario.cluster
+    if options["job"] == SIZE and cluster is None:
         raise ArgumentError("size needs a cluster file: --cluster=FILE, or `cluster: FILE` in the scenario")
     return cluster
 
 
-def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
+def lake_and_page(options: Told, scenario: Scenario) -> tuple[str, Path | None]:
     """The lake, and the page that the job writes, if any. Raises ArgumentError where either cannot be written."""
-    job, told_lake = told["job"], told["lake"] or scenario.lake or "lake"
-    in_file = told["lake"] is None and scenario.lake is not None
-    named_by = f"{told['scenario']}: lake:" if in_file else BY_FLAG
+    job, told_lake = options["job"], options["lake"] or scenario.lake or "lake"
+    in_file = options["lake"] is None and scenario.lake is not None
+    named_by = f"{options['scenario']}: lake:" if in_file else BY_FLAG
     lake = absolute_lake(told_lake, named_by)
-    page = page_path(told["out"], lake) if job in TELL else None
+    page = page_path(options["out"], lake) if job in TELL else None
     if job == REPORT and page is None:
         raise ArgumentError(
             f"the lake {lake} is not a local folder: say with --out=FILE where the page is to be written"
@@ -142,7 +142,7 @@ def lake_and_page(told: Told, scenario: Scenario) -> tuple[str, Path | None]:
     if job in WRITE_THE_LAKE:
         check_lake_writable(told_lake, lake, named_by)
     if page is not None:
-        check_page_writable(told["out"], page)
+        check_page_writable(options["out"], page)
     return lake, page
 
 
@@ -161,27 +161,27 @@ def names_lake(name: str) -> bool:
     return "/" in name or Path(name).is_dir()
 
 
-def gates_of(told: Told) -> tuple[Gate, ...]:
+def gates_of(options: Told) -> tuple[Gate, ...]:
     """The gates that the job `gate` applies, each once. Raises ArgumentError where a run is named for none of them."""
-    on = tuple(dict.fromkeys(told["on"] or ()))
-    if told["job"] == GATE and told["run"] and "gold" not in on:
+    on = tuple(dict.fromkeys(options["on"] or ()))
+    if options["job"] == GATE and options["run"] and "gold" not in on:
         raise ArgumentError("--run names the run that the gold gate checks: give `--on gold`, or --capture=ID instead")
     return on
 
 
-def check_pruned(told: Told) -> None:
+def check_pruned(options: Told) -> None:
     """Raises ArgumentError where `prune` is not told what is to go, or in more than one way."""
-    given = [f"--{name.replace('_', '-')}" for name in PRUNED_BY if told[name] is not None]
+    given = [f"--{name.replace('_', '-')}" for name in PRUNED_BY if options[name] is not None]
     if len(given) != 1:
-        found = f"{' and '.join(given)} are given" if given else "none is given"
+        given_flags = f"{' and '.join(given)} are given" if given else "none is given"
         raise ArgumentError(
-            f"prune takes one of --older-than=AGE, --run=ID and --capture=ID, and {found}; `runs` lists the ids"
+            f"prune takes one of --older-than=AGE, --run=ID and --capture=ID, and {given_flags}; `runs` lists the ids"
         )
 
 
-def retention_of(told: Told) -> timedelta:
+def retention_of(options: Told) -> timedelta:
     """How long files stay that are needed no more; a note where that is shorter than jobs may take."""
-    retention: timedelta | None = told["retention"]
+    retention: timedelta | None = options["retention"]
     if retention is not None and retention < RETENTION:
         sys.stderr.write(
             f"refetch: --retention below {RETENTION.days}d removes files under any job or notebook that has the lake "

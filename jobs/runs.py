@@ -18,13 +18,13 @@ from udfs.errors import LakeError
 def newest_trend(spark: SparkSession, run: Run) -> Trend:
     """The nights that can be compared with the newest run's. Raises LakeError where that has none."""
     newest = known_run(spark, run.lake, None)
-    found = trend(spark, run.lake, newest, MOST_LISTED if run.verbose else MOST_SHOWN)
-    if found is None:
+    nights = trend(spark, run.lake, newest, MOST_LISTED if run.verbose else MOST_SHOWN)
+    if nights is None:
         raise LakeError(
             f"{run.lake}: the newest run, {newest.run_id}, is of a part of its captures (--from, --to), which is no "
             "night; `runs` lists all"
         )
-    return found
+    return nights
 
 
 def main(run: Run) -> None:

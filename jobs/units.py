@@ -68,11 +68,11 @@ def format_number(number: float) -> str:
 
 
 def _parse(text: str, units: Mapping[str, int], expected: str) -> int:
-    found = _QUANTITY.fullmatch(text.strip())
+    match = _QUANTITY.fullmatch(text.strip())
     factors = {unit.lower(): factor for unit, factor in units.items()}
-    if not found or found[2].lower() not in factors:
+    if not match or match[2].lower() not in factors:
         raise ValueError(f"`{text}` is not {expected}")
-    exact = Fraction(found[1].replace("_", "")) * factors[found[2].lower()]
+    exact = Fraction(match[1].replace("_", "")) * factors[match[2].lower()]
     if exact.denominator != 1:
         raise ValueError(f"`{text}` is not a whole number of {'bytes' if units is _BYTES else 'units'}")
     return int(exact)

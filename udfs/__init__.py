@@ -57,8 +57,8 @@ def private_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"refetch-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    status = folder.lstat()
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
     return folder if is_ours else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
 
 

@@ -67,8 +67,8 @@ def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> N
         return
     if len(formats) < files or not any(format_ != CaptureFormat.NONE for format_ in formats):
         raise CaptureError("\n  ".join(faults))
-    told = with_rest(faults[:MOST_TOLD], len(faults))
-    sys.stderr.writelines(f"refetch: left out: {printable(fault)}\n" for fault in told)
+    listed = with_rest(faults[:MOST_TOLD], len(faults))
+    sys.stderr.writelines(f"refetch: left out: {printable(fault)}\n" for fault in listed)
 
 
 def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:

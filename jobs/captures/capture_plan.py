@@ -111,9 +111,11 @@ def orders_of(indexes: Sequence[CaptureIndex], packets: list[int], logs: list[in
         file_orders([indexes[file_no] for file_no in files]) if files else () for files in (packets, logs)
     )
     points = 1 + max((order.point for order in of_packets), default=-1)
-    found = dict(zip(packets, of_packets, strict=True))
-    found |= {file_no: replace(order, point=order.point + points) for file_no, order in zip(logs, of_logs, strict=True)}
-    return tuple(found[file_no] for file_no in range(len(indexes)))
+    orders = dict(zip(packets, of_packets, strict=True))
+    orders |= {
+        file_no: replace(order, point=order.point + points) for file_no, order in zip(logs, of_logs, strict=True)
+    }
+    return tuple(orders[file_no] for file_no in range(len(indexes)))
 
 
 def work_on(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> Work:

@@ -55,8 +55,8 @@ def only_of_connection(column: str) -> Column:
 def with_reasons(connections: DataFrame, unnamed: Mapping[str, str]) -> DataFrame:
     """Connections with UNNAMED_BROKERS: of a broker without a node id its server and the reason, else null."""
     c, t = CONNECTIONS, CAPTURE_QUALITY
-    told = [(server, f"{server}: {why}") for server, why in sorted(unnamed.items())]
-    reasons = connections.sparkSession.createDataFrame(told, f"{c.server} string, {t.unnamed_brokers} string")
+    by_server = [(server, f"{server}: {why}") for server, why in sorted(unnamed.items())]
+    reasons = connections.sparkSession.createDataFrame(by_server, f"{c.server} string, {t.unnamed_brokers} string")
     joined = connections.join(F.broadcast(reasons), str(c.server), "left")
     is_kafka = F.col(c.protocol) == KAFKA_PROTOCOL
     return joined.withColumn(t.unnamed_brokers, F.when(is_kafka, F.col(t.unnamed_brokers)))

@@ -27,7 +27,7 @@ class Advertised(NamedTuple):
 
 
 def name_clusters(
-    told: Iterable[tuple[str, str]], brokers: Sequence[Advertised], servers: Iterable[str]
+    cluster_ids: Iterable[tuple[str, str]], brokers: Sequence[Advertised], servers: Iterable[str]
 ) -> dict[str, str]:
     """Cluster id by server (address:port). told: (server, cluster id that its responses have).
 
@@ -35,7 +35,7 @@ def name_clusters(
     from, is of the cluster whose servers list its endpoint, or any port of its address, if it is one cluster. Of a
     server that told several, as where a cluster was set up anew, the first in the order of ids.
     """
-    own = {server: min(ids) for server, ids in grouped(told).items()}
+    own = {server: min(ids) for server, ids in grouped(cluster_ids).items()}
     if len(set(own.values())) <= 1:
         return dict.fromkeys(servers, next(iter(own.values()))) if own else {}
     listed = [(broker, own[broker.server]) for broker in brokers if broker.server in own]

@@ -52,8 +52,8 @@ def chosen_cluster(spark: SparkSession, lake: str, capture_id: str, named: str |
     clusters = seen_clusters(spark, lake, capture_id)
     chosen = next((one for one in clusters if named in (None, one.cluster_id)), None)
     if named is not None and chosen is None:
-        told = [f"{lake}: capture set {capture_id} shows no cluster {printable(named)}; it has", *_listed(clusters)]
-        raise ArgumentError("\n  ".join(told if clusters else [f"{told[0]} no response with a cluster's id"]))
+        lines = [f"{lake}: capture set {capture_id} shows no cluster {printable(named)}; it has", *_listed(clusters)]
+        raise ArgumentError("\n  ".join(lines if clusters else [f"{lines[0]} no response with a cluster's id"]))
     if chosen is None or len(clusters) == 1:
         return None
     why = "the one with most requests" if named is None else "as named"

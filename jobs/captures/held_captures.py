@@ -54,7 +54,7 @@ class Part(NamedTuple):
     """Rows by table that some connections give, and what they tell of names: CAPTURED_NAMES."""
 
     rows: Mapping[Table, Sequence[pa.RecordBatch]]
-    told: pa.Table
+    names: pa.Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +76,10 @@ class HeldCaptures:
         """All rows of some of the tables DECODED, in no order, as `ingest` writes them where no gate takes rows out."""
         with ThreadPoolExecutor(self.threads) as threads:
             parts = self._parts(threads, tables, NAMING_COLUMNS, captured_names)
-            told = [CAPTURED_NAMES.empty_table(), *(part.told for part in parts)]
-            if needs_leaders(pa.concat_tables(told)):
-                told += [part.told for part in self._parts(threads, (), LEADING_COLUMNS, leading_names)]
-            names = learn_names(pa.concat_tables(told))
+            naming_tables = [CAPTURED_NAMES.empty_table(), *(part.names for part in parts)]
+            if needs_leaders(pa.concat_tables(naming_tables)):
+                naming_tables += [part.names for part in self._parts(threads, (), LEADING_COLUMNS, leading_names)]
+            names = learn_names(pa.concat_tables(naming_tables))
             return {table: _named(threads, table, parts, names) for table in tables}
 
     def _parts(
@@ -97,8 +97,8 @@ class HeldCaptures:
             if batch.num_rows and table in wanted:
                 called = batch if self.pseudonyms is None else self.pseudonyms.applied_to(table, batch)
                 rows[table] += plain_rows(called)
-        told = shown((table, batch) for table in naming for batch in rows.get(table, ()))
-        return Part({table: rows[table] for table in tables if table in rows}, told)
+        names = shown((table, batch) for table in naming for batch in rows.get(table, ()))
+        return Part({table: rows[table] for table in tables if table in rows}, names)
 
 
 def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: ClusterNames) -> pa.Table:

@@ -42,18 +42,18 @@ def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) 
             "No captures given: name files, folders or patterns with --captures, or under captures: in a scenario file."
         )
     faults: list[str] = []
-    found, remote = set[Path](), set[str]()
+    files, remote = set[Path](), set[str]()
     for name in named:
-        told: list[str] = []
+        problems: list[str] = []
         if is_uri(name):
-            remote.update(_uris(name, told))
+            remote.update(_uris(name, problems))
         else:
-            found.update(path.resolve() for path in _paths(name, told))
-        faults.extend(f"{places[name]}: {fault}" if name in places else fault for fault in told)
-    faults.extend(fault for path in sorted(found) if (fault := _unreadable(path)))
+            files.update(path.resolve() for path in _paths(name, problems))
+        faults.extend(f"{places[name]}: {fault}" if name in places else fault for fault in problems)
+    faults.extend(fault for path in sorted(files) if (fault := _unreadable(path)))
     if faults:
         raise ArgumentError("\n  ".join(["Captures cannot be read:", *faults]))
-    return (*sorted(found), *sorted(remote))
+    return (*sorted(files), *sorted(remote))
 
 
 def checked_zone(zone: str | None) -> str:
@@ -84,11 +84,11 @@ def _paths(name: str, faults: list[str]) -> list[Path]:
 
 
 def _in_folder(name: str, faults: list[str]) -> list[Path]:
-    found = {entry: _is_capture(str(entry)) for entry in sorted(Path(name).iterdir()) if entry.is_file()}
-    inside = [entry for entry, is_capture in found.items() if is_capture]
+    entries = {entry: _is_capture(str(entry)) for entry in sorted(Path(name).iterdir()) if entry.is_file()}
+    inside = [entry for entry, is_capture in entries.items() if is_capture]
     if not inside:
         faults.append(_empty(name))
-    _tell_left_out(name, [entry.name for entry, is_capture in found.items() if not is_capture])
+    _tell_left_out(name, [entry.name for entry, is_capture in entries.items() if not is_capture])
     return inside
 
 
@@ -104,9 +104,9 @@ def _uris(name: str, faults: list[str]) -> list[str]:
         faults.append(f"{without_secret(name)}: {NO_SECRETS}")
         return []
     try:
-        found, is_folder = uris_of(name)
-        inside = [uri for uri in found if not is_folder or _is_capture(uri)]
-        _tell_left_out(name, sorted(set(found).difference(inside)))
+        uris, is_folder = uris_of(name)
+        inside = [uri for uri in uris if not is_folder or _is_capture(uri)]
+        _tell_left_out(name, sorted(set(uris).difference(inside)))
     except OSError as error:
         faults.append(f"{name}: {error.strerror or f'{error}. {TO_CHECK}'}")
         return []
@@ -130,8 +130,8 @@ def _tell_left_out(folder: str, names: Sequence[str]) -> None:
     """Name the files of a folder that are not read, so that no capture among them is missed in silence."""
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        told = ", ".join(map(printable, names[:MOST_NAMED])) + more
-        sys.stderr.write(f"refetch: {printable(folder)}: left out, as not {READ_FILES}: {told}\n")
+        left_out = ", ".join(map(printable, names[:MOST_NAMED])) + more
+        sys.stderr.write(f"refetch: {printable(folder)}: left out, as not {READ_FILES}: {left_out}\n")
 
 
 def _empty(name: str) -> str:

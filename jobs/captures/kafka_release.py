@@ -83,11 +83,11 @@ def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: st
         BY_FOLLOWERS: by_follower(exchanges),
         BY_FETCHES: by_fetches(exchanges),
     }
-    for by, found in ways.items():
-        rows = found.collect()
-        seen = oldest_and_newest(rows)
-        if seen:
-            return SeenRelease(*seen, by, shown_controller(rows))
+    for by, releases in ways.items():
+        rows = releases.collect()
+        range_of_releases = oldest_and_newest(rows)
+        if range_of_releases:
+            return SeenRelease(*range_of_releases, by, shown_controller(rows))
     return None
 
 

@@ -50,9 +50,9 @@ class RequestsSeen:
         ends = self.connections.select(c.connection_id, c.server, c.client)
         nothing = F.lit(None).cast(spark_schema(EXCHANGES))
         sides = {side: F.struct(*x.columns), **{other: nothing for other in (PACKETS, LOG) if other != side}}
-        found = self.exchanges.join(ends, str(c.connection_id))
-        told = (SERVER, CLIENT, x.correlation_id, time.alias(TIME), x.connection_id, x.exchange_no)
-        return found.select(*told, *(sides[name].alias(name) for name in (PACKETS, LOG)))
+        exchanges = self.exchanges.join(ends, str(c.connection_id))
+        columns = (SERVER, CLIENT, x.correlation_id, time.alias(TIME), x.connection_id, x.exchange_no)
+        return exchanges.select(*columns, *(sides[name].alias(name) for name in (PACKETS, LOG)))
 
 
 def joined_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
@@ -63,9 +63,9 @@ def joined_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
     several that came or were written at one time, the numbers of exchanges tell the order.
     """
     x = EXCHANGES
-    asked = F.coalesce(F.col(x.request_time), F.col(x.response_time))
+    request_or_response_time = F.coalesce(F.col(x.request_time), F.col(x.response_time))
     written = F.coalesce(F.col(x.response_time), F.col(x.request_time)) + F.expr(LINE_AFTER)
-    rows = packets.rows(PACKETS, asked).unionByName(logs.rows(LOG, written))
+    rows = packets.rows(PACKETS, request_or_response_time).unionByName(logs.rows(LOG, written))
     same = Window.partitionBy(SERVER, CLIENT, str(x.correlation_id))
     in_time = same.orderBy(F.col(TIME), F.col(LOG).isNotNull(), x.connection_id, x.exchange_no)
     is_lone = (F.count(PACKETS).over(same) == 1) & (F.count(LOG).over(same) == 1)
@@ -91,9 +91,11 @@ def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
     behind = F.unix_micros(_of(LOG, x.response_time)) - F.unix_micros(_of(PACKETS, x.response_time))
     sums = [_sums(column).alias(column) for column in COMPARED]
     requests = _request_sums().alias(REQUEST)
-    found = joined.groupBy(broker).agg(requests, *sums, F.percentile(behind, 0.5).cast("bigint").alias(t.log_behind_us))
+    by_broker = joined.groupBy(broker).agg(
+        requests, *sums, F.percentile(behind, 0.5).cast("bigint").alias(t.log_behind_us)
+    )
     fields = F.array(*(F.struct(F.lit(name).alias(t.field), f"{name}.*") for name in (REQUEST, *map(str, COMPARED))))
-    flat = found.select(t.broker, t.log_behind_us, F.explode(fields).alias("of")).select(
+    flat = by_broker.select(t.broker, t.log_behind_us, F.explode(fields).alias("of")).select(
         F.lit(capture_id).alias(t.capture_id),
         t.broker,
         "of.*",

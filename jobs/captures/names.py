@@ -50,10 +50,10 @@ Gather = Callable[[Iterable[tuple[Table, pa.RecordBatch]]], pa.Table]
 
 def names_in(packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
     """What packed rows, columns PACKED_TABLE and PACKED_ROWS, tell of names. stated: node id by server."""
-    told = _gathered(packed, NAMING_COLUMNS, captured_names)
-    if needs_leaders(told):
-        told = pa.concat_tables([told, _gathered(packed, LEADING_COLUMNS, leading_names)])
-    return learn_names(told, stated)
+    names = _gathered(packed, NAMING_COLUMNS, captured_names)
+    if needs_leaders(names):
+        names = pa.concat_tables([names, _gathered(packed, LEADING_COLUMNS, leading_names)])
+    return learn_names(names, stated)
 
 
 def _gathered(packed: DataFrame, columns: Mapping[Table, Sequence[str]], shown: Gather) -> pa.Table:
@@ -64,53 +64,53 @@ def _gathered(packed: DataFrame, columns: Mapping[Table, Sequence[str]], shown: 
     return rows.cast(CAPTURED_NAMES)
 
 
-class Said(NamedTuple):
+class CapturedName(NamedTuple):
     """A row of CAPTURED_NAMES, without what it is; server: empty where it is not known."""
 
     server: str
     name: str
-    told: str
+    value: str
     first: int | None
     last: int | None
 
 
-Rows = Mapping[str, Sequence[Said]]
+Rows = Mapping[str, Sequence[CapturedName]]
 """Rows of CAPTURED_NAMES by what they are."""
 
 
-def _by_what(told: pa.Table) -> Rows:
-    rows = distinct(told.cast(CAPTURED_NAMES)).sort_by([(name, "ascending") for name in CAPTURED_NAMES.names])
-    by_what: dict[str, list[Said]] = defaultdict(list)
-    for what, *said in zip(*(rows[name].to_pylist() for name in CAPTURED_NAMES.names), strict=True):
-        by_what[what].append(Said(said[0] or "", *said[1:]))
+def _by_what(names: pa.Table) -> Rows:
+    rows = distinct(names.cast(CAPTURED_NAMES)).sort_by([(name, "ascending") for name in CAPTURED_NAMES.names])
+    by_what: dict[str, list[CapturedName]] = defaultdict(list)
+    for what, *values in zip(*(rows[name].to_pylist() for name in CAPTURED_NAMES.names), strict=True):
+        by_what[what].append(CapturedName(values[0] or "", *values[1:]))
     return by_what
 
 
-def needs_leaders(told: pa.Table) -> bool:
+def needs_leaders(names: pa.Table) -> bool:
     """Whether a server that speaks Kafka is at no endpoint that a response advertises: then `leading_names` may tell
     its node, or that what else tells it is wrong. told: as that of `learn_names`.
     """
-    rows = _by_what(told)
+    rows = _by_what(names)
     endpoints = {broker.endpoint for broker in _advertised(rows)}
-    return any(said.told == KAFKA_PROTOCOL and said.name not in endpoints for said in rows[SERVER])
+    return any(row.value == KAFKA_PROTOCOL and row.name not in endpoints for row in rows[SERVER])
 
 
-def learn_names(told: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
+def learn_names(names: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
     """What messages and connections say; told: rows of CAPTURED_NAMES. stated: node id by server."""
-    rows = _by_what(told)
-    servers = sorted({said.name for said in rows[SERVER]})
-    clusters = name_clusters([(said.server, said.name) for said in rows[CLUSTER]], _advertised(rows), servers)
+    rows = _by_what(names)
+    servers = sorted({row.name for row in rows[SERVER]})
+    clusters = name_clusters([(row.server, row.name) for row in rows[CLUSTER]], _advertised(rows), servers)
     by_cluster = names_several_clusters(clusters)
 
-    def key(said: Said) -> str:
-        return topic_of_cluster(clusters.get(said.server, ""), said.name) if by_cluster else said.name
+    def key(row: CapturedName) -> str:
+        return topic_of_cluster(clusters.get(row.server, ""), row.name) if by_cluster else row.name
 
     brokers = name_brokers(_evidence(rows, servers, clusters), stated)
     return ClusterNames(
-        {said.told: said.name for said in rows[SHOWN_ID]},
+        {row.value: row.name for row in rows[SHOWN_ID]},
         ids_in_force(
-            spans_shown((key(said), said) for said in rows[SHOWN_ID]),
-            [(key(said), said.told, said.first) for said in rows[CHANGE] if said.first is not None],
+            spans_shown((key(row), row) for row in rows[SHOWN_ID]),
+            [(key(row), row.value, row.first) for row in rows[CHANGE] if row.first is not None],
         ),
         brokers.named,
         clusters,
@@ -119,16 +119,16 @@ def learn_names(told: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> C
 
 
 def _advertised(rows: Rows) -> list[Advertised]:
-    return [Advertised(s.server, s.name, int(s.told), s.first) for s in rows[BROKER] if s.first is not None]
+    return [Advertised(s.server, s.name, int(s.value), s.first) for s in rows[BROKER] if s.first is not None]
 
 
 def _evidence(rows: Rows, servers: Sequence[str], clusters: Mapping[str, str]) -> BrokerEvidence:
     return BrokerEvidence(
         servers,
         _advertised(rows),
-        [Follows(said.server, said.name, said.first) for said in rows[FOLLOWER] if said.first is not None],
+        [Follows(row.server, row.name, row.first) for row in rows[FOLLOWER] if row.first is not None],
         _led_by(rows, clusters),
-        {said.name for said in rows[CONTROLLER]},
+        {row.name for row in rows[CONTROLLER]},
         clusters,
     )
 
@@ -136,24 +136,24 @@ def _evidence(rows: Rows, servers: Sequence[str], clusters: Mapping[str, str]) -
 def _led_by(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set[int]]:
     """By server the leaders of what it answers for; consumers' fetches tell if no broker is known to be in a rack."""
 
-    def led(said: Said) -> tuple[Partition, list[int]]:
-        partition, *numbers = map(int, said.told.split("/"))
-        return Partition(clusters.get(said.server, ""), said.name, partition), numbers
+    def led(row: CapturedName) -> tuple[Partition, list[int]]:
+        partition, *numbers = map(int, row.value.split("/"))
+        return Partition(clusters.get(row.server, ""), row.name, partition), numbers
 
-    def times(said: Said) -> tuple[int, int]:
-        return (NEVER, ALWAYS) if said.first is None or said.last is None else (said.first, said.last)
+    def times(row: CapturedName) -> tuple[int, int]:
+        return (NEVER, ALWAYS) if row.first is None or row.last is None else (row.first, row.last)
 
     answered = [*rows[LED], *(() if rows[PLACED] else rows[READ])]
     return leaders_by_server(
-        [Led(of, epoch, node, *times(said)) for said in rows[LEADER] for of, (epoch, node) in [led(said)]],
-        [Fetched(said.server, of, epoch) for said in answered for of, (epoch,) in [led(said)]],
-        [Produced(said.server, led(said)[0], *times(said)) for said in rows[PRODUCED]],
+        [Led(of, epoch, node, *times(row)) for row in rows[LEADER] for of, (epoch, node) in [led(row)]],
+        [Fetched(row.server, of, epoch) for row in answered for of, (epoch,) in [led(row)]],
+        [Produced(row.server, led(row)[0], *times(row)) for row in rows[PRODUCED]],
     )
 
 
-def spans_shown(said: Iterable[tuple[str, Said]]) -> list[tuple[str, str, int, int]]:
+def spans_shown(rows: Iterable[tuple[str, CapturedName]]) -> list[tuple[str, str, int, int]]:
     """(name, id, when it was first told, and last asked for) of all servers' rows together, each name by its key."""
-    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for name, of in said:
-        found[name, of.told].append((of.first or 0, of.last or 0))
-    return [(*shown, min(times)[0], max(last for _, last in times)) for shown, times in found.items()]
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for name, of in rows:
+        spans[name, of.value].append((of.first or 0, of.last or 0))
+    return [(*shown, min(times)[0], max(last for _, last in times)) for shown, times in spans.items()]

@@ -21,10 +21,10 @@ def uris_of(name: str) -> tuple[list[str], bool]:
     query = query_of(name)
     path = name.removesuffix(query)
     system, at = located(name)
-    found = system.get_file_info(at)
-    if found.type == FileType.File:
+    file_info = system.get_file_info(at)
+    if file_info.type == FileType.File:
         return [quoted(path) + query], False
-    if found.type == FileType.Directory:
+    if file_info.type == FileType.Directory:
         return [_uri(path, at, info, query) for info in _inside(system, at) if info.is_file], True
     if not glob.has_magic(path):
         _check_bucket(system, at)

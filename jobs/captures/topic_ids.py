@@ -35,7 +35,7 @@ def ids_in_force(
 
 def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]) -> list[IdInForce]:
     """The ids of one name, which come in order as (first, last, id)."""
-    found = []
+    spans_of_ids = []
     for number, (first, last, topic_id) in enumerate(ids):
         earlier = ids[number - 1][0] if number else ALWAYS
         following = ids[number + 1][0] if number + 1 < len(ids) else NEVER
@@ -44,9 +44,9 @@ def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: 
         since = ALWAYS if before == ALWAYS else made if made > before else first
         place = bisect_left(deleted, first)
         end = deleted[place] if place < len(deleted) else NEVER
-        told = min(last, following) if following < NEVER else NEVER
-        found.append(IdInForce(topic_id, since, end if end < following else told))
-    return found
+        until = min(last, following) if following < NEVER else NEVER
+        spans_of_ids.append(IdInForce(topic_id, since, end if end < following else until))
+    return spans_of_ids
 
 
 def newest(times: Sequence[int], until: int) -> int:

@@ -123,8 +123,8 @@ def checked_sessions(before: ComparedRun, after: ComparedRun) -> Checked:
     rows = before.own_rows(c).where(F.col(SCENARIO) == lane).agg(*session_sums())
     predicted = figures_in(figure_rows(rows, OF_CLUSTER, F.lit(""), session_shares()))
     whole_cluster = [ClientLane("", lane, was != now)]
-    seen = SeenFigures(by_capture=figures_in(captured_sessions(after.own_rows)), by_replay={})
-    return Checked(predictions_seen(algorithm, whole_cluster, predicted, seen, kind=OF_CLUSTER))
+    figures_after = SeenFigures(by_capture=figures_in(captured_sessions(after.own_rows)), by_replay={})
+    return Checked(predictions_seen(algorithm, whole_cluster, predicted, figures_after, kind=OF_CLUSTER))
 
 
 def captured_sessions(own_rows: OwnRows) -> DataFrame:
@@ -158,8 +158,8 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
     predicted = figures_in(
         split_outcomes(before.own_rows, is_in_own_lane(client_lanes, str(t.client_id))).where(is_split)
     )
-    seen = SeenFigures(by_capture=figures_in(captured_splits(after.own_rows, client_lanes)), by_replay={})
-    predictions = predictions_seen(algorithm, client_lanes, predicted, seen)
+    figures_after = SeenFigures(by_capture=figures_in(captured_splits(after.own_rows, client_lanes)), by_replay={})
+    predictions = predictions_seen(algorithm, client_lanes, predicted, figures_after)
     return Checked(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
 
 
@@ -244,13 +244,17 @@ def figures_in(rows: DataFrame) -> Figures:
 
 
 def predictions_seen(
-    algorithm: str, client_lanes: Sequence[ClientLane], predicted: Figures, seen: SeenFigures, kind: str = CLIENT
+    algorithm: str,
+    client_lanes: Sequence[ClientLane],
+    predicted: Figures,
+    figures_after: SeenFigures,
+    kind: str = CLIENT,
 ) -> tuple[Prediction, ...]:
     """Every figure that is both predicted and seen. predicted: in each client's lane. kind: what scopes are."""
     by_scope = {one.scope: one for one in client_lanes if one.lane is not None}
     predictions = []
     for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):
-        own, shown = by_scope.get(scope), seen.of(scope, metric)
+        own, shown = by_scope.get(scope), figures_after.of(scope, metric)
         if own is None or own.lane is None or shown is None:
             continue
         seen_by, seen_figure = shown

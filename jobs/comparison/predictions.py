@@ -53,9 +53,9 @@ class Prediction:
     @property
     def is_hit(self) -> bool:
         """Whether what was seen lies within the range."""
-        (low, high), seen = self.range, number(self.seen)
+        (low, high), value = self.range, number(self.seen)
         nearly = NEARLY_MS if self.metric.endswith("_ms") else 0.0
-        return low - nearly <= seen <= high + nearly
+        return low - nearly <= value <= high + nearly
 
 
 def number(figure: Figure) -> float:
@@ -99,10 +99,10 @@ def lane_in_force(lanes: Mapping[str, InForce], before: InForce, after: InForce)
 
     lanes: by name what they set, the captured one first.
     """
-    seen = {**dict.fromkeys(before, ""), **after}
+    settings_after = {**dict.fromkeys(before, ""), **after}
     for name, changed in lanes.items():
         of_lane = {**before, **{key: value for key, value in changed.items() if key in before}}
-        if all(setting_of(key).is_in_production for key in changed) and of_lane == seen:
+        if all(setting_of(key).is_in_production for key in changed) and of_lane == settings_after:
             return name
     return None
 

@@ -195,9 +195,9 @@ def prediction_sentence(one: Prediction) -> str:
     lane = "" if one.lane == CAPTURED_LANE else f", {lane_said(one.lane)}"
     low, high = one.range
     predicted = figure_said(as_change, one.predicted) if low == high else said_range(one.metric, low, high)
-    seen = figure_said(as_change, one.seen)
+    value = figure_said(as_change, one.seen)
     came, what = "hit " if one.is_hit else "MISS", WORDS[one.metric]
-    return f"{whose:<{NAME}}  {came}  {what} {predicted} predicted, {seen} seen{lane}"
+    return f"{whose:<{NAME}}  {came}  {what} {predicted} predicted, {value} seen{lane}"
 
 
 def noise(of: Compared) -> str:

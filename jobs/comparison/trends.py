@@ -193,8 +193,8 @@ def made_night(spark: SparkSession, lake: str, run_id: str) -> Night:
 
 def cluster_of(spark: SparkSession, of: ComparedRun) -> str | None:
     """The cluster that is replayed; None where the captures do not show its id."""
-    seen = seen_clusters(spark, of.lake, of.run.capture_id)
-    return of.run.cluster_id or next((one.cluster_id for one in seen), None)
+    clusters = seen_clusters(spark, of.lake, of.run.capture_id)
+    return of.run.cluster_id or next((one.cluster_id for one in clusters), None)
 
 
 def keep(spark: SparkSession, lake: str, night: Night, replayed_by: str) -> None:

@@ -46,11 +46,11 @@ def better_alone(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> lis
     A topic of which lanes tell the same as of a client is that client's, and not told again.
     """
     names = {point: done.lane(point).name for point in done.tried}
-    some, found = list(points), list[Alone]()
+    some, better = list(points), list[Alone]()
     for scope, outcomes in own.items():
-        found += judged_alone(done, scope, came_to(done, names, outcomes), some)
+        better += judged_alone(done, scope, came_to(done, names, outcomes), some)
     kept = list[Alone]()
-    for one in sorted(found, key=lambda one: (-one.gain, one.scope)):
+    for one in sorted(better, key=lambda one: (-one.gain, one.scope)):
         if one.scope.kind == OF_CLIENT or all(one.search.tried != other.search.tried for other in kept):
             kept.append(one)
     return kept[:MOST_ALONE]
@@ -61,12 +61,12 @@ def came_to(done: Search, names: Mapping[Point, str], outcomes: Mapping[str, Out
 
     names: by point the name of its lane. outcomes: by lane that was replayed.
     """
-    found = dict[Point, Outcomes]()
+    by_point = dict[Point, Outcomes]()
     for point, name in names.items():
         of = outcomes.get(name) or outcomes.get(names.get(representative(done.axes, point), ""))
         if of is not None:
-            found[point] = of
-    return found
+            by_point[point] = of
+    return by_point
 
 
 def judged_alone(

@@ -85,8 +85,8 @@ def _argument_faults(errors: Sequence[Mapping[str, Any]], arguments: Mapping[str
         if of_key[0]["type"] == "value_error.missing":
             yield f"`{key}` is missing"
         elif key in arguments:
-            told = [_expected(error) for error in of_key if error["type"] not in _OF_SUITES] or ["another value"]
-            yield f"`{key}` is {_shown(arguments[key])}; expected {' or '.join(dict.fromkeys(told))}"
+            expected = [_expected(error) for error in of_key if error["type"] not in _OF_SUITES] or ["another value"]
+            yield f"`{key}` is {_shown(arguments[key])}; expected {' or '.join(dict.fromkeys(expected))}"
         else:
             yield of_key[0]["msg"]
 

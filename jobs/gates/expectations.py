@@ -43,8 +43,8 @@ _SITE = "local_site"
 
 def expectation_named(name: str) -> type[Expectation] | None:
     """The expectation of this name, as `expect_column_kl_divergence_to_be_less_than`."""
-    found = {cls.lower(): cls for cls in dir(gxe) if cls.startswith("Expect")}.get(name.replace("_", ""))
-    return None if found is None else getattr(gxe, found)
+    by_name = {cls.lower(): cls for cls in dir(gxe) if cls.startswith("Expect")}.get(name.replace("_", ""))
+    return None if by_name is None else getattr(gxe, by_name)
 
 
 def _expectation(rule: SetRule, table: Table) -> Expectation:
@@ -112,9 +112,9 @@ def met_with_data_docs(
     }
     context.update_data_docs_site(_SITE, site)
     place = _Place(context, checking)
-    found = _validated(place, rules, rows)
+    findings = _validated(place, rules, rows)
     place.validate(f"{checking.gate}_row_rules", row_results, [_of_result(row) for row in row_results.collect()])
-    return found
+    return findings
 
 
 def _of_result(row: Any) -> Expectation:
@@ -135,13 +135,13 @@ def _validated(
 ) -> dict[tuple[str, str], Finding]:
     """Validate table by table."""
     by_name = {rule.name: rule for rule in rules}
-    found: dict[tuple[str, str], Finding] = {}
+    findings: dict[tuple[str, str], Finding] = {}
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
         own = [_expectation(rule, table) for rule in rules if table in rule.tables]
         for result in place.validate(table.name, rows(table), own, table.key):
             rule = by_name[_rule_of(result)]
-            found[rule.name, table.name] = _finding(rule, result)
-    return found
+            findings[rule.name, table.name] = _finding(rule, result)
+    return findings
 
 
 class _Place:
@@ -184,13 +184,13 @@ def _finding(rule: Rule, result: ExpectationValidationResult) -> Finding:
         raise EvaluationError(f"{rule.place}: {rule.name} could not be applied: {spark_message(fault)}")
     if result.success:
         return Finding(0)
-    told: dict[str, Any] = result.result
+    outcome: dict[str, Any] = result.result
     if isinstance(rule, QueryRule):
-        return Finding(int(told["observed_value"]))
-    rows = told.get("partial_unexpected_index_list") or []
+        return Finding(int(outcome["observed_value"]))
+    rows = outcome.get("partial_unexpected_index_list") or []
     if rows:
-        return Finding(int(told["unexpected_count"]), tuple(sorted(map(example, rows))[:MOST_EXAMPLES]))
-    return Finding(1, (example({"observed": told.get("observed_value")}),))
+        return Finding(int(outcome["unexpected_count"]), tuple(sorted(map(example, rows))[:MOST_EXAMPLES]))
+    return Finding(1, (example({"observed": outcome.get("observed_value")}),))
 
 
 def _exception(info: Mapping[str, Any]) -> str:

@@ -51,19 +51,19 @@ def applied(
     if counts is None:
         counts = scanned(spark, lake, gates, subject)
     rules = [replace(rule, tables=tuple(t for t in rule.tables if t in counts)) for rule in gates.of(subject.gate)]
-    found = {
+    findings = {
         (rule.name, table.name): row_finding(spark, lake, subject, rule, table, counts[table])
         for rule in rules
         if isinstance(rule, RowRule)
         for table in rule.tables
     }
-    about_rows = results_of([rule for rule in rules if isinstance(rule, RowRule)], counts, found)
+    about_rows = results_of([rule for rule in rules if isinstance(rule, RowRule)], counts, findings)
     sets = [rule for rule in rules if isinstance(rule, QueryRule | ExpectationRule)]
     rows = partial(rows_to_check, spark, lake, subject)
     with asked_tables(spark, sets, rows):
         by_sets = (evaluate or partial(by_queries, spark, rows))(sets, about_rows)
-        found |= {key: with_examples(spark, key, sets, finding) for key, finding in by_sets.items()}
-    return results_of(rules, counts, found)
+        findings |= {key: with_examples(spark, key, sets, finding) for key, finding in by_sets.items()}
+    return results_of(rules, counts, findings)
 
 
 def row_finding(
@@ -83,10 +83,10 @@ def with_examples(spark: SparkSession, key: tuple[str, str], rules: Sequence[Set
 
 
 def results_of(
-    rules: Sequence[Rule], counts: Mapping[Table, Counts], found: Mapping[tuple[str, str], Finding]
+    rules: Sequence[Rule], counts: Mapping[Table, Counts], findings: Mapping[tuple[str, str], Finding]
 ) -> list[Result]:
     """What was found as results, in the order of the rules."""
-    pairs = [(rule, table, found[rule.name, table.name]) for rule in rules for table in rule.tables]
+    pairs = [(rule, table, findings[rule.name, table.name]) for rule in rules for table in rule.tables]
     return [
         Result(
             rule=rule.name,
@@ -105,10 +105,10 @@ def by_queries(
     spark: SparkSession, rows: ReadRows, rules: Sequence[SetRule], _: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
     """Queries by Spark in one job; expectations by Great Expectations, which is loaded where there are any."""
-    found = refused_by_queries(spark, [rule for rule in rules if isinstance(rule, QueryRule)])
+    refused = refused_by_queries(spark, [rule for rule in rules if isinstance(rule, QueryRule)])
     expectations = [rule for rule in rules if isinstance(rule, ExpectationRule)]
     if not expectations:
-        return found
+        return refused
     from jobs.gates.expectations import met
 
-    return {**found, **met(expectations, rows)}
+    return {**refused, **met(expectations, rows)}

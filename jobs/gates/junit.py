@@ -41,9 +41,9 @@ def suite(at: datetime, gates: Gates, of: Checked) -> ElementTree.Element:
     cases = [testcase(of, rule, [one for one in of.results if one.rule == rule.name])
              for rule in gates.of(of.subject.gate)]  # fmt: skip
     failures = sum(case.find("failure") is not None for case in cases)
-    told = {"name": f"{of.subject.gate} gate", "timestamp": at.isoformat(), "tests": f"{len(cases)}",
+    attributes = {"name": f"{of.subject.gate} gate", "timestamp": at.isoformat(), "tests": f"{len(cases)}",
             "failures": f"{failures}", "errors": "0", "skipped": "0"}  # fmt: skip
-    made = ElementTree.Element("testsuite", told)
+    made = ElementTree.Element("testsuite", attributes)
     made.extend([property_of("checked", str(of.subject)), *cases])
     return made
 
@@ -78,6 +78,6 @@ def rule_said(rule: Rule) -> str:
     if isinstance(rule, QueryRule):
         return " ".join(rule.query.split())
     if isinstance(rule, ExpectationRule):
-        told = ", ".join(f"{name}: {value}" for name, value in rule.arguments.items())
-        return f"{rule.expectation} {{{told}}}"
+        arguments = ", ".join(f"{name}: {value}" for name, value in rule.arguments.items())
+        return f"{rule.expectation} {{{arguments}}}"
     return rule.name

@@ -34,8 +34,8 @@ class Result:
 
     def lines(self) -> list[str]:
         """The rule, the count, why, and three examples."""
-        told = f"{self.severity}: {self.rule}: {self.refused:,} of {self.checked:,} rows of {self.table}. {self.reason}"
-        return [f"  {told}", *(f"    {example}" for example in self.examples)]
+        line = f"{self.severity}: {self.rule}: {self.refused:,} of {self.checked:,} rows of {self.table}. {self.reason}"
+        return [f"  {line}", *(f"    {example}" for example in self.examples)]
 
 
 def write_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject, results: Sequence[Result]) -> None:
@@ -72,12 +72,12 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
     if not has_table(spark, lake, t):
         return []
     own = rows_of(spark, lake, t, subject.id).where(F.col(t.rules_id) == gates.rules_id(subject.gate))
-    found = [
+    results = [
         Result(rule=a, table=b, severity=c, reason=d, checked=e, refused=f, examples=tuple(g))
         for a, b, c, d, e, f, g in own.select(*wanted).collect()
     ]
     order = {(rule.name, table.name): place for place, (rule, table) in enumerate(gates.pairs(subject.gate))}
-    return sorted(found, key=lambda result: order[result.rule, result.table])
+    return sorted(results, key=lambda result: order[result.rule, result.table])
 
 
 def results_there(spark: SparkSession, lake: str, identities: Iterable[str]) -> DataFrame:

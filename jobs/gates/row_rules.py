@@ -50,10 +50,10 @@ class Watch:
 
     def over(self, rows: DataFrame, table: Table) -> DataFrame:
         """The rows to be written in the place of these; counts them while they are."""
-        rules, seen = self.gates.row_rules(table), Observation()
-        self._seen[table] = seen
+        rules, observation = self.gates.row_rules(table), Observation()
+        self._seen[table] = observation
         marked = rows.withColumn(VIOLATIONS, violated(rules, self.lanes))
-        marked = marked.observe(seen, F.count(F.lit(1)).alias(CHECKED), *(_count(rule) for rule in rules))
+        marked = marked.observe(observation, F.count(F.lit(1)).alias(CHECKED), *(_count(rule) for rule in rules))
         out = self._taken_out_by(table)
         if out:
             self._marked[table] = marked
@@ -79,18 +79,18 @@ class Watch:
 
     def counts(self) -> dict[Table, Counts]:
         """What was found in the tables that are written by now."""
-        found = {table: dict(seen.get) for table, seen in self._seen.items()}
-        return self._scanned | {table: Counts(counts.pop(CHECKED), counts) for table, counts in found.items()}
+        by_table = {table: dict(observation.get) for table, observation in self._seen.items()}
+        return self._scanned | {table: Counts(counts.pop(CHECKED), counts) for table, counts in by_table.items()}
 
     def refused_rows(self) -> DataFrame | None:
         """Rows of `quarantine`, of all that was taken out of the tables written by now; None where nothing was."""
-        counts, found = self.counts(), []
+        counts, refused = self.counts(), []
         for table, rows in self._marked.items():
             out = self._taken_out_by(table)
             if any(counts[table].refused[name] for name in out):
                 by = rows.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*map(F.lit, out))))
-                found.append(quarantined(by.where(F.size(VIOLATIONS) > 0), table))
-        return reduce(DataFrame.unionByName, found) if found else None
+                refused.append(quarantined(by.where(F.size(VIOLATIONS) > 0), table))
+        return reduce(DataFrame.unionByName, refused) if refused else None
 
     def _taken_out_by(self, table: Table) -> list[str]:
         return [rule.name for rule in self.gates.row_rules(table) if is_taken_out(rule, table)]
@@ -163,9 +163,9 @@ def counted(tables: Mapping[Table, tuple[DataFrame, Sequence[RowRule]]], lanes: 
     for table, (rows, rules) in tables.items():
         each = F.array(F.count(F.lit(1)), *(F.count_if(~_satisfies(rule, lanes)) for rule in rules))
         counts.append(rows.agg(each.alias("counts")).select(F.lit(table.name), "counts"))
-    found: dict[str, list[int]] = dict(reduce(DataFrame.unionAll, counts).collect()) if counts else {}
+    by_name: dict[str, list[int]] = dict(reduce(DataFrame.unionAll, counts).collect()) if counts else {}
     return {
-        table: Counts(found[table.name][0], dict(zip([r.name for r in rules], found[table.name][1:], strict=True)))
+        table: Counts(by_name[table.name][0], dict(zip([r.name for r in rules], by_name[table.name][1:], strict=True)))
         for table, (_, rules) in tables.items()
     }
 

@@ -57,8 +57,8 @@ def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
         # Mostly nothing is wrong, and all together are read sooner than one by one.
         if not _told(partial(_read_together, spark, rules)):
             return []
-        told = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
-    first = {rule.name: Fault(rule.place, f"{rule.name}: {fault}") for rule, fault in reversed(told) if fault}
+        faults = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
+    first = {rule.name: Fault(rule.place, f"{rule.name}: {fault}") for rule, fault in reversed(faults) if fault}
     return list(first.values())
 
 
@@ -111,4 +111,4 @@ def _of_expectations(rules: Iterable[Rule]) -> Iterator[Fault]:
         from jobs.gates.expectation_faults import expectation_faults
 
         for rule in wanted:
-            yield from (Fault(rule.place, f"{rule.name}: {told}") for told in dict.fromkeys(expectation_faults(rule)))
+            yield from (Fault(rule.place, f"{rule.name}: {fault}") for fault in dict.fromkeys(expectation_faults(rule)))

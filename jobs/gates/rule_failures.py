@@ -36,8 +36,8 @@ def spark_message(text: str) -> str:
 
 def _fragments(fault: PySparkException) -> list[str]:
     """The parts of SQL that Spark says it failed at."""
-    told = [context.fragment() for context in fault.getQueryContext() if context.contextType().name == "SQL"]
-    return [fragment for fragment in told if fragment]
+    fragments = [context.fragment() for context in fault.getQueryContext() if context.contextType().name == "SQL"]
+    return [fragment for fragment in fragments if fragment]
 
 
 def _is_of(rule: Rule, fragments: Sequence[str]) -> bool:

@@ -61,18 +61,18 @@ def _files(path: str) -> list[Path]:
     """The file, or a folder's YAML files by name."""
     if Path(path).is_file():
         return [Path(path)]
-    found = sorted(file for pattern in ("*.yaml", "*.yml") for file in Path(path).glob(pattern))
-    if not found:
+    files = sorted(file for pattern in ("*.yaml", "*.yml") for file in Path(path).glob(pattern))
+    if not files:
         raise ArgumentError(f"--gates {path}: no such file, and no folder with *.yaml in it")
-    return found
+    return files
 
 
 def _rules(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
     """The well-formed rules of a file; what is wrong with the others is noted."""
     data = located.data
     if not isinstance(data, dict):
-        told = "a file of gates is a mapping with the keys silver and gold, and rules by name in each"
-        faults.append(Fault(located.at(()), told))
+        expected = "a file of gates is a mapping with the keys silver and gold, and rules by name in each"
+        faults.append(Fault(located.at(()), expected))
         return
     for gate, rules in data.items():
         if gate not in GATES:
@@ -100,12 +100,12 @@ def _rule(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: l
     tables = () if wrong & ABOUT else _tables(located, address, text, faults, is_sure=wrong <= KEYS)
     forms = [form for form in _FORMS if getattr(text, form) is not None]
     if len(forms) > 1 or not (forms or wrong.intersection(_FORMS) or wrong - KEYS):
-        told = f"{name}: give one of {', '.join(_FORMS)}, and not {' and '.join(forms) or 'none'}"
-        faults.append(Fault(located.at(address), told))
+        fault = f"{name}: give one of {', '.join(_FORMS)}, and not {' and '.join(forms) or 'none'}"
+        faults.append(Fault(located.at(address), fault))
     if len(forms) != 1:
         return None
     told_wrong = _wrong_form(gate, text, tables)
-    faults += [Fault(located.at((*address, forms[0])), f"{name}: {told}") for told in told_wrong]
+    faults += [Fault(located.at((*address, forms[0])), f"{name}: {fault}") for fault in told_wrong]
     if len(faults) > before or not tables:
         return None
     return _of_form(name, gate, tables, text, located.at((*address, forms[0])))
@@ -143,15 +143,15 @@ def _tables(
         return ()
     if text.every_table_with is not None:
         wanted = set(text.every_table_with)
-        found = tuple(table for table in own.values() if wanted <= set(table.columns))
-        if not found:
-            told = f"{name}: no {gate} table has the columns {', '.join(text.every_table_with)}"
-            faults.append(Fault(located.at((*address, "every_table_with")), told))
-        return found
+        tables = tuple(table for table in own.values() if wanted <= set(table.columns))
+        if not tables:
+            fault = f"{name}: no {gate} table has the columns {', '.join(text.every_table_with)}"
+            faults.append(Fault(located.at((*address, "every_table_with")), fault))
+        return tables
     for table in text.table or ():
         if table not in own:
-            told = f"{name}: unknown {gate} table `{table}`{did_you_mean(table, own, TABLES_PAGE)}"
-            faults.append(Fault(located.at((*address, "table")), told))
+            fault = f"{name}: unknown {gate} table `{table}`{did_you_mean(table, own, TABLES_PAGE)}"
+            faults.append(Fault(located.at((*address, "table")), fault))
     return tuple(own[table] for table in text.table or () if table in own)
 
 

@@ -104,8 +104,8 @@ class Gates:
 
 
 def _hashed(rules: Iterable[Rule]) -> str:
-    told = [f"{_told_apart(rule)} {[table.name for table in rule.tables]}" for rule in rules]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] if told else ""
+    lines = [f"{_told_apart(rule)} {[table.name for table in rule.tables]}" for rule in rules]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] if lines else ""
 
 
 def _told_apart(rule: Rule) -> dict[str, Any]:

@@ -30,12 +30,12 @@ class Finding:
 
 def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[tuple[str, str], Finding]:
     """What each query gives for each of its tables, by rule and table; takes the views of `asked_tables`."""
-    asked = [(rule, table) for rule in rules for table in rule.tables]
-    if not asked:
+    queries = [(rule, table) for rule in rules for table in rule.tables]
+    if not queries:
         return {}
     counts = [
         bad_rows(spark, rule, table).agg(F.count(F.lit(1))).select(F.lit(rule.name), F.lit(table.name), "*")
-        for rule, table in asked
+        for rule, table in queries
     ]
     return {(rule, table): Finding(count) for rule, table, count in reduce(DataFrame.unionAll, counts).collect()}
 
@@ -53,5 +53,5 @@ def examples(rows: DataFrame) -> list[str]:
 
 def example(values: Mapping[str, object]) -> str:
     """A row in a line; a text from the wire moves no terminal's cursor."""
-    told = ", ".join(f"{name}={printable(str(value))}" for name, value in values.items())
-    return told if len(told) <= _LONGEST_EXAMPLE else f"{told[:_LONGEST_EXAMPLE]}..."
+    listed = ", ".join(f"{name}={printable(str(value))}" for name, value in values.items())
+    return listed if len(listed) <= _LONGEST_EXAMPLE else f"{listed[:_LONGEST_EXAMPLE]}..."

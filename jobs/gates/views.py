@@ -50,13 +50,13 @@ def asked_tables(
     spark: SparkSession, rules: Iterable[Rule], rows: Callable[[Table, bool], DataFrame]
 ) -> Iterator[None]:
     """Have every table that the rules' queries ask under its view's name, while the block runs."""
-    asked = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _asked(rule)}
+    pairs = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _asked(rule)}
     try:
-        for table, everything in asked:
+        for table, everything in pairs:
             rows(table, everything).createOrReplaceTempView(view_of(table, everything))
         yield
     finally:
-        for table, everything in asked:
+        for table, everything in pairs:
             spark.catalog.dropTempView(view_of(table, everything))
 
 

@@ -59,8 +59,8 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
     if not has_table(spark, lake, t):
         return
     own = "" if pseudonyms is None else pseudonyms.key_id
-    found = read_table(spark, lake, t).select(t.capture_id, t.decoder).distinct().collect()
-    others = sorted((capture_id, key_in(told)) for capture_id, told in found if key_in(told) != own)
+    decoders = read_table(spark, lake, t).select(t.capture_id, t.decoder).distinct().collect()
+    others = sorted((capture_id, key_in(decoder)) for capture_id, decoder in decoders if key_in(decoder) != own)
     if others:
         ids = ", ".join(with_rest((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
         raise LakeError(_other_names(lake, ids, own, {key for _, key in others}))
@@ -92,14 +92,14 @@ def _other_names(lake: str, ids: str, own: str, keys: set[str]) -> str:
             f"{lake} has names that are not pseudonymised, of capture {ids}, "
             "and would keep them in files of earlier versions of its tables: name another folder by --lake"
         )
-    found = f"{lake} has names that are pseudonymised, of capture {ids}"
+    state = f"{lake} has names that are pseudonymised, of capture {ids}"
     if not own:
         return (
-            f"{found}, and real names would come beside them: give --pseudonymise=KEYFILE with the key of that "
+            f"{state}, and real names would come beside them: give --pseudonymise=KEYFILE with the key of that "
             "capture, or name another folder by --lake"
         )
     return (
-        f"{found}, under another key than --pseudonymise gives, and one name would be two in it: give the file of that "
+        f"{state}, under another key than --pseudonymise gives, and one name would be two in it: give the file of that "
         "key, or name another folder by --lake"
     )
 
@@ -109,9 +109,9 @@ def check_captures(spark: SparkSession, lake: str) -> None:
     if has_table(spark, lake, CAPTURES) or not has_table(spark, lake, RUNS):
         return
     runs = sorted(row[0] for row in read_table(spark, lake, RUNS).select(RUNS.run_id).distinct().collect())
-    told = ", ".join(with_rest(runs[:MOST_OTHERS], len(runs)))
+    listed = ", ".join(with_rest(runs[:MOST_OTHERS], len(runs)))
     raise LakeError(
-        f"{lake} has no captures, only runs of `size`: {told}. The same `size` prints its answer again, and "
+        f"{lake} has no captures, only runs of `size`: {listed}. The same `size` prints its answer again, and "
         f"{lake}/{RUNS.layer} has its tables; everything else is about captures: run `pipeline` with captures and this "
         "--lake first"
     )

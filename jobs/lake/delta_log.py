@@ -32,9 +32,9 @@ def partition_files(spark: SparkSession, path: str, partition: Partition) -> tup
         return None
     version = (path, snapshot.metadata().id(), snapshot.version(), partition)
     if version not in _known:
-        found = snapshot.filesForScan(_of_partition(spark, jvm, partition), False).files()
+        files = snapshot.filesForScan(_of_partition(spark, jvm, partition), False).files()
         absolute = jvm.org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
-        paths = [absolute(path, found.apply(place).path()) for place in range(min(found.size(), FEW_FILES + 1))]
+        paths = [absolute(path, files.apply(place).path()) for place in range(min(files.size(), FEW_FILES + 1))]
         _known[version] = tuple(file.toString() for file in paths) if len(paths) <= FEW_FILES else None
         while len(_known) > _MOST_KNOWN:
             _known.pop(next(iter(_known)), None)

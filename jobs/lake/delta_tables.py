@@ -187,14 +187,14 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[st
 
 def check_columns(schema: StructType, table: Table, where: str) -> None:
     """Compare with the declaration. Raises LakeError that lists every difference."""
-    found = {f.name: f.dataType.simpleString() for f in schema}
+    columns = {f.name: f.dataType.simpleString() for f in schema}
     wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
-    faults = [f"no column `{name}`" for name in wanted if name not in found]
-    faults += [f"unknown column `{name}`" for name in found if name not in wanted]
+    faults = [f"no column `{name}`" for name in wanted if name not in columns]
+    faults += [f"unknown column `{name}`" for name in columns if name not in wanted]
     faults += [
-        f"column `{name}` is {found[name]}, expected {kind}"
+        f"column `{name}` is {columns[name]}, expected {kind}"
         for name, kind in wanted.items()
-        if found.get(name, kind) != kind
+        if columns.get(name, kind) != kind
     ]
     if faults:
         raise LakeError(f"{where} is not the table this version writes: {'; '.join(faults)}. Use another --lake")

@@ -70,8 +70,8 @@ class Pruned:
 
 def stored_tables(spark: SparkSession, lake: str) -> Stored:
     """The tables that the lake has. Raises LakeError where it has none."""
-    found = side_by_side(spark, [partial(stored_table, spark, lake, table) for table in TABLES])
-    stored = {table: one for table, one in zip(TABLES, found, strict=True) if one is not None}
+    tables = side_by_side(spark, [partial(stored_table, spark, lake, table) for table in TABLES])
+    stored = {table: one for table, one in zip(TABLES, tables, strict=True) if one is not None}
     if not stored:
         raise LakeError(f"{lake}: no captures and no runs, so there is nothing to do; --lake names another folder")
     return stored
@@ -88,8 +88,8 @@ def known_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
     if not has_table(spark, lake, t):
         return []
     rows = read_table(spark, lake, t).groupBy(t.run_id, t.capture_id).agg(F.max(t.run_at).alias("at"))
-    found = rows.orderBy(F.desc("at"), t.run_id).collect()
-    return [FinishedRun(run, of, at.astimezone(UTC)) for run, of, at in found]
+    runs = rows.orderBy(F.desc("at"), t.run_id).collect()
+    return [FinishedRun(run, of, at.astimezone(UTC)) for run, of, at in runs]
 
 
 def of_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:

@@ -85,7 +85,7 @@ class Target:
 def files_by_table(written: pa.Table, tables: Collection[Table]) -> Files:
     """Rows of FILES, by table."""
     columns = (written[name].to_pylist() for name in FILES.names)
-    files = [(name, DataFile(*told)) for name, *told in zip(*columns, strict=True)]
+    files = [(name, DataFile(*values)) for name, *values in zip(*columns, strict=True)]
     return {table: [file for name, file in files if name == table.name] for table in tables}
 
 

@@ -33,8 +33,8 @@ def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
     if within.begin is not None or within.end is not None:
         exchanges = rows_of_cluster(spark, run.lake, EXCHANGES, capture_id, run.cluster_id)
         if requests_in(exchanges, within).isEmpty():
-            told = beside_the_capture(within, first, last)
-            raise ArgumentError(f"no request of the capture is in the window: {told}")
+            text = beside_the_capture(within, first, last)
+            raise ArgumentError(f"no request of the capture is in the window: {text}")
     return replace(run, scenario=within)
 
 

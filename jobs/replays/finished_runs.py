@@ -80,8 +80,8 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
 
 def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
     """What nobody stated; with what the capture tells of it, where it does."""
-    told = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
-    return [f"{key}: {told[key]}" if key in told else key for key in scenario.assumed]
+    stated = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
+    return [f"{key}: {stated[key]}" if key in stated else key for key in scenario.assumed]
 
 
 def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:

@@ -54,14 +54,14 @@ def time_within(ms: float, within: Row | None) -> str:
     return said_within(ms, within, duration)
 
 
-def said_within(value: float, within: Row | None, said: Callable[[float], str]) -> str:
+def said_within(value: float, within: Row | None, worded: Callable[[float], str]) -> str:
     """The same of any outcome. said: writes one of its values."""
-    return ranged_said(ranged(value, within), said)
+    return ranged_said(ranged(value, within), worded)
 
 
-def ranged_said(of: Ranged, said: Callable[[float], str]) -> str:
+def ranged_said(of: Ranged, worded: Callable[[float], str]) -> str:
     """An outcome with its range, `41 (8 to 62)`; alone if both ends read the same."""
-    value, low, high = (NOT_READ if end == inf else said(end) for end in of)
+    value, low, high = (NOT_READ if end == inf else worded(end) for end in of)
     return value if low == high else f"{value} ({ends_said(low, high)})"
 
 

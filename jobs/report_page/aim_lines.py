@@ -20,26 +20,26 @@ from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import OF_CLUSTER
 
 
-def aims_of(found: Findings) -> list[list[Row]]:
+def aims_of(findings: Findings) -> list[list[Row]]:
     """The rows of each aim together, those for all."""
     t, aims = AIM_SETTINGS, dict[object, list[Row]]()
-    for row in found.of(aim_settings):
+    for row in findings.of(aim_settings):
         if row[t.scope_kind] == OF_CLUSTER:
             aims.setdefault(row[t.algorithm], []).append(row)
     return list(aims.values())
 
 
-def aim_lines(found: Findings) -> Iterator[str]:
+def aim_lines(findings: Findings) -> Iterator[str]:
     """The lines of all aims of a run."""
-    for rows in aims_of(found):
+    for rows in aims_of(findings):
         first = rows[0]
         yield from labelled("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
-        for sentence in aim_sentences(found, rows):
+        for sentence in aim_sentences(findings, rows):
             yield from labelled("", sentence)
-        yield from (f"        {line}" for line in grid_lines(trade_off_grid(found, first)))
+        yield from (f"        {line}" for line in grid_lines(trade_off_grid(findings, first)))
 
 
-def aim_sentences(found: Findings, rows: Sequence[Row]) -> Iterator[str]:
+def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
     """What an aim comes to, a sentence each."""
     t, first = AIM_SETTINGS, rows[0]
     figures = [f"{name} {outcome_said(first[t.algorithm], name, first[t.outcomes])}" for name in names_of(first)]
@@ -55,7 +55,7 @@ def aim_sentences(found: Findings, rows: Sequence[Row]) -> Iterator[str]:
             yield f"any {row[t.setting]} from {low} to {high} does as well"
     if first[t.binds]:
         yield f"what binds: {', '.join(first[t.binds])}"
-    yield from (alone_said(found, row) for row in alone_of(found, first[t.algorithm]))
+    yield from (alone_said(findings, row) for row in alone_of(findings, first[t.algorithm]))
     yield f"{counted(first[t.lanes_replayed], 'lane')} replayed in {counted(first[t.rounds], 'round')}"
 
 
@@ -64,9 +64,9 @@ def value_said(key: str, text: str) -> str:
     return said_value(key, str(setting_of(key).parse(text)))
 
 
-def trade_off_grid(found: Findings, row: Row) -> Grid:
+def trade_off_grid(findings: Findings, row: Row) -> Grid:
     """The lanes of the trade-off with what they come to in the outcomes that the aim names."""
-    t, rows, names = TRADE_OFF, lanes_of_aim(found, row), names_of(row)
+    t, rows, names = TRADE_OFF, lanes_of_aim(findings, row), names_of(row)
     lanes = [of[t.scenario] for of in rows]
     is_one_set = len({frozenset(settings_of(lane)) for lane in lanes if lane != CAPTURED_LANE}) == 1
     # Lanes of the same settings have their names in the heading alone, so that a line holds all.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jobs.report_page.advice.recommendation import Recommendation, said_value
 from jobs.report_page.batch_split.splits import SAFE
@@ -48,8 +49,8 @@ def cards(made: Sequence[Recommendation]) -> Iterator[Card]:
     """What to change, what is withheld and what to keep, each in the order of the recommendations."""
     for block in changes(made):
         first = block[0][0]
-        cost = [("Cost", first.cost.told)] if first.cost.told else []
-        terms = [("Why", f"{first.gain.told}. {first.reason}"), *cost, ("Sure", sure(first))]
+        cost = [("Cost", first.cost.text)] if first.cost.text else []
+        terms = [("Why", f"{first.gain.text}. {first.reason}"), *cost, ("Sure", sure(first))]
         lines = [f"{alike[0].name}: {from_to(alike[0])}" for alike in block]
         yield Card("change", whose(block[0]), lines, terms, QUESTION[first.algorithm], first.is_proposal)
     for alike in not_carried(made):
@@ -63,26 +64,29 @@ def cards(made: Sequence[Recommendation]) -> Iterator[Card]:
         yield Card("keep", title, [line], reasons, QUESTION[first.algorithm], first.is_proposal)
 
 
-def growth_cards(found: Findings) -> Iterator[Card]:
+def growth_cards(findings: Findings) -> Iterator[Card]:
     """What becomes of consumers under more traffic, where that was replayed."""
-    if told := [*growth(found)]:
-        lines = [f"{lane}: {outcome}" for lane, outcome in told]
-        yield Card("growth", "consumers", lines, [("Sure", sureness(found))], CATCH_UP.number)
+    return lane_cards("growth", [*growth(findings)], partial(sureness, findings))
 
 
-def quota_cards(found: Findings) -> Iterator[Card]:
+def quota_cards(findings: Findings) -> Iterator[Card]:
     """What becomes of consumers under a bandwidth quota, where that was replayed."""
-    if told := [*throttling(found)]:
-        lines = [f"{lane}: {outcome}" for lane, outcome in told]
-        yield Card("quota", "consumers", lines, [("Sure", quota_sureness(found))], CATCH_UP.number)
+    return lane_cards("quota", [*throttling(findings)], partial(quota_sureness, findings))
+
+
+def lane_cards(kind: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[Card]:
+    """A card of lanes that advise nothing, each with its outcome; none without lanes."""
+    if lanes:
+        lines = [f"{lane}: {outcome}" for lane, outcome in lanes]
+        yield Card(kind, "consumers", lines, [("Sure", sure_of())], CATCH_UP.number)
 
 
 def clients_ranked(made: Sequence[Recommendation]) -> Grid:
     """The clients with something to change, those that gain most first."""
     cells = [
         [
-            name_of(one.scope.name), one.name, now(one), said_value(one.setting, one.recommended), one.gain.told,
-            one.cost.told, sure(one),
+            name_of(one.scope.name), one.name, now(one), said_value(one.setting, one.recommended), one.gain.text,
+            one.cost.text, sure(one),
         ]
         for one in made
         if one.verdict == CHANGE and one.scope.kind == OF_CLIENT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -59,11 +59,11 @@ def svg(plot: Plot) -> str:
     return titled(str(vl_convert.vegalite_to_svg(drawn, vl_version=_VEGA_LITE, config=_CONFIG)))
 
 
-def datasets(plot: Plot) -> dict[str, list[dict[str, object]]]:
+def datasets(plot: Plot) -> dict[str, Sequence[Mapping[str, object]]]:
     """By name the rows that a chart's layers draw."""
     rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
     apart = -(-len(plot.rows) // MOST_TOUCHED)
-    return {ROWS: rows, TOUCHED: list(plot.rows[::apart]), RULE: rule_rows(plot), DIAGONAL: diagonal_rows(plot)}
+    return {ROWS: rows, TOUCHED: plot.rows[::apart], RULE: rule_rows(plot), DIAGONAL: diagonal_rows(plot)}
 
 
 def drawn_from(name: str) -> alt.Chart:

@@ -71,12 +71,12 @@ class KnownRun:
     @property
     def nobody_stated(self) -> frozenset[str]:
         """Settings that nobody stated, whether the captures tell them or not."""
-        return frozenset(told.partition(": ")[0] for told in self.rows[0][RUNS.assumed])
+        return frozenset(line.partition(": ")[0] for line in self.rows[0][RUNS.assumed])
 
     @property
     def seen(self) -> list[str]:
         """Settings that the captures tell, each with its value and by what it is known."""
-        return sorted(told for told in self.rows[0][RUNS.assumed] if ": " in told)
+        return sorted(line for line in self.rows[0][RUNS.assumed] if ": " in line)
 
     @property
     def cluster_id(self) -> str | None:
@@ -135,8 +135,8 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
         known = ", ".join(row[t.run_id] for row in newest)
         runs = read_table(spark, lake, t)
         is_known = capture_id is None and not runs.where(F.col(t.run_id) == chosen).isEmpty()
-        told = f"run {chosen} is of `size`, and not on captures" if is_known else f"no run {chosen}{of}"
-        raise ArgumentError(f"{lake}: {told}; the newest are {known}")
+        message = f"run {chosen} is of `size`, and not on captures" if is_known else f"no run {chosen}{of}"
+        raise ArgumentError(f"{lake}: {message}; the newest are {known}")
     return KnownRun(rows, newest)
 
 

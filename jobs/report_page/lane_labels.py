@@ -18,7 +18,7 @@ Subject = Literal["consumers", "brokers", "producers", "anyone"]
 _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
 
 
-def own_lanes(found: Findings, rows: Iterable[Row], subject: Subject) -> list[Row]:
+def own_lanes(findings: Findings, rows: Iterable[Row], subject: Subject) -> list[Row]:
     """The rows of a subject, one a lane, without those that differ from another in settings of others alone.
 
     Each is called by the settings that concern the subject, `captured` where none does. Lanes that would be called the
@@ -26,21 +26,21 @@ def own_lanes(found: Findings, rows: Iterable[Row], subject: Subject) -> list[Ro
     """
     alike: dict[str, list[Row]] = {}
     for row in rows:
-        alike.setdefault(own_name(found, row[SCENARIO], subject), []).append(row)
+        alike.setdefault(own_name(findings, row[SCENARIO], subject), []).append(row)
     return [row for name, same in alike.items() for row in _told_by(name, same)]
 
 
-def own_name(found: Findings, lane: str, subject: Subject = "anyone") -> str:
+def own_name(findings: Findings, lane: str, subject: Subject = "anyone") -> str:
     """A lane by its settings that concern the subject and change something; `captured` where none does."""
-    told = [f"{key}={value}" for key, value in settings_of(lane).items() if _is_told(found, key, value, subject)]
-    return ",".join(told) or CAPTURED_LANE
+    parts = [f"{key}={value}" for key, value in settings_of(lane).items() if _is_told(findings, key, value, subject)]
+    return ",".join(parts) or CAPTURED_LANE
 
 
-def own_labels(found: Findings, lanes: Sequence[str], subject: Subject) -> dict[str, str]:
+def own_labels(findings: Findings, lanes: Sequence[str], subject: Subject) -> dict[str, str]:
     """By lane its name for a plot or table that is of the subject: its own settings, where those tell the lanes apart
     and all change the same; else the lane's whole name.
     """
-    own = {lane: own_name(found, lane, subject) for lane in lanes}
+    own = {lane: own_name(findings, lane, subject) for lane in lanes}
     keys = {tuple(changed(name)) for lane, name in own.items() if lane != CAPTURED_LANE}
     tells = len(set(own.values())) == len(own) and len(keys) <= 1
     return own if tells else {lane: lane for lane in lanes}
@@ -56,9 +56,9 @@ def can_be_set(row: Row) -> bool:
     return all(setting_of(key).can_be_set for key in settings_of(row[SCENARIO]))
 
 
-def _is_told(found: Findings, key: str, value: str, subject: Subject) -> bool:
+def _is_told(findings: Findings, key: str, value: str, subject: Subject) -> bool:
     """Whether a setting of a lane concerns the subject, and lifts no bound where there was none."""
-    lifts_nothing = value == NONE and setting_of(key).is_optional and key not in found.captured
+    lifts_nothing = value == NONE and setting_of(key).is_optional and key not in findings.captured
     return subject in ("anyone", _whose(setting_of(key))) and not lifts_nothing
 
 

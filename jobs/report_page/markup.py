@@ -41,10 +41,10 @@ def arrows(text: str) -> str:
 
 def paragraphs(notes: Sequence[str]) -> list[str]:
     """A table's notes, each whole, as a sentence; on a screen they are wrapped, and what goes on is farther in."""
-    told: list[str] = []
+    collected: list[str] = []
     for note in notes:
-        if told and note.startswith(FARTHER_IN):
-            told[-1] += f" {note.strip()}"
+        if collected and note.startswith(FARTHER_IN):
+            collected[-1] += f" {note.strip()}"
         else:
-            told.append(note.strip())
-    return [note if note.endswith(".") else f"{note}." for note in told]
+            collected.append(note.strip())
+    return [note if note.endswith(".") else f"{note}." for note in collected]

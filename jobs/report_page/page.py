@@ -76,7 +76,7 @@ class AimPart:
     """An aim as the page takes it: what is asked, what it comes to, and the trade-off."""
 
     asks: str
-    told: list[str]
+    sentences: list[str]
     figure: Figure
     grid: Grid
 
@@ -101,7 +101,7 @@ def write_page(path: Path, lake: str, verdict: Verdict, others: OtherRuns = NO_O
 
 def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
     """The page as text."""
-    run, found = verdict.run, verdict.found
+    run, findings = verdict.run, verdict.findings
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -120,18 +120,18 @@ def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
     environment.globals["most_rows"] = MOST_ROWS
     template, script = environment.get_template("page.html.j2"), own("page.js")
     return template.render(
-        lake=lake, run=described(run, found), runs=[described_run(row) for row in run.newest], style=own("page.css"),
+        lake=lake, run=described(run, findings), runs=[described_run(row) for row in run.newest], style=own("page.css"),
         script=script, script_hash=digest(script),
-        tiles=list(tiles(found)), read=[line.strip() for line in read_lines(found)],
-        lost=[line.strip() for line in lost_lines(found)], fidelity=fidelity_table(found),
-        refused=list(refusal_lines(found)),
-        agreement=figure(agreement_bars, found), compared=list(metrics(found)), glossary=glossary(found),
-        glance=answers(found), trust=trust(found), again=again(lake, verdict),
-        cards=[*cards(verdict.made), *growth_cards(found), *quota_cards(found)],
-        ask=list(to_ask(found)), ranked=clients_ranked(verdict.made),
+        tiles=list(tiles(findings)), read=[line.strip() for line in read_lines(findings)],
+        lost=[line.strip() for line in lost_lines(findings)], fidelity=fidelity_table(findings),
+        refused=list(refusal_lines(findings)),
+        agreement=figure(agreement_bars, findings), compared=list(metrics(findings)), glossary=glossary(findings),
+        glance=answers(findings), trust=trust(findings), again=again(lake, verdict),
+        cards=[*cards(verdict.made), *growth_cards(findings), *quota_cards(findings)],
+        ask=list(to_ask(findings)), ranked=clients_ranked(verdict.made),
         others=others, trends=[*map(drawn, others.plots)],
-        aims=[aim_part(found, rows) for rows in aims_of(found)],
-        families={name: [part(found, question) for question in family] for name, family in FAMILIES.items()},
+        aims=[aim_part(findings, rows) for rows in aims_of(findings)],
+        families={name: [part(findings, question) for question in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
 
 
@@ -145,36 +145,36 @@ def digest(script: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
-def part(found: Findings, question: Question) -> Part:
+def part(findings: Findings, question: Question) -> Part:
     """A question with what is behind its answer."""
-    told = answer(found, question)
-    if not told.is_answered:
+    reply = answer(findings, question)
+    if not reply.is_answered:
         # What is known beside it, as of brokers where no consumer is there, has its table all the same.
-        grid = table(found, question) if all(name in found.lanes for name in question.algorithms) else None
-        return Part(told, "", "", [], grid)
-    follows = "; ".join(semantics(found, name) for name in question.algorithms)
-    figures = [figure(plotted, found) for plotted in question.plots]
-    return Part(told, follows, trust_line(found, question), list(dict.fromkeys(figures)), table(found, question))
+        grid = table(findings, question) if all(name in findings.lanes for name in question.algorithms) else None
+        return Part(reply, "", "", [], grid)
+    follows = "; ".join(semantics(findings, name) for name in question.algorithms)
+    figures = [figure(plotted, findings) for plotted in question.plots]
+    return Part(reply, follows, trust_line(findings, question), list(dict.fromkeys(figures)), table(findings, question))
 
 
-def aim_part(found: Findings, rows: Sequence[Row]) -> AimPart:
+def aim_part(findings: Findings, rows: Sequence[Row]) -> AimPart:
     """An aim of the run. rows: of its settings."""
     first = rows[0]
     asks = f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}"
-    plotted = figure(partial(trade_off_plot, row=first), found)
-    return AimPart(asks, list(aim_sentences(found, rows)), plotted, trade_off_grid(found, first))
+    plotted = figure(partial(trade_off_plot, row=first), findings)
+    return AimPart(asks, list(aim_sentences(findings, rows)), plotted, trade_off_grid(findings, first))
 
 
-def table(found: Findings, question: Question) -> Grid | None:
+def table(findings: Findings, question: Question) -> Grid | None:
     """The table behind an answer; none where it has no rows."""
-    grid = question.table(found)
+    grid = question.table(findings)
     return grid if grid.rows else None
 
 
-def figure(plotted: Callable[[Findings], Plot], found: Findings) -> Figure:
+def figure(plotted: Callable[[Findings], Plot], findings: Findings) -> Figure:
     """A plot drawn, or why it is not."""
     try:
-        plot = plotted(found)
+        plot = plotted(findings)
     except Unplotted as reason:
         return Figure("", Markup(), str(reason))
     return drawn(plot)
@@ -187,11 +187,11 @@ def drawn(plot: Plot) -> Figure:
     return Figure(plot.says, named + Markup(svg(plot).removeprefix("<svg")))  # noqa: S704
 
 
-def tiles(found: Findings) -> Iterator[Tile]:
+def tiles(findings: Findings) -> Iterator[Tile]:
     """The capture's quality in a few numbers."""
-    q, row = CAPTURE_QUALITY, found.of(quality)[0]
+    q, row = CAPTURE_QUALITY, findings.of(quality)[0]
     yield Tile(f"{row[q.exchanges]:,}", "exchanges (request and response) decoded")
-    if is_of_logs(found):
+    if is_of_logs(findings):
         yield Tile("unknown", "bytes missing: request logs do not show them", True)
     else:
         yield Tile(percent(row[q.missing_share]), "of the bytes missing", bool(row[q.missing_bytes]))
@@ -201,19 +201,19 @@ def tiles(found: Findings) -> Iterator[Tile]:
     undecoded = row[q.cut_exchanges] + row[q.undecoded_exchanges]
     yield Tile(f"{undecoded:,}", "cut or not decoded", bool(undecoded))
     unknown = row[q.fetches_of_unknown_sessions]
-    told = "fetches in sessions that the capture does not show whole"
-    yield Tile(f"{unknown:,} of {row[q.fetches]:,}", told, bool(unknown))
+    label = "fetches in sessions that the capture does not show whole"
+    yield Tile(f"{unknown:,} of {row[q.fetches]:,}", label, bool(unknown))
 
 
-def metrics(found: Findings) -> Iterator[tuple[str, str]]:
+def metrics(findings: Findings) -> Iterator[tuple[str, str]]:
     """What the replays that were made are compared by, and when two agree."""
-    for algorithm in found.lanes:
-        yield from ((metric.replace("_", " "), told) for metric, told in METRICS.get(algorithm, {}).items())
+    for algorithm in findings.lanes:
+        yield from ((metric.replace("_", " "), text) for metric, text in METRICS.get(algorithm, {}).items())
 
 
-def described(run: KnownRun, found: Findings) -> dict[str, object]:
+def described(run: KnownRun, findings: Findings) -> dict[str, object]:
     """What was captured when, and what was replayed."""
-    t, r, rows = CAPTURES, RUNS, found.of(captures)
+    t, r, rows = CAPTURES, RUNS, findings.of(captures)
     left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)
     last = max((row[t.last_time] for row in rows if row[t.last_time]), default=None)
@@ -226,7 +226,7 @@ def described(run: KnownRun, found: Findings) -> dict[str, object]:
         "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
         "assumed": run.assumed, "seen": run.seen, "cluster": run.cluster_id, "stated": run.stated,
         "window": list(window_told(run)),
-        "lanes": {name: lanes_said(lanes) for name, lanes in found.lanes.items()},
+        "lanes": {name: lanes_said(lanes) for name, lanes in findings.lanes.items()},
     }  # fmt: skip
 
 

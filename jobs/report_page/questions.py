@@ -40,33 +40,33 @@ class Answer:
     is_answered: bool
 
 
-def answers(found: Findings) -> list[Answer]:
+def answers(findings: Findings) -> list[Answer]:
     """An answer to each question, in their order."""
-    return [answer(found, question) for question in QUESTIONS]
+    return [answer(findings, question) for question in QUESTIONS]
 
 
-def answer(found: Findings, question: Question) -> Answer:
+def answer(findings: Findings, question: Question) -> Answer:
     """The answer to one question."""
-    if lacks := missing_traffic(found):
+    if lacks := missing_traffic(findings):
         return Answer(question, lacks, False)
     for name in question.algorithms:
-        if name not in found.lanes:
-            return Answer(question, not_replayed(found, name), False)
-    if question is not TRUSTED and (lacks := missing_direction(found)):
+        if name not in findings.lanes:
+            return Answer(question, not_replayed(findings, name), False)
+    if question is not TRUSTED and (lacks := missing_direction(findings)):
         return Answer(question, lacks, False)
     try:
-        return Answer(question, question.sentence(found), True)
+        return Answer(question, question.sentence(findings), True)
     except Unanswered as reason:
         return Answer(question, str(reason), False)
 
 
-def not_replayed(found: Findings, name: str) -> str:
+def not_replayed(findings: Findings, name: str) -> str:
     """Why a replay is not there, and what to do."""
-    if name in found.refused:
-        return found.refused[name]
-    if name in TOLD_BY_PACKETS and is_of_logs(found):
+    if name in findings.refused:
+        return findings.refused[name]
+    if name in TOLD_BY_PACKETS and is_of_logs(findings):
         return lacks_packets(name)
-    if leaves_out_usual(found):
+    if leaves_out_usual(findings):
         return (
             f"The scenario of this run leaves {name} out: add `{name}:` under `replay:` in its file, and run "
             f"`pipeline` with it and --set={TRIES[name]}."
@@ -74,16 +74,18 @@ def not_replayed(found: Findings, name: str) -> str:
     return f"This run has no replay of {name}: run `pipeline` on the captures with --set={TRIES[name]}."
 
 
-def leaves_out_usual(found: Findings) -> bool:
+def leaves_out_usual(findings: Findings) -> bool:
     """Whether a usual replay was not asked for: then the scenario names its replays, and no flag adds another."""
-    return not {*TRIES} - ON_REQUEST <= {*found.lanes, *found.refused}
+    return not {*TRIES} - ON_REQUEST <= {*findings.lanes, *findings.refused}
 
 
 def queries_of(replays: Collection[str]) -> list[Query]:
     """What the questions ask of the tables of these replays, each query once."""
-    asked: list[Query] = []
+    queries_needed: list[Query] = []
     for question in QUESTIONS:
         if all(name in replays for name in question.algorithms):
-            asked += question.queries
-            asked += [query for name, queries in question.beside.items() if name in replays for query in queries]
-    return list(dict.fromkeys(asked))
+            queries_needed += question.queries
+            queries_needed += [
+                query for name, queries in question.beside.items() if name in replays for query in queries
+            ]
+    return list(dict.fromkeys(queries_needed))

@@ -20,10 +20,10 @@ def refusals(own_rows: OwnRows) -> DataFrame:
     return own_rows(t).where(refused).orderBy(t.gate, t.rule, t.table_name)
 
 
-def refusal_lines(found: Findings) -> Iterable[str]:
+def refusal_lines(findings: Findings) -> Iterable[str]:
     """A line a rule and table."""
     t = GATE_RESULTS
-    for row in found.of(refusals):
+    for row in findings.of(refusals):
         counts = f"{row[t.rows_refused]:,} of {row[t.rows_checked]:,} rows of {row[t.table_name]}"
         yield f"The {row[t.gate]} gate refused {subject_of(row)}. {row[t.rule]}: {counts}. {row[t.reason]}"
 
@@ -38,15 +38,15 @@ def is_of_captures(row: Row) -> bool:
     return bool(row[GATE_RESULTS.gate] == SILVER[0].layer)
 
 
-def refused_by(found: Findings) -> str:
+def refused_by(findings: Findings) -> str:
     """What was refused by which rules, in a few words; empty where nothing was."""
-    told = by_rules(found.of(refusals), lambda row: f"the {row[GATE_RESULTS.gate]} gate refused {subject_of(row)}")
-    return " and ".join(told)
+    lines = by_rules(findings.of(refusals), lambda row: f"the {row[GATE_RESULTS.gate]} gate refused {subject_of(row)}")
+    return " and ".join(lines)
 
 
-def by_rules(rows: Iterable[Row], told: Callable[[Row], str]) -> list[str]:
+def by_rules(rows: Iterable[Row], worded: Callable[[Row], str]) -> list[str]:
     """`... by RULE, RULE` for each thing that rows of `refusals` are told to be of."""
     rules: dict[str, list[str]] = {}
     for row in rows:
-        rules.setdefault(told(row), []).append(row[GATE_RESULTS.rule])
+        rules.setdefault(worded(row), []).append(row[GATE_RESULTS.rule])
     return [f"{subject} by {', '.join(dict.fromkeys(names))}" for subject, names in rules.items()]

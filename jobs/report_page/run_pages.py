@@ -31,8 +31,8 @@ def pages_of_runs(page: Path, runs: Iterable[str]) -> list[Path]:
 def shown_run(page: Path) -> str | None:
     """The run that the newest page shows, as its summary has it; None where there is none."""
     with suppress(OSError, ValueError):
-        told = json.loads(page.with_name(NAME).read_text(encoding="utf-8"))
-        return str(told.get("run_id"))
+        summary = json.loads(page.with_name(NAME).read_text(encoding="utf-8"))
+        return str(summary.get("run_id"))
     return None
 
 

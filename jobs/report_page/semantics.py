@@ -13,10 +13,10 @@ AS_SEEN = {"profile": "of the captured client software"}
 """By setting, what a replay follows where neither a value is stated nor a default is there."""
 
 
-def semantics(found: Findings, algorithm: str) -> str:
+def semantics(findings: Findings, algorithm: str) -> str:
     """What a replay follows: `kafka=4.3; split.profile=today`."""
-    told = [followed(found, algorithm, of) for of in settings().values() if decides(of, algorithm)]
-    return "; ".join(told)
+    parts = [followed(findings, algorithm, of) for of in settings().values() if decides(of, algorithm)]
+    return "; ".join(parts)
 
 
 def decides(setting: Setting, algorithm: str) -> bool:
@@ -24,13 +24,13 @@ def decides(setting: Setting, algorithm: str) -> bool:
     return setting.unit in OF_SEMANTICS and algorithm in setting.algorithms
 
 
-def followed(found: Findings, algorithm: str, setting: Setting) -> str:
+def followed(findings: Findings, algorithm: str, setting: Setting) -> str:
     """The value of such a setting in the captured lane, and those that other lanes try."""
     if setting.key == KAFKA_RELEASE:
-        told = f"{KAFKA_RELEASE}={found.kafka.partition(', ')[0]}"
+        release = f"{KAFKA_RELEASE}={findings.kafka.partition(', ')[0]}"
     else:
-        value = found.captured.get(setting.key, setting.default_value)
-        told = f"{setting.name} {AS_SEEN[setting.name]}" if value is None else f"{setting.name}={value}"
-    tried = dict.fromkeys(changed(lane).get(setting.name) for lane in found.lanes.get(algorithm, ()))
+        value = findings.captured.get(setting.key, setting.default_value)
+        release = f"{setting.name} {AS_SEEN[setting.name]}" if value is None else f"{setting.name}={value}"
+    tried = dict.fromkeys(changed(lane).get(setting.name) for lane in findings.lanes.get(algorithm, ()))
     others = [value for value in tried if value is not None]
-    return f"{told}, beside {', '.join(others)}" if others else told
+    return f"{release}, beside {', '.join(others)}" if others else release

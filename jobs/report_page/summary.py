@@ -21,28 +21,28 @@ from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 
 
-def summary(lake: str, run: KnownRun, found: Findings) -> str:
+def summary(lake: str, run: KnownRun, findings: Findings) -> str:
     """The screen as text; of captures without Kafka's traffic, which answer nothing, what they hold. Why a replay was
     refused stands among the answers, by the questions that rest on it.
     """
-    if missing_traffic(found):
-        return captured_summary(lake, run.capture_id, found, run.run_id)
-    read, lost = captured_parts(found)
+    if missing_traffic(findings):
+        return captured_summary(lake, run.capture_id, findings, run.run_id)
+    read, lost = captured_parts(findings)
     parts = [
-        [*read, *of_cluster(run), *(f"  {told}" for told in (*window_told(run), *run.seen))],
+        [*read, *of_cluster(run), *(f"  {window_line}" for window_line in (*window_told(run), *run.seen))],
         lost,
         [
             "Fidelity: the replay of the captured settings against the capture",
-            *grid_lines(fidelity_table(found), most=len(compared(found))),
-            *([f"  What a reason means, and what to do: {SHOWN_DOCS}/reasons.md"] if glossary(found) else []),
-            *(line for told in refusal_lines(found) for line in wrapped("  ", told)),
+            *grid_lines(fidelity_table(findings), most=len(compared(findings))),
+            *([f"  What a reason means, and what to do: {SHOWN_DOCS}/reasons.md"] if glossary(findings) else []),
+            *(line for window_line in refusal_lines(findings) for line in wrapped("  ", window_line)),
         ],
-        ["Answers", *answer_lines(answers(found))],
+        ["Answers", *answer_lines(answers(findings))],
     ]
     for name, algorithm in ALGORITHMS.items():
-        if name in found.lanes:
-            of_queries = {asks: found.of(query) for asks, query in algorithm.queries.items()}
-            parts.append([algorithm.title, *algorithm.lines(of_queries, found.lanes[name])])
+        if name in findings.lanes:
+            of_queries = {asks: findings.of(query) for asks, query in algorithm.queries.items()}
+            parts.append([algorithm.title, *algorithm.lines(of_queries, findings.lanes[name])])
     return screen([*parts, tables_part(lake, run.capture_id, run.run_id)])
 
 
@@ -53,9 +53,9 @@ def of_cluster(run: KnownRun) -> list[str]:
     return [f"  only cluster {run.cluster_id} is replayed, one of several that the captures show"]
 
 
-def captured_summary(lake: str, capture_id: str, found: Findings, run_id: str | None = None) -> str:
+def captured_summary(lake: str, capture_id: str, findings: Findings, run_id: str | None = None) -> str:
     """The screen of a capture set that is not replayed, or of whose replay there is nothing to tell."""
-    return screen([*captured_parts(found), tables_part(lake, capture_id, run_id)])
+    return screen([*captured_parts(findings), tables_part(lake, capture_id, run_id)])
 
 
 def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
@@ -65,9 +65,9 @@ def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
     return ["Tables", *(f"  {folder}" for folder in layers), f"  {of_run}capture {capture_id}"]
 
 
-def captured_parts(found: Findings) -> tuple[list[str], list[str]]:
+def captured_parts(findings: Findings) -> tuple[list[str], list[str]]:
     """What was read of the captures, and what could not be."""
-    return ["Read", *read_lines(found)], ["Lost", *lost_lines(found)]
+    return ["Read", *read_lines(findings)], ["Lost", *lost_lines(findings)]
 
 
 def screen(parts: Iterable[Iterable[str]]) -> str:
@@ -75,10 +75,10 @@ def screen(parts: Iterable[Iterable[str]]) -> str:
     return "\n".join(with_short_words(printable(line)) for part in parts for line in ("", *part)) + "\n"
 
 
-def answer_lines(told: Iterable[Answer]) -> Iterable[str]:
+def answer_lines(replies: Iterable[Answer]) -> Iterable[str]:
     """A paragraph an answer; those that the capture or run does not give, in one."""
     without: dict[str, list[int]] = {}
-    for answer in told:
+    for answer in replies:
         if answer.is_answered:
             yield from wrapped(f"{answer.question.number:>4}  ", answer.sentence)
         else:

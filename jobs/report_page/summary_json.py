@@ -127,32 +127,32 @@ def write_summary(path: Path, verdict: Verdict) -> None:
 
 def summary_of(verdict: Verdict) -> Summary:
     """What the file says of a run."""
-    run, found, f = verdict.run, verdict.found, FIDELITY
+    run, findings, f = verdict.run, verdict.findings, FIDELITY
     return Summary(
         refetch_version=VERSION,
         run_id=run.run_id,
         capture_id=run.capture_id,
         run_at=run.rows[0][RUNS.run_at].isoformat(),
-        captures=[PurePosixPath(row[CAPTURES.path]).name for row in found.of(captures)],
-        kafka=found.kafka,
-        lanes={name: [*lanes] for name, lanes in found.lanes.items()},
+        captures=[PurePosixPath(row[CAPTURES.path]).name for row in findings.of(captures)],
+        kafka=findings.kafka,
+        lanes={name: [*lanes] for name, lanes in findings.lanes.items()},
         window=CountedWindow(begin=at_text(run.window[0]), end=at_text(run.window[1])),
         not_replayed=dict(run.refused),
-        refused_by=refused_by(found) or None,
+        refused_by=refused_by(findings) or None,
         recommendations=[advised(one) for one in verdict.made],
         answers=[
             Answered(
-                number=told.question.number,
-                question=told.question.text,
-                is_answered=told.is_answered,
-                sentence=told.sentence,
+                number=reply.question.number,
+                question=reply.question.text,
+                is_answered=reply.is_answered,
+                sentence=reply.sentence,
             )
-            for told in answers(found)
+            for reply in answers(findings)
         ],
         fidelity=[
             Fidelity(**{str(name): row[name] for name in
                         (f.algorithm, f.reader, f.metric, f.checked, f.agreed, f.unknown)})
-            for row in compared(found)
+            for row in compared(findings)
         ],
     )  # fmt: skip
 
@@ -170,6 +170,6 @@ def advised(one: Recommendation) -> Advised:
 def effect(of: Effect) -> TableEffect:
     """What a change gains or costs."""
     return TableEffect(
-        sentence=of.told, metric=of.metric, before=of.before, before_range=of.before_range, after=of.after,
+        sentence=of.text, metric=of.metric, before=of.before, before_range=of.before_range, after=of.after,
         after_range=of.after_range,
     )  # fmt: skip

@@ -25,13 +25,13 @@ ONE_OUTCOME = "the aim names one outcome alone"
 ONE_LANE = "fewer than two lanes have an end to what the aim names"
 
 
-def trade_off_plot(found: Findings, row: Row) -> Plot:
+def trade_off_plot(findings: Findings, row: Row) -> Plot:
     """A point a lane. row: one of `aim_settings` of the aim. Raises Unplotted where there is nothing to compare."""
     t, names, target = AIM_SETTINGS, names_of(row), aim_text(row).split()[1]
     paid = next((name for name in names if name != target), None)
     if paid is None:
         raise Unplotted(ONE_OUTCOME)
-    marks = told_apart([*points(found, row, target, paid)], ONE_LANE, "lane")
+    marks = told_apart([*points(findings, row, target, paid)], ONE_LANE, "lane")
     return Plot(
         f"What {target} comes to, by {paid}: the lanes that no other beats in both, and the captured one",
         "point", marks,
@@ -46,10 +46,10 @@ def is_far_apart(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) > FAR_APART * min(values)
 
 
-def points(found: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
+def points(findings: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
     """The lanes with an end to both; of what has a range the p90, which constraints are held against."""
     t = TRADE_OFF
-    for of in lanes_of_aim(found, row):
+    for of in lanes_of_aim(findings, row):
         figures = of[t.outcomes]
         pays = figures.get(f"{paid}{HIGH}", figures[paid])
         aim = figures.get(target, of[t.aim])

@@ -88,10 +88,10 @@ def readers(own_rows: OwnRows) -> DataFrame:
         F.sum(f.returned_bytes).alias("bytes"), F.count_distinct(opened).alias("sessions"),
         F.count_distinct(F.when(F.col(f.returned_bytes) > 0, fetch)).alias("served"),
     )  # fmt: skip
-    told = sent.join(F.broadcast(got), [str(f.reader)], "left")
+    columns = sent.join(F.broadcast(got), [str(f.reader)], "left")
     of = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in ("bytes", "sessions")}
     empty = (F.col("fetches") - F.coalesce("served", F.lit(0))).alias("empty")
-    return told.select(f.reader, "fetches", empty, *of.values(), "oldest").orderBy(f.reader)
+    return columns.select(f.reader, "fetches", empty, *of.values(), "oldest").orderBy(f.reader)
 
 
 def response_sizes(own_rows: OwnRows) -> DataFrame:
@@ -106,12 +106,12 @@ def response_sizes(own_rows: OwnRows) -> DataFrame:
 def fetching_consumers(own_rows: OwnRows) -> DataFrame:
     """What consumers ask for and get by fetch: those with most fetches first; no max_bytes of old ones."""
     f = FETCH_PARTITIONS
-    asked = F.when(F.col(f.api_version) >= FIRST_WITH_MAX_BYTES, F.col(f.max_bytes))
+    max_bytes = F.when(F.col(f.api_version) >= FIRST_WITH_MAX_BYTES, F.col(f.max_bytes))
     size = F.when(F.col(f.response_record_bytes) > 0, F.col(f.response_record_bytes))
     of_consumers = fetch_requests(own_rows).where(F.col(f.reader) == CONSUMER).groupBy(f.client_id).agg(
         F.count("*").alias("fetches"), F.count_if(F.col(f.response_record_bytes) == 0).alias("empty"),
         F.sum(f.response_record_bytes).alias("bytes"), F.percentile(size, 0.5).cast("bigint").alias("median"),
-        F.max(asked).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
+        F.max(max_bytes).alias(f.max_bytes), F.max(f.min_bytes).alias(f.min_bytes),
         F.max(f.max_wait_ms).alias(f.max_wait_ms),
     )  # fmt: skip
     return first_rows(of_consumers, MOST_ROWS, F.desc("fetches"), f.client_id)

@@ -115,29 +115,29 @@ ALWAYS = (captures, logs, apis, quality, connections, quarantine, agreement, fid
 """What is asked of every run."""
 
 
-def missing_direction(found: Findings) -> str | None:
+def missing_direction(findings: Findings) -> str | None:
     """Which direction the capture lacks altogether, and what to do; None where it has both."""
-    return one_way(found.of(apis), found.of(connections))
+    return one_way(findings.of(apis), findings.of(connections))
 
 
-def is_of_logs(found: Findings) -> bool:
+def is_of_logs(findings: Findings) -> bool:
     """Whether the captures are request logs alone, which tell no bytes."""
-    files = found.of(captures)
+    files = findings.of(captures)
     is_log = [row[CAPTURES.format] == REQUEST_LOG for row in files]
-    return bool(files) and all(is_log) and not found.of(quality)[0][CAPTURE_QUALITY.payload_bytes]
+    return bool(files) and all(is_log) and not findings.of(quality)[0][CAPTURE_QUALITY.payload_bytes]
 
 
-def missing_traffic(found: Findings) -> str | None:
+def missing_traffic(findings: Findings) -> str | None:
     """What the capture holds where it has nothing of Kafka's, and what to check; None where it has."""
-    if missing_direction(found):
+    if missing_direction(findings):
         return None
-    return no_traffic(found.of(captures), found.of(apis), found.of(connections))
+    return no_traffic(findings.of(captures), findings.of(apis), findings.of(connections))
 
 
-def read_lines(found: Findings) -> Iterable[str]:
+def read_lines(findings: Findings) -> Iterable[str]:
     """What the captures held."""
     t = CAPTURES
-    for row in found.of(captures):
+    for row in findings.of(captures):
         yield f"  {row[t.path]}: {read_of(row)}"
         if row[t.clock_offset_us]:
             yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
@@ -146,11 +146,11 @@ def read_lines(found: Findings) -> Iterable[str]:
         yield from (f"    damaged: {fault}" for fault in with_rest(row[t.faults][:MOST_FAULTS], len(row[t.faults])))
         if row[t.unread_bytes]:
             yield f"    not read: {size(row[t.unread_bytes])}"
-    yield from (f"  {told}" for told in and_more(found.of(captures), t))
-    if doubled := sum(row[CONNECTIONS.doubled_packets] for row in found.of(connections)):
+    yield from (f"  {line}" for line in and_more(findings.of(captures), t))
+    if doubled := sum(row[CONNECTIONS.doubled_packets] for row in findings.of(connections)):
         yield f"  {doubled:,} packets seen at two capture points, counted once"
-    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in found.of(apis))
-    yield f"  {counted(sum(row[1] for row in found.of(apis)), 'exchange')}{': ' if names else ''}{names}"
+    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in findings.of(apis))
+    yield f"  {counted(sum(row[1] for row in findings.of(apis)), 'exchange')}{': ' if names else ''}{names}"
 
 
 def read_of(row: Row) -> str:
@@ -165,24 +165,24 @@ def read_of(row: Row) -> str:
     return f"{row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
 
 
-def lost_lines(found: Findings) -> Iterable[str]:
+def lost_lines(findings: Findings) -> Iterable[str]:
     """What of it could not be decoded."""
-    q, (row,) = CAPTURE_QUALITY, found.of(quality)
-    told = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in found.of(connections)]
-    yield f"  connections: {', '.join(told) or 'none'}"
-    if alone := one_sided(found.of(connections)):
+    q, (row,) = CAPTURE_QUALITY, findings.of(quality)
+    parts = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in findings.of(connections)]
+    yield f"  connections: {', '.join(parts) or 'none'}"
+    if alone := one_sided(findings.of(connections)):
         yield f"  {alone}"
-    if lacks := missing_traffic(found):
+    if lacks := missing_traffic(findings):
         yield f"  {lacks}"
-    yield f"  {NO_BYTES if is_of_logs(found) else bytes_lost(row)}"
+    yield f"  {NO_BYTES if is_of_logs(findings) else bytes_lost(row)}"
     yield (
         f"  {row[q.unanswered_requests]:,} requests without response, {row[q.orphan_responses]:,} responses without "
         f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
         "in sessions that the capture does not show whole"
     )
     yield from unnamed_lines(row)
-    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in found.of(quarantine))
-    yield from agreement_lines(found.of(agreement), found.of(logs))
+    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in findings.of(quarantine))
+    yield from agreement_lines(findings.of(agreement), findings.of(logs))
 
 
 def unnamed_lines(row: Row) -> Iterable[str]:
@@ -193,7 +193,7 @@ def unnamed_lines(row: Row) -> Iterable[str]:
             f"  {counted(row[q.unnamed_connections], 'connection')} to brokers whose node id is not known, each of "
             "which counts as a broker of its own:"
         )
-        yield from (f"    {told}" for told in row[q.unnamed_brokers][:MOST_UNNAMED])
+        yield from (f"    {line}" for line in row[q.unnamed_brokers][:MOST_UNNAMED])
         if len(row[q.unnamed_brokers]) > MOST_UNNAMED:
             yield "    ... and others, which silver/capture_quality has"
 
@@ -232,18 +232,18 @@ def taken_zone(of_zone: Row) -> str:
     )
 
 
-def compared(found: Findings) -> list[Row]:
+def compared(findings: Findings) -> list[Row]:
     """A row an algorithm, reader and metric."""
     t = FIDELITY
-    by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in found.of(fidelity)}
+    by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity)}
     return list(by_kind.values())
 
 
-def fidelity_table(found: Findings) -> Grid:
+def fidelity_table(findings: Findings) -> Grid:
     """How often the captured settings give what was captured."""
     t = FIDELITY
     reasons: dict[tuple[str, str, str], Counter[str]] = {}
-    for row in found.of(fidelity):
+    for row in findings.of(fidelity):
         if row["reason"] is not None:
             reasons.setdefault((row[t.algorithm], row[t.reader], row[t.metric]), Counter())[row["reason"]] += row[
                 "times"
@@ -257,45 +257,45 @@ def fidelity_table(found: Findings) -> Grid:
                 for reason, times in sorted(reasons.get((row[t.algorithm], row[t.reader], row[t.metric]), {}).items())
             ),
         ]
-        for row in compared(found)
+        for row in compared(findings)
     ]  # fmt: skip
     return Grid(["reader", "what", "checked", "equal", "unknown", "reasons"], table, ("reader", "what", "reasons"))
 
 
-def glossary(found: Findings) -> list[Term]:
+def glossary(findings: Findings) -> list[Term]:
     """The reasons that this run gives, each once; not those that another version gave, which are not declared."""
     t = FIDELITY
-    told = {
+    entries = {
         Term(row["reason"], reason)
-        for row in found.of(fidelity)
+        for row in findings.of(fidelity)
         if row["reason"] and (reason := reason_of(row[t.algorithm], row[t.metric], row["reason"]))
     }
-    return sorted(told, key=lambda term: (term.word, term.reason.means))
+    return sorted(entries, key=lambda term: (term.word, term.reason.means))
 
 
-def trusted(found: Findings) -> str:
+def trusted(findings: Findings) -> str:
     """Question 20: how much of the capture is there, and how often the replays agree with it."""
     q, t = CAPTURE_QUALITY, FIDELITY
-    row = found.of(quality)[0]
-    told = (
+    row = findings.of(quality)[0]
+    text = (
         NO_BYTES
-        if is_of_logs(found)
+        if is_of_logs(findings)
         else f"{percent(row[q.missing_share])} of the bytes on these connections are missing from the capture"
     )
-    if lacks := missing_direction(found):
-        told = f"No: {lacks[0].lower()}{lacks[1:-1]}; {told}"
-    if refused := refused_by(found):
-        told = f"No: {refused}; {told.removeprefix('No: ')}"
-    rows = compared(found)
+    if lacks := missing_direction(findings):
+        text = f"No: {lacks[0].lower()}{lacks[1:-1]}; {text}"
+    if refused := refused_by(findings):
+        text = f"No: {refused}; {text.removeprefix('No: ')}"
+    rows = compared(findings)
     if not rows:
-        return f"{told}; nothing was replayed that could be compared with it."
-    told += f"; replayed as Kafka {found.kafka}"
+        return f"{text}; nothing was replayed that could be compared with it."
+    text += f"; replayed as Kafka {findings.kafka}"
     checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
-    told += (
+    text += (
         f"; of {checked:,} results of replaying the captured settings that could be checked, {share(agreed, checked)} "
         f"agree with the capture, and {unknown:,} could not be checked"
     )
-    return f"{told}{least_agreeing(rows)}."
+    return f"{text}{least_agreeing(rows)}."
 
 
 def least_agreeing(rows: Sequence[Row]) -> str:
@@ -315,12 +315,12 @@ def least_agreeing(rows: Sequence[Row]) -> str:
     )
 
 
-def agreement_bars(found: Findings) -> Plot:
+def agreement_bars(findings: Findings) -> Plot:
     """A bar an algorithm, reader and metric: what agrees, what does not, what could not be checked."""
     t = FIDELITY
     rows = [
         {"metric": metric_of(row), "share": part / whole, "verdict": verdict}
-        for row in compared(found)
+        for row in compared(findings)
         if (whole := row[t.checked] + row[t.unknown])
         for verdict, part in (
             ("equal", row[t.agreed]), ("different", row[t.checked] - row[t.agreed]), ("unknown", row[t.unknown]),
@@ -337,14 +337,14 @@ def agreement_bars(found: Findings) -> Plot:
 def metric_of(row: Row) -> str:
     """What is compared, and of whom."""
     t = FIDELITY
-    told: str = row[t.metric].replace("_", " ")
-    return f"{told} ({row[t.reader]})" if row[t.reader] else told
+    metric: str = row[t.metric].replace("_", " ")
+    return f"{metric} ({row[t.reader]})" if row[t.reader] else metric
 
 
-def trust_line(found: Findings, question: Question) -> str:
+def trust_line(findings: Findings, question: Question) -> str:
     """How far an answer can be trusted: the metrics that it depends on; empty where there is none."""
     t = FIDELITY
-    rows = [row for row in compared(found) if row[t.metric] in question.trust]
+    rows = [row for row in compared(findings) if row[t.metric] in question.trust]
     return "; ".join(agreement_of(row) for row in rows if row[t.checked] or row[t.unknown])
 
 
@@ -356,14 +356,14 @@ def agreement_of(row: Row) -> str:
     return f"{metric_of(row)} {' and '.join([*checked, *unknown])}"
 
 
-def semantics_table(found: Findings) -> Grid:
+def semantics_table(findings: Findings) -> Grid:
     """A row a replay: whose semantics it follows, and how far it agrees with the capture."""
     t = FIDELITY
     cells = []
-    for name in found.lanes:
-        rows = [row for row in compared(found) if row[t.algorithm] == name]
+    for name in findings.lanes:
+        rows = [row for row in compared(findings) if row[t.algorithm] == name]
         checked, agreed, unknown = (sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown))
-        cells.append([name, semantics(found, name), f"{checked:,}", share(agreed, checked), f"{unknown:,}"])
+        cells.append([name, semantics(findings, name), f"{checked:,}", share(agreed, checked), f"{unknown:,}"])
     head = ("replay", "follows", "checked", "equal", "unknown")
     return Grid(head, cells, head[:2], ("What is compared, and why it differs, is under What to trust.",))
 

@@ -37,9 +37,9 @@ def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequen
     if apis or KAFKA_PROTOCOL in protocols:
         return None
     plaintext = PLAINTEXT if "tls" in protocols else ""
-    told = ", ".join(f"{count:,} {protocol}" for protocol, count in protocols.items()) or "none"
+    listed = ", ".join(f"{count:,} {protocol}" for protocol, count in protocols.items()) or "none"
     to_check = OF_DUMPS if _has_dump(captures) else f"{TO_CHECK}{plaintext}"
-    return f"No Kafka traffic was found in {_held(captures)}; connections: {told}): {to_check}."
+    return f"No Kafka traffic was found in {_held(captures)}; connections: {listed}): {to_check}."
 
 
 def _has_dump(captures: Sequence[Row]) -> bool:

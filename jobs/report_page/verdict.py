@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
@@ -34,7 +35,7 @@ from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
 HEAD, NAME = 10, 25
 """Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
-MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_GROWTH, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
+MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
 Alike = list[Recommendation]
 """Recommendations that say the same of several clients; the first gains most."""
 
@@ -44,59 +45,59 @@ class Verdict:
     """A run, what its tables hold of it, and what it recommends."""
 
     run: KnownRun
-    found: Findings
+    findings: Findings
     made: Sequence[Recommendation]
 
 
 def first_screen(lake: str, verdict: Verdict) -> list[str]:
     """The verdict as lines, but for where report and tables are."""
     return [
-        headline(verdict.run, verdict.found),
-        *(line for told in window_told(verdict.run) for line in labelled("WINDOW", told)),
-        *trust_lines(verdict.found),
+        headline(verdict.run, verdict.findings),
+        *(line for window_line in window_told(verdict.run) for line in labelled("WINDOW", window_line)),
+        *trust_lines(verdict.findings),
         *change_lines(verdict.made),
         *withheld_lines(verdict.made),
         *again_lines(lake, verdict),
         *keep_lines(verdict.made),
-        *growth_lines(verdict.found),
-        *quota_lines(verdict.found),
-        *ask_lines(verdict.found),
+        *growth_lines(verdict.findings),
+        *quota_lines(verdict.findings),
+        *ask_lines(verdict.findings),
     ]
 
 
-def headline(run: KnownRun, found: Findings) -> str:
+def headline(run: KnownRun, findings: Findings) -> str:
     """What was read: `refetch  starve.pcap  502 exchanges  Kafka 4.3`."""
-    rows = found.of(captures)
+    rows = findings.of(captures)
     names = [PurePosixPath(row[CAPTURES.path]).name for row in rows[:MOST_FILES]]
     more = rows[0][IN_ALL] - len(names) if rows else 0
     files = ", ".join([*names, *([f"{more:,} more"] if more > 0 else [])])
     of_cluster = [] if run.cluster_id is None else [f"cluster {run.cluster_id} alone, one of several"]
-    exchanges = counted(found.of(quality)[0][CAPTURE_QUALITY.exchanges], "exchange")
-    return "  ".join(["refetch", files, exchanges, f"Kafka {found.kafka.partition(', ')[0]}", *of_cluster])[:WIDTH]
+    exchanges = counted(findings.of(quality)[0][CAPTURE_QUALITY.exchanges], "exchange")
+    return "  ".join(["refetch", files, exchanges, f"Kafka {findings.kafka.partition(', ')[0]}", *of_cluster])[:WIDTH]
 
 
-def trust_lines(found: Findings) -> Iterator[str]:
+def trust_lines(findings: Findings) -> Iterator[str]:
     """Whether the run can be trusted, and why not."""
-    first, *others = trust(found)
+    first, *others = trust(findings)
     yield from labelled("TRUST", first)
-    yield from (line for told in others for line in labelled("", told))
+    yield from (line for other in others for line in labelled("", other))
 
 
-def trust(found: Findings) -> list[str]:
+def trust(findings: Findings) -> list[str]:
     """`ok`, `partly` or `no`, and why; then what agrees too seldom, and what the capture lacks."""
-    low = [said_low(row) for name in found.lanes for row in low_fidelity(found, name)]
-    refused = refused_by(found)
-    told = [f"no: {refused}" if refused else f"{'partly' if low else 'ok'}: {equal(found)}", *low[:MOST_LOW]]
-    row = found.of(quality)[0]
-    if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(found):
+    low = [said_low(row) for name in findings.lanes for row in low_fidelity(findings, name)]
+    refused = refused_by(findings)
+    lines = [f"no: {refused}" if refused else f"{'partly' if low else 'ok'}: {equal(findings)}", *low[:MOST_LOW]]
+    row = findings.of(quality)[0]
+    if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(findings):
         lost = percent(row[CAPTURE_QUALITY.missing_share])
-        told.append(f"{lost} of the bytes are missing from the capture")
-    return told
+        lines.append(f"{lost} of the bytes are missing from the capture")
+    return lines
 
 
-def equal(found: Findings) -> str:
+def equal(findings: Findings) -> str:
     """How often the replay as captured equals the capture."""
-    of = summed(compared(found))
+    of = summed(compared(findings))
     if not of.checked:
         return f"nothing of the replay could be checked against the capture; {counted(of.unknown, 'result')} unknown"
     of_all = f"all {of.checked:,}" if of.agreed == of.checked else f"{share(of.agreed, of.checked)} of {of.checked:,}"
@@ -118,9 +119,9 @@ def block_lines(block: list[Alike]) -> Iterator[str]:
     first = block[0][0]
     for alike in block:
         yield from labelled("CHANGE", f"{alike[0].name:<{NAME}}  {whose(alike)}  {from_to(alike[0])}")
-    for head, told in (("why", first.gain.told), ("cost", first.cost.told), ("sure", sure(first))):
-        if told:  # a change may cost nothing
-            yield from labelled("", f"{head:<4}  {told}")
+    for head, text in (("why", first.gain.text), ("cost", first.cost.text), ("sure", sure(first))):
+        if text:  # a change may cost nothing
+            yield from labelled("", f"{head:<4}  {text}")
 
 
 def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
@@ -153,8 +154,8 @@ def from_to(one: Recommendation) -> str:
 
 def now(one: Recommendation) -> str:
     """The value in force, and where that is known from."""
-    told = said_value(one.setting, one.now.value)
-    return told if one.now.value is None else f"{told} ({one.now.source})"
+    value = said_value(one.setting, one.now.value)
+    return value if one.now.value is None else f"{value} ({one.now.source})"
 
 
 def sure(one: Recommendation) -> str:
@@ -191,26 +192,26 @@ def settings_of_all(alike: Alike) -> str:
 
 def again_lines(lake: str, verdict: Verdict) -> Iterator[str]:
     """The command that may carry what is withheld."""
-    if told := again(lake, verdict):
-        yield from labelled("RUN", told)
+    if command := again(lake, verdict):
+        yield from labelled("RUN", command)
 
 
 def again(lake: str, verdict: Verdict) -> str:
     """The command that replays the run's lanes once more, with what was in force and nobody stated; empty where nothing
     is in doubt.
     """
-    found, run = verdict.found, verdict.run
+    findings, run = verdict.findings, verdict.run
     doubtful = dict.fromkeys(
         one.algorithm
         for one in verdict.made
-        if one.now.value is None or (one.verdict == WITHHELD and low_fidelity(found, one.algorithm))
+        if one.now.value is None or (one.verdict == WITHHELD and low_fidelity(findings, one.algorithm))
     )
-    flags = dict.fromkeys(flag for name in doubtful for flag in corrected(found, name))
+    flags = dict.fromkeys(flag for name in doubtful for flag in corrected(findings, name))
     if not flags:
         return ""
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
-    aims = dict.fromkeys(f"--find={row[AIM_SETTINGS.aim]}" for row in found.of(aim_settings))
-    stated = [f"--captured={told}" for told in run.stated]
+    aims = dict.fromkeys(f"--find={row[AIM_SETTINGS.aim]}" for row in findings.of(aim_settings))
+    stated = [f"--captured={pair}" for pair in run.stated]
     own = [*sets, *aims, *stated, *window_flags(run), *flags]
     return shlex.join([COMMAND, "replay", f"--lake={shown_path(lake)}", *own])
 
@@ -225,22 +226,22 @@ def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
         yield from labelled("", f"and {len(alike) - MOST_KEPT:,} more, in the report and in the tables")
 
 
-def growth_lines(found: Findings) -> Iterator[str]:
+def growth_lines(findings: Findings) -> Iterator[str]:
     """What becomes of consumers under more traffic, where that was replayed."""
-    told = [*growth(found)]
-    for lane, outcome in told[:MOST_GROWTH]:
-        yield from labelled("GROWTH", f"{lane}  {outcome}")
-    if told:
-        yield from labelled("", f"sure  {sureness(found)}")
+    return lane_lines("GROWTH", [*growth(findings)], partial(sureness, findings))
 
 
-def quota_lines(found: Findings) -> Iterator[str]:
+def quota_lines(findings: Findings) -> Iterator[str]:
     """What becomes of consumers under a bandwidth quota, where that was replayed."""
-    told = [*throttling(found)]
-    for lane, outcome in told[:MOST_GROWTH]:
-        yield from labelled("QUOTA", f"{lane}  {outcome}")
-    if told:
-        yield from labelled("", f"sure  {quota_sureness(found)}")
+    return lane_lines("QUOTA", [*throttling(findings)], partial(quota_sureness, findings))
+
+
+def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[str]:
+    """A line for each of the first lanes with its outcome, and how sure these are; none without lanes."""
+    for lane, outcome in lanes[:MOST_LANES]:
+        yield from labelled(head, f"{lane}  {outcome}")
+    if lanes:
+        yield from labelled("", f"sure  {sure_of()}")
 
 
 def kept(made: Sequence[Recommendation]) -> list[Alike]:
@@ -259,36 +260,36 @@ def enough(alike: Alike) -> str:
     return f"{would_do}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
 
 
-def ask_lines(found: Findings) -> Iterator[str]:
+def ask_lines(findings: Findings) -> Iterator[str]:
     """Which questions have no answer, and what would answer them."""
-    told = [*to_ask(found)]
-    yield from (line for one in told[:MOST_ASKED] for line in labelled("ASK", one))
-    if len(told) > MOST_ASKED:
-        yield from labelled("", f"and {len(told) - MOST_ASKED:,} more, in the report")
+    lines = [*to_ask(findings)]
+    yield from (line for one in lines[:MOST_ASKED] for line in labelled("ASK", one))
+    if len(lines) > MOST_ASKED:
+        yield from labelled("", f"and {len(lines) - MOST_ASKED:,} more, in the report")
 
 
-def to_ask(found: Findings) -> Iterator[str]:
+def to_ask(findings: Findings) -> Iterator[str]:
     """What to ask for next: a line for each replay that is not there, and one for what the capture does not answer."""
-    without = [told for told in answers(found) if not told.is_answered]
-    lacking = {name: numbers for name in TRIES if (numbers := lacks(found, without, name))}
+    without = [reply for reply in answers(findings) if not reply.is_answered]
+    lacking = {name: numbers for name in TRIES if (numbers := lacks(findings, without, name))}
     for name, numbers in lacking.items():
-        told = found.refused.get(name) or f"--set={TRIES[name]}"
-        if name not in found.refused and leaves_out_usual(found):
-            told += f", with `{name}:` under `replay:` in the scenario's file"
-        yield f"{questions(numbers)}: {told}"
-    if tuple(found.lanes.get(algorithms.FETCH_MAX_BYTES, ())) == (CAPTURED_LANE,):
+        reply = findings.refused.get(name) or f"--set={TRIES[name]}"
+        if name not in findings.refused and leaves_out_usual(findings):
+            reply += f", with `{name}:` under `replay:` in the scenario's file"
+        yield f"{questions(numbers)}: {reply}"
+    if tuple(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())) == (CAPTURED_LANE,):
         yield f"what other fetch limits would do: --set={TRIES[algorithms.FETCH_MAX_BYTES]}"
-    others = [told.question.number for told in without if told.question.number not in {*chain(*lacking.values())}]
+    others = [reply.question.number for reply in without if reply.question.number not in {*chain(*lacking.values())}]
     if others:
         yield f"{questions(others)}: not answered by this capture; --verbose and the report say why"
 
 
-def lacks(found: Findings, without: Iterable[Answer], name: str) -> list[int]:
+def lacks(findings: Findings, without: Iterable[Answer], name: str) -> list[int]:
     """The numbers of the questions that lack this replay."""
     return [
-        told.question.number
-        for told in without
-        if next((of for of in told.question.algorithms if of not in found.lanes), None) == name
+        reply.question.number
+        for reply in without
+        if next((of for of in reply.question.algorithms if of not in findings.lanes), None) == name
     ]
 
 

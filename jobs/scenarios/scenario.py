@@ -117,8 +117,13 @@ class Scenario:
 
 def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
     """The scenario with these grids as its own, as if somebody named them, and what is in force of their settings."""
+    named = {
+        *scenario.stated,
+        *itertools.chain.from_iterable([*grids.values(), *(aim.over for aim in scenario.aims.values())]),
+    }
     concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(grids)}
-    in_force = {key: setting.default_value for key, setting in concern.items()} | dict(scenario.stated)
+    matter = {key: s for key, s in concern.items() if s.only_with is None or s.only_with in named}
+    in_force = {key: setting.default_value for key, setting in matter.items()} | dict(scenario.stated)
     return replace(
         scenario,
         captured={key: value for key, value in in_force.items() if value not in (None, NONE)},

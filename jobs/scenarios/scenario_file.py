@@ -118,20 +118,20 @@ def _window(
     located: LocatedYaml, in_file: Mapping[str, str | None], in_flags: Mapping[str, str | None], faults: list[Fault]
 ) -> tuple[Moment | None, Moment | None]:
     """The begin and the end of the window. That both are of the capture is seen when the capture is known."""
-    found: dict[str, tuple[Place, Moment]] = {}
+    ends: dict[str, tuple[Place, Moment]] = {}
     for key in ("from", "to"):
         flag = in_flags.get(key)
         text, place = (in_file[key], located.at((key,))) if flag is None else (flag, Place(0, f"--{key}"))
         if text is None or text == MALFORMED:
             continue
         try:
-            found[key] = place, parse_moment(text)
+            ends[key] = place, parse_moment(text)
         except ValueError as fault:
             faults.append(Fault(place, str(fault) if flag is not None else f"{key}: {fault}"))
-    moments = {key: at for key, (_, at) in found.items()}
+    moments = {key: at for key, (_, at) in ends.items()}
     begin, end = moments.get("from"), moments.get("to")
     if begin is not None and end is not None and begin.is_after_begin == end.is_after_begin and begin.us >= end.us:
-        faults.append(Fault(found["to"][0], f"the window ends at {end}, and begins no earlier than that, at {begin}"))
+        faults.append(Fault(ends["to"][0], f"the window ends at {end}, and begins no earlier than that, at {begin}"))
     return begin, end
 
 
@@ -204,12 +204,12 @@ def _captured(
     """Value of each captured setting that was stated; a flag overrides the file."""
     known = [setting for setting in settings().values() if setting.captured]
     in_file = file_entries(located, ("captured",), {name: [value] for name, value in text.captured.items()})
-    found = look_up(in_file, known, faults, _not_captured) | look_up(flags, known, faults, _not_captured)
-    for setting, entry in found.values():
+    entries = look_up(in_file, known, faults, _not_captured) | look_up(flags, known, faults, _not_captured)
+    for setting, entry in entries.values():
         if len(entry.values) > 1:
-            told = f"{setting.key}: one value was in force, and {len(entry.values)} are given"
-            faults.append(Fault(entry.place, told))
-    parsed = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in found.items()}
+            message = f"{setting.key}: one value was in force, and {len(entry.values)} are given"
+            faults.append(Fault(entry.place, message))
+    parsed = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in entries.items()}
     return {key: values[0] for key, values in parsed.items() if values}
 
 
@@ -230,12 +230,14 @@ def _replay(
         takes = [setting for setting in settings().values() if name in setting.algorithms]
         entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
         in_file = look_up(entries, takes, faults, _not_taken(name))
-        found = in_file | {key: pair for key, pair in in_flags.items() if name in pair[0].algorithms}
+        given_settings = in_file | {key: pair for key, pair in in_flags.items() if name in pair[0].algorithms}
         # Values may be written in several ways, so that few too many are counted behind this.
-        written = {key: tuple({text for _, text in entry.values}) for key, (_, entry) in found.items()}
+        written = {key: tuple({text for _, text in entry.values}) for key, (_, entry) in given_settings.items()}
         lanes = lane_count(written)
         if lanes <= _MOST_WRITTEN:
-            grids[name] = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in found.items()}
+            grids[name] = {
+                key: parsed_values(setting, entry, faults) for key, (setting, entry) in given_settings.items()
+            }
             lanes = lane_count(grids[name])
         if lanes > MOST_LANES:
             faults.append(Fault(located.at(("replay", name)), f"{name} has {lanes} lanes; at most {MOST_LANES}"))

@@ -41,19 +41,19 @@ def look_up(
 ) -> dict[str, tuple[Setting, Entry]]:
     """Setting and entry by key, each once; `why_not` tells why a name that is a setting is not one here."""
     known = list(known)
-    found: dict[str, tuple[Setting, Entry]] = {}
+    entries_by_key: dict[str, tuple[Setting, Entry]] = {}
     for entry in entries:
         try:
             setting = find_setting(entry.name, known)
         except KeyError as hint:
-            told = why_not(entry.name) or f"unknown key `{entry.name}`{hint.args[0]}"
-            faults.append(Fault(entry.place, told))
+            message = why_not(entry.name) or f"unknown key `{entry.name}`{hint.args[0]}"
+            faults.append(Fault(entry.place, message))
             continue
-        if setting.key in found:
+        if setting.key in entries_by_key:
             faults.append(Fault(entry.place, f"{setting.key} is given twice"))
-            parsed_values(*found[setting.key], faults)  # nobody else will
-        found[setting.key] = (setting, entry)
-    return found
+            parsed_values(*entries_by_key[setting.key], faults)  # nobody else will
+        entries_by_key[setting.key] = (setting, entry)
+    return entries_by_key
 
 
 def parsed_values(setting: Setting, entry: Entry, faults: list[Fault]) -> tuple[Value, ...]:

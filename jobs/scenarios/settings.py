@@ -61,6 +61,7 @@ class Setting(BaseModel):
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     captured: bool
+    only_with: str | None = None
     algorithms: tuple[str, ...]
     kip: str | None
     doc: str
@@ -86,8 +87,8 @@ class Setting(BaseModel):
         """
         if self.topic is not None:
             return f"{self.set_on}.{self.topic}.{self.name}"
-        said = self.set_on is None or self.name.startswith(f"{self.set_on}.")
-        return self.name if said else f"{self.set_on}.{self.name}"
+        is_in_name = self.set_on is None or self.name.startswith(f"{self.set_on}.")
+        return self.name if is_in_name else f"{self.set_on}.{self.name}"
 
     @property
     def can_be_set(self) -> bool:

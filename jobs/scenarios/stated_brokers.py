@@ -23,8 +23,8 @@ def stated_brokers(path: str | None, pseudonyms: Pseudonyms | None) -> dict[str,
         return {}
     located = read_located_yaml(path, KIND)
     if not isinstance(located.data, dict) or not located.data:
-        found = "nothing" if not located.data else "a list" if isinstance(located.data, list) else f"`{located.data}`"
-        raise ScenarioError(path, (f"{located.at(())}: expected lines such as `10.0.0.1:9999: 1`, found {found}",))
+        kind = "nothing" if not located.data else "a list" if isinstance(located.data, list) else f"`{located.data}`"
+        raise ScenarioError(path, (f"{located.at(())}: expected lines such as `10.0.0.1:9999: 1`, found {kind}",))
     faults, stated = [*located.faults, *_value_faults(located, located.data)], dict[str, str]()
     for written, node in located.data.items():
         server = server_of(written)
@@ -63,9 +63,11 @@ def brokers_digest(stated: Mapping[str, str]) -> str:
 def _value_faults(located: LocatedYaml, data: Mapping[str, Plain]) -> Iterator[Fault]:
     for server, node in data.items():
         if not isinstance(node, str) or not _is_number(node, MOST_NODE):
-            found = f"`{node}`" if isinstance(node, str) else "no value" if node is None else "several values"
-            told = f"`{server}`: expected a node id, 0 or more, as `node.id` of the broker has it, found {found}"
-            yield Fault(located.at((server,)), told)
+            value_text = f"`{node}`" if isinstance(node, str) else "no value" if node is None else "several values"
+            message = (
+                f"`{server}`: expected a node id, 0 or more, as `node.id` of the broker has it, found {value_text}"
+            )
+            yield Fault(located.at((server,)), message)
 
 
 def _not_a_server(written: str, server: str | None) -> str:

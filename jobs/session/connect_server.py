@@ -115,8 +115,9 @@ def check_rows_are_kept(spark: SparkSession) -> None:
     try:
         spark.range(1).persist().unpersist()
     except PySparkException as fault:
-        told = (str(fault).splitlines() or ["no reason given"])[0]
+        reason = (str(fault).splitlines() or ["no reason given"])[0]
         raise SetupError(
             "This Spark keeps no rows between two queries, as serverless compute does not, and ingest and replay read "
-            f"what they decode several times: run them on a cluster. `gate`, `report` and open_lake work here. ({told})"
+            f"what they decode several times: run them on a cluster. `gate`, `report` and open_lake work here "
+            f"({reason})"
         ) from fault

@@ -42,21 +42,23 @@ def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     given = [part for key, value in conf.getAll() for part in ("--conf", f"{key}={value}")]
     rest = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     command = [str(home / "bin" / "spark-submit"), *given, *rest]
-    told = log.with_suffix(".gateway")
-    told.unlink(missing_ok=True)
-    environment = os.environ | utf8_locale() | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told)}
+    address_file = log.with_suffix(".gateway")
+    address_file.unlink(missing_ok=True)
+    environment = (
+        os.environ | utf8_locale() | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address_file)}
+    )
     with log.open("ab") as output:
         # Java also ends when its standard input does, where Linux does not end it with its parent.
         java = subprocess.Popen(bound(command), stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment)
     ended_at_exit(java)
     try:
-        with _known_gateway(*_awaited(java, told)):
+        with _known_gateway(*_awaited(java, address_file)):
             gateway: Any = launch_gateway(conf)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
     except BaseException:
         java.kill()
         raise
     finally:
-        told.unlink(missing_ok=True)
+        address_file.unlink(missing_ok=True)
     gateway.proc = java
     remember(gateway.jvm, _NAMED_OFTEN)
     return gateway
@@ -68,13 +70,13 @@ def remember(java: JVMView, names: Iterable[str]) -> None:
         setattr(java, name, getattr(java, name))
 
 
-def _awaited(java: subprocess.Popen[bytes], told: Path) -> tuple[int, str]:
+def _awaited(java: subprocess.Popen[bytes], address_file: Path) -> tuple[int, str]:
     """The port and the secret of Java's gateway, once Java has written them."""
-    while not told.is_file():
+    while not address_file.is_file():
         if java.poll() is not None:
             raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
         time.sleep(_LOOK_EVERY_S)
-    with told.open("rb") as content:
+    with address_file.open("rb") as content:
         port: int = read_int(content)  # type: ignore[no-untyped-call]  # pyspark leaves both untyped
         secret: str = UTF8Deserializer().loads(content)  # type: ignore[no-untyped-call]
     return port, secret

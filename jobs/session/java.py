@@ -46,10 +46,10 @@ def major_version(banner: str) -> int | None:
     >>> major_version('openjdk version "17.0.15" 2025-04-15'), major_version('java version "1.8.0_392"')
     (17, 8)
     """
-    found = _VERSION.search(banner)
-    if not found:
+    match = _VERSION.search(banner)
+    if not match:
         return None
-    first, second = int(found[1]), found[2]
+    first, second = int(match[1]), match[2]
     return int(second) if first == 1 and second else first
 
 

@@ -177,20 +177,20 @@ def _check_delta(session: SparkSession, advice: str) -> None:
 
 
 def _not_started(log: Path) -> SetupError | SparkError:
-    told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    if any(sign in told for sign in _NOT_FETCHED):
+    output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if any(sign in output for sign in _NOT_FETCHED):
         return SetupError(
             "Delta's two jars could not be downloaded from Maven Central, and no earlier run has left them in the Ivy "
             "cache. Check the network or proxy (DEFAULT_ARTIFACT_REPOSITORY names a mirror), or put "
             f"{' and '.join(DELTA_JARS)} in a folder and set REFETCH_JARS to it. Spark's log: {log}"
         )
-    return SparkError(f"Spark did not start: {why_not_started(told).rstrip('.')}. Spark's log: {log}")
+    return SparkError(f"Spark did not start: {why_not_started(output).rstrip('.')}. Spark's log: {log}")
 
 
-def why_not_started(told: str) -> str:
+def why_not_started(output: str) -> str:
     """The line of Spark's output that says why: what Java made of its options, else the first exception."""
-    lines = told.splitlines()
+    lines = output.splitlines()
     before = [line for line, then in pairwise(lines) if _NO_JAVA_MACHINE in then]
-    thrown = [found[1] for line in lines if (found := _THROWN.match(line))]
+    thrown = [match[1] for line in lines if (match := _THROWN.match(line))]
     errors = [line.strip() for line in lines if "Error" in line]
     return next(iter([*before, *thrown, *errors]), "it gave no reason")

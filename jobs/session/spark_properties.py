@@ -90,24 +90,24 @@ def is_one_machine(master: str) -> bool:
 
 def own_properties(master: str, work: Work = UNKNOWN_WORK) -> dict[str, str]:
     """refetch's properties on this master for this work, each file's over those before."""
-    found = properties(CONF / EVERYWHERE)
+    merged = properties(CONF / EVERYWHERE)
     if is_one_machine(master):
-        found |= properties(CONF / ONE_MACHINE)
+        merged |= properties(CONF / ONE_MACHINE)
         # Spark's two hundred are for clusters: many more tasks than can run at once are a cost.
-        found[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores(master))
+        merged[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores(master))
     if work.is_quick:
-        found |= properties(CONF / QUICK_JAVA)
+        merged |= properties(CONF / QUICK_JAVA)
     if work.is_small:
-        found |= properties(CONF / SMALL)
-    return found
+        merged |= properties(CONF / SMALL)
+    return merged
 
 
 def _cores(master: str) -> int:
-    found = _ON_ONE_MACHINE.fullmatch(master)
-    asked = found[2] if found else None
-    if asked == "*":
+    match = _ON_ONE_MACHINE.fullmatch(master)
+    cores = match[2] if match else None
+    if cores == "*":
         return os.cpu_count() or 1
-    return int(asked) if asked else 1
+    return int(cores) if cores else 1
 
 
 def jar_properties(folder: str | None) -> dict[str, str]:

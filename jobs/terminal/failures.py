@@ -49,8 +49,8 @@ def spark_failures_told() -> Iterator[None]:
 def root_cause(text: str) -> str:
     """The line of Spark's message that names the cause: a Python worker's own, else Java's innermost, else line one."""
     _, traceback, worker = text.partition("Traceback (most recent call last):")
-    if traceback and (told := _PYTHON_FAULT.findall(worker.partition("\n\tat ")[0])):
-        return _short(told[-1])
+    if traceback and (faults := _PYTHON_FAULT.findall(worker.partition("\n\tat ")[0])):
+        return _short(faults[-1])
     causes = _JAVA_CAUSE.findall(text)
     first = next((line for line in text.splitlines() if line.strip()), "no reason given")
     return _short(causes[-1] if causes else first)

@@ -60,27 +60,27 @@ def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
     for subject, lane, *outcome in cells:
         lanes.setdefault(subject, []).append(lane)
         same.setdefault((subject, *outcome), set()).add(lane)
-    found: dict[tuple[str, ...], list[str]] = {}
+    lanes_by_row: dict[tuple[str, ...], list[str]] = {}
     for subject, lane, *outcome in cells:
         name = needed(subject, lane, same[subject, *outcome], lanes[subject])
-        found.setdefault((subject, name), [subject, name, *outcome])
-    return list(found.values())
+        lanes_by_row.setdefault((subject, name), [subject, name, *outcome])
+    return list(lanes_by_row.values())
 
 
 def needed(subject: str, lane: str, same: Collection[str], lanes: Sequence[str]) -> str:
     """What of a lane's settings is needed to tell what it comes to; `same` are the lanes that come to it."""
     if CAPTURED_LANE in same:
         return CAPTURED_LANE
-    told = {part: part for part in lane.split(BETWEEN)}
-    parts, alike = list(told), [lane]
-    for part in reversed(list(told)):
+    by_part = {part: part for part in lane.split(BETWEEN)}
+    parts, alike = list(by_part), [lane]
+    for part in reversed(list(by_part)):
         others = [other for other in parts if other != part]
         more = [other for other in lanes if set(others) <= set(other.split(BETWEEN))]
         # What all lanes have in common stays: they are told from the captured one by it.
         if others and len(more) > len(alike) and all(other in same for other in more):
             parts, alike = others, more
-            told[part] = "" if part.startswith(OF_OTHERS.get(subject, ())) else any_of(part, more)
-    return BETWEEN.join(filter(None, told.values()))
+            by_part[part] = "" if part.startswith(OF_OTHERS.get(subject, ())) else any_of(part, more)
+    return BETWEEN.join(filter(None, by_part.values()))
 
 
 def any_of(part: str, lanes: Sequence[str]) -> str:

@@ -76,7 +76,7 @@ def _wait_for_the_end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _end_at_first(reading: int) -> None:
-    number = next(found for byte in iter(lambda: os.read(reading, 1), b"") if (found := byte[0]) in ENDING)
+    number = next(byte_value for byte in iter(lambda: os.read(reading, 1), b"") if (byte_value := byte[0]) in ENDING)
     _say(interrupted_text(signal.Signals(number)))
     end_children(_PATIENCE_S, lambda: bool(select.select([reading], [], [], 0)[0]))
     os._exit(MORE_THAN_SIGNALS + number)

@@ -40,8 +40,8 @@ def without_file_scheme(path: str) -> str:
     >>> without_file_scheme("file:///a%20lake"), without_file_scheme("file:/lake"), without_file_scheme("s3a://b/lake")
     ('/a lake', '/lake', 's3a://b/lake')
     """
-    found = _LOCAL.match(path)
-    return unquote(path[found.end() - 1 :]) if found else path
+    match = _LOCAL.match(path)
+    return unquote(path[match.end() - 1 :]) if match else path
 
 
 def has_secret(uri: str) -> bool:
@@ -59,8 +59,8 @@ def without_secret(uri: str) -> str:
 
 def query_of(uri: str) -> str:
     """The options at the end of a URI, `?region=...&endpoint_override=...`. A `?` without `=` is part of a pattern."""
-    found = _QUERY.search(uri)
-    return found[0] if found else ""
+    match = _QUERY.search(uri)
+    return match[0] if match else ""
 
 
 def quoted(path: str) -> str:

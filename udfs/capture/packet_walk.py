@@ -156,11 +156,11 @@ class PacketWalk:
         reason, begin = self.fault(), self.offset
         if reason is not FaultReason.PACKET_HEADER_IMPLAUSIBLE:
             return False
-        at, found, is_last = self._at + 1, NEEDS_BYTES, False
-        while found == NEEDS_BYTES:
+        at, next_record, is_last = self._at + 1, NEEDS_BYTES, False
+        while next_record == NEEDS_BYTES:
             is_last = not self.window.refill(at)
-            at, found = find_records(self.window.chunk, self.window.end, 0, self._section, is_last)
-        if found != READABLE:
+            at, next_record = find_records(self.window.chunk, self.window.end, 0, self._section, is_last)
+        if next_record != READABLE:
             self._at = begin - self.window.base  # the window has gone on
             return False
         self._at, self._status = at, TABLE_FULL

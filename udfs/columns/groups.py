@@ -37,7 +37,7 @@ def greatest_before(group: Ints, values: Ints, by: int = 1) -> Ints:
     """
     known, rank = np.unique(values, return_inverse=True)
     greatest = np.maximum.accumulate(group * len(known) + rank) - group * len(known)
-    found = np.zeros(len(values), np.int64)
+    before = np.zeros(len(values), np.int64)
     same = group[by:] == group[:-by]
-    found[by:][same] = known[greatest[:-by]][same]
-    return found
+    before[by:][same] = known[greatest[:-by]][same]
+    return before

@@ -24,10 +24,10 @@ def records_of(kind: Kind, rows: int, /, **columns: npt.ArrayLike) -> Records:
     >>> records_of(int_fields("size", "time"), 2, size=[5, 6]).tolist()
     [(5, 0), (6, 0)]
     """
-    found = np.zeros(rows, kind)
+    records = np.zeros(rows, kind)
     for name, values in columns.items():
-        found[name] = values
-    return found
+        records[name] = values
+    return records
 
 
 def picked(records: Records, rows: Ints | Bools) -> Records:

@@ -20,8 +20,8 @@ def behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     ranks = np.unique(times)
     width = len(ranks) + 1
     known = keys * width + np.searchsorted(ranks, times, side="right")
-    asked = key * width + np.searchsorted(ranks, time, side="right")
-    return np.searchsorted(known, asked, side="right")
+    ranks_sought = key * width + np.searchsorted(ranks, time, side="right")
+    return np.searchsorted(known, ranks_sought, side="right")
 
 
 def first_at(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:

@@ -130,10 +130,10 @@ def _nodes_in_exchanges(rows: pa.Table) -> list[pa.Table]:
     node = compute.coalesce(rows[x.fetch_replica_id].cast(pa.int64()), by_client_id.cast(pa.int64()))
     is_follower = compute.fill_null(compute.greater_equal(node, 0), False)
     of = rows.select([x.broker, x.client_address]).append_column("node", node).filter(is_follower)
-    asked = rows.filter(compute.is_in(rows[x.api_key], value_set=pa.array(CONTROLLER_APIS, pa.int16())))
+    requests = rows.filter(compute.is_in(rows[x.api_key], value_set=pa.array(CONTROLLER_APIS, pa.int16())))
     return [
         named_rows(FOLLOWER, of[x.broker], of[x.client_address], first=of["node"]),
-        named_rows(CONTROLLER, asked[x.broker], asked[x.broker]),
+        named_rows(CONTROLLER, requests[x.broker], requests[x.broker]),
     ]
 
 

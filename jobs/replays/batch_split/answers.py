@@ -101,15 +101,15 @@ QUERIES = {
 }  # fmt: skip
 
 
-def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The table as lines, then the largest batch.size that is safe."""
-    if not found["lanes"]:
+    if not answers["lanes"]:
         yield "  no batch of a producer was captured"
         return
-    yield from grid_lines(lanes_table(found["lanes"], lane_names))
-    yield from safe_lines(found["lanes"], sum(row["refused"] for row in found["unlike"]))
-    yield from inferred_lines(found["inferred"])
-    yield from recompressed_lines(found["recompressed"])
+    yield from grid_lines(lanes_table(answers["lanes"], lane_names))
+    yield from safe_lines(answers["lanes"], sum(row["refused"] for row in answers["unlike"]))
+    yield from inferred_lines(answers["inferred"])
+    yield from recompressed_lines(answers["recompressed"])
 
 
 def answer_row(row: Row) -> list[str]:

@@ -90,14 +90,14 @@ def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     return Grid(HEAD, distinct_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), NOTES)
 
 
-def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The tables as lines."""
-    if not found["lanes"]:
+    if not answers["lanes"]:
         return ["  no request was captured that needs memory"]
-    lines = grid_lines(lanes_table(found["lanes"], lane_names))
-    if not found["queues"]:
+    lines = grid_lines(lanes_table(answers["lanes"], lane_names))
+    if not answers["queues"]:
         return lines
-    return [*lines, "", QUEUES_TITLE, *grid_lines(queues_table(found["queues"], lane_names))]
+    return [*lines, "", QUEUES_TITLE, *grid_lines(queues_table(answers["queues"], lane_names))]
 
 
 def answer_row(row: Row) -> list[str]:
@@ -119,7 +119,7 @@ def remarks(row: Row) -> str:
     prototype would not start.
     """
     counts = row["reckoned"] is not None and row["reckoned"] > max(row["most"] or 0, row["most_in_loop"] or 0)
-    told = [WHY[row["why"]]] if row["why"] else []
-    told += [f"counts {size(row['reckoned'])}"] if counts else []
-    told += [] if row["taken"] else ["not above fetch.max.bytes"]
-    return ", ".join(told) or "-"
+    notes = [WHY[row["why"]]] if row["why"] else []
+    notes += [f"counts {size(row['reckoned'])}"] if counts else []
+    notes += [] if row["taken"] else ["not above fetch.max.bytes"]
+    return ", ".join(notes) or "-"

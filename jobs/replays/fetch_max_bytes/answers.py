@@ -102,20 +102,20 @@ def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], 
     return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
 
 
-def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """A line per reader and lane, in the order of the lanes, of each loop."""
-    if not any(found.values()):
+    if not any(answers.values()):
         yield "  no fetch was captured"
         return
     yield CLOSED
-    yield from grid_lines(closed_table(found["closed"], lane_names))
-    left_out = sum({row["reader"]: row["left_out"] for row in found["closed"]}.values())
+    yield from grid_lines(closed_table(answers["closed"], lane_names))
+    left_out = sum({row["reader"]: row["left_out"] for row in answers["closed"]}.values())
     if left_out:
         yield f"  ! {left_out:,} fetches are beyond the first {FETCH_CAP:,} of their connections, and left out"
-    for reader, given_up in {row["reader"]: row["given_up"] for row in found["closed"] if row["given_up"]}.items():
+    for reader, given_up in {row["reader"]: row["given_up"] for row in answers["closed"] if row["given_up"]}.items():
         yield f"  ! catch-up leaves out {given_up:,} backlogs that a {reader} left before they were read"
     yield OPEN
-    yield from grid_lines(open_table(found["open"], lane_names))
+    yield from grid_lines(open_table(answers["open"], lane_names))
 
 
 def lane_of(row: Row) -> str:

@@ -64,11 +64,11 @@ def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[s
     return row_a_lane(HEAD, answer_row, [*notes(of_slots)], rows, lane_names)
 
 
-def answer_lines(found: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
     """The table as lines."""
-    if not found["lanes"]:
+    if not answers["lanes"]:
         return ["  no fetch was captured"]
-    return grid_lines(lanes_table(found["lanes"], found["slots"], lane_names))
+    return grid_lines(lanes_table(answers["lanes"], answers["slots"], lane_names))
 
 
 def answer_row(row: Row) -> list[str]:

@@ -33,18 +33,18 @@ OF_CLIENTS: Mapping[str, Query] = {
 """By replay the query that has a row of each client and lane, with how far its replay agrees with the capture."""
 
 
-def with_aims(found: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
+def with_aims(findings: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
     """The recommendations, those of settings that an aim is over being the aim's. What nobody can set is left out."""
-    rows = [row for row in found.of(aim_settings) if setting_of(row[AIM_SETTINGS.setting]).can_be_set]
+    rows = [row for row in findings.of(aim_settings) if setting_of(row[AIM_SETTINGS.setting]).can_be_set]
     over = {(row[AIM_SETTINGS.algorithm], row[AIM_SETTINGS.setting]) for row in rows}
     yield from (one for one in made if (one.algorithm, one.setting) not in over)
-    yield from (of_setting(found, row) for row in rows if row[AIM_SETTINGS.algorithm] in found.lanes)
+    yield from (of_setting(findings, row) for row in rows if row[AIM_SETTINGS.algorithm] in findings.lanes)
 
 
-def of_setting(found: Findings, row: Row) -> Recommendation:
+def of_setting(findings: Findings, row: Row) -> Recommendation:
     """What an aim says of one setting, for all together or for one alone."""
     t, scope = AIM_SETTINGS, scope_of(row)
-    key, setting, now = row[t.setting], setting_of(row[t.setting]), now_of(found, row[t.setting], scope)
+    key, setting, now = row[t.setting], setting_of(row[t.setting]), now_of(findings, row[t.setting], scope)
     value = None if row[t.value] is None else str(setting.parse(row[t.value]))
     changed = row[t.is_met] and value is not None and value != now.value
     verdict = CHANGE if changed else KEEP if row[t.is_met] else WITHHELD
@@ -56,8 +56,8 @@ def of_setting(found: Findings, row: Row) -> Recommendation:
         verdict=verdict,
         now=now,
         recommended=None if verdict == WITHHELD else value if changed else now.value,
-        sure=sureness(found, row),
-        reason=reason(row) if scope == FOR_ALL else reason_alone(found, row),
+        sure=sureness(findings, row),
+        reason=reason(row) if scope == FOR_ALL else reason_alone(findings, row),
         gain=gain(row) if changed else NOTHING,
         cost=cost(row) if changed else NOTHING,
         enough=least if row[t.is_met] and str(least).isdecimal() else None,
@@ -65,29 +65,29 @@ def of_setting(found: Findings, row: Row) -> Recommendation:
     )
 
 
-def now_of(found: Findings, key: str, scope: Scope) -> InForce:
+def now_of(findings: Findings, key: str, scope: Scope) -> InForce:
     """The value in force: of fetch limits those that consumers' requests have, of batch.size that of the producer."""
-    rows = [row for row in found.of(consumer_lanes) if scope.kind == OF_CLUSTER or row[CLIENT] == scope.name]
+    rows = [row for row in findings.of(consumer_lanes) if scope.kind == OF_CLUSTER or row[CLIENT] == scope.name]
     if key in SHOWN:
         values = sorted({value for row in rows for value in row[SHOWN[key]] or ()})
-        return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else in_force(found, key)
-    if key == BATCH_SIZE and scope.kind == OF_TOPIC and (topic := topic_row(found, scope.name)):
+        return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else in_force(findings, key)
+    if key == BATCH_SIZE and scope.kind == OF_TOPIC and (topic := topic_row(findings, scope.name)):
         return InForce(", ".join(map(str, topic["sizes"])), INFERRED if topic["is_told"] else STATED)
-    producer = client_row(found, algorithms.BATCH_SPLIT, scope) if key == BATCH_SIZE else None
-    return in_force(found, key) if producer is None else size_in_force(producer)
+    producer = client_row(findings, algorithms.BATCH_SPLIT, scope) if key == BATCH_SIZE else None
+    return in_force(findings, key) if producer is None else size_in_force(producer)
 
 
-def client_row(found: Findings, algorithm: str, scope: Scope) -> Row | None:
+def client_row(findings: Findings, algorithm: str, scope: Scope) -> Row | None:
     """What is known of a client as captured; None where its rows were not looked up."""
-    own = (row for row in found.of(OF_CLIENTS[algorithm]) if row[SCENARIO] == CAPTURED_LANE)
+    own = (row for row in findings.of(OF_CLIENTS[algorithm]) if row[SCENARIO] == CAPTURED_LANE)
     return next((row for row in own if scope.kind == OF_CLIENT and row[CLIENT] == scope.name), None)
 
 
-def sureness(found: Findings, row: Row) -> Confidence:
+def sureness(findings: Findings, row: Row) -> Confidence:
     """How far the replay agrees with the capture: for a client alone, where that is known."""
     algorithm = row[AIM_SETTINGS.algorithm]
-    client = client_row(found, algorithm, scope_of(row)) if algorithm in OF_CLIENTS else None
-    return confidence(found, algorithm) if client is None else confidence_of(client)
+    client = client_row(findings, algorithm, scope_of(row)) if algorithm in OF_CLIENTS else None
+    return confidence(findings, algorithm) if client is None else confidence_of(client)
 
 
 def reason(row: Row) -> str:
@@ -130,8 +130,8 @@ def _effect(row: Row, names: Sequence[str]) -> Effect:
         return NOTHING
     before, after = row[t.captured], row[t.outcomes]
     of = row[t.algorithm]
-    said = {name: [outcome_said(of, name, figures) for figures in (before, after)] for name in names}
+    texts = {name: [outcome_said(of, name, figures) for figures in (before, after)] for name in names}
     changes = [
-        f"{name} {was}, unchanged" if was == now else f"{name} {was} -> {now}" for name, (was, now) in said.items()
+        f"{name} {was}, unchanged" if was == now else f"{name} {was} -> {now}" for name, (was, now) in texts.items()
     ]
     return Effect("; ".join(changes), names[0], finite(before[names[0]]), finite(after[names[0]]))

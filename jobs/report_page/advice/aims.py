@@ -79,9 +79,9 @@ def lane_told(lane: str) -> str:
     return "the captured settings" if lane == CAPTURED_LANE else changes_said(lane)
 
 
-def lanes_of_aim(found: Findings, row: Row) -> list[Row]:
+def lanes_of_aim(findings: Findings, row: Row) -> list[Row]:
     """The lanes of an aim's trade-off that the run has."""
     t = TRADE_OFF
     mine = (t.algorithm, t.scope_kind, t.scope)
-    lanes = set(found.lanes.get(row[t.algorithm], ()))
-    return [of for of in found.of(trade_off) if all(of[c] == row[c] for c in mine) and of[SCENARIO] in lanes]
+    lanes = set(findings.lanes.get(row[t.algorithm], ()))
+    return [of for of in findings.of(trade_off) if all(of[c] == row[c] for c in mine) and of[SCENARIO] in lanes]

@@ -25,32 +25,32 @@ from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT, OF_CLUSTER
 
 
-def alone_of(found: Findings, algorithm: str) -> list[Row]:
+def alone_of(findings: Findings, algorithm: str) -> list[Row]:
     """A row for each client or topic that has a lane of its own in the aim of a replay, those that gain most first."""
     t, first = AIM_SETTINGS, dict[object, Row]()
-    for row in found.of(aim_settings):
+    for row in findings.of(aim_settings):
         if row[t.algorithm] == algorithm and row[t.scope_kind] != OF_CLUSTER:
             first.setdefault(scope_of(row), row)
-    return sorted(first.values(), key=lambda row: -gain_alone(found, row))
+    return sorted(first.values(), key=lambda row: -gain_alone(findings, row))
 
 
-def alone_said(found: Findings, row: Row) -> str:
+def alone_said(findings: Findings, row: Row) -> str:
     """The lane of one client or topic, and what it comes to with that."""
     t, scope = AIM_SETTINGS, scope_of(row)
-    told, lane = beside_all(found, row), lane_told(row[t.scenario])
-    return f"{whose(found, scope)} alone: {told if told.startswith(lane) else f'{lane}: {told}'}"
+    beside, lane = beside_all(findings, row), lane_told(row[t.scenario])
+    return f"{whose(findings, scope)} alone: {beside if beside.startswith(lane) else f'{lane}: {beside}'}"
 
 
-def whose(found: Findings, scope: Scope) -> str:
+def whose(findings: Findings, scope: Scope) -> str:
     """A client by its name, a topic with its limit."""
     if scope.kind == OF_CLIENT:
         return name_of(scope.name)
-    of_topic = topic_row(found, scope.name)
+    of_topic = topic_row(findings, scope.name)
     limit = f" ({short_size(of_topic[BATCH_SPLIT.max_message_bytes])} at most)" if of_topic else ""
     return f"topic {scope.name}{limit}"
 
 
-def gain_alone(found: Findings, row: Row) -> float:
+def gain_alone(findings: Findings, row: Row) -> float:
     """By which share one is better alone in what is to be best, or has more or less of that setting; inf where the lane
     for all never ends, or leaves the setting as captured.
     """
@@ -58,35 +58,35 @@ def gain_alone(found: Findings, row: Row) -> float:
     if target in outcomes_of(row[t.algorithm]):
         own, other = row[t.outcomes][target], row[t.for_all][target]
     else:
-        own, other = (value_for(found, row[t.algorithm], target, scope) for scope in (scope_of(row), FOR_ALL))
+        own, other = (value_for(findings, row[t.algorithm], target, scope) for scope in (scope_of(row), FOR_ALL))
     return inf if isinf(other) or not other else abs(other - own) / abs(other)
 
 
-def value_for(found: Findings, algorithm: str, key: str, scope: Scope) -> float:
+def value_for(findings: Findings, algorithm: str, key: str, scope: Scope) -> float:
     """A setting's value in the lane for all or for one alone; inf where it is left as captured."""
     t = AIM_SETTINGS
-    own = (row for row in found.of(aim_settings) if (row[t.algorithm], row[t.setting]) == (algorithm, key))
+    own = (row for row in findings.of(aim_settings) if (row[t.algorithm], row[t.setting]) == (algorithm, key))
     text = next((row[t.value] for row in own if scope_of(row) == scope), None)
     return inf if text is None else float(setting_of(key).parse(text))
 
 
-def for_all(found: Findings, row: Row) -> Row:
+def for_all(findings: Findings, row: Row) -> Row:
     """The row of the same aim for all together."""
     t = AIM_SETTINGS
-    same = (of for of in found.of(aim_settings) if of[t.algorithm] == row[t.algorithm])
+    same = (of for of in findings.of(aim_settings) if of[t.algorithm] == row[t.algorithm])
     return next(of for of in same if of[t.scope_kind] == OF_CLUSTER)
 
 
-def reason_alone(found: Findings, row: Row) -> str:
+def reason_alone(findings: Findings, row: Row) -> str:
     """Why one has a setting of its own, as a sentence."""
-    if not for_all(found, row)[AIM_SETTINGS.is_met]:
-        return f"It meets the aim alone, and no setting meets it for all: {beside_all(found, row)}."
-    return f"Alone it is better than with what is best for all: {beside_all(found, row)}."
+    if not for_all(findings, row)[AIM_SETTINGS.is_met]:
+        return f"It meets the aim alone, and no setting meets it for all: {beside_all(findings, row)}."
+    return f"Alone it is better than with what is best for all: {beside_all(findings, row)}."
 
 
-def beside_all(found: Findings, row: Row) -> str:
+def beside_all(findings: Findings, row: Row) -> str:
     """What one comes to alone, beside what it comes to with the lane for all; both lanes if the aim is of a setting."""
-    t, every, target = AIM_SETTINGS, for_all(found, row), target_of(row)
+    t, every, target = AIM_SETTINGS, for_all(findings, row), target_of(row)
     if not every[t.is_met]:
         return "; ".join(f"{name} {outcome_said(row[t.algorithm], name, row[t.outcomes])}" for name in names_of(row))
     if target not in outcomes_of(row[t.algorithm]):
@@ -100,6 +100,6 @@ def target_of(row: Row) -> str:
     return aim_text(row).split()[1]
 
 
-def topic_row(found: Findings, name: str) -> Row | None:
+def topic_row(findings: Findings, name: str) -> Row | None:
     """What producers to a topic have, and its limit; None where it was not looked up."""
-    return next((row for row in found.of(split_topics) if row[BATCH_SPLIT.topic] == name), None)
+    return next((row for row in findings.of(split_topics) if row[BATCH_SPLIT.topic] == name), None)

@@ -58,38 +58,38 @@ def split_topics(own_rows: OwnRows) -> DataFrame:
     return rows.orderBy(F.desc_nulls_last(t.split_rate), t.topic).limit(MOST_CLIENTS).drop(t.split_rate)
 
 
-def batch_sizes(found: Findings) -> Iterable[Recommendation]:
+def batch_sizes(findings: Findings) -> Iterable[Recommendation]:
     """For each producer: its batch.size is kept where few batches are split, else the largest replayed with which
     few are.
     """
-    rows = in_lane_order(found.of(split_producers), found.lanes.get(algorithms.BATCH_SPLIT, ()))
+    rows = in_lane_order(findings.of(split_producers), findings.lanes.get(algorithms.BATCH_SPLIT, ()))
     for client, of_client in by_client(rows).items():
-        yield from of_producer(found, Scope(OF_CLIENT, client), [row for row in of_client if can_be_set(row)])
+        yield from of_producer(findings, Scope(OF_CLIENT, client), [row for row in of_client if can_be_set(row)])
 
 
-def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[Recommendation]:
+def of_producer(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[Recommendation]:
     """The advice for one producer. rows: its lanes, the captured one first."""
     captured, now = rows[0], now_of(rows[0])
-    told = partial(Recommendation, algorithms.BATCH_SPLIT, scope, sure=confidence_of(captured))
-    if unlike := unlike_captured(found):
+    advice = partial(Recommendation, algorithms.BATCH_SPLIT, scope, sure=confidence_of(captured))
+    if unlike := unlike_captured(findings):
         why = f"The replay splits none of its batches{unlike}."
-        yield told(BATCH_SIZE, WITHHELD, now, None, reason=why)
+        yield advice(BATCH_SIZE, WITHHELD, now, None, reason=why)
         return
     if splits_few(captured):
         why = f"{rate_within(captured)} of its batches are split; up to {FEW} is fine."
-        yield told(BATCH_SIZE, KEEP, now, now.value, reason=why)
+        yield advice(BATCH_SIZE, KEEP, now, now.value, reason=why)
         return
     safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_of(row[SCENARIO])]
     better = [row for row in safe if captured["failed"] or is_larger(rate_of(captured), rate_of(row))]
     if not better:
         few = f"no replayed batch.size has {FEW} or less at whatever pace: replay smaller ones"
         why = f"{splits(captured)}, and {f'of the smaller ones {NO_DIFFERENCE}' if safe else few}."
-        yield told(BATCH_SIZE, WITHHELD, now, None, reason=why)
+        yield advice(BATCH_SIZE, WITHHELD, now, None, reason=why)
         return
     best = min(better, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_of(row[SCENARIO])), row["batches"]))
     for key, text in settings_of(best[SCENARIO]).items():
-        yield told(
-            key, CHANGE, now if key == BATCH_SIZE else in_force(found, key), str(setting_of(key).parse(text)),
+        yield advice(
+            key, CHANGE, now if key == BATCH_SIZE else in_force(findings, key), str(setting_of(key).parse(text)),
             gain=gain(captured, best), cost=cost(captured, best),
             reason=f"It is the largest replayed batch.size that splits {FEW} of the batches or less at whatever pace.",
         )  # fmt: skip
@@ -113,16 +113,16 @@ def rate_within(row: Row) -> str:
 
 def splits(row: Row) -> str:
     """How many batches are split, or fail."""
-    told = f"{rate_within(row)} of batches split"
-    return f"{told}, {counted(row['failed'], 'batch fails', 'batches fail')}" if row["failed"] else told
+    text = f"{rate_within(row)} of batches split"
+    return f"{text}, {counted(row['failed'], 'batch fails', 'batches fail')}" if row["failed"] else text
 
 
 def gain(captured: Row, best: Row) -> Effect:
     """How many fewer batches are split."""
-    told = f"{splits(captured)} -> {rate_within(best)}"
+    text = f"{splits(captured)} -> {rate_within(best)}"
     before, after = rate_of(captured), rate_of(best)
     return Effect(
-        told, SPLIT_RATE, captured["rate"], best["rate"], (before.low, before.high), (after.low, after.high)
+        text, SPLIT_RATE, captured["rate"], best["rate"], (before.low, before.high), (after.low, after.high)
     )  # fmt: skip
 
 
@@ -130,5 +130,5 @@ def cost(captured: Row, best: Row) -> Effect:
     """How many more batches are sent."""
     before, after = captured[BATCH_SPLIT.batches], best[BATCH_SPLIT.batches]
     more = after / before - 1 if before else 0.0
-    told = f"{percent(abs(more))} {'more' if more >= 0 else 'fewer'} batches" if after != before else "as many batches"
-    return Effect(told, str(BATCH_SPLIT.batches), before, after)
+    text = f"{percent(abs(more))} {'more' if more >= 0 else 'fewer'} batches" if after != before else "as many batches"
+    return Effect(text, str(BATCH_SPLIT.batches), before, after)

@@ -15,12 +15,12 @@ from schemas.tables.values import DEFAULT, KEEP
 from udfs.replay.shared.lanes import NONE
 
 
-def broker_partitions(found: Findings) -> Iterable[Recommendation]:
+def broker_partitions(findings: Findings) -> Iterable[Recommendation]:
     """The smallest limits that refuse nothing of what was captured."""
     c = PARTITION_LIMIT_CURVE
-    if not found.of(lanes):
+    if not findings.of(lanes):
         return
-    for row in found.of(safe):
+    for row in findings.of(safe):
         yield Recommendation(
             algorithm=algorithms.PARTITION_LIMITS,
             scope=Scope(),
@@ -28,7 +28,7 @@ def broker_partitions(found: Findings) -> Iterable[Recommendation]:
             verdict=KEEP,
             now=InForce(NONE, DEFAULT),
             recommended=NONE,
-            sure=confidence(found, algorithms.PARTITION_LIMITS),
+            sure=confidence(findings, algorithms.PARTITION_LIMITS),
             enough=str(row[c.limit_from]),
             is_proposal=True,
             reason=f"From {row[c.limit_from]:,} on, nothing captured is refused; add the growth that you plan for.",

@@ -21,35 +21,35 @@ from schemas.tables.values import CHANGE, INFERRED, KEEP, STATED, WITHHELD
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 
 
-def cache_slots(found: Findings) -> Iterable[Recommendation]:
+def cache_slots(findings: Findings) -> Iterable[Recommendation]:
     """The fewest slots with which nobody who still fetches is harmed; those in force are kept if they are as many."""
-    s, rows, needs = SESSION_SLOTS, found.by_lane(lanes, algorithms.SESSION_CACHE), found.of(slots)
+    s, rows, needs = SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE), findings.of(slots)
     if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
         return
     # Of the captured number of shards; others are nobody's to set.
     need = next((row for row in needs if row[s.slots] is not None), needs[0])
-    now, enough = now_of(found, need), need[s.enough_slots]
-    told = partial(
+    now, enough = now_of(findings, need), need[s.enough_slots]
+    advice = partial(
         Recommendation,
         algorithms.SESSION_CACHE,
         Scope(),
         SLOTS,
         now=now,
-        sure=confidence(found, algorithms.SESSION_CACHE),
+        sure=confidence(findings, algorithms.SESSION_CACHE),
     )
     reason = f"From {enough:,} slots on, nobody who still fetches is refused or evicted.{shared(need, now)}"
     if now.value is None and not is_too_few(need):
-        yield told(WITHHELD, recommended=None, enough=str(enough), reason=range_of(need))
+        yield advice(WITHHELD, recommended=None, enough=str(enough), reason=range_of(need))
     elif now.value is None or need[s.slots] < enough:
         gain, cost = refused(rows[0]), kept_by_broker(rows)
-        yield told(CHANGE, recommended=str(enough), enough=str(enough), gain=gain, cost=cost, reason=reason)
+        yield advice(CHANGE, recommended=str(enough), enough=str(enough), gain=gain, cost=cost, reason=reason)
     else:
-        yield told(KEEP, recommended=now.value, enough=str(enough), reason=reason)
+        yield advice(KEEP, recommended=now.value, enough=str(enough), reason=reason)
 
 
-def now_of(found: Findings, need: Row) -> InForce:
+def now_of(findings: Findings, need: Row) -> InForce:
     """The number of slots in force; not known where the capture contradicts the one that was taken for it."""
-    return in_force(found, SLOTS) if are_possible(need) else InForce(None, INFERRED)
+    return in_force(findings, SLOTS) if are_possible(need) else InForce(None, INFERRED)
 
 
 def is_too_few(need: Row) -> bool:
@@ -87,6 +87,6 @@ def refused(captured: Row) -> Effect:
 def kept_by_broker(rows: list[Row]) -> Effect:
     """What a broker keeps in the cache then."""
     before, most = rows[0], max(rows, key=lambda row: row["live"])
-    told = f"a broker keeps {counted(most['live'], 'session')} with {counted(most['cached'], 'partition')}"
-    told += f" instead of {before['cached']:,}" if before["cached"] != most["cached"] else ""
-    return Effect(told, str(SESSION_CACHE.cached_partitions), before["cached"], most["cached"])
+    text = f"a broker keeps {counted(most['live'], 'session')} with {counted(most['cached'], 'partition')}"
+    text += f" instead of {before['cached']:,}" if before["cached"] != most["cached"] else ""
+    return Effect(text, str(SESSION_CACHE.cached_partitions), before["cached"], most["cached"])

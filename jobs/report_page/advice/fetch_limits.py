@@ -62,8 +62,8 @@ def consumer_lanes(own_rows: OwnRows) -> DataFrame:
     held = own_rows(m).where(of_consumers).groupBy(*keys).agg(F.max(m.bytes_max).alias(HELD))
     rows = fetched.join(waited, keys).join(held, keys).join(ranges(own_rows, *keys), keys, "left")
     first = of_first_clients(rows, F.desc(WAIT), F.desc(TOOK))
-    asked = F.broadcast(limits_asked(own_rows))
-    return with_fidelity(first.join(asked, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
+    limits = F.broadcast(limits_asked(own_rows))
+    return with_fidelity(first.join(limits, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
 
 
 def limits_asked(own_rows: OwnRows) -> DataFrame:
@@ -73,21 +73,21 @@ def limits_asked(own_rows: OwnRows) -> DataFrame:
     return own_rows(p).where(F.col(p.reader) == CONSUMER).groupBy(p.client_id).agg(*values)
 
 
-def fetch_limits(found: Findings) -> Iterable[Recommendation]:
+def fetch_limits(findings: Findings) -> Iterable[Recommendation]:
     """A row for each setting to change of each client; where no lane is better, that its limits are kept."""
-    rows = in_lane_order(found.of(consumer_lanes), found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
+    rows = in_lane_order(findings.of(consumer_lanes), findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     for client, lanes in by_client(rows).items():
         captured, *others = [row for row in lanes if can_be_set(row) and CONSUMER_QUOTA not in row[SCENARIO]]
         if others and captured[HELD] + captured["waiting"]:
-            yield from of_one(found, Scope(OF_CLIENT, client), captured, others)
+            yield from of_one(findings, Scope(OF_CLIENT, client), captured, others)
 
 
-def of_one(found: Findings, scope: Scope, captured: Row, others: Sequence[Row]) -> Iterable[Recommendation]:
+def of_one(findings: Findings, scope: Scope, captured: Row, others: Sequence[Row]) -> Iterable[Recommendation]:
     """The advice for one client."""
-    own = {row[SCENARIO]: changes(found, captured, row) for row in others}
+    own = {row[SCENARIO]: changes(findings, captured, row) for row in others}
     best = best_lane([row for row in others if own[row[SCENARIO]]], captured, own)
     if best is None:
-        yield from kept(found, scope, captured, own)
+        yield from kept(findings, scope, captured, own)
         return
     for key, value in own[best[SCENARIO]].items():
         yield Recommendation(
@@ -95,7 +95,7 @@ def of_one(found: Findings, scope: Scope, captured: Row, others: Sequence[Row]) 
             scope=scope,
             setting=key,
             verdict=CHANGE,
-            now=now_of(found, captured, key),
+            now=now_of(findings, captured, key),
             recommended=value,
             sure=confidence_of(captured),
             reason=why(captured, best),
@@ -104,10 +104,10 @@ def of_one(found: Findings, scope: Scope, captured: Row, others: Sequence[Row]) 
         )
 
 
-def kept(found: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, str]]) -> Iterable[Recommendation]:
+def kept(findings: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, str]]) -> Iterable[Recommendation]:
     """That each setting that lanes vary keeps its value."""
     for key in dict.fromkeys(key for changed in own.values() for key in changed):
-        now = now_of(found, captured, key)
+        now = now_of(findings, captured, key)
         yield Recommendation(
             algorithm=algorithms.FETCH_MAX_BYTES,
             scope=scope,
@@ -120,17 +120,17 @@ def kept(found: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, 
         )
 
 
-def now_of(found: Findings, captured: Row, key: str) -> InForce:
+def now_of(findings: Findings, captured: Row, key: str) -> InForce:
     """The value that the client's requests have, else the one stated or Kafka's default."""
     values = captured[SHOWN[key]] if key in SHOWN else None
-    return InForce(", ".join(map(str, values)), CAPTURED) if values else in_force(found, key)
+    return InForce(", ".join(map(str, values)), CAPTURED) if values else in_force(findings, key)
 
 
-def changes(found: Findings, captured: Row, lane: Row) -> dict[str, str]:
+def changes(findings: Findings, captured: Row, lane: Row) -> dict[str, str]:
     """By setting the value that a lane has in the place of another one of this client."""
-    told = settings_of_consumers(lane[SCENARIO])
-    values = {key: str(setting_of(key).parse(text)) for key, text in told.items()}
-    return {key: value for key, value in values.items() if value != now_of(found, captured, key).value}
+    stated = settings_of_consumers(lane[SCENARIO])
+    values = {key: str(setting_of(key).parse(text)) for key, text in stated.items()}
+    return {key: value for key, value in values.items() if value != now_of(findings, captured, key).value}
 
 
 def best_lane(lanes: Sequence[Row], captured: Row, own: dict[str, dict[str, str]]) -> Row | None:
@@ -178,10 +178,10 @@ def gain(captured: Row, best: Row) -> Effect:
     return of_time(both, WAIT, captured, best)
 
 
-def of_time(told: str, metric: str, captured: Row, best: Row) -> Effect:
+def of_time(metric_name: str, metric: str, captured: Row, best: Row) -> Effect:
     """What becomes of a time, None in place of that of a backlog that is not read."""
     before, after = ([finite(ms) for ms in time_of(row, metric)] for row in (captured, best))
-    return Effect(told, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
+    return Effect(metric_name, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
 
 
 def said_time(lane: Row, metric: str) -> str:
@@ -205,11 +205,11 @@ def took(row: Row) -> str:
 def cost(captured: Row, best: Row) -> Effect:
     """What is held in memory, and what becomes of the catch-up where that is no gain."""
     before, after = captured[HELD], best[HELD]
-    told = f"memory {short_size(before)} -> {short_size(after)}" if before != after else "memory as before"
-    told += "" if is_clearly_longer(TOOK, captured, best) else f"; catch-up {catch_up_after(captured, best)}"
+    text = f"memory {short_size(before)} -> {short_size(after)}" if before != after else "memory as before"
+    text += "" if is_clearly_longer(TOOK, captured, best) else f"; catch-up {catch_up_after(captured, best)}"
     more = best[FETCH_CONSUMERS.cut_tail_bytes] - captured[FETCH_CONSUMERS.cut_tail_bytes]
-    told += f"; {short_size(more)} more fetched twice" if more > 0 else ""
-    return Effect(told, HELD, before, after)
+    text += f"; {short_size(more)} more fetched twice" if more > 0 else ""
+    return Effect(text, HELD, before, after)
 
 
 def catch_up_after(captured: Row, best: Row) -> str:

@@ -26,8 +26,8 @@ def below_floor(own_rows: OwnRows) -> DataFrame:
     f, rows = FIDELITY, own_rows(FIDELITY)
     rows.createOrReplaceTempView(VIEW)
     columns = (f.algorithm, f.metric, f.reader, f.checked, f.agreed, F.col("floor").cast("double"))
-    found = [rows.sparkSession.sql(query_of(rule, FIDELITY, VIEW)).select(*columns) for rule in floor_rules()]
-    return found[0].unionAll(found[1]).orderBy(f.algorithm, f.metric, f.reader)
+    queries = [rows.sparkSession.sql(query_of(rule, FIDELITY, VIEW)).select(*columns) for rule in floor_rules()]
+    return queries[0].unionAll(queries[1]).orderBy(f.algorithm, f.metric, f.reader)
 
 
 def floor_rules() -> Iterator[QueryRule]:
@@ -38,10 +38,10 @@ def floor_rules() -> Iterator[QueryRule]:
             yield rule
 
 
-def low_fidelity(found: Findings, algorithm: str) -> list[Row]:
+def low_fidelity(findings: Findings, algorithm: str) -> list[Row]:
     """What of a replay is below its floor; the least first."""
     f = FIDELITY
-    rows = [row for row in found.of(below_floor) if row[f.algorithm] == algorithm]
+    rows = [row for row in findings.of(below_floor) if row[f.algorithm] == algorithm]
     return sorted(rows, key=lambda row: row[f.agreed] / row[f.checked])
 
 

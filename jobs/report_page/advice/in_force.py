@@ -17,17 +17,17 @@ CLIENT_COUNTS = ("checked", "agreed", "unknown")
 """Columns of a client's rows that say how far its replay agrees with the capture."""
 
 
-def in_force(found: Findings, key: str) -> InForce:
+def in_force(findings: Findings, key: str) -> InForce:
     """A setting's value that a capture does not show: as stated, else Kafka's default."""
-    value = found.captured.get(key, setting_of(key).default_value)
-    source = STATED if key in found.captured and key not in found.assumed else DEFAULT
+    value = findings.captured.get(key, setting_of(key).default_value)
+    source = STATED if key in findings.captured and key not in findings.assumed else DEFAULT
     return InForce(None if value is None else str(value), source)
 
 
-def confidence(found: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:
+def confidence(findings: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:
     """How far a replay agrees with the capture; of these readers only, where any are named."""
     t, of = FIDELITY, tuple(readers)
-    rows = [row for row in compared(found) if row[t.algorithm] == algorithm and (not of or row[t.reader] in of)]
+    rows = [row for row in compared(findings) if row[t.algorithm] == algorithm and (not of or row[t.reader] in of)]
     return summed(rows)
 
 

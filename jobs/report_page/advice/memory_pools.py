@@ -42,30 +42,30 @@ def producer_lanes(own_rows: OwnRows) -> DataFrame:
     return with_fidelity(first, own_rows, algorithms.CONSUMER_MEMORY, PRODUCER)
 
 
-def memory_pools(found: Findings) -> Iterable[Recommendation]:
+def memory_pools(findings: Findings) -> Iterable[Recommendation]:
     """What to do about each side's pool that the capture shows."""
-    rows = in_lane_order(found.of(producer_lanes), found.lanes.get(algorithms.CONSUMER_MEMORY, ()))
+    rows = in_lane_order(findings.of(producer_lanes), findings.lanes.get(algorithms.CONSUMER_MEMORY, ()))
     for client, of_client in by_client(rows).items():
-        yield of_producer(found, Scope(OF_CLIENT, client), of_client)
-    captured = [row for row in found.of(lanes) if row[SCENARIO] == CAPTURED_LANE]
+        yield of_producer(findings, Scope(OF_CLIENT, client), of_client)
+    captured = [row for row in findings.of(lanes) if row[SCENARIO] == CAPTURED_LANE]
     for side, advised in (("brokers", of_brokers), ("consumers", of_consumers)):
-        yield from (advised(found, row) for row in captured if row["of"] == side and row["most"])
+        yield from (advised(findings, row) for row in captured if row["of"] == side and row["most"])
 
 
-def of_producer(found: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
+def of_producer(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
     """The buffer.memory of a producer: kept where nobody waits, else the smallest replayed in which nobody does."""
-    captured, now = rows[0], in_force(found, OF_PRODUCERS)
+    captured, now = rows[0], in_force(findings, OF_PRODUCERS)
     advised = partial(
         Recommendation, algorithms.CONSUMER_MEMORY, scope, OF_PRODUCERS, now=now, sure=confidence_of(captured)
     )
     if not harm(captured):
         enough = captured["most"]
-        told = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
-        return advised(KEEP, recommended=now.value, enough=str(enough), reason=told)
+        text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
+        return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
     without = [row for row in rows[1:] if not harm(row) and list(settings_of(row[SCENARIO])) == [OF_PRODUCERS]]
     if not without:
-        told = f"{harmed(captured)}, and no replayed buffer.memory ends that: replay larger ones."
-        return advised(WITHHELD, recommended=None, reason=told)
+        text = f"{harmed(captured)}, and no replayed buffer.memory ends that: replay larger ones."
+        return advised(WITHHELD, recommended=None, reason=text)
     best = min(without, key=lambda row: row[PRODUCER_MEMORY.buffer_bytes])
     before, after = captured[PRODUCER_MEMORY.buffer_bytes], best[PRODUCER_MEMORY.buffer_bytes]
     return advised(
@@ -86,31 +86,31 @@ def harmed(row: Row) -> str:
     return f"{counted(harm(row), 'batch', 'batches')} wait up to {duration(row[WAIT])}"
 
 
-def of_brokers(found: Findings, captured: Row) -> Recommendation:
+def of_brokers(findings: Findings, captured: Row) -> Recommendation:
     """The bound on requests in a broker's memory: kept, for Kafka takes none below its largest request."""
-    now = in_force(found, OF_BROKERS)
-    least = int(found.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
+    now = in_force(findings, OF_BROKERS)
+    least = int(findings.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
     enough = max(captured["smallest"], least)
     advised = partial(
         Recommendation, algorithms.CONSUMER_MEMORY, Scope(), OF_BROKERS, now=now, enough=str(enough),
-        sure=confidence(found, algorithms.CONSUMER_MEMORY),
+        sure=confidence(findings, algorithms.CONSUMER_MEMORY),
     )  # fmt: skip
     if captured["waits"] + captured["stuck"]:
-        told = f"{counted(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
+        text = f"{counted(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
         return advised(
             CHANGE, recommended=str(enough), reason="It is the smallest pool in which nothing waits.",
-            gain=Effect(f"{told} -> nothing waits", WAIT, captured["longest"], 0.0),
+            gain=Effect(f"{text} -> nothing waits", WAIT, captured["longest"], 0.0),
             cost=Effect(f"a broker holds up to {short_size(enough)} of requests", "pool_bytes", None, enough),
         )  # fmt: skip
-    told = f"{short_size(captured['smallest'])} is enough for all captured requests."
+    text = f"{short_size(captured['smallest'])} is enough for all captured requests."
     if enough == least:
-        told += f" Kafka accepts no less than socket.request.max.bytes, {short_size(least)}."
-    return advised(KEEP, recommended=now.value, reason=told)
+        text += f" Kafka accepts no less than socket.request.max.bytes, {short_size(least)}."
+    return advised(KEEP, recommended=now.value, reason=text)
 
 
-def of_consumers(found: Findings, captured: Row) -> Recommendation:
+def of_consumers(findings: Findings, captured: Row) -> Recommendation:
     """The pool of consumers that KIP-81 proposes, which no release has."""
-    now, enough = in_force(found, OF_CONSUMERS), captured["smallest"]
+    now, enough = in_force(findings, OF_CONSUMERS), captured["smallest"]
     return Recommendation(
         algorithm=algorithms.CONSUMER_MEMORY,
         scope=Scope(),
@@ -118,7 +118,7 @@ def of_consumers(found: Findings, captured: Row) -> Recommendation:
         verdict=KEEP,
         now=now,
         recommended=now.value,
-        sure=confidence(found, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
+        sure=confidence(findings, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
         reason=f"{short_size(enough)} is enough for everyone.",
         enough=str(enough),
         is_proposal=True,

@@ -39,7 +39,7 @@ NO_ENDS: Ends = (None, None)
 class Effect:
     """What a change gains or costs: as a sentence, and by a metric before and after, each with its range."""
 
-    told: str = ""
+    text: str = ""
     metric: str | None = None
     before: float | None = None
     after: float | None = None
@@ -125,9 +125,9 @@ def recommendation_rows(run_id: str, recommendations: Iterable[Recommendation]) 
             t.run_id: run_id, t.place: place, t.algorithm: one.algorithm, t.scope_kind: one.scope.kind,
             t.scope: one.scope.name, t.setting: one.setting, t.verdict: one.verdict, t.value_now: one.now.value,
             t.source: one.now.source, t.recommended: one.recommended, t.enough: one.enough,
-            t.gain: one.gain.told, t.gain_metric: one.gain.metric, t.gain_before: one.gain.before,
+            t.gain: one.gain.text, t.gain_metric: one.gain.metric, t.gain_before: one.gain.before,
             t.gain_after: one.gain.after, **gain_ranges(one.gain),
-            t.cost: one.cost.told, t.cost_metric: one.cost.metric,
+            t.cost: one.cost.text, t.cost_metric: one.cost.metric,
             t.cost_before: one.cost.before, t.cost_after: one.cost.after, t.checked: one.sure.checked,
             t.agreed: one.sure.agreed, t.unknown: one.sure.unknown, t.reason: one.reason,
             t.is_proposal: one.is_proposal,

@@ -40,10 +40,10 @@ QUERIES: Mapping[str, tuple[Query, ...]] = {
 """What is asked of the tables of each replay for it, beside what questions ask."""
 
 
-def recommended(found: Findings) -> list[Recommendation]:
+def recommended(findings: Findings) -> list[Recommendation]:
     """What the replays of a run carry, in the order in which it is shown."""
-    made = (one for name, part in PARTS.items() if name in found.lanes for one in part(found))
-    return ranked(withheld(found, with_aims(found, made)))
+    made = (one for name, part in PARTS.items() if name in findings.lanes for one in part(findings))
+    return ranked(withheld(findings, with_aims(findings, made)))
 
 
 def write_recommendations(spark: SparkSession, lake: str, run_id: str, made: Iterable[Recommendation]) -> None:

@@ -23,34 +23,36 @@ from schemas.tables.values import CHANGE, WITHHELD
 UNCHECKED = "Nothing of its replay could be checked against the capture."
 
 
-def withheld(found: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
+def withheld(findings: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
     """The recommendations; withheld is what a refused or unchecked replay does not carry."""
     for one in recommendations:
-        why = why_not(found, one)
+        why = why_not(findings, one)
         yield replace(one, verdict=WITHHELD, reason=why) if why else one
 
 
-def why_not(found: Findings, one: Recommendation) -> str:
+def why_not(findings: Findings, one: Recommendation) -> str:
     """Why a recommendation is not carried by its replay; empty where it is."""
-    low = low_fidelity(found, one.algorithm)
+    low = low_fidelity(findings, one.algorithm)
     if low:
         return f"{begun(said_low(low[0]))}."
-    for row in found.of(refusals):
+    for row in findings.of(refusals):
         if row[GATE_RESULTS.table_name] != FIDELITY.name:
             return f"The {row[GATE_RESULTS.gate]} gate refused it: {row[GATE_RESULTS.rule]}."
     return UNCHECKED if one.verdict == CHANGE and not one.sure.checked else ""
 
 
-def unstated(found: Findings, algorithm: str) -> list[str]:
+def unstated(findings: Findings, algorithm: str) -> list[str]:
     """The settings of a replay that captures do not show and nobody stated: what may be behind a low fidelity."""
     of = settings()
-    return [key for key in found.assumed if key in of and algorithm in of[key].algorithms and of[key].name != "kafka"]
+    return [
+        key for key in findings.assumed if key in of and algorithm in of[key].algorithms and of[key].name != "kafka"
+    ]
 
 
-def corrected(found: Findings, algorithm: str) -> list[str]:
+def corrected(findings: Findings, algorithm: str) -> list[str]:
     """The flags to state what was in force: values where the capture tells them, else names to fill in."""
-    own = unstated(found, algorithm)
-    need = next((row for row in found.of(slots) if row[SESSION_SLOTS.slots] is not None), None)
+    own = unstated(findings, algorithm)
+    need = next((row for row in findings.of(slots) if row[SESSION_SLOTS.slots] is not None), None)
     if SLOTS in own and need is not None and not are_possible(need):
         return [f"--captured={settings()[SLOTS].name}={possible_slots(need)}"]
     return [f"--captured={key}=..." for key in own]

@@ -21,9 +21,9 @@ NO_ANSWER = (
 )
 
 
-def refused(found: Findings) -> str:
+def refused(findings: Findings) -> str:
     """Question 2: how many batches were refused, whose, and what the client had estimated."""
-    b, rows = RECORD_BATCHES, found.of(produced_codecs)
+    b, rows = RECORD_BATCHES, findings.of(produced_codecs)
     if not rows:
         raise Unanswered(NO_PRODUCER)
     batches, answered, count = (sum(row[name] for row in rows) for name in ("batches", "answered", "refused"))
@@ -35,19 +35,19 @@ def refused(found: Findings) -> str:
         sent += f", {answered:,} of them answered" if answered < batches else ""
         return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused as too large."
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
-    worst = found.of(produced_topics)[0]
+    worst = findings.of(produced_topics)[0]
     sentence = (
         f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} or more, most of them from "
         f"{name_of(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): the limit "
         "counts the compressed batch, not a record"
     )
-    return f"{sentence}{misjudged(found)}."
+    return f"{sentence}{misjudged(findings)}."
 
 
-def misjudged(found: Findings) -> str:
+def misjudged(findings: Findings) -> str:
     """By how much the estimate was wrong in the worst span of batches with splits, if producers were replayed."""
     t = BATCH_SPLIT_TIMELINE
-    split = [row for row in found.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
+    split = [row for row in findings.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
     if not split:
         return ""
     worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])
@@ -57,14 +57,14 @@ def misjudged(found: Findings) -> str:
     )
 
 
-def size_histogram(found: Findings) -> Plot:
+def size_histogram(findings: Findings) -> Plot:
     """Produced batches by size."""
     rows = [
         {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "batches": row["batches"],
          "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "another, or none"}
-        for row in found.of(batch_sizes)
+        for row in findings.of(batch_sizes)
     ]  # fmt: skip
-    limits = [float(row[BATCH_SPLIT.max_message_bytes]) for row in found.of(captured_limits)]
+    limits = [float(row[BATCH_SPLIT.max_message_bytes]) for row in findings.of(captured_limits)]
     return Plot(
         says="Produced batches by their bytes on the wire",
         mark="bar",
@@ -76,13 +76,13 @@ def size_histogram(found: Findings) -> Plot:
     )
 
 
-def estimated_and_had(found: Findings) -> Plot:
+def estimated_and_had(findings: Findings) -> Plot:
     """A point a span of batches: the compression that the client counted on, and what they had."""
     t = BATCH_SPLIT_TIMELINE
     rows = [
         {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0],
          WHOSE: producer_of(row)}
-        for row in found.of(estimates)
+        for row in findings.of(estimates)
     ]  # fmt: skip
     why = "the estimates of producers were not replayed: --set=producer.batch.size=16KiB,64KiB does that"
     return Plot(
@@ -96,7 +96,7 @@ def estimated_and_had(found: Findings) -> Plot:
 SPLIT = ("all taken", "some split")
 
 
-def topics_table(found: Findings) -> Grid:
+def topics_table(findings: Findings) -> Grid:
     """A row a producer and topic."""
     b = RECORD_BATCHES
     cells = [
@@ -104,11 +104,11 @@ def topics_table(found: Findings) -> Grid:
             row[b.topic], name_of(row[b.client_id]), f"{row['batches']:,}", f"{row['refused']:,}",
             size(row["largest_taken"]), size(row["smallest_refused"]), size(row["bytes"]), size(row["uncompressed"]),
         ]
-        for row in found.of(produced_topics)
+        for row in findings.of(produced_topics)
     ]  # fmt: skip
     head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
     notes = ("uncompressed: - if the capture was ingested without batch_split.",)
-    return Grid(head, cells, ("topic", "producer"), (*notes, *and_more(found.of(produced_topics), b)))
+    return Grid(head, cells, ("topic", "producer"), (*notes, *and_more(findings.of(produced_topics), b)))
 
 
 CHECKS = (
@@ -122,9 +122,9 @@ CHECKS = (
 """Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
 
 
-def compressed_or_not(found: Findings) -> str:
+def compressed_or_not(findings: Findings) -> str:
     """Question 5: what the capture shows on both sides of the check of max.message.bytes."""
-    rows = found.of(produced_codecs)
+    rows = findings.of(produced_codecs)
     if not rows:
         raise Unanswered(NO_PRODUCER)
     sentence = "Brokers count compressed bytes, producers' batch.size an estimate of them"
@@ -133,14 +133,14 @@ def compressed_or_not(found: Findings) -> str:
     everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
     verb = "is" if 1 in (batches, sum(row["batches"] for row in rows)) else "are"
     sentence += f"; {batches:,} of {everything} here {verb} compressed"
-    return f"{sentence}{both_sides(found)}."
+    return f"{sentence}{both_sides(findings)}."
 
 
-def both_sides(found: Findings) -> str:
+def both_sides(findings: Findings) -> str:
     """That a topic took a batch which is larger, uncompressed, than one that it refused; each topic may have a limit of
     its own.
     """
-    b, rows = RECORD_BATCHES, found.of(produced_topics)
+    b, rows = RECORD_BATCHES, findings.of(produced_topics)
     for topic in dict.fromkeys(row[b.topic] for row in rows):
         same = [row for row in rows if row[b.topic] == topic]
         refused_from = min((row["smallest_refused"] for row in same if row["refused"]), default=None)
@@ -153,11 +153,11 @@ def both_sides(found: Findings) -> str:
     return ""
 
 
-def by_codec(found: Findings) -> Plot:
+def by_codec(findings: Findings) -> Plot:
     """Bytes on the wire beside those without compression, by codec."""
     rows = [
         {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
-        for row in found.of(produced_codecs)
+        for row in findings.of(produced_codecs)
         for of, count in (("on the wire", row["bytes"]), ("uncompressed", row["uncompressed"]))
         if count is not None
     ]
@@ -168,11 +168,11 @@ def by_codec(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def checks_table(found: Findings) -> Grid:
+def checks_table(findings: Findings) -> Grid:
     """Which setting is checked where, with what the capture shows of it."""
-    rows = found.of(produced_codecs)
+    rows = findings.of(produced_codecs)
     answered, count = (sum(row[name] for row in rows) for name in ("answered", "refused"))
-    replayed = found.by_lane(lanes, algorithms.BATCH_SPLIT)
+    replayed = findings.by_lane(lanes, algorithms.BATCH_SPLIT)
     shown = {
         "max.message.bytes": f"{answered - count:,} batches within, {count:,} above",
         "batch.size": f"{counted(replayed[0]['splits'], 'split')} in the captured lane" if replayed else "not replayed",

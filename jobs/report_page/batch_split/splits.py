@@ -74,17 +74,17 @@ def captured_limits(own_rows: OwnRows) -> DataFrame:
     return own_rows(t).where(F.col(t.scenario) == CAPTURED_LANE).select(t.max_message_bytes).distinct().limit(2)
 
 
-def captured_producers(found: Findings) -> list[Row]:
+def captured_producers(findings: Findings) -> list[Row]:
     """The worst producers and topics in the captured lane."""
-    return [row for row in found.of(splitting_producers) if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]
+    return [row for row in findings.of(splitting_producers) if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]
 
 
-def safe(found: Findings) -> str:
+def safe(findings: Findings) -> str:
     """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
-    rows = found.by_lane(lanes, algorithms.BATCH_SPLIT)
+    rows = findings.by_lane(lanes, algorithms.BATCH_SPLIT)
     if not rows:
         raise Unanswered(NONE_REPLAYED)
-    captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured(found)
+    captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured(findings)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = (
         f"with the captured settings the worst producer splits {rate_within(captured)} of its "
@@ -108,10 +108,10 @@ def safe(found: Findings) -> str:
     )
 
 
-def unlike_captured(found: Findings) -> str:
+def unlike_captured(findings: Findings) -> str:
     """That brokers refused batches in the capture, but the replay of the captured settings splits none."""
-    refused = sum(row["refused"] for row in found.of(produced_codecs))
-    if not refused or not takes_all(found.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
+    refused = sum(row["refused"] for row in findings.of(produced_codecs))
+    if not refused or not takes_all(findings.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
         return ""
     return (
         f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state the batch.size, "
@@ -142,11 +142,11 @@ def batch_size(row: Row) -> int | None:
     return None if text is None else parse_bytes(text)
 
 
-def rates_by_size(found: Findings) -> Plot:
+def rates_by_size(findings: Findings) -> Plot:
     """Split rate over batch.size, a curve a producer and topic."""
     t = BATCH_SPLIT
     rates: dict[tuple[str, int], Ranged] = {}
-    for row in found.of(splitting_producers):
+    for row in findings.of(splitting_producers):
         if (size := batch_size(row)) is not None:
             key, rate = (producer_of(row), size), ranged(row[t.split_rate] or 0.0, row[range_of(SPLIT_RATE)])
             rates[key] = max(rates.get(key, rate), rate)
@@ -157,7 +157,7 @@ def rates_by_size(found: Findings) -> Plot:
         if producer in most
     ]
     sizes = told_apart(rows, "fewer than two values of batch.size were replayed", "size")
-    beside = any(beside_size(row) for row in found.by_lane(lanes, algorithms.BATCH_SPLIT))
+    beside = any(beside_size(row) for row in findings.by_lane(lanes, algorithms.BATCH_SPLIT))
     return Plot(
         "Share of a producer's batches to a topic that are split, by "
         f"batch.size{', the highest over all other settings' if beside else ''}: the line at the captured pace, the "
@@ -167,10 +167,10 @@ def rates_by_size(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def estimate_right(found: Findings) -> str:
+def estimate_right(findings: Findings) -> str:
     """Question 13: how far estimates are off, and how long they take to come back after a split."""
-    t, rows = BATCH_SPLIT, captured_producers(found)
-    spans = found.of(estimates)
+    t, rows = BATCH_SPLIT, captured_producers(findings)
+    spans = findings.of(estimates)
     if not rows or not spans:
         raise Unanswered(NONE_REPLAYED)
     e = BATCH_SPLIT_TIMELINE
@@ -181,7 +181,7 @@ def estimate_right(found: Findings) -> str:
     )
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
-        return f"{sentence}; with the captured settings there is no split to recover from{unlike_captured(found)}."
+        return f"{sentence}; with the captured settings there is no split to recover from{unlike_captured(findings)}."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
     some = f"the {len(rows):,} that split most" if rows[0][IN_ALL] > len(rows) else f"{len(rows):,}"
@@ -199,9 +199,9 @@ def worst_spans(spans: Sequence[Row]) -> list[Row]:
     return [row for row in spans if all(row[column] == spans[0][column] for column in key)]
 
 
-def estimate_curves(found: Findings) -> Plot:
+def estimate_curves(findings: Findings) -> Plot:
     """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
-    t, spans = BATCH_SPLIT_TIMELINE, seen_in(found.of(estimates), "no batch was replayed")
+    t, spans = BATCH_SPLIT_TIMELINE, seen_in(findings.of(estimates), "no batch was replayed")
     first = worst_spans(spans)
     rows = [
         {"batch": row[t.first_batch], "ratio": ratio, "of": of}
@@ -217,7 +217,7 @@ def estimate_curves(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def estimates_table(found: Findings) -> Grid:
+def estimates_table(findings: Findings) -> Grid:
     """A row a producer and topic, as captured."""
     t = BATCH_SPLIT
     cells = [
@@ -230,7 +230,7 @@ def estimates_table(found: Findings) -> Grid:
             f"{row[t.final_estimate]:.2f}",
             f"{row[t.recoveries]:,}", duration(row[t.recovery_ms_mean]), duration(row[t.recovery_ms_max]),
         ]
-        for row in captured_producers(found)
+        for row in captured_producers(findings)
     ]  # fmt: skip
     head = (
         "producer", "topic", "batch.size", "limit", "batches", "splits", "ratio", "last estimate", "recoveries", "mean",
@@ -240,7 +240,7 @@ def estimates_table(found: Findings) -> Grid:
         f"The captured lane, which is a replay too. limit: the topic's max.message.bytes. {NOT_STATED} not stated: "
         "inferred from the batches and brokers' responses to them."
     )
-    notes = (note, *and_more(captured_producers(found), t))
+    notes = (note, *and_more(captured_producers(findings), t))
     return Grid(head, cells, ("producer", "topic"), notes)
 
 

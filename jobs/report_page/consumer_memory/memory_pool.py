@@ -53,35 +53,35 @@ def slowed_consumers(own_rows: OwnRows) -> DataFrame:
     """A row a lane: of the consumers that wait for memory, the one with least throughput, then the longest wait."""
     c = CONSUMER_MEMORY
     ratio, who = F.col(c.throughput_ratio), (F.col(c.client_id), F.col(c.client_address))
-    told = F.struct(*who, F.col(c.wait_ms_max), F.col(c.depleted_share), ratio)
+    fields = F.struct(*who, F.col(c.wait_ms_max), F.col(c.depleted_share), ratio)
     first = F.struct(ratio.isNull().alias("unknown"), ratio, (-F.col(c.wait_ms_max)).alias("wait"), *who)
     waits = own_rows(c).where(F.col(c.waits) > 0)
-    return waits.groupBy(c.scenario).agg(F.min_by(told, first).alias("told")).select(c.scenario, "told.*")
+    return waits.groupBy(c.scenario).agg(F.min_by(fields, first).alias("told")).select(c.scenario, "told.*")
 
 
-def bounded(found: Findings) -> str:
+def bounded(findings: Findings) -> str:
     """Question 12: the smallest pool in which nobody waits, and what the worst one replayed costs."""
-    rows = consumers_by_lane(found)
+    rows = consumers_by_lane(findings)
     captured = captured_of(rows)
-    if captured is None or not found.of(hungry_consumers):
+    if captured is None or not findings.of(hungry_consumers):
         raise Unanswered(NO_CONSUMER)
-    told = f"{size(captured['smallest'])} of {PROPOSED} is enough for everyone{unless_refused(found)}"
+    text = f"{size(captured['smallest'])} of {PROPOSED} is enough for everyone{unless_refused(findings)}"
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
-        return f"{told}; --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."
+        return f"{text}; --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."
     stuck = max(pools, key=lambda row: row["stuck"])
     if stuck["stuck"]:
         return (
-            f"{told}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} "
+            f"{text}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} "
             f"{counted(stuck['stuck'], 'connection gets stuck', 'connections get stuck')}: "
             f"{WHY_STUCK.get(stuck['why'], 'nothing frees memory')}."
         )
     c = CONSUMER_MEMORY
-    waiting = [row for row in found.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
-    slowed = own_lanes(found, in_lane_order(waiting, found.lanes[algorithms.CONSUMER_MEMORY]), "consumers")
+    waiting = [row for row in findings.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
+    slowed = own_lanes(findings, in_lane_order(waiting, findings.lanes[algorithms.CONSUMER_MEMORY]), "consumers")
     if not slowed:
-        return f"{told}; nobody would wait in any of the replayed pools, the smallest of which is {least_pool(pools)}."
-    return f"{told}; {what_it_costs(min(slowed, key=slowness))}."
+        return f"{text}; nobody would wait in any of the replayed pools, the smallest of which is {least_pool(pools)}."
+    return f"{text}; {what_it_costs(min(slowed, key=slowness))}."
 
 
 def slowness(row: Row) -> tuple[bool, float, float]:
@@ -94,25 +94,25 @@ def slowness(row: Row) -> tuple[bool, float, float]:
 def what_it_costs(row: Row) -> str:
     """What a lane's pool costs the consumer that it slows most."""
     c = CONSUMER_MEMORY
-    told = (
+    text = (
         f"{lane_said(row[c.scenario])}, the pool of {name_of(row[c.client_id])}, which is slowed most, is used up "
         f"{percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
     )
     ratio = row[c.throughput_ratio]
-    return told if ratio is None else f"{told}; throughput is {percent(ratio)} of the captured one"
+    return text if ratio is None else f"{text}; throughput is {percent(ratio)} of the captured one"
 
 
-def unless_refused(found: Findings) -> str:
+def unless_refused(findings: Findings) -> str:
     """That the proposal's prototype would not start with the smallest pool in which nobody waits, where that is so."""
-    captured, asked = captured_of(consumers_by_lane(found)), largest_asked(found)
-    if captured is None or captured["smallest"] > asked:
+    captured, largest = captured_of(consumers_by_lane(findings)), largest_asked(findings)
+    if captured is None or captured["smallest"] > largest:
         return ""
-    return f", though the proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size(asked)}"
+    return f", though the proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size(largest)}"
 
 
-def largest_asked(found: Findings) -> int:
+def largest_asked(findings: Findings) -> int:
     """The largest fetch.max.bytes that consumers ask for, as captured."""
-    return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in found.of(fetching_consumers)), default=0)
+    return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in findings.of(fetching_consumers)), default=0)
 
 
 def least_pool(rows: list[Row]) -> str:
@@ -120,24 +120,24 @@ def least_pool(rows: list[Row]) -> str:
     return size(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
 
 
-def memory_curves(found: Findings) -> Plot:
+def memory_curves(findings: Findings) -> Plot:
     """A curve a lane."""
-    t, names = CONSUMER_MEMORY_TIMELINE, found.lanes.get(algorithms.CONSUMER_MEMORY, ())
-    times = {lane: [row for row in found.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
+    t, names = CONSUMER_MEMORY_TIMELINE, findings.lanes.get(algorithms.CONSUMER_MEMORY, ())
+    times = {lane: [row for row in findings.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
     curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
-    label = own_labels(found, distinct(curves), "consumers")
+    label = own_labels(findings, distinct(curves), "consumers")
     slots = seen_in([row for lane in label for row in times[lane]], "no consumer held anything")
-    since, told = elapsed([row[t.slot_start] for row in slots])
+    since, subtitle = elapsed([row[t.slot_start] for row in slots])
     rows = [
         {"lane": lane_label(label[row[t.scenario]]), "since": at, "bytes": row[t.used_bytes_max]}
         for at, row in zip(since, slots, strict=True)
     ]
-    whose = name_of(found.of(memory_over_time)[0][t.client_id])
+    whose = name_of(findings.of(memory_over_time)[0][t.client_id])
     pools = f" under {PROPOSED}" if any(pool_bytes(lane) is not None for lane in label.values()) else ""
     return Plot(
         f"Bytes of responses that {whose}, the consumer that held most, holds over time{pools}",
         "line", told_apart(rows, "it held something at one moment only", "since"),
-        Axis("since", told, "time"), Axis("bytes", "bytes held", "bytes"),
+        Axis("since", subtitle, "time"), Axis("bytes", "bytes held", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
 

@@ -44,8 +44,8 @@ def hungry_consumers(own_rows: OwnRows) -> DataFrame:
     drained = own_rows(t).where(
         (F.col(t.algorithm) == algorithms.CONSUMER_MEMORY) & (F.col(t.metric) == "drained_partitions")
     )
-    told = drained.select(t.client_id, t.client_address, others)
-    joined = rows.join(told, [str(c.client_id), str(c.client_address)], "left")
+    fields = drained.select(t.client_id, t.client_address, others)
+    joined = rows.join(fields, [str(c.client_id), str(c.client_address)], "left")
     return first_rows(joined, MOST_CONSUMERS, F.desc(c.used_bytes_max), c.client_id, c.client_address)
 
 
@@ -58,19 +58,19 @@ def exceedance(own_rows: OwnRows) -> DataFrame:
     return rows.join(F.broadcast(most), key).orderBy(*key, e.bytes)
 
 
-def consumers_by_lane(found: Findings) -> list[Row]:
+def consumers_by_lane(findings: Findings) -> list[Row]:
     """What the worst consumer comes to, in the order of the lanes: a row for all that differ in settings of others."""
-    rows = [row for row in found.by_lane(lanes, algorithms.CONSUMER_MEMORY) if row["of"] == CONSUMERS]
-    return own_lanes(found, rows, "consumers")
+    rows = [row for row in findings.by_lane(lanes, algorithms.CONSUMER_MEMORY) if row["of"] == CONSUMERS]
+    return own_lanes(findings, rows, "consumers")
 
 
-def needed(found: Findings) -> str:
+def needed(findings: Findings) -> str:
     """Question 1: what was held, and would be under other fetch limits, and KIP-74's bound."""
-    c, rows = CONSUMER_MEMORY, found.of(hungry_consumers)
+    c, rows = CONSUMER_MEMORY, findings.of(hungry_consumers)
     if not rows:
         raise Unanswered(NO_CONSUMER)
     most = rows[0]
-    told = (
+    text = (
         f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
         f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time "
         f"({uncompressed(most)}{to_the_end(most[c.pinned_responses])}); KIP-74's bound is "
@@ -78,13 +78,13 @@ def needed(found: Findings) -> str:
         f"{counted(most[c.partitions], 'partition')}"
         f"{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
-    return f"{told}{shared(most)}{under_other_limits(found)}.{queue_said(found)}"
+    return f"{text}{shared(most)}{under_other_limits(findings)}.{queue_said(findings)}"
 
 
-def queue_said(found: Findings) -> str:
+def queue_said(findings: Findings) -> str:
     """What the librdkafka consumer whose queue may be largest can hold, whatever the limits of its fetches are."""
     q = LIBRDKAFKA_QUEUE
-    rows = [row for row in found.by_lane(queues, algorithms.CONSUMER_MEMORY) if row[q.bound_bytes] is not None]
+    rows = [row for row in findings.by_lane(queues, algorithms.CONSUMER_MEMORY) if row[q.bound_bytes] is not None]
     captured = [row for row in rows if row[q.scenario] == CAPTURED_LANE]
     if not captured:
         return ""
@@ -93,15 +93,15 @@ def queue_said(found: Findings) -> str:
     setting = f"queued.min.messages={row[q.min_queued_messages]:,}" if by_number else (
         f"queued.max.messages.kbytes={row[q.max_queued_bytes] // 1000}"
     )  # fmt: skip
-    told = (
+    text = (
         f" {name_of(row[q.client_id])} uses librdkafka, which fetches ahead: its queue can hold "
         f"{size(row[q.bound_bytes])}, {size(row[q.memory_bound_bytes])} of memory, by {setting} and a response "
         f"{of_each(row[q.brokers])} on top."
     )
     least = min(rows, key=lambda of: of[q.bound_bytes])
     if least[q.bound_bytes] >= row[q.bound_bytes]:
-        return told
-    return f"{told} It can hold {size(least[q.bound_bytes])} {lane_said(least[q.scenario])}."
+        return text
+    return f"{text} It can hold {size(least[q.bound_bytes])} {lane_said(least[q.scenario])}."
 
 
 def of_each(brokers: int) -> str:
@@ -144,12 +144,12 @@ def uncompressed(row: Row) -> str:
     return "none of it compressed" if ratio == 1 else f"on the wire; uncompressed {ratio:.1f} times as much"
 
 
-def under_other_limits(found: Findings) -> str:
+def under_other_limits(findings: Findings) -> str:
     """The most that a consumer would hold in the lane of the closed loop where that is most, and least."""
-    held = {row["scenario"]: row["held"] for row in own_in_closed_loop(found)}
+    held = {row["scenario"]: row["held"] for row in own_in_closed_loop(findings)}
     what = "records"
     if len(held) < 2:
-        rows = [row for row in consumers_by_lane(found) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
+        rows = [row for row in consumers_by_lane(findings) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
         held, what = {row[CONSUMER_MEMORY.scenario]: row["most"] for row in rows}, "responses"
     if len(held) < 2:
         return ""
@@ -162,12 +162,12 @@ def under_other_limits(found: Findings) -> str:
     )
 
 
-def exceedance_curves(found: Findings) -> Plot:
+def exceedance_curves(findings: Findings) -> Plot:
     """A curve a consumer."""
     e = CONSUMER_MEMORY_EXCEEDANCE
     rows = [
         {"consumer": name_of(row[e.client_id]), "bytes": row[e.bytes], "share": row[e.share_above]}
-        for row in found.of(exceedance)
+        for row in findings.of(exceedance)
     ]
     return Plot(
         "Share of the time in which a consumer holds more than a number of bytes of responses, as captured",
@@ -177,7 +177,7 @@ def exceedance_curves(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def hungry_table(found: Findings) -> Grid:
+def hungry_table(findings: Findings) -> Grid:
     """A row a consumer."""
     c = CONSUMER_MEMORY
     cells = [
@@ -187,7 +187,7 @@ def hungry_table(found: Findings) -> Grid:
             size(row[c.used_bytes_max]), size(row[c.memory_bound_bytes]), size(row[c.record_bytes]),
             size(row[c.decompressed_bytes]),
         ]
-        for row in found.of(hungry_consumers)
+        for row in findings.of(hungry_consumers)
     ]  # fmt: skip
     head = ("consumer", "address", "brokers", "partitions", "p50 held", "p95", "p99", "most", "KIP-74 bound",
             "record bytes", "uncompressed")  # fmt: skip
@@ -195,7 +195,7 @@ def hungry_table(found: Findings) -> Grid:
         "Percentiles are over time. uncompressed: - if a compressed batch was not decompressed; `pipeline` "
         "decompresses them if a setting of batch_split is named as well (--set=producer.batch.size=16384).",
     )
-    return Grid(head, cells, ("consumer", "address"), (*notes, *and_more(found.of(hungry_consumers), c)))
+    return Grid(head, cells, ("consumer", "address"), (*notes, *and_more(findings.of(hungry_consumers), c)))
 
 
 def pool_bytes(lane: str) -> int | None:

@@ -70,12 +70,12 @@ def lagging_consumer(own_rows: OwnRows) -> DataFrame:
     return lags.groupBy(*key).agg(F.max("lag").alias("most")).orderBy(F.desc("most"), *key).limit(1).select(*key)
 
 
-def catch_up(found: Findings) -> str:
+def catch_up(findings: Findings) -> str:
     """Question 6: what bounds memory while a backlog is read."""
-    rows = own_in_closed_loop(found)
+    rows = own_in_closed_loop(findings)
     captured = captured_with_records(rows)
     took = "not read to its end" if captured["never"] else f"read in {took_within(captured)}"
-    told = (
+    text = (
         f"Replayed as captured, the slowest backlog is {took}{without(captured)}. A consumer holds up to "
         f"{size(captured['held'])} of records meanwhile. It can hold at most {size(captured['own_bound'])}, unless one "
         "batch is larger than that or it is a Java client before 4.0"
@@ -83,12 +83,12 @@ def catch_up(found: Findings) -> str:
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
     if len(rows) < 2:
-        return f"{told}. --set={TRIES[algorithms.FETCH_MAX_BYTES]} tries other limits."
+        return f"{text}. --set={TRIES[algorithms.FETCH_MAX_BYTES]} tries other limits."
     if fastest["scenario"] == CAPTURED_LANE:
-        return f"{told}. No other replayed lane is faster."
+        return f"{text}. No other replayed lane is faster."
     other = begun(lane_said(fastest["scenario"]))
     alike = "" if are_apart(takes(fastest), takes(captured)) else f", {NO_DIFFERENCE}"
-    return f"{told}. {other} it takes {took_within(fastest)}{alike}, and {size(fastest['held'])}."
+    return f"{text}. {other} it takes {took_within(fastest)}{alike}, and {size(fastest['held'])}."
 
 
 def took_within(row: Row) -> str:
@@ -96,9 +96,9 @@ def took_within(row: Row) -> str:
     return time_within(row["took"], row["catch_up_ms_range"])
 
 
-def catch_up_by_lane(found: Findings) -> Plot:
+def catch_up_by_lane(findings: Findings) -> Plot:
     """A lane a row: how long the slowest backlog takes, and between what that lies at other paces."""
-    rows = [row for row in own_in_closed_loop(found) if takes(row).high < inf][:MOST_PLOTTED]
+    rows = [row for row in own_in_closed_loop(findings) if takes(row).high < inf][:MOST_PLOTTED]
     marks = [
         {"lane": lane_label(row["scenario"]), "took": took.value, "low": took.low, "high": took.high}
         for row, took in zip(rows, map(takes, rows), strict=True)
@@ -122,18 +122,18 @@ def without(row: Row) -> str:
     return f" (without {counted(row['given_up'], 'backlog')} that a consumer left before the end)"
 
 
-def lag_curves(found: Findings) -> Plot:
+def lag_curves(findings: Findings) -> Plot:
     """A curve a lane: bytes at the end of each bucket, until all is read in every lane, or the lane was cut off."""
-    t, names = FETCH_TIMELINE, list(found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
-    spans = lagging_spans(found)
+    t, names = FETCH_TIMELINE, list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
+    spans = lagging_spans(findings)
     lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
-    whole = dict.fromkeys((row[t.scenario] for row in spans), all_read(found))
+    whole = dict.fromkeys((row[t.scenario] for row in spans), all_read(findings))
     cut_off = {row[t.scenario]: row[t.bucket] + 1 for row in spans if row["lag"] and not row[FETCH_CONSUMERS.read_all]}
     ends = whole | cut_off
     # A bucket in which there was nothing to read has no row.
     curves = {lane: [lags.get((lane, bucket), 0) for bucket in range(ends[lane])] for lane in names if lane in ends}
-    label = own_labels(found, distinct(curves), "consumers")
-    rows = over_time({label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, found)
+    label = own_labels(findings, distinct(curves), "consumers")
+    rows = over_time({label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, findings)
     return Plot(
         f"Record bytes not yet read by {name_of(spans[0][t.client_id])}, the consumer that lags most, in closed loop",
         "line", rows, OWN_TIME, Axis("bytes", "bytes not yet read", "bytes"),
@@ -141,15 +141,15 @@ def lag_curves(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def held_curves(found: Findings) -> Plot:
+def held_curves(findings: Findings) -> Plot:
     """A curve a lane: the most bytes held in each bucket, until what lags is read in every lane."""
-    m, names = FETCH_MEMORY, list(found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
-    lagging_spans(found)
-    held = {row[m.scenario]: row for row in found.of(held_over_time)}
-    end = all_read(found)
+    m, names = FETCH_MEMORY, list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
+    lagging_spans(findings)
+    held = {row[m.scenario]: row for row in findings.of(held_over_time)}
+    end = all_read(findings)
     curves = {lane: [*held[lane][m.held_bytes], *[0] * (end + 1)][: end + 1] for lane in names if lane in held}
-    label = own_labels(found, distinct(curves), "consumers")
-    rows = over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, found)
+    label = own_labels(findings, distinct(curves), "consumers")
+    rows = over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, findings)
     whose = name_of(next(iter(held.values()))[m.client_id])
     return Plot(
         f"Record bytes that {whose} holds meanwhile: received, not yet taken by the application",
@@ -158,26 +158,26 @@ def held_curves(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def lagging_spans(found: Findings) -> list[Row]:
+def lagging_spans(findings: Findings) -> list[Row]:
     """The rows of the backlog over time. Raises Unplotted where they are too few for a curve."""
-    if last_lag(found) < 1:
+    if last_lag(findings) < 1:
         raise Unplotted(NO_LAG)
-    return found.of(backlog_over_time)
+    return findings.of(backlog_over_time)
 
 
-def last_lag(found: Findings) -> int:
+def last_lag(findings: Findings) -> int:
     """The last bucket at whose end the consumer that lags most has something to read in any lane; -1 for none."""
-    return max((row[FETCH_TIMELINE.bucket] for row in found.of(backlog_over_time) if row["lag"]), default=-1)
+    return max((row[FETCH_TIMELINE.bucket] for row in findings.of(backlog_over_time) if row["lag"]), default=-1)
 
 
-def all_read(found: Findings) -> int:
+def all_read(findings: Findings) -> int:
     """After how many buckets nothing of what lags is left in any lane."""
-    return last_lag(found) + 2
+    return last_lag(findings) + 2
 
 
-def over_time(curves: Mapping[str, Sequence[tuple[int, int]]], found: Findings) -> list[dict[str, object]]:
+def over_time(curves: Mapping[str, Sequence[tuple[int, int]]], findings: Findings) -> list[dict[str, object]]:
     """Marks of (bucket, bytes) by lane."""
-    (bucket_ms,) = {row[FETCH_TIMELINE.bucket_ms] for row in found.of(backlog_over_time)}
+    (bucket_ms,) = {row[FETCH_TIMELINE.bucket_ms] for row in findings.of(backlog_over_time)}
     return [
         {"lane": lane_label(lane), "since": bucket * bucket_ms, "bytes": count}
         for lane, curve in curves.items()
@@ -191,16 +191,16 @@ def distinct(curves: Mapping[str, Sequence[object]]) -> list[str]:
     return [lane for lane in curves if lane in first.values()][:MOST_LANES]
 
 
-def held_table(found: Findings) -> Grid:
+def held_table(findings: Findings) -> Grid:
     """The lanes of the closed loop: how long, and with how much memory."""
     cells = [
         [
             lane_label(row["scenario"]), NOT_READ if row["never"] else took_within(row), size(row["held"]),
             size(row["bound"]), f"{row['requests']:,}",
         ]
-        for row in consumers_in_closed_loop(found)
+        for row in consumers_in_closed_loop(findings)
     ]  # fmt: skip
-    head = (lane_heading(found.lanes[algorithms.FETCH_MAX_BYTES]), "catch-up", "held", "KIP-74 bound", "fetches")
+    head = (lane_heading(findings.lanes[algorithms.FETCH_MAX_BYTES]), "catch-up", "held", "KIP-74 bound", "fetches")
     return Grid(head, cells, head[:1], HELD_NOTES)
 
 

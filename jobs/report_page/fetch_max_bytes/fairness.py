@@ -44,17 +44,17 @@ def waiting_partitions(own_rows: OwnRows) -> DataFrame:
     return rows.join(F.broadcast(worst), key).orderBy(*order, f.scenario)
 
 
-def consumers_in_closed_loop(found: Findings) -> list[Row]:
+def consumers_in_closed_loop(findings: Findings) -> list[Row]:
     """A row a lane, in the order of the lanes."""
-    return [row for row in found.by_lane(closed_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
+    return [row for row in findings.by_lane(closed_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
 
 
-def own_in_closed_loop(found: Findings) -> list[Row]:
+def own_in_closed_loop(findings: Findings) -> list[Row]:
     """The same, a row for all lanes that differ in settings of others than consumers, without those that the page tells
     of on their own.
     """
-    rows = [row for row in consumers_in_closed_loop(found) if not TOLD_APART & settings_of(row["scenario"]).keys()]
-    return own_lanes(found, rows, "consumers")
+    rows = [row for row in consumers_in_closed_loop(findings) if not TOLD_APART & settings_of(row["scenario"]).keys()]
+    return own_lanes(findings, rows, "consumers")
 
 
 def captured_with_records(rows: Iterable[Row]) -> Row:
@@ -72,22 +72,22 @@ def captured_of(rows: Iterable[Row]) -> Row | None:
     return next((row for row in rows if row["scenario"] == CAPTURED_LANE), None)
 
 
-def starving(found: Findings) -> str:
+def starving(findings: Findings) -> str:
     """Question 7: how long the longest wait is, what ends it, and whether it is skew."""
-    rows = own_in_closed_loop(found)
+    rows = own_in_closed_loop(findings)
     captured = captured_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
     within = time_within(waited, captured["longest_wait_ms_range"])
     if not captured["waiting"]:
-        told = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
+        text = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
     else:
         whose = name_of(captured["longest"][f.client_id])
-        told = (
+        text = (
             f"With the captured limits, {counted(captured['waiting'], 'consumer partition')} came away empty from a "
             f"fetch although there were records; {partition} of {whose} waited longest, "
             f"{within}{skew(captured)}"
         )
-    return f"{told}{best_and_worst(rows, captured)}."
+    return f"{text}{best_and_worst(rows, captured)}."
 
 
 def skew(captured: Row) -> str:
@@ -111,8 +111,8 @@ def best_and_worst(rows: list[Row], captured: Row) -> str:
     if not captured["waiting"]:
         return f"; {wait_of(worst)}{unlike(worst, captured)}"
     cure = "the limits are the cause: " if waits(captured).low and not waits(best).high else ""
-    told = f"; {cure}{wait_of(best)}{unlike(best, captured)}"
-    return f"{told}, {wait_of(worst)}" if is_larger(waits(worst), waits(best)) else told
+    text = f"; {cure}{wait_of(best)}{unlike(best, captured)}"
+    return f"{text}, {wait_of(worst)}" if is_larger(waits(worst), waits(best)) else text
 
 
 def waits(row: Row) -> Ranged:
@@ -131,23 +131,23 @@ def unlike(row: Row, captured: Row) -> str:
     return "" if are_apart(waits(row), waits(captured)) else f", {NO_DIFFERENCE}"
 
 
-def waits_by_lane(found: Findings) -> Plot:
+def waits_by_lane(findings: Findings) -> Plot:
     """A point a partition and lane."""
-    f, lanes = FETCH_FAIRNESS, plotted_lanes(found)
+    f, lanes = FETCH_FAIRNESS, plotted_lanes(findings)
     rows = [
         {"lane": lane_label(lane), "wait": row[f.longest_wait_ms], WHOSE: whose(row)}
         for lane in lanes
-        for row in found.of(waiting_partitions)
+        for row in findings.of(waiting_partitions)
         if row[f.scenario] == lane
     ]
     return Plot(
-        f"Longest wait of consumers' partitions, a point each, by lane of the closed loop{room_for(found)}",
+        f"Longest wait of consumers' partitions, a point each, by lane of the closed loop{room_for(findings)}",
         "point", seen_in(rows, "no partition of a consumer waited in any lane", "wait"),
         Axis("wait", "longest wait", "ms"), Axis("lane", lane_heading(lanes), "name"),
     )  # fmt: skip
 
 
-def shares(found: Findings) -> Plot:
+def shares(findings: Findings) -> Plot:
     """A point a partition: what there was of it, and what the consumer got, as captured."""
     f = FETCH_FAIRNESS
     rows = [
@@ -157,7 +157,7 @@ def shares(found: Findings) -> Plot:
             "waited": WAITED[row[f.longest_wait_ms] > 0],
             WHOSE: whose(row),
         }
-        for row in found.of(waiting_partitions)
+        for row in findings.of(waiting_partitions)
         if row[f.scenario] == CAPTURED_LANE and None not in (row[f.share_of_available], row[f.share_of_bytes])
     ]
     return Plot(
@@ -179,20 +179,20 @@ def whose(row: Row) -> str:
     return f"{name_of(row[f.client_id])}; {row[f.topic]}-{row[f.partition]} on broker {row[f.broker]}"
 
 
-def plotted_lanes(found: Findings) -> list[str]:
+def plotted_lanes(findings: Findings) -> list[str]:
     """The lanes that a plot has room for."""
-    return list(found.lanes.get(algorithms.FETCH_MAX_BYTES, ()))[:MOST_PLOTTED]
+    return list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))[:MOST_PLOTTED]
 
 
-def room_for(found: Findings) -> str:
+def room_for(findings: Findings) -> str:
     """What a plot of those says where there are more."""
-    return first_lanes(MOST_PLOTTED, len(found.lanes.get(algorithms.FETCH_MAX_BYTES, ())))
+    return first_lanes(MOST_PLOTTED, len(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())))
 
 
-def waits_table(found: Findings) -> Grid:
+def waits_table(findings: Findings) -> Grid:
     """The partitions that wait longest in any lane, as captured; then the lanes."""
     f = FETCH_FAIRNESS
-    rows = [row for row in found.of(waiting_partitions) if row[f.scenario] == CAPTURED_LANE]
+    rows = [row for row in findings.of(waiting_partitions) if row[f.scenario] == CAPTURED_LANE]
     cells = [
         [
             name_of(row[f.client_id]), f"{row[f.topic]}-{row[f.partition]}", duration(row[f.longest_wait_ms]),
@@ -203,9 +203,9 @@ def waits_table(found: Findings) -> Grid:
     ]  # fmt: skip
     head = ("consumer", "partition", "longest wait", "fetches in a row", "of what was available*", "of bytes got",
             "catch-up", "longest in any lane")  # fmt: skip
-    told = "With the captured limits; those that wait longest in any lane first."
+    title = "With the captured limits; those that wait longest in any lane first."
     notes = (
-        told,
+        title,
         "* of the bytes available to each of its fetches: what waits through several fetches counts at each.",
         *and_more(rows, f),
     )

@@ -32,85 +32,85 @@ HARD_LIMIT_BEFORE = 3
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
 
 
-def consumers_in_open_loop(found: Findings) -> list[Row]:
+def consumers_in_open_loop(findings: Findings) -> list[Row]:
     """A row for all lanes that differ in settings of others than consumers, in the order of the lanes."""
-    rows = [row for row in found.by_lane(open_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
-    return own_lanes(found, rows, "consumers")
+    rows = [row for row in findings.by_lane(open_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
+    return own_lanes(findings, rows, "consumers")
 
 
-def too_large(found: Findings) -> str:
+def too_large(findings: Findings) -> str:
     """Question 11: first batches above the limits are delivered, unless the request is of an old version."""
-    rows = consumers_in_open_loop(found)
+    rows = consumers_in_open_loop(findings)
     captured = captured_of(rows)
-    of_readers = {row[FETCH_PARTITIONS.reader]: row for row in found.of(readers)}
+    of_readers = {row[FETCH_PARTITIONS.reader]: row for row in findings.of(readers)}
     if captured is None or CONSUMER not in of_readers:
         raise Unanswered(NO_CONSUMER)
     oldest = of_readers[CONSUMER]["oldest"]
-    told = "Delivered: KIP-74 lets the first batch of a response through; "
+    text = "Delivered: KIP-74 lets the first batch of a response through; "
     if captured["overrides"]:
-        told += (
+        text += (
             f"{counted(captured['overrides'], 'fetch', 'fetches')} of consumers got a batch larger than the captured "
             "limits"
         )
     else:
-        told += "here no fetch got a batch larger than the captured limits"
+        text += "here no fetch got a batch larger than the captured limits"
     most = max(rows, key=lambda row: row["overrides"])
     if most["overrides"] > captured["overrides"]:
-        told += f", and {counted(most['overrides'], 'fetch', 'fetches')} would get one {lane_said(most['scenario'])}"
+        text += f", and {counted(most['overrides'], 'fetch', 'fetches')} would get one {lane_said(most['scenario'])}"
     if oldest < HARD_LIMIT_BEFORE:
         return (
-            f"{told}; but some fetch with version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
+            f"{text}; but some fetch with version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
             "those get stuck."
         )
-    return f"{told}; all fetch with version {oldest} or later, so none gets stuck."
+    return f"{text}; all fetch with version {oldest} or later, so none gets stuck."
 
 
-def overrides_by_lane(found: Findings) -> Plot:
+def overrides_by_lane(findings: Findings) -> Plot:
     """A bar a lane."""
-    lanes = plotted_lanes(found)
+    lanes = plotted_lanes(findings)
     rows = [
         {"lane": lane_label(lane), "overrides": row["overrides"]}
         for lane in lanes
-        for row in found.of(open_lanes)
+        for row in findings.of(open_lanes)
         if row["scenario"] == lane and row["reader"] == CONSUMER
     ]
-    seen = seen_in(rows, "no first batch is larger than a consumer's limits in any lane", "overrides")
+    rows_with_any = seen_in(rows, "no first batch is larger than a consumer's limits in any lane", "overrides")
     return Plot(
-        f"Consumers' fetches whose first batch is larger than the limits, by lane of the open loop{room_for(found)}",
-        "bar", told_apart(seen, NO_OTHER_LIMITS, "lane"),
+        f"Consumers' fetches whose first batch is larger than the limits, by lane of the open loop{room_for(findings)}",
+        "bar", told_apart(rows_with_any, NO_OTHER_LIMITS, "lane"),
         Axis("overrides", "fetches", "count"), Axis("lane", lane_heading(lanes), "name"),
     )  # fmt: skip
 
 
-def small_and_many(found: Findings) -> str:
+def small_and_many(findings: Findings) -> str:
     """Question 16: requests for a delivered MiB, and how small responses are."""
     f = FETCH_PARTITIONS
-    consumers = {row[f.reader]: row for row in found.of(readers)}.get(CONSUMER)
+    consumers = {row[f.reader]: row for row in findings.of(readers)}.get(CONSUMER)
     if consumers is None:
         raise Unanswered(NO_CONSUMER)
     mib = consumers["bytes"] / (1 << 20)
     rate = f", {consumers['fetches'] / mib:,.0f} per MiB" if mib else ""
-    told = (
+    text = (
         f"Consumers got {counted(consumers['fetches'], 'fetch', 'fetches')} answered, with {size(consumers['bytes'])} "
         f"of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
     )
-    most = next(iter(found.of(fetching_consumers)), None)  # none where no fetch's partitions are known
+    most = next(iter(findings.of(fetching_consumers)), None)  # none where no fetch's partitions are known
     if most is None or most["median"] is None:
-        return f"{told}."
+        return f"{text}."
     fill = f", {percent(most['median'] / most[f.max_bytes])} of its fetch.max.bytes" if most[f.max_bytes] else ""
     return (
-        f"{told}; for {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
+        f"{text}; for {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
         f"{size(most['median'])} or less{fill}."
     )
 
 
-def size_histogram(found: Findings) -> Plot:
+def size_histogram(findings: Findings) -> Plot:
     """Responses by size."""
     f = FETCH_PARTITIONS
     rows = [
         {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "fetches": row["fetches"],
          "reader": row[f.reader]}
-        for row in found.of(response_sizes)
+        for row in findings.of(response_sizes)
     ]  # fmt: skip
     return Plot(
         "Captured responses with records by their record bytes",
@@ -120,7 +120,7 @@ def size_histogram(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def consumers_table(found: Findings) -> Grid:
+def consumers_table(findings: Findings) -> Grid:
     """A row a consumer: what it asks for, and gets."""
     f = FETCH_PARTITIONS
     cells = [
@@ -129,58 +129,58 @@ def consumers_table(found: Findings) -> Grid:
             size(row["bytes"]), size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]),
             duration(row[f.max_wait_ms]),
         ]
-        for row in found.of(fetching_consumers)
+        for row in findings.of(fetching_consumers)
     ]  # fmt: skip
     head = ("consumer", "fetches", "empty", "record bytes", "median response*", "fetch.max.bytes", "fetch.min.bytes",
             "fetch.max.wait.ms")  # fmt: skip
     notes = ("* of responses with records. The limits are the largest asked for.",)
-    return Grid(head, cells, ("consumer",), (*notes, *and_more(found.of(fetching_consumers), f)))
+    return Grid(head, cells, ("consumer",), (*notes, *and_more(findings.of(fetching_consumers), f)))
 
 
-def thrown_away(found: Findings) -> str:
+def thrown_away(findings: Findings) -> str:
     """Question 17: bytes of batches cut at the end."""
-    rows = consumers_in_open_loop(found)
+    rows = consumers_in_open_loop(findings)
     captured = captured_of(rows)
     if captured is None or not captured["bytes"]:
         raise Unanswered(NO_RECORDS)
-    told = (
+    text = (
         f"Replayed with the captured limits, {size(captured['cut'])} of the {size(captured['bytes'])} of records that "
         f"consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown away and "
         "fetched again"
     )
-    loop = own_in_closed_loop(found)
+    loop = own_in_closed_loop(findings)
     if len(loop) < 2:
-        return f"{told}."
+        return f"{text}."
     most = max(loop, key=lambda row: row["cut"])
     least = min(loop, key=lambda row: row["cut"])
     if most["cut"] == least["cut"]:
-        return f"{told}; no lane changes that."
+        return f"{text}; no lane changes that."
     little = size(least["cut"]) if least["cut"] else "nothing"
     return (
-        f"{told}; reading everything would cut {little} {lane_said(least['scenario'])} and {size(most['cut'])} "
+        f"{text}; reading everything would cut {little} {lane_said(least['scenario'])} and {size(most['cut'])} "
         f"{lane_said(most['scenario'])}."
     )
 
 
-def cut_by_lane(found: Findings) -> Plot:
+def cut_by_lane(findings: Findings) -> Plot:
     """A bar a lane."""
     rows = [
         {"lane": lane_label(row["scenario"]), "cut": row["cut"]}
-        for row in consumers_in_closed_loop(found)[:MOST_PLOTTED]
+        for row in consumers_in_closed_loop(findings)[:MOST_PLOTTED]
     ]
-    heading = lane_heading(found.lanes[algorithms.FETCH_MAX_BYTES])
-    seen = seen_in(rows, "no lane cuts a batch", "cut")
+    heading = lane_heading(findings.lanes[algorithms.FETCH_MAX_BYTES])
+    rows_with_any = seen_in(rows, "no lane cuts a batch", "cut")
     return Plot(
-        f"Bytes that consumers fetch and throw away until all is read, by lane of the closed loop{room_for(found)}",
-        "bar", told_apart(seen, NO_OTHER_LIMITS, "lane"),
+        f"Bytes that consumers fetch and throw away until all is read, by lane of the closed loop{room_for(findings)}",
+        "bar", told_apart(rows_with_any, NO_OTHER_LIMITS, "lane"),
         Axis("cut", "bytes of cut batches", "bytes"), Axis("lane", heading, "name"),
     )  # fmt: skip
 
 
-def followers(found: Findings) -> str:
+def followers(findings: Findings) -> str:
     """Question 19: what followers take of fetches, bytes and sessions."""
     f = FETCH_PARTITIONS
-    by_reader = {row[f.reader]: row for row in found.of(readers)}
+    by_reader = {row[f.reader]: row for row in findings.of(readers)}
     if FOLLOWER not in by_reader:
         raise Unanswered("The capture shows no fetch of a follower: capture the inter-broker listener.")
     row = by_reader[FOLLOWER]
@@ -197,14 +197,14 @@ def followers(found: Findings) -> str:
     )
 
 
-def shares_of_readers(found: Findings) -> Plot:
+def shares_of_readers(findings: Findings) -> Plot:
     """Fetches, bytes and sessions by reader."""
     rows: list[dict[str, object]] = []
-    for field, told in (("fetches", "fetches"), ("bytes", "record bytes"), ("sessions", "sessions opened")):
-        everyone = sum(row[field] for row in found.of(readers))
+    for field, name in (("fetches", "fetches"), ("bytes", "record bytes"), ("sessions", "sessions opened")):
+        everyone = sum(row[field] for row in findings.of(readers))
         rows += [
-            {"of": told, "share": row[field] / everyone, "reader": row[FETCH_PARTITIONS.reader]}
-            for row in found.of(readers)
+            {"of": name, "share": row[field] / everyone, "reader": row[FETCH_PARTITIONS.reader]}
+            for row in findings.of(readers)
             if everyone
         ]
     return Plot(
@@ -214,14 +214,14 @@ def shares_of_readers(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def readers_table(found: Findings) -> Grid:
+def readers_table(findings: Findings) -> Grid:
     """A row a kind of reader."""
     cells = [
         [
             row[FETCH_PARTITIONS.reader], f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
             size(row["bytes"]), f"{row['sessions']:,}",
         ]
-        for row in found.of(readers)
+        for row in findings.of(readers)
     ]  # fmt: skip
     return Grid(("reader", "fetches", "empty", "record bytes", "sessions opened"), cells, ("reader",))
 

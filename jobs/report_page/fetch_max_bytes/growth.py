@@ -23,21 +23,21 @@ EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace f
 ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
 
 
-def growth(found: Findings) -> Iterator[tuple[str, str]]:
+def growth(findings: Findings) -> Iterator[tuple[str, str]]:
     """Of each lane with another speed its name, and what of consumers differs from the captured lane."""
-    rows = consumers_in_closed_loop(found)
+    rows = consumers_in_closed_loop(findings)
     captured = captured_of(rows)
     if captured is None:
         return
     for row in rows:
         if TRAFFIC_SPEED in (changed := settings_of(row["scenario"])) and CONSUMER_QUOTA not in changed:
-            told = [*differences(captured, row)]
-            yield changes_said(row["scenario"]), "; ".join(told) if told else ALIKE
+            lines = [*differences(captured, row)]
+            yield changes_said(row["scenario"]), "; ".join(lines) if lines else ALIKE
 
 
-def sureness(found: Findings) -> str:
+def sureness(findings: Findings) -> str:
     """How sure that is; where the replay is below its floor at the captured settings, by how much."""
-    low = low_fidelity(found, algorithms.FETCH_MAX_BYTES)
+    low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
     return f"{EXTRAPOLATED}; {said_low(low[0])}" if low else EXTRAPOLATED
 
 
@@ -48,10 +48,10 @@ def differences(captured: Row, row: Row) -> Iterator[str]:
         ("longest_wait_ms", "longest wait", waits, duration),
         ("end_lag_bytes", "not read at the end", end_lag, whole_size),
     )
-    for metric, name, of, said in spans:
+    for metric, name, of, worded in spans:
         before, after = of(captured), of(row)
         if are_apart(before, after):
-            yield f"{name}{whose(row, metric, after)} {ranged_said(before, said)} -> {ranged_said(after, said)}"
+            yield f"{name}{whose(row, metric, after)} {ranged_said(before, worded)} -> {ranged_said(after, worded)}"
 
 
 def whose(row: Row, metric: str, of: Ranged) -> str:

@@ -21,23 +21,23 @@ BY_RULES = "the broker's own rules, with clients and brokers at their captured p
 THROTTLED = "throttle_time_ms"
 
 
-def throttling(found: Findings) -> Iterator[tuple[str, str]]:
+def throttling(findings: Findings) -> Iterator[tuple[str, str]]:
     """Of each lane with a quota its name, and who is throttled for how long; then what else differs from the captured
     lane.
     """
-    captured = captured_of(consumers_in_closed_loop(found))
+    captured = captured_of(consumers_in_closed_loop(findings))
     if captured is None:
         return
-    for row in quota_lanes(found):
+    for row in quota_lanes(findings):
         yield changes_said(row["scenario"]) or CAPTURED_LANE, "; ".join([throttled(row), *differences(captured, row)])
 
 
-def quota_lanes(found: Findings) -> list[Row]:
+def quota_lanes(findings: Findings) -> list[Row]:
     """The rows of lanes that set a quota, and of the captured one where one was stated."""
     return [
         row
-        for row in consumers_in_closed_loop(found)
-        if CONSUMER_QUOTA in (found.captured if row["scenario"] == CAPTURED_LANE else settings_of(row["scenario"]))
+        for row in consumers_in_closed_loop(findings)
+        if CONSUMER_QUOTA in (findings.captured if row["scenario"] == CAPTURED_LANE else settings_of(row["scenario"]))
     ]
 
 
@@ -54,17 +54,17 @@ def throttled(row: Row) -> str:
     return f"{row['throttled']:,} of {consumers} {are} throttled, {most} for {so_long} over its brokers"
 
 
-def quota_sureness(found: Findings) -> str:
+def quota_sureness(findings: Findings) -> str:
     """How sure that is, where there are such lanes: by which rules, who shares a quota in truth, and how far the replay
     as captured is off.
     """
-    told = [BY_RULES]
-    sharing = max(row["sharing"] for row in quota_lanes(found))
+    parts = [BY_RULES]
+    sharing = max(row["sharing"] for row in quota_lanes(findings))
     if sharing:
         have = "has" if sharing == 1 else "have"
-        told.append(
+        parts.append(
             f"{counted(sharing, 'consumer')} {have} the client.id of another: brokers have them share its quota, and "
             "here each has all of it"
         )
-    low = low_fidelity(found, algorithms.FETCH_MAX_BYTES)
-    return "; ".join([*told, *([said_low(low[0])] if low else [])])
+    low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
+    return "; ".join([*parts, *([said_low(low[0])] if low else [])])

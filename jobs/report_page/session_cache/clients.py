@@ -16,25 +16,25 @@ from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES
 
 
-def not_found(found: Findings) -> str:
+def not_found(findings: Findings) -> str:
     """Question 8: how many sessions were not found, whose, and what full fetches cost beside enough slots."""
-    rows = found.of(fetching_clients)
+    rows = findings.of(fetching_clients)
     if not rows:
         raise Unanswered(NO_FETCH)
     fetches, lost, full = (
-        sum(row[name] for row in found.of(fetching_software)) for name in ("fetches", "not_found", "full")
+        sum(row[name] for row in findings.of(fetching_software)) for name in ("fetches", "not_found", "full")
     )
     sentence = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
     if lost:
         sentence += f", most of them from {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
-    return f"{sentence}; {percent(full / fetches)} of all fetches were full ones{harm(found, full / fetches)}."
+    return f"{sentence}; {percent(full / fetches)} of all fetches were full ones{harm(findings, full / fetches)}."
 
 
-def harm(found: Findings, as_captured: float) -> str:
+def harm(findings: Findings, as_captured: float) -> str:
     """What full fetches of the captured lane cost, beside the lane that has fewest. as_captured: the share of fetches
     that were full ones in the capture.
     """
-    c, rows = SESSION_CACHE, found.by_lane(lanes, algorithms.SESSION_CACHE)
+    c, rows = SESSION_CACHE, findings.by_lane(lanes, algorithms.SESSION_CACHE)
     if not rows:
         return ""
     captured, best = rows[0], min(rows, key=full_share)
@@ -54,11 +54,11 @@ def harm(found: Findings, as_captured: float) -> str:
     )
 
 
-def full_by_client(found: Findings) -> Plot:
+def full_by_client(findings: Findings) -> Plot:
     """Full and other fetches by client."""
     rows = [
         {"client": name_of(row[EXCHANGES.client_id]), "fetches": count, "kind": kind}
-        for row in found.of(fetching_clients)[:MOST_CLIENTS]
+        for row in findings.of(fetching_clients)[:MOST_CLIENTS]
         for kind, count in (("full", row["full"]), ("incremental", row["fetches"] - row["full"]))
     ]
     return Plot(
@@ -68,7 +68,7 @@ def full_by_client(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def clients_table(found: Findings) -> Grid:
+def clients_table(findings: Findings) -> Grid:
     """A row a client."""
     cells = [
         [
@@ -76,11 +76,11 @@ def clients_table(found: Findings) -> Grid:
             percent(row["full"] / row["fetches"]), a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]),
             size(row["response_bytes"]),
         ]
-        for row in found.of(fetching_clients)
+        for row in findings.of(fetching_clients)
     ]  # fmt: skip
     head = ("client", "fetches", "full", "full share", "full a minute", "not found", "requests", "responses")
     notes = ("As captured; those with most lost sessions, then most full fetches, first.",)
-    return Grid(head, cells, ("client",), (*notes, *and_more(found.of(fetching_clients), EXCHANGES)))
+    return Grid(head, cells, ("client",), (*notes, *and_more(findings.of(fetching_clients), EXCHANGES)))
 
 
 def a_minute(row: Row) -> str:
@@ -96,9 +96,9 @@ def software(row: Row) -> str:
     return name or "unknown (followers, old clients)"
 
 
-def by_version(found: Findings) -> str:
+def by_version(findings: Findings) -> str:
     """Question 18: whether versions of one client differ in the capture; two clients are not compared."""
-    rows = found.of(fetching_software)
+    rows = findings.of(fetching_software)
     if not rows:
         raise Unanswered(NO_FETCH)
     of_name: dict[str, list[Row]] = {}
@@ -133,11 +133,11 @@ def versions(row: Row) -> str:
     return f"{row['oldest']}" if row["oldest"] == row["newest"] else f"{row['oldest']} to {row['newest']}"
 
 
-def full_by_version(found: Findings) -> Plot:
+def full_by_version(findings: Findings) -> Plot:
     """The share of full fetches by software."""
     rows = [
         {"software": software(row), "share": row["full"] / row["fetches"]}
-        for row in found.of(fetching_software)[:MOST_CLIENTS]
+        for row in findings.of(fetching_software)[:MOST_CLIENTS]
     ]
     return Plot(
         "Full fetches, of all captured fetches of a client version",
@@ -146,7 +146,7 @@ def full_by_version(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def versions_table(found: Findings) -> Grid:
+def versions_table(findings: Findings) -> Grid:
     """A row a version of a client."""
     cells = [
         [
@@ -154,13 +154,13 @@ def versions_table(found: Findings) -> Grid:
             f"{row['sessionless']:,}", f"{row['sessions']:,}", f"{row['not_found']:,}",
             size(row["request_bytes"] // row["fetches"]), size(row["response_bytes"] // row["fetches"]),
         ]
-        for row in found.of(fetching_software)
+        for row in findings.of(fetching_software)
     ]  # fmt: skip
     head = (
         "client", "Fetch versions", "fetches", "full", "want no session", "sessions", "not found", "bytes a request",
         "bytes a response",
     )  # fmt: skip
-    return Grid(head, cells, ("client",), and_more(found.of(fetching_software), EXCHANGES))
+    return Grid(head, cells, ("client",), and_more(findings.of(fetching_software), EXCHANGES))
 
 
 NOT_FOUND = Question(

@@ -62,10 +62,10 @@ def captured_refused_share(row: Row) -> float:
     return float(row[c.captured_refused] / wanted) if wanted else 0.0
 
 
-def enough(found: Findings) -> str:
+def enough(findings: Findings) -> str:
     """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
-    c, s, rows = SESSION_CACHE, SESSION_SLOTS, found.by_lane(lanes, algorithms.SESSION_CACHE)
-    needs = found.of(slots)
+    c, s, rows = SESSION_CACHE, SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE)
+    needs = findings.of(slots)
     if not rows or not needs:
         raise Unanswered(NO_FETCH)
     enough_of = " or ".join(
@@ -93,10 +93,10 @@ def doubt(needs: list[Row]) -> str:
     return next((f"; {captured_slots(row)}" for row in taken if not are_possible(row)), "")
 
 
-def slots_bars(found: Findings) -> Plot:
+def slots_bars(findings: Findings) -> Plot:
     """Full and refused shares by lane."""
     c = SESSION_CACHE
-    in_order = found.by_lane(lanes, algorithms.SESSION_CACHE)
+    in_order = findings.by_lane(lanes, algorithms.SESSION_CACHE)
     rows = [
         {"lane": lane_label(row[c.scenario]), "share": share, "of": of}
         for row in in_order[:MOST_LANES]
@@ -105,42 +105,42 @@ def slots_bars(found: Findings) -> Plot:
     return Plot(
         f"Full fetches and refusals by slots per broker{first_lanes(MOST_LANES, len(in_order))}",
         "grouped", seen_in(rows, "no lane has a full fetch", "share"),
-        Axis("share", "share", "percent"), Axis("lane", lane_heading(found.lanes[algorithms.SESSION_CACHE]), "name"),
+        Axis("share", "share", "percent"), Axis("lane", lane_heading(findings.lanes[algorithms.SESSION_CACHE]), "name"),
         Axis("of", "fetches", "name"),
     )  # fmt: skip
 
 
-def slots_grid(found: Findings) -> Grid:
+def slots_grid(findings: Findings) -> Grid:
     """The lanes of the replay."""
-    return lanes_table(found.of(lanes), found.of(slots), found.lanes[algorithms.SESSION_CACHE])
+    return lanes_table(findings.of(lanes), findings.of(slots), findings.lanes[algorithms.SESSION_CACHE])
 
 
-def evicting_lane(found: Findings) -> str:
+def evicting_lane(findings: Findings) -> str:
     """The captured lane where somebody is evicted in it, else the lane with most evictions; else nothing."""
     c = SESSION_CACHE
-    rows = [row for row in found.by_lane(lanes, algorithms.SESSION_CACHE) if row[c.evicted]]
+    rows = [row for row in findings.by_lane(lanes, algorithms.SESSION_CACHE) if row[c.evicted]]
     if not rows:
         return ""
     is_captured = rows[0][c.scenario] == CAPTURED_LANE
     return str((rows[0] if is_captured else max(rows, key=lambda row: row[c.evicted]))[c.scenario])
 
 
-def evictions_shown(found: Findings) -> list[Row]:
+def evictions_shown(findings: Findings) -> list[Row]:
     """Who evicts whom, in the lane shown."""
-    lane = evicting_lane(found)
-    return [row for row in found.of(evictions) if row[SESSION_EVICTIONS.scenario] == lane]
+    lane = evicting_lane(findings)
+    return [row for row in findings.of(evictions) if row[SESSION_EVICTIONS.scenario] == lane]
 
 
-def who(found: Findings) -> str:
+def who(findings: Findings) -> str:
     """Question 10: who evicts whom most."""
-    e, rows = SESSION_EVICTIONS, evictions_shown(found)
-    if not found.of(lanes):
+    e, rows = SESSION_EVICTIONS, evictions_shown(findings)
+    if not findings.of(lanes):
         raise Unanswered(NO_FETCH)
     if not rows:
-        return f"Nobody evicts anybody, in the captured lane or any other replayed one{unlike_captured(found)}."
-    lane = evicting_lane(found)
+        return f"Nobody evicts anybody, in the captured lane or any other replayed one{unlike_captured(findings)}."
+    lane = evicting_lane(findings)
     c = SESSION_CACHE
-    everyone = next(row[c.evicted] for row in found.of(lanes) if row[c.scenario] == lane)
+    everyone = next(row[c.evicted] for row in findings.of(lanes) if row[c.scenario] == lane)
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
     alike = sum(row[e.evictions] == first[e.evictions] for row in rows)
@@ -149,34 +149,34 @@ def who(found: Findings) -> str:
     return f"{begun(lane_said(lane))}, {counted(everyone, 'session is', 'sessions are')} evicted; {often}."
 
 
-def matrix(found: Findings) -> Plot:
+def matrix(findings: Findings) -> Plot:
     """Evictor by victim."""
     e = SESSION_EVICTIONS
     rows: list[dict[str, object]] = [
         {"evictor": name_of(row[e.evictor]), "victim": name_of(row[e.victim]), "evictions": row[e.evictions]}
-        for row in evictions_shown(found)
+        for row in evictions_shown(findings)
     ]
     shown = {side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")}
     rows = [row for row in rows if all(row[side] in names for side, names in shown.items())]
     return Plot(
-        f"Who evicts whose fetch session, {lane_said(evicting_lane(found))}",
+        f"Who evicts whose fetch session, {lane_said(evicting_lane(findings))}",
         "heat", seen_in(rows, "nobody is evicted in any lane"),
         Axis("victim", "loses a session", "name"), Axis("evictor", "takes it", "name"),
         Axis("evictions", "evictions", "count"),
     )  # fmt: skip
 
 
-def evictions_table(found: Findings) -> Grid:
+def evictions_table(findings: Findings) -> Grid:
     """A row a pair."""
     e = SESSION_EVICTIONS
-    rows, head = evictions_shown(found), ("takes the slot", "loses its session", "evictions")
+    rows, head = evictions_shown(findings), ("takes the slot", "loses its session", "evictions")
     cells = [[name_of(row[e.evictor]), name_of(row[e.victim]), f"{row[e.evictions]:,}"] for row in rows]
     return Grid(head, cells, head[:2], and_more(rows, e))
 
 
-def while_room(found: Findings) -> str:
+def while_room(findings: Findings) -> str:
     """Question 14: evictions and refusals in one shard while another had room."""
-    c, rows = SESSION_CACHE, found.of(shards)
+    c, rows = SESSION_CACHE, findings.of(shards)
     if not rows:
         raise Unanswered(NO_FETCH)
     by_broker = {row[SESSION_SLOTS.broker]: row for row in rows}
@@ -193,30 +193,30 @@ def while_room(found: Findings) -> str:
         "it was"
     )
     if not refused + evicted:
-        return f"{sentence}; with the captured settings nobody is refused or evicted{unlike_captured(found)}."
+        return f"{sentence}; with the captured settings nobody is refused or evicted{unlike_captured(findings)}."
     return (
         f"{sentence}: with the captured settings, {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
         f"{counted(evicted, 'eviction')} happen while another of the broker's shards has a free slot."
     )
 
 
-def unlike_captured(found: Findings) -> str:
+def unlike_captured(findings: Findings) -> str:
     """That more was refused in the capture than the replay of the captured settings refuses, where that is so."""
     c = SESSION_CACHE
-    lane = next((row for row in found.of(lanes) if row[c.scenario] == CAPTURED_LANE), None)
+    lane = next((row for row in findings.of(lanes) if row[c.scenario] == CAPTURED_LANE), None)
     if lane is None or lane[c.captured_refused] <= lane[c.refused]:
         return ""
     return f", though the capture has {counted(lane[c.captured_refused], 'refusal')}"
 
 
-def shards_by_broker(found: Findings) -> Plot:
+def shards_by_broker(findings: Findings) -> Plot:
     """The most sessions in each shard of the brokers that refused or evicted most often."""
     c = SESSION_CACHE
-    harmed = {row[c.broker]: row[c.refused] + row[c.evicted] for row in found.of(shards)}
+    harmed = {row[c.broker]: row[c.refused] + row[c.evicted] for row in findings.of(shards)}
     brokers = sorted(harmed, key=lambda broker: -harmed[broker])[:MOST_BROKERS]
     rows = [
         {"shard": f"{row['shard']}", "broker": f"broker {row[c.broker]}", "most": row["most"]}
-        for row in found.of(shards)
+        for row in findings.of(shards)
         if row[c.broker] in brokers
     ]
     some = f", of {len(brokers)} of {len(harmed):,} brokers" if len(brokers) < len(harmed) else ""
@@ -227,11 +227,11 @@ def shards_by_broker(found: Findings) -> Plot:
     )  # fmt: skip
 
 
-def shards_table(found: Findings) -> Grid:
+def shards_table(findings: Findings) -> Grid:
     """A row a shard."""
     cells = [
         [row[SESSION_SLOTS.broker], f"{row['shard']}", f"{row['most']:,}", f"{row['each']:,}"]
-        for row in found.of(shards)
+        for row in findings.of(shards)
     ]
     return Grid(("broker", "shard", "most sessions", "slots"), cells, ("broker",))
 

@@ -80,7 +80,8 @@ def test_a_scenario_that_varies_nothing_replays_what_was_captured(write: Path) -
 
 def test_what_was_in_force_is_kafkas_default_unless_stated(write: Path) -> None:
     unstated, stated = scenario(write, ""), scenario(write, GRID)
-    concerns = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & USUAL}
+    captured = {key: s for key, s in settings().items() if s.captured and s.only_with is None}
+    concerns = {key: s for key, s in captured.items() if set(s.algorithms) & USUAL}
     defaults = {key: s.default_value for key, s in concerns.items()}
     assert dict(unstated.captured) == {key: value for key, value in defaults.items() if value not in (None, "none")}
     assert unstated.captured["broker.fetch.max.bytes"] == 55 * MiB
@@ -450,3 +451,12 @@ def test_a_lane_at_the_captured_speed_is_called_by_its_other_settings() -> None:
     ]
     speeds = resolve_scenario(None, ["traffic.speed=1,2"], [])
     assert [lane.name for lane in speeds.lanes("fetch_max_bytes")] == ["captured", "traffic.speed=2"]
+
+
+def test_a_setting_without_effect_is_not_named_until_what_it_needs_is(write: Path) -> None:
+    windows = "broker.quota.window.num"
+    quota = "replay: {fetch_max_bytes: {consumer_byte_rate: 1MiB}}"
+    assert windows not in scenario(write, GRID).captured
+    assert scenario(write, quota).captured[windows] == 11
+    stated = GRID.replace("captured:", "captured:\n  consumer_byte_rate: 1MiB")
+    assert scenario(write, stated).captured[windows] == 11

@@ -61,16 +61,16 @@ def test_a_lane_in_which_nobody_waits_is_advised_with_gain_cost_and_how_sure_tha
     (one,) = recommended(limits(consumer("captured", **WAITS), consumer(SMALL, bytes_max=3000)))
     assert (one.verdict, one.scope.name, one.setting) == ("change", "app", "consumer.fetch.max.bytes")
     assert (one.now.value, one.now.source, one.recommended) == ("200000", "captured", str(1 << 20))
-    assert one.gain.told == "5 partitions wait up to 224 ms -> none"
+    assert one.gain.text == "5 partitions wait up to 224 ms -> none"
     assert (one.gain.metric, one.gain.before, one.gain.after) == ("longest_wait_ms", 224.0, 0.0)
-    assert one.cost.told == "memory 1,000 B -> 2.9 KiB; catch-up 300 ms, unchanged"
+    assert one.cost.text == "memory 1,000 B -> 2.9 KiB; catch-up 300 ms, unchanged"
     assert (one.sure.checked, one.sure.agreed, one.sure.unknown) == (50, 49, 2)
 
 
 def test_a_shorter_catch_up_is_a_gain_and_no_cost() -> None:
     (one,) = recommended(limits(consumer("captured", **WAITS), consumer(SMALL, catch_up_ms=40.0)))
-    assert one.gain.told == "5 partitions wait up to 224 ms -> none; catch-up 300 ms -> 40 ms"
-    assert one.cost.told == "memory as before"
+    assert one.gain.text == "5 partitions wait up to 224 ms -> none; catch-up 300 ms -> 40 ms"
+    assert one.cost.text == "memory as before"
 
 
 def test_a_lane_that_is_not_better_is_not_advised() -> None:
@@ -98,7 +98,7 @@ def test_a_time_is_shorter_only_where_its_range_ends_before_the_other_begins(
 def test_screen_tables_and_json_have_the_ranges_of_a_gain() -> None:
     captured = consumer("captured", catch_up_ms=300.0, catch_up_ms_range=within(250, None))
     (one,) = recommended(limits(captured, consumer(SMALL, catch_up_ms=100.0, catch_up_ms_range=within(80, 130))))
-    assert one.gain.told == "catch-up 300 ms (250 ms to not all) -> 100 ms (80 to 130 ms)"
+    assert one.gain.text == "catch-up 300 ms (250 ms to not all) -> 100 ms (80 to 130 ms)"
     assert (one.gain.before_range, one.gain.after_range) == ((250.0, None), (80.0, 130.0))
     (row,) = recommendation_rows("run", [one]).to_pylist()
     assert from_row(Row(**row)).gain == one.gain
@@ -108,7 +108,7 @@ def test_screen_tables_and_json_have_the_ranges_of_a_gain() -> None:
 def test_a_lane_in_which_somebody_waits_at_another_pace_says_so() -> None:
     captured = consumer("captured", **WAITS, longest_wait_ms_range=within(150, 300))
     (one,) = recommended(limits(captured, consumer(SMALL, longest_wait_ms_range=within(0, 40))))
-    assert one.gain.told == "5 partitions wait up to 224 ms (150 to 300 ms) -> none, at another pace up to 40 ms"
+    assert one.gain.text == "5 partitions wait up to 224 ms (150 to 300 ms) -> none, at another pace up to 40 ms"
     never = consumer(LARGE, longest_wait_ms_range=within(0, 0))
     assert told(limits(captured, consumer(SMALL, longest_wait_ms_range=within(0, 40)), never))[0][3] == str(50 << 20)
 
@@ -132,7 +132,7 @@ def test_of_lanes_that_are_as_good_the_one_that_changes_least_is_advised_then_th
 def test_a_backlog_that_other_limits_read_to_its_end_is_a_gain() -> None:
     captured = consumer("captured", never=True, catch_up_ms=None)
     (one,) = recommended(limits(captured, consumer(SMALL)))
-    assert one.gain.told == "catch-up not read to its end -> 300 ms"
+    assert one.gain.text == "catch-up not read to its end -> 300 ms"
 
 
 def test_clients_come_in_the_order_of_what_they_gain() -> None:
@@ -197,7 +197,7 @@ def test_slots_are_kept_where_they_are_enough() -> None:
 
 def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
     (one,) = recommended(sessions(enough=16, taken=8, stated=8))
-    found = (one.verdict, one.now.source, one.recommended, one.gain.told)
+    found = (one.verdict, one.now.source, one.recommended, one.gain.text)
     assert found == ("change", "stated", "16", "75.0 % of fetches that want a session refused -> none")
 
 
@@ -271,7 +271,7 @@ def test_the_largest_batch_size_with_few_splits_is_advised_where_many_are_split(
     captured = batches("captured", 0.085, 37_000)
     (one,) = recommended(split(captured, sized(8, 0.0), sized(16, 0.009), sized(64, 0.8), sized(32, 0.0, failed=1)))
     assert (one.verdict, one.now.source, one.recommended) == ("change", "inferred", str(16 << 10))
-    assert one.gain.told == "8.5 % of batches split -> 0.90 %"
+    assert one.gain.text == "8.5 % of batches split -> 0.90 %"
     (one,) = recommended(split(batches("captured", 0.01, 37_000), sized(8, 0.0)))
     assert one.verdict == "keep"
     (one,) = recommended(split(captured, sized(64, 0.8)))
@@ -283,7 +283,7 @@ def test_a_batch_size_is_advised_only_if_it_splits_few_batches_and_fewer_than_no
     small = "producer.batch.size=8KiB"
     captured = batches("captured", 0.085, 37_000, ends=(0.04, 0.12))
     (one,) = recommended(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.009))))
-    assert (one.verdict, one.gain.told) == ("change", "8.5 % (4.0 to 12.0 %) of batches split -> 0.20 % (0 to 0.90 %)")
+    assert (one.verdict, one.gain.text) == ("change", "8.5 % (4.0 to 12.0 %) of batches split -> 0.20 % (0 to 0.90 %)")
     assert (one.gain.before_range, one.gain.after_range) == ((0.04, 0.12), (0.0, 0.009))
     (one,) = recommended(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.03))))
     assert (one.verdict, one.recommended) == ("withheld", None)

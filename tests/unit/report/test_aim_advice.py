@@ -115,7 +115,7 @@ def test_the_page_has_each_aim_with_what_it_comes_to() -> None:
     found = of(setting(binds=["held <= 8MiB"]), lane(LANE, MEETS, is_met=True, is_chosen=True))
     (part,) = (aim_part(found, rows) for rows in aims_of(found))
     assert part.asks == "fetch_max_bytes: least catch_up where held <= 8MiB"
-    assert "what binds: held <= 8MiB" in part.told
+    assert "what binds: held <= 8MiB" in part.sentences
     assert part.grid.rows[0][-1] == "chosen"
 
 
@@ -128,8 +128,8 @@ def test_an_aim_advises_on_its_settings_in_the_place_of_the_usual_advice() -> No
     other, own = with_aims(of(setting()), [usual(FETCH), usual("consumer.max.poll.records")])
     assert (other.setting, other.reason) == ("consumer.max.poll.records", "as usual")
     assert (own.setting, own.verdict, own.recommended, own.enough) == (FETCH, CHANGE, str(2 * MiB), str(MiB))
-    assert (own.gain.told, own.gain.before, own.gain.after) == ("catch_up without end -> 250 ms, p90 300 ms", None, 250)
-    assert own.cost.told == "held 1 MiB -> 4 MiB"
+    assert (own.gain.text, own.gain.before, own.gain.after) == ("catch_up without end -> 250 ms, p90 300 ms", None, 250)
+    assert own.cost.text == "held 1 MiB -> 4 MiB"
 
 
 def test_what_exists_in_the_model_alone_is_found_and_not_advised() -> None:
@@ -158,13 +158,13 @@ def test_settings_in_force_that_are_as_good_are_kept() -> None:
 )
 def test_an_outcome_that_gets_better_is_a_gain_whatever_it_was_named_for(held: int, gain: str, cost: str) -> None:
     (made,) = with_aims(of(setting(outcomes=MEETS | {"held": float(held), "held_p90": float(held)})), [])
-    assert (made.gain.told, made.cost.told) == (gain, cost)
+    assert (made.gain.text, made.cost.text) == (gain, cost)
 
 
 def test_what_is_0_before_and_after_costs_nothing() -> None:
     nothing = {"held": 0.0, "held_p90": 0.0}
     (made,) = with_aims(of(setting(outcomes=MEETS | nothing, captured=CAPTURED | nothing)), [])
-    assert made.cost.told == ""
+    assert made.cost.text == ""
 
 
 LANES = {"fetch_max_bytes": ("captured", LANE, OWN_LANE)}

@@ -156,8 +156,8 @@ class Producer:
 
 def told_of_topics(rows: pa.RecordBatch, column: str) -> dict[str, Any]:
     """By topic what a column of SENT tells of it, of the topics of which it tells something."""
-    told = rows[column]
-    if told.null_count == len(told):
+    values = rows[column]
+    if values.null_count == len(values):
         return {}
-    known = pa.Table.from_batches([rows.filter(told.is_valid())]).select([SENT.topic, column])
+    known = pa.Table.from_batches([rows.filter(values.is_valid())]).select([SENT.topic, column])
     return dict(zip(*(column.to_pylist() for column in known.columns), strict=True))

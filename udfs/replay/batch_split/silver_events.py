@@ -155,6 +155,6 @@ def sent_batches(
         yield rows_where(event_rows(columns), is_known(is_java))
 
 
-def of_topics(topics: Column, told: Mapping[str, int | str], kind: pa.DataType) -> Column:
+def of_topics(topics: Column, by_topic: Mapping[str, int | str], kind: pa.DataType) -> Column:
     """What is told of each topic, null where nothing is."""
-    return pc.take(pa.array([told.get(topic) for topic in topics.dictionary.to_pylist()], kind), topics.indices)
+    return pc.take(pa.array([by_topic.get(topic) for topic in topics.dictionary.to_pylist()], kind), topics.indices)

@@ -90,15 +90,15 @@ def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch
 
 def reads_of(rows: pa.RecordBatch) -> Reads:
     """The reads of whole fetches; their partitions are not numbered."""
-    carried, found = carried_of(rows), np.zeros(rows.num_rows, READ)
+    carried, reads = carried_of(rows), np.zeros(rows.num_rows, READ)
     for name in CARRIED.names or ():
-        found[name] = carried[name]
+        reads[name] = carried[name]
     for column in (READS.connection_id, READS.exchange_no, READS.request_time):
-        found[str(column)] = rows[column].to_numpy()
+        reads[str(column)] = rows[column].to_numpy()
     ends, raw = binary_bytes(rows[READS.lists])
     places = (ends - ends[0]) // SIZE_BYTES
-    found["first_size"], found["end_size"] = places[:-1], places[1:]
-    return Reads(found, boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
+    reads["first_size"], reads["end_size"] = places[:-1], places[1:]
+    return Reads(reads, boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
 
 
 def carried_of(rows: pa.RecordBatch) -> Records:

@@ -99,13 +99,13 @@ def verdict_rows(
     for broker, metric, word, count in verdicts:
         groups[broker, metric][word] = count
     client_id, client_address, kind = labels.reader
-    found = [
+    columns = [
         compared(metric, words, reasons)._replace(
             broker=broker, client_id=client_id, client_address=client_address, reader=kind
         )
         for (broker, metric), words in groups.items()
     ]
-    return fidelity_rows(found, algorithms.FETCH_MAX_BYTES, labels.run_id)
+    return fidelity_rows(columns, algorithms.FETCH_MAX_BYTES, labels.run_id)
 
 
 def nullable(values: Floats) -> pa.Array[Any]:

@@ -120,9 +120,9 @@ def no_sums(partitions: int, lanes: int) -> Sums:
 
 def new_partitions(partitions: int, lanes: int) -> Records:
     """SUMS of partitions of which nothing was read."""
-    found = np.zeros((partitions, lanes), SUMS)
-    found["waiting_since"] = NEVER
-    return found
+    sums = np.zeros((partitions, lanes), SUMS)
+    sums["waiting_since"] = NEVER
+    return sums
 
 
 class Reader(NamedTuple):

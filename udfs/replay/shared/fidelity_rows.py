@@ -51,23 +51,23 @@ def compared(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons)
     return Compared(metric, sum(verdicts.values()) - not_checked, agreed, not_checked, given)
 
 
-def fidelity_rows(found: Sequence[Compared], algorithm: str, run_id: str) -> pa.RecordBatch:
+def fidelity_rows(comparisons: Sequence[Compared], algorithm: str, run_id: str) -> pa.RecordBatch:
     """A row for the cases of each metric and of whom they are."""
 
     def texts(column: str) -> pa.Array[Any]:
-        return pa.array([getattr(each, column) for each in found], pa.string())
+        return pa.array([getattr(each, column) for each in comparisons], pa.string())
 
     def counts(column: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.array([getattr(each, column) for each in found], np.int64)
+        return np.array([getattr(each, column) for each in comparisons], np.int64)
 
     t = FIDELITY
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, len(found)),
-            t.algorithm: repeated(algorithm, len(found)),
+            t.run_id: repeated(run_id, len(comparisons)),
+            t.algorithm: repeated(algorithm, len(comparisons)),
             **{column: texts(column) for column in (t.metric, t.broker, t.client_id, t.client_address, t.reader)},
             **{column: counts(column) for column in (t.checked, t.agreed, t.unknown)},
-            t.reasons: pa.array([list(each.reasons.items()) for each in found], TYPES["map<string,bigint>"]),
+            t.reasons: pa.array([list(each.reasons.items()) for each in comparisons], TYPES["map<string,bigint>"]),
         },
     )

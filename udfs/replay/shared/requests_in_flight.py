@@ -37,7 +37,7 @@ def earlier(connection: Ints, values: Ints, by: int) -> Ints:
 
     connection: int64[requests], rising.
     """
-    found = np.zeros(len(values), np.int64)
+    before = np.zeros(len(values), np.int64)
     same = connection[by:] == connection[:-by]
-    found[by:][same] = values[:-by][same]
-    return found
+    before[by:][same] = values[:-by][same]
+    return before

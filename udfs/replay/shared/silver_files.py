@@ -54,8 +54,8 @@ def _named(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as fault:
-        told = " ".join(str(fault).split()).rstrip(".")
+        reason = " ".join(str(fault).split()).rstrip(".")
         raise LakeError(
-            f"{path}: cannot be read: {told}. If it is gone or damaged, run `ingest` with its captures and this lake "
+            f"{path}: cannot be read: {reason}. If it is gone or damaged, run `ingest` with its captures and this lake "
             "again"
         ) from fault

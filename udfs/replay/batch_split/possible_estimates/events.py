@@ -127,8 +127,8 @@ def answers_before(sendings: Records, last: Ints, rows: Ints) -> Ints:
     """
     known = np.flatnonzero(last != NONE)
     before = last[rows] - sendings["records"][rows]
-    found = last_events_before(last[known], sendings["request_time"][known], before, sendings["request_time"][rows])
-    sending = np.append(known, NONE)[found]
+    answers = last_events_before(last[known], sendings["request_time"][known], before, sendings["request_time"][rows])
+    sending = np.append(known, NONE)[answers]
     is_same = (sending != NONE) & (sendings["partition"][sending] == sendings["partition"][rows])
     return np.where(is_same, sendings["response_time"][sending], NEVER)
 

@@ -86,8 +86,8 @@ def overshoot_of(fetches: Records, brokers: int, limits: Limits) -> int:
     np.maximum.at(partitions, connection, fetches["asked"])
     np.maximum.at(largest, connection, fetches["value_bytes"])
     expansion = int(fetches["value_bytes"].sum()) / max(int(fetches["record_bytes"].sum()), 1)
-    asked = np.minimum(limits.max_bytes, partitions * limits.partition_max_bytes)
-    of_connection: Ints = (asked * expansion).astype(np.int64)
+    limit = np.minimum(limits.max_bytes, partitions * limits.partition_max_bytes)
+    of_connection: Ints = (limit * expansion).astype(np.int64)
     if limits.is_captured and not limits.asks_less:
         of_connection = np.maximum(of_connection, largest)
     return int(np.sort(of_connection)[::-1][:brokers].sum())

@@ -70,15 +70,15 @@ def fetchers_of(begin: Ints, end: Ints) -> Ints:
     """
     if len(begin) <= MOST_FETCHERS:
         return np.arange(len(begin))
-    found, free, threads = np.zeros(len(begin), np.int64), list[tuple[int, int]](), 0
+    fetchers, free, threads = np.zeros(len(begin), np.int64), list[tuple[int, int]](), 0
     for connection in np.lexsort((end, begin)).tolist():
         if free and free[0][0] <= begin[connection]:
             _, thread = heapq.heappop(free)
         else:
             thread, threads = threads % MOST_FETCHERS, threads + 1
-        found[connection] = thread
+        fetchers[connection] = thread
         heapq.heappush(free, (int(end[connection]), thread))
-    return found
+    return fetchers
 
 
 def note_reopened(responses: Records, is_first: Bools) -> None:

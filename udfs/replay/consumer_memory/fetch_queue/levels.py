@@ -59,7 +59,7 @@ class CapturedQueue(NamedTuple):
 
 def levels_of(responses: Records, thresholds: Records) -> Records:
     """LEVEL[n] of RESPONSE[n] under THRESHOLDS[1]."""
-    n, found = len(responses), np.zeros(len(responses), LEVEL)
+    n, levels = len(responses), np.zeros(len(responses), LEVEL)
     time = np.concatenate([responses["arrived_at"], responses["requested_at"]])
     view = CapturedQueue(
         responses=read_only(responses),
@@ -70,8 +70,8 @@ def levels_of(responses: Records, thresholds: Records) -> Records:
         shown=np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_SHOWN),
         taken=np.zeros(1, TAKEN),
     )
-    fill_levels(view, found)
-    return found
+    fill_levels(view, levels)
+    return levels
 
 
 @kernel
@@ -133,7 +133,7 @@ def note_levels(view: CapturedQueue, time: int, come: int) -> tuple[int, int]:
 
 
 @kernel
-def fill_levels(view: CapturedQueue, found: Records) -> None:
+def fill_levels(view: CapturedQueue, levels: Records) -> None:
     """Fill LEVEL[n] of the view's n responses."""
     n, come, thresholds = len(view.responses), 0, view.thresholds[0]
     for event in view.order:
@@ -145,11 +145,11 @@ def fill_levels(view: CapturedQueue, found: Records) -> None:
             fetcher.arrived_at = response.arrived_at
             fetcher.may_be_full, fetcher.is_full_at_most = 0, 0
             note_levels(view, response.arrived_at, come)
-            found[event].most_bytes = view.value_bytes[come] - view.taken[0].bytes
+            levels[event].most_bytes = view.value_bytes[come] - view.taken[0].bytes
             continue
         fetcher.messages, fetcher.bytes = 0, 0
         pending, pending_bytes = note_levels(view, response.requested_at, come)
-        found[event - n].may_be_full, found[event - n].is_full_at_most = fetcher.may_be_full, fetcher.is_full_at_most
+        levels[event - n].may_be_full, levels[event - n].is_full_at_most = fetcher.may_be_full, fetcher.is_full_at_most
         take_at_least(
             view,
             view.messages[come] - pending - thresholds.min_messages + 1,

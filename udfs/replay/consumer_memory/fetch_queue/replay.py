@@ -146,27 +146,27 @@ def replayed_lanes(
     queue: Queue, consumers: Consumers, unit: int, fetches: Records, lanes: MemoryLanes, thresholds: list[Records]
 ) -> list[QueueLane]:
     """What every lane comes to. thresholds: THRESHOLDS[1] of each."""
-    found, brokers = list[QueueLane](), int(consumers.fetched["brokers"][unit])
+    queue_lanes, brokers = list[QueueLane](), int(consumers.fetched["brokers"][unit])
     for lane, of in enumerate(thresholds):
         limits = fetch_limits_in(consumers, unit, int(lanes.fetch_number[lane]), thresholds[CAPTURED], of)
         max_bytes, min_messages = int(of["max_bytes"][0]), int(of["min_messages"][0])
         bound = None if queue.unmeasured else bound_of(fetches, brokers, limits, max_bytes, min_messages)
         us_per_record = int(lanes.queue["us_per_record"][lane])
-        found.append(replayed_lane(queue, thresholds[CAPTURED], of, us_per_record, bound, limits))
-    return found
+        queue_lanes.append(replayed_lane(queue, thresholds[CAPTURED], of, us_per_record, bound, limits))
+    return queue_lanes
 
 
 def fetch_limits_in(consumers: Consumers, unit: int, number: int, captured: Records, thresholds: Records) -> Limits:
     """The limits of a consumer's fetches in a lane with the fetch limits of this number. captured, thresholds:
     THRESHOLDS[1], the captured ones and the lane's.
     """
-    of_lane, asked = consumers.limits[number], consumers.fetched["partition_max_bytes"][unit : unit + 1]
+    of_lane, partition_max_bytes = consumers.limits[number], consumers.fetched["partition_max_bytes"][unit : unit + 1]
     before = max_bytes = int(consumers.max_bytes(number)[unit])
     if int(of_lane["max_bytes"]) == AS_CAPTURED:
         max_bytes = asked_max_bytes(before, int(captured["max_bytes"][0]), int(thresholds["max_bytes"][0]))
     return Limits(
         max_bytes=min(max_bytes, int(of_lane["broker_max_bytes"])),
-        partition_max_bytes=int(chosen(int(of_lane["partition_max_bytes"]), asked)[0]),
+        partition_max_bytes=int(chosen(int(of_lane["partition_max_bytes"]), partition_max_bytes)[0]),
         is_captured=number == CAPTURED,
         asks_less=max_bytes < before,
     )

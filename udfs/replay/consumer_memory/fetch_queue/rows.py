@@ -53,7 +53,7 @@ def of_consumer(units: Units, consumers: Consumers, of: ReplayedQueue) -> dict[s
 def of_lane(of: ReplayedQueue, lane: QueueLane, is_captured: bool) -> dict[str, Any]:
     """The columns of a lane."""
     t, bound = LIBRDKAFKA_QUEUE, lane.bound
-    found = {
+    columns = {
         t.max_queued_bytes: int(lane.thresholds["max_bytes"][0]),
         t.min_queued_messages: int(lane.thresholds["min_messages"][0]),
         t.backoff_ms: int(lane.thresholds["backoff_us"][0]) / 1000,
@@ -66,7 +66,7 @@ def of_lane(of: ReplayedQueue, lane: QueueLane, is_captured: bool) -> dict[str, 
         t.pace_of: lane.pace_of,
         t.unknown_for: lane.unknown_for,
     }
-    return {str(name): value for name, value in found.items()} | replayed_columns(lane)
+    return {str(name): value for name, value in columns.items()} | replayed_columns(lane)
 
 
 def replayed_columns(lane: QueueLane) -> dict[str, Any]:

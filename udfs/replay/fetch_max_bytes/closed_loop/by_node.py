@@ -163,14 +163,14 @@ def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handove
 
 def left_at(handovers: Handovers, reads: NodeReads) -> Ints:
     """When each partition is asked for at another broker (us), NEVER where it is not: int64[partitions]."""
-    found = np.full(len(reads.partitions), NEVER)
-    found[handovers.before] = reads.partitions["since"][handovers.after]
-    return found
+    times = np.full(len(reads.partitions), NEVER)
+    times[handovers.before] = reads.partitions["since"][handovers.after]
+    return times
 
 
 def earlier_offsets(handovers: Handovers, reads: NodeReads) -> tuple[Ints, Ints]:
     """(partitions that come from another broker, the offset that was asked for first at the first of those before)."""
-    offsets, found = reads.partitions["first_offset"], dict[int, int]()
+    offsets, earlier = reads.partitions["first_offset"], dict[int, int]()
     for before, after in zip(handovers.before.tolist(), handovers.after.tolist(), strict=True):
-        found[after] = found.get(before, int(offsets[before]))
-    return np.array(list(found), np.int64), np.array(list(found.values()), np.int64)
+        earlier[after] = earlier.get(before, int(offsets[before]))
+    return np.array(list(earlier), np.int64), np.array(list(earlier.values()), np.int64)

@@ -161,6 +161,6 @@ def given_up(reads: NodeReads, fetches: Fetches, leaves_nothing_out: Bools) -> I
 
 def silences(fetches: Fetches, among: Sequence[Ints]) -> Ints:
     """Those of the fetches that came GIVEN_UP_US or more after the response before."""
-    found = np.unique(np.concatenate(among))
-    later = found[found > fetches.first[found]]
+    lengths = np.unique(np.concatenate(among))
+    later = lengths[lengths > fetches.first[lengths]]
     return later[fetches.request[later] - fetches.response[later - 1] >= GIVEN_UP_US]

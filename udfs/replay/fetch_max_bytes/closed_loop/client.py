@@ -259,9 +259,9 @@ def rotate(sim: Simulation, lane: int, node: int, served: int) -> None:
 @kernel
 def first_empty(sim: Simulation, node: int) -> int:
     """The first partition behind one with records that came empty, NONE where there is none."""
-    first, has_records, found = sim.unit.nodes[node].first_partition, False, NONE
+    first, has_records, earliest = sim.unit.nodes[node].first_partition, False, NONE
     for i in range(first, first + sim.state.nodes[node].requested):
         has_records |= sim.state.answers[i].returned > 0
-        if has_records and sim.state.answers[i].returned == 0 and found == NONE:
-            found = sim.state.orders.requested[i]
-    return found
+        if has_records and sim.state.answers[i].returned == 0 and earliest == NONE:
+            earliest = sim.state.orders.requested[i]
+    return earliest

@@ -113,9 +113,9 @@ def distinct_lanes(rules: Records, unit: Unit) -> tuple[Records, Ints]:
 
 def rules_of_lanes(rules: Records, lanes: Ints) -> Records:
     """The rules of some lanes: RULES[nodes, n]. lanes: int64[n], which they are."""
-    found = np.zeros((rules.shape[0], len(lanes)), RULES)
-    found[:] = rules[:, lanes]
-    return found
+    of_lanes = np.zeros((rules.shape[0], len(lanes)), RULES)
+    of_lanes[:] = rules[:, lanes]
+    return of_lanes
 
 
 def has_waits(figures: Figures) -> Bools:

@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
 def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
     """The verdicts on all nodes."""
-    obstacles, found = obstacles_of(intent), Verdicts()
+    obstacles, verdicts = obstacles_of(intent), Verdicts()
     for metric, compared in comparisons(intent, replayed):
         if not len(compared.node):
             continue
@@ -52,8 +52,8 @@ def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
         broker = intent.nodes.nodes["broker"][compared.node]
         pairs, counts = np.unique(np.stack([broker, verdict]), axis=1, return_counts=True)
         for (number, code), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-            found[intent.brokers[number], metric, _WORDS[code]] += count
-    return found
+            verdicts[intent.brokers[number], metric, _WORDS[code]] += count
+    return verdicts
 
 
 def obstacles_of(intent: Intent) -> Ints:
@@ -123,10 +123,10 @@ def follows(captured: Ints, replayed: Ints, node: Ints) -> Bools:
     place = first_replayed[partition] + np.arange(len(captured)) - first[partition]
     is_replayed = place < first_replayed[partition + 1]
     before, replayed_before = before_each(captured, node), before_each(replayed, node)
-    found = np.zeros(len(captured), np.bool_)
+    is_next = np.zeros(len(captured), np.bool_)
     which = by_partition[is_replayed]
-    found[which] = before[which] == replayed_before[replayed_by_partition[place[is_replayed]]]
-    return found
+    is_next[which] = before[which] == replayed_before[replayed_by_partition[place[is_replayed]]]
+    return is_next
 
 
 def before_each(order: Ints, node: Ints) -> Ints:

@@ -94,13 +94,13 @@ def visible_from(shown: Shown, partition: int, batch: int) -> int:
     requested, responded = NEVER, NEVER
     if place < wanted.end_bound:
         requested, responded = shown.bounds[place].request, shown.bounds[place].response
-    found = min(shown_batch.appended_before, responded)
+    visible = min(shown_batch.appended_before, responded)
     node = shown.nodes[wanted.node]
     if node.answers_at_once == 0:
-        return found
+        return visible
     fetch = first_above(shown.requests["sent"], node.first_fetch, node.end_fetch, requested - 1)
     since = shown.requests[fetch - 1].answered + 1 if fetch > node.first_fetch else ALWAYS
-    return responded if found > requested else max(found, since)
+    return responded if visible > requested else max(visible, since)
 
 
 @kernel
@@ -138,7 +138,7 @@ def lowest_known(shown: Shown, partition: int, start: int) -> int:
 def reach_of_logs(shown: Shown, visible_at: Ints, reach: Records) -> None:
     """Fill how far each partition can be read, and when each batch of that: int64[batches] (us), rising in each."""
     for p in range(len(shown.partitions)):
-        wanted, batches, found = shown.partitions[p], shown.batches, reach[p]
+        wanted, batches, reached = shown.partitions[p], shown.batches, reach[p]
         offset, end, horizon = wanted.first_offset, wanted.end_batch, shown.nodes[wanted.node].horizon
         start = first_above(batches["last_offset"], wanted.first_batch, end, offset - 1)
         lowest = lowest_known(shown, p, start)
@@ -151,9 +151,9 @@ def reach_of_logs(shown: Shown, visible_at: Ints, reach: Records) -> None:
                 break
             visible_at[batch] = latest
             batch += 1
-        found.lowest, found.start, found.end = lowest, start, batch
-        found.backlog_end = first_above(visible_at, lowest, batch, wanted.first_request)
-        found.is_known = 1 if holds and gap == end else 0
+        reached.lowest, reached.start, reached.end = lowest, start, batch
+        reached.backlog_end = first_above(visible_at, lowest, batch, wanted.first_request)
+        reached.is_known = 1 if holds and gap == end else 0
 
 
 def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, handovers: Handovers) -> Log:
@@ -196,11 +196,11 @@ def batches_by_partition(
     logs, count = joined_logs(captured.logs), len(reads.partitions)
     partition, rows = rows_of_partitions(partitions_of_logs(captured, nodes, reads, logs), count, handovers)
     counts = np.diff(logs.first)[rows]
-    found, partition = picked(logs.batches, ranges(logs.first[rows], counts)), np.repeat(partition, counts)
-    order = np.lexsort((found["base_offset"], partition))
-    base, partition = found["base_offset"][order], partition[order]
+    batches, partition = picked(logs.batches, ranges(logs.first[rows], counts)), np.repeat(partition, counts)
+    order = np.lexsort((batches["base_offset"], partition))
+    base, partition = batches["base_offset"][order], partition[order]
     is_first = np.append(True, (base[1:] != base[:-1]) | (partition[1:] != partition[:-1]))[: len(base)]
-    return picked(found, order[is_first]), boundaries(partition[is_first], count)
+    return picked(batches, order[is_first]), boundaries(partition[is_first], count)
 
 
 def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: Logs) -> Ints:

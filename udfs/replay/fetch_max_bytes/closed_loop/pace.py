@@ -146,10 +146,10 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
     """From the end of the longest wait to an empty response, the median of each node: float64[nodes]."""
     over = fetches.response - fetches.request - fetches.max_wait_us
     is_late = (fetches.size == 0) & (over >= 0)
-    found = np.zeros(nodes)
+    late_us = np.zeros(nodes)
     for node in np.unique(fetches.node[is_late]).tolist():
-        found[node] = np.median(over[is_late & (fetches.node == node)])
-    return found
+        late_us[node] = np.median(over[is_late & (fetches.node == node)])
+    return late_us
 
 
 @allocating_kernel

@@ -74,9 +74,9 @@ def hand_over(logs: Logs, handovers: Handovers) -> None:
 
 def batches_of(logs: Logs, partition: Ints, offset: Ints, size: Ints) -> Records:
     """READ_BATCHES of reads of so many bytes at these offsets, int64[n] each."""
-    found = records_of(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
-    place_reads(Logs(*map(read_only, logs)), found)
-    return found
+    batches = records_of(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
+    place_reads(Logs(*map(read_only, logs)), batches)
+    return batches
 
 
 @kernel

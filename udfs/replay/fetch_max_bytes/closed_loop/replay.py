@@ -77,10 +77,10 @@ def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, bu
 def backlogs(unit: Unit, numbers: int) -> Ints:
     """Bytes that were there of each partition when the capture first asked for it: int64[numbers]."""
     before, partitions = unit.batches["bytes_before"], unit.partitions
-    found = np.zeros(numbers, np.int64)
+    backlog = np.zeros(numbers, np.int64)
     size = before[partitions["backlog_end"]] - before[partitions["start_batch"]]
-    np.add.at(found, partitions["number"], np.maximum(size, 0))
-    return found
+    np.add.at(backlog, partitions["number"], np.maximum(size, 0))
+    return backlog
 
 
 @kernel

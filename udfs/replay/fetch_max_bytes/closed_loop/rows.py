@@ -50,18 +50,18 @@ def closed_rows(
 
 def outcome_of(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> Outcome:
     """The outcome as both loops have it."""
-    found = replayed.outcome
+    outcome = replayed.outcome
     return Outcome(
         mode=CLOSED_LOOP,
-        sums=found.sums,
-        requests=found.lanes["requests"],
+        sums=outcome.sums,
+        requests=outcome.lanes["requests"],
         memory_bound=memory_bound,
         backlog=replayed.backlog,
-        catch_up_ms=catch_up_ms(found.catch_up_us, found.given_up_backlogs == 1),
-        given_up=found.given_up_backlogs,
-        finished=found.lanes["is_finished"] == 1,
+        catch_up_ms=catch_up_ms(outcome.catch_up_us, outcome.given_up_backlogs == 1),
+        given_up=outcome.given_up_backlogs,
+        finished=outcome.lanes["is_finished"] == 1,
         left_out=int(intent.nodes.nodes["left_out"].sum()),
-        throttle_ms=found.lanes["throttle_ms"],
+        throttle_ms=outcome.lanes["throttle_ms"],
     )
 
 
@@ -80,7 +80,7 @@ def timeline_rows(labels: Labels, line: Timeline) -> pa.RecordBatch:
     buckets = line.buckets.reshape(-1)
     rows = np.flatnonzero((buckets["bytes"] > 0) | (buckets["lag"] > 0) | (buckets["wait"] > 0))
     lane, partition, bucket = np.unravel_index(rows, line.buckets.shape)
-    found, n, t = picked(buckets, rows), len(rows), FETCH_TIMELINE
+    buckets_of_rows, n, t = picked(buckets, rows), len(rows), FETCH_TIMELINE
     brokers, topics, numbers = zip(*labels.partitions, strict=True)
 
     def texts_of(names: Sequence[str], places: Ints) -> pa.Array[Any]:
@@ -97,9 +97,9 @@ def timeline_rows(labels: Labels, line: Timeline) -> pa.RecordBatch:
             t.bucket: bucket,
             t.bucket_start: bucket_starts(line)[bucket],
             t.bucket_ms: np.full(n, int(line.lanes["width"][0]) / US_PER_MS),
-            t.bytes: found["bytes"],
-            t.lag_bytes: found["lag"],
-            t.wait_ms: found["wait"] / US_PER_MS,
+            t.bytes: buckets_of_rows["bytes"],
+            t.lag_bytes: buckets_of_rows["lag"],
+            t.wait_ms: buckets_of_rows["wait"] / US_PER_MS,
         },
     )
 

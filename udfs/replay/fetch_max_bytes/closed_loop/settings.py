@@ -64,32 +64,34 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     captured response. seed: of what a client does at random.
     """
     limits, clients, captured = lanes.limits(nodes.reader), lanes.client(nodes.reader), nodes.nodes
-    found = np.zeros((len(captured), len(limits)), RULES)
+    lane_rules = np.zeros((len(captured), len(limits)), RULES)
     profile = chosen(clients["profile"], profiles)
-    found["limit"] = np.minimum(chosen(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"])
+    lane_rules["limit"] = np.minimum(chosen(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"])
     # A lane with max_bytes is a client that knows it.
     is_old = (captured["api_version"] > UNKNOWN) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
-    found["is_hard"] = is_old[:, np.newaxis] & (limits["max_bytes"] == AS_CAPTURED)
+    lane_rules["is_hard"] = is_old[:, np.newaxis] & (limits["max_bytes"] == AS_CAPTURED)
     for name in ("partition_max_bytes", "only_first", *OF_QUOTA):
-        found[name] = limits[name]
-    found["min_bytes"] = chosen(clients["min_bytes"], np.maximum(captured["min_bytes"], 0))
-    found["max_wait_us"] = chosen(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS * lanes.traffic_speed
+        lane_rules[name] = limits[name]
+    lane_rules["min_bytes"] = chosen(clients["min_bytes"], np.maximum(captured["min_bytes"], 0))
+    lane_rules["max_wait_us"] = (
+        chosen(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS * lanes.traffic_speed
+    )
     for name in ("max_poll_records", "us_per_record"):
-        found[name] = clients[name]
-    found["overlaps"] = overlaps(clients, largest) & (profile < LIBRDKAFKA)
-    found["profile"] = profile
-    found["order"] = chosen(clients["order"], np.full(len(captured), CLIENT_ORDER))
+        lane_rules[name] = clients[name]
+    lane_rules["overlaps"] = overlaps(clients, largest) & (profile < LIBRDKAFKA)
+    lane_rules["profile"] = profile
+    lane_rules["order"] = chosen(clients["order"], np.full(len(captured), CLIENT_ORDER))
     follows_capture = clients["profile"] == AS_CAPTURED
-    found["in_session"] = np.where(
+    lane_rules["in_session"] = np.where(
         follows_capture, captured["in_session"][:, np.newaxis] == 1, profile != LIBRDKAFKA
     )  # fmt: skip
     shares = nodes.is_one_process & (profile < LIBRDKAFKA)
-    found["application"] = np.where(shares, 0, np.arange(len(captured))[:, np.newaxis])
+    lane_rules["application"] = np.where(shares, 0, np.arange(len(captured))[:, np.newaxis])
     _, first, broker = np.unique(captured["broker"], return_index=True, return_inverse=True)
-    found["meter"] = first[broker][:, np.newaxis]
-    found["speed"] = lanes.traffic_speed
-    found["seed"] = seed
-    return found
+    lane_rules["meter"] = first[broker][:, np.newaxis]
+    lane_rules["speed"] = lanes.traffic_speed
+    lane_rules["seed"] = seed
+    return lane_rules
 
 
 def chosen(values: Ints, captured: Ints) -> Ints:
@@ -116,11 +118,11 @@ def profiles_of(nodes: Nodes, reads: NodeReads) -> Ints:
     if nodes.reader == FOLLOWER:
         return np.full(len(nodes.nodes), REPLICA_FETCHER)
     software, in_session = nodes.nodes["profile"], nodes.nodes["in_session"] == 1
-    found = np.where(software != UNKNOWN, software, JAVA_4)
+    profiles = np.where(software != UNKNOWN, software, JAVA_4)
     for node in np.flatnonzero((software == UNKNOWN) & ~in_session).tolist():
         served = reads.servings[reads.node[reads.servings["partition"]] == node]
-        found[node] = JAVA_3 if keeps_order(served["fetch"], served["partition"]) else LIBRDKAFKA
-    return found
+        profiles[node] = JAVA_3 if keeps_order(served["fetch"], served["partition"]) else LIBRDKAFKA
+    return profiles
 
 
 def keeps_order(fetch: Ints, partition: Ints) -> bool:

@@ -18,9 +18,9 @@ END, BEGIN, DATA = range(3)
 def in_aborted_transaction(batches: Records, aborted: Records) -> Bools:
     """bool[n] of LOG_EVENT[n], batches in any order. aborted: LOG_EVENT[m], the transactions that were aborted."""
     n = len(batches)
-    found = np.zeros(n, np.bool_)
+    in_aborted = np.zeros(n, np.bool_)
     if not len(aborted):
-        return found
+        return in_aborted
     producer = np.concatenate([batches["producer_id"], aborted["producer_id"]])
     offset = np.concatenate([batches["position"], aborted["position"]])
     what = np.concatenate([np.where(batches["is_control"], END, DATA), np.full(len(aborted), BEGIN)])
@@ -31,5 +31,5 @@ def in_aborted_transaction(batches: Records, aborted: Records) -> Bools:
     marks = np.maximum(latest, 0)
     is_aborted = (latest >= 0) & (what[marks] == BEGIN) & (producer[marks] == producer) & (producer != UNKNOWN)
     is_batch = order < n
-    found[order[is_batch]] = (is_aborted & (what == DATA))[is_batch]
-    return found
+    in_aborted[order[is_batch]] = (is_aborted & (what == DATA))[is_batch]
+    return in_aborted

@@ -70,13 +70,13 @@ class Stretch(NamedTuple):
 
 def log_events(batch: pa.RecordBatch) -> Records:
     """The rows of LOG_EVENTS as LOG_EVENT[rows]."""
-    found = np.zeros(batch.num_rows, LOG_EVENT)
+    events = np.zeros(batch.num_rows, LOG_EVENT)
     for name in LOG_EVENT.names or ():
         if name in LOG_EVENTS.columns:
             missing = 0 if LOG_EVENT[name] == np.bool_ else MISSING.get(name, UNKNOWN)
-            found[name] = int_column(batch, name, missing)
-    found["is_follower"] = is_follower(batch[LOG_EVENTS.reader])
-    return found
+            events[name] = int_column(batch, name, missing)
+    events["is_follower"] = is_follower(batch[LOG_EVENTS.reader])
+    return events
 
 
 def is_follower(reader: pa.Array[Any]) -> Bools:

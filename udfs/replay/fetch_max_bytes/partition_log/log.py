@@ -134,8 +134,8 @@ def dated_by_parked_fetches(log: PartitionLog, reads: Records) -> PartitionLog:
         return log
     latest = np.full(n + 1, ALWAYS)
     np.maximum.at(latest, np.searchsorted(log.base, reads["fetch_offset"]), reads["request_time"])
-    asked = np.maximum.accumulate(latest[:n])
-    shown = np.where(asked < log.before, asked, ALWAYS)
+    fetched_before = np.maximum.accumulate(latest[:n])
+    shown = np.where(fetched_before < log.before, fetched_before, ALWAYS)
     return log._replace(after=np.maximum.accumulate(np.maximum(log.after, shown)))
 
 

@@ -22,15 +22,15 @@ def has_other_size(batches: Records) -> Bools:
     """
     is_new, is_fetched = ~batches["is_old_format"], batches["append_after"] == ALWAYS
     produced, fetched = np.flatnonzero(is_new & ~is_fetched), np.flatnonzero(is_new & is_fetched)
-    found = np.zeros(len(batches), np.bool_)
+    is_other = np.zeros(len(batches), np.bool_)
     if not len(produced) or not len(fetched):
-        return found
+        return is_other
     whole = fetched[~batches["is_sparse"][fetched]]
     was_produced = are_among(batches, whole, produced, ("position", "last_offset"))
     as_produced = are_among(batches, whole, produced, ("position", "last_offset", "size_bytes"))
     if (was_produced & ~as_produced).any():
-        found[produced] = ~np.isin(batches["position"][produced], batches["position"][fetched])
-    return found
+        is_other[produced] = ~np.isin(batches["position"][produced], batches["position"][fetched])
+    return is_other
 
 
 def are_among(batches: Records, rows: Ints, others: Ints, names: Sequence[str]) -> Bools:

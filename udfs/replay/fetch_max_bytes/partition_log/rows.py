@@ -44,28 +44,28 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
 
     is_compacted: bool[n], it is known by then that the log is compacted. byte_cap: as in `read_rows` of replay.py.
     """
-    log, found = known.log, readable(known.log, reads)
-    low = bytes_to_end(log, found.first_batch, known.ends.shown, found.available_low)
-    high = bytes_to_end(log, found.first_batch, known.ends.sure, found.available_high)
+    log, read = known.log, readable(known.log, reads)
+    low = bytes_to_end(log, read.first_batch, known.ends.shown, read.available_low)
+    high = bytes_to_end(log, read.first_batch, known.ends.sure, read.available_high)
     carried = np.zeros(len(reads), CARRIED)
     for name in PASSED_ON:
         carried[name] = reads[name]
-    carried["log_known"] = found.log_known
+    carried["log_known"] = read.log_known
     carried["is_converted"] = is_converted(known, reads)
     carried["is_compacted"] = is_compacted
     carried["is_truncated"] = may_have_met(known.truncated, reads, reads["bound_high"])
-    carried["segment_may_end"] = bytes_to_end(log, found.first_batch, known.ends.shown, high) < high
+    carried["segment_may_end"] = bytes_to_end(log, read.first_batch, known.ends.shown, high) < high
     carried["available_low"], carried["available_high"] = low, high
-    carried["first_append"], carried["available_first"] = found.first_append, np.minimum(found.available_first, high)
-    counts = batch_counts(log, found, byte_cap)
-    return ReadPart(carried, log.size[ranges(found.first_batch, counts)], counts)
+    carried["first_append"], carried["available_first"] = read.first_append, np.minimum(read.available_first, high)
+    counts = batch_counts(log, read, byte_cap)
+    return ReadPart(carried, log.size[ranges(read.first_batch, counts)], counts)
 
 
-def batch_counts(log: PartitionLog, found: Readable, byte_cap: int) -> Ints:
+def batch_counts(log: PartitionLog, read: Readable, byte_cap: int) -> Ints:
     """How many batches each read could return in any lane: those that begin within `byte_cap`, or one."""
-    begin = log.starts[np.minimum(found.first_batch, len(log.base))]
-    within = np.searchsorted(log.starts[:-1], begin + byte_cap) - found.first_batch
-    return np.minimum(found.known_batches, np.maximum(within, 1))
+    begin = log.starts[np.minimum(read.first_batch, len(log.base))]
+    within = np.searchsorted(log.starts[:-1], begin + byte_cap) - read.first_batch
+    return np.minimum(read.known_batches, np.maximum(within, 1))
 
 
 @dataclass
