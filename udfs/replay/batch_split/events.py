@@ -1,7 +1,7 @@
 """What a producer sent, put together again from rows of SENT: its records in order, and the batches they went in.
 
-A batch that is sent again, whole or in the parts that a split made of it, has the sequence numbers of its records; that
-of a client without idempotence is recognised by the times of its records (`resent_batches`).
+A batch that is sent again, whole or in the parts that a split made of it, is recognised by the sequence numbers of its
+records. A client without idempotence has none: then the times of the records tell (`resent_batches`).
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ SENDING = int_fields(
     "partition",
     "request_time",  # us
     "response_time",  # us, or NEVER
-    "not_before",  # us: the last that surely came before the request was made
+    "not_before",  # us: when the last thing happened that surely came before the request
     "size",  # bytes
     "codec",
     "records",
-    "sequence",  # base sequence, or NONE
+    "sequence",  # of its first record (base sequence), or NONE
     "error",  # of the response, or NONE
     "uncompressed",  # bytes of the records; 0 where they could not be read
     "began_before",  # 1: its connection was opened before the capture began
-    "batch",  # the captured batch that it sends, first or again; NONE where that is not known
-    "offset",  # from which of the batch's records on
-    "is_whole",  # 1: all of the batch
+    "batch",  # the captured batch that it sends, for the first time or again; NONE if that is not known
+    "offset",  # the place in that batch of the first record that it sends
+    "is_whole",  # 1: it sends all records of that batch
     "made_by",  # the refused sending whose split made it, or NONE
 )
 """A batch in a produce request."""
@@ -85,7 +85,7 @@ class RecordColumns(NamedTuple):
 def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences) -> Sent:
     """Put together what a producer sent from rows of SENT in the order of their first records.
 
-    topics: the numbers of its topics. Both dictionaries are brought forward.
+    topics: the number of each topic by name; new topics are added. sequences: brought forward by what the rows send.
     """
     (offsets, content), (_, timestamp) = lists(rows[SENT.record_sizes]), lists(rows[SENT.create_times])
     columns = RecordColumns(offsets, content, timestamp)
@@ -95,7 +95,10 @@ def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences
 
 
 def sendings_of(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> Records:
-    """The rows as SENDING[sendings], as long as nobody knows which of them send a batch again. records: of each row."""
+    """The rows as SENDING[sendings]. `number_batches` fills in later which batch each of them sends.
+
+    topics: as `read_sent` takes them. records: int64[rows], how many records each row has.
+    """
     topic, number = key_numbers(topics, rows[SENT.topic]), int_column(rows, SENT.partition, 0)
     request, response = int_column(rows, SENT.request_time, 0), int_column(rows, SENT.response_time, NEVER)
     return records_of(
@@ -119,8 +122,8 @@ def sendings_of(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> 
 def resendings_of(
     rows: pa.RecordBatch, sendings: Records, columns: RecordColumns, sequences: Sequences
 ) -> tuple[Ints, Ints, Bools]:
-    """(which row sent the records of each first, and from which of its records on, as `resendings` has both; which rows
-    send records for the first time). Brings `sequences` forward.
+    """(parent, offset, which rows send their records for the first time: bool[rows]); the first two are as `resendings`
+    returns them. Brings `sequences` forward.
     """
     producer = (int_column(rows, name, NONE) for name in (SENT.producer_id, SENT.producer_epoch))
     keys = sendings["topic"], int_column(rows, SENT.partition, 0), *producer
@@ -148,7 +151,7 @@ def resendings_of(
 
 
 def were_sent(sendings: Records, stream: Ints, streams: list[tuple[int, ...]], sequences: Sequences) -> Bools:
-    """Which sendings repeat records of the stretches before. Brings `sequences` forward.
+    """Which sendings repeat records of earlier stretches: bool[sendings]. Brings `sequences` forward.
 
     stream: int64[sendings], the number of each one's stream. streams: the keys of `sequences` by that number.
     """
@@ -159,8 +162,8 @@ def were_sent(sendings: Records, stream: Ints, streams: list[tuple[int, ...]], s
 
 
 def number_batches(sendings: Records, parent: Ints, offset: Ints, is_first: Bools) -> Ints:
-    """Write to the sendings which batch each of them sends. Returns the sending that sent each batch first:
-    int64[batches]. The batches of a partition stand together, in the order in which they were filled.
+    """Number the batches, and write to each sending which of them it sends. Returns the sending that sent each batch
+    first: int64[batches]. The batches of a partition stand together, in the order in which they were filled.
 
     parent, offset, is_first: as `resendings_of` returns them.
     """
@@ -177,9 +180,9 @@ def number_batches(sendings: Records, parent: Ints, offset: Ints, is_first: Bool
 
 
 def splits_that_made(sendings: Records) -> Ints:
-    """The refused sending whose split made each one, NONE where no split did: int64[sendings].
+    """The refused sending whose split made each sending, NONE where no split did: int64[sendings].
 
-    It is the last one before that was refused, if it has the records of the sending; else the last one that had all
+    It is the last refused one before it, if that has all records of the sending; else the last refused one that had all
     records of the batch.
     """
     refused = (sendings["error"] == MESSAGE_TOO_LARGE) & (sendings["records"] > 1)
@@ -190,8 +193,8 @@ def splits_that_made(sendings: Records) -> Ints:
 
 
 def last_before(sendings: Records, among: Bools) -> Ints:
-    """The last one among some sendings that sent records of the same batch before each sending, NONE where there is
-    none: int64[sendings].
+    """The last sending before each one that is `among` those asked for and sent records of the same batch, NONE where
+    there is none: int64[sendings]. among: bool[sendings].
     """
     n, batch = len(sendings), sendings["batch"]
     in_turn = np.lexsort((sendings["request_time"], batch))
@@ -205,7 +208,7 @@ def last_before(sendings: Records, among: Bools) -> Ints:
 
 
 def captured(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: RecordColumns) -> Capture:
-    """The batches that were sent for the first time, and their records. first: int64[batches], these sendings."""
+    """The batches, as they were sent for the first time, and their records. first: int64[batches], these sendings."""
     first_sendings, topics = sendings[first], int(sendings["topic"].max(initial=-1)) + 1
     begin = edges(first_sendings["records"])
     taken = np.repeat(columns.offsets[first] - begin[:-1], first_sendings["records"]) + np.arange(begin[-1])
@@ -234,9 +237,9 @@ def captured(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: Reco
 def records_in(first_sendings: Records, append_from: Ints, content: Ints, timestamp: Ints) -> Records:
     """The records of batches that were sent for the first time: RECORD[records].
 
-    A record is appended when it is made, as long as its time can be the client's clock: it is not after the request,
-    and not before what stands before it. Where the time of a batch's first record cannot be, which SENT.append_from
-    shows, all its records are appended when it is sent.
+    A record is appended at its timestamp, as far as that can be the client's clock: an append is not later than the
+    request, and not earlier than the append before it. Where SENT.append_from shows that the timestamp of a batch's
+    first record cannot be the clock, all records of the batch are appended when it is sent.
 
     append_from: int64[batches], us. content, timestamp: int64[records], bytes and ms.
     """
@@ -272,8 +275,8 @@ def append_order(records: Records, partitions: Records, topics: int) -> Ints:
 def stay_with_partitions(records: Records, partitions: Records, order: Ints, current: Ints, moved: Ints) -> None:
     """Put records of the same time in the order in which a client without keys sends them: it stays with a partition.
 
-    order: int64[records], by time and partition, rewritten. current: int64[topics], NONE, and moved: int64[records] are
-    working memory.
+    order: int64[records], by time and partition, rewritten. current, moved: working memory, int64[topics] with NONE
+    everywhere, and int64[records].
     """
     first = 0
     while first < len(order):
@@ -298,10 +301,10 @@ def stay_with_partitions(records: Records, partitions: Records, order: Ints, cur
 
 @kernel
 def note_next_records(records: Records, partitions: Records, batches: Records, order: Ints, later: Ints) -> None:
-    """Write which record was appended next behind each batch, of those that may go into the same batch: records of the
-    same topic where none has a key, else records of the same partition.
+    """Write to each batch the record that was appended next, of those that may go into the same batch: records of its
+    topic if none of these has a key, else records of its partition.
 
-    later: int64[partitions + topics], NONE, working memory.
+    later: int64[partitions + topics], NONE everywhere, working memory.
     """
     for place in range(len(order) - 1, -1, -1):
         number = order[place]

@@ -19,11 +19,11 @@ BATCH_SIZE, LINGER, CODEC = "producer.batch.size", "producer.linger.ms", "produc
 TOPIC_LIMIT, BROKER_LIMIT = "topic.max.message.bytes", "broker.message.max.bytes"
 PROFILE, SIZES, RECOMPRESS = "split.profile", "recut.sizes", "recompress"
 CONSTANTS = ("improving.step", "deteriorate.step", "estimation.factor")
-"""Of the estimate: settings that begin with `compression.ratio.`."""
+"""The constants of the estimate: each is a setting whose name begins with `compression.ratio.`."""
 EXACT, FITTED = "exact", "fitted"
 """Values of SIZES: batches are compressed anew to get their sizes, or sizes come from the fitted lines alone."""
 HALVES_SINCE = (4, 2)
-"""The first release that splits a part of a split batch in halves if it is refused again."""
+"""The first release that splits a part of a split batch in halves if brokers refuse that part as well."""
 
 TODAY, KIP_TEXT, DAMPED, UNCOMPRESSED, SPLIT_AT_BATCH_SIZE = range(5)
 PROFILES = ("today", "kip", "damped", "uncompressed", "split_at_batch_size")
@@ -32,19 +32,19 @@ it to 1.0 and makes two batches; what Kafka did before, with one estimate for al
 designs that the KIP rejects."""
 
 NOT_STATED = -1
-"""In place of what neither a lane sets nor anybody states. Then a producer's batches show batch.size, and the client's
-release has its rules and its linger.ms. The topic's creation or brokers' responses show the limit, else Kafka's default
-holds."""
+"""In place of a value that neither a lane sets nor anybody states. It is then found elsewhere: batch.size in the
+producer's batches; the rule of HALVES_SINCE and the default of linger.ms in the client's release; a topic's limit in
+its creation or in brokers' responses, else in Kafka's default."""
 
 SETTINGS = np.dtype(
     [
         ("batch_size", np.int64),  # bytes, or NOT_STATED
-        ("linger_us", np.int64),  # or NOT_STATED
+        ("linger_us", np.int64),  # us, or NOT_STATED
         ("codec", np.int64),  # its place in CODEC_NAMES, or AS_CAPTURED
-        ("profile", np.int64),
+        ("profile", np.int64),  # its place in PROFILES
         ("halves", np.int64),  # 1: a part of a split batch that is refused again is split in halves; or NOT_STATED
         ("is_fitted", np.int64),  # 1: compressed sizes come from the fitted lines alone
-        ("measured_every", np.int64),  # one of so many batches is compressed anew to get its size; 0: none
+        ("measured_every", np.int64),  # one batch in so many is compressed anew to get its size; 0: none
         ("improving_step", np.float32),
         ("deteriorate_step", np.float32),
         ("estimation_factor", np.float32),
@@ -56,10 +56,10 @@ SETTINGS = np.dtype(
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """What lanes and statements say about max.message.bytes, in bytes.
+    """What lanes set and people state of max.message.bytes, in bytes.
 
-    by_name: the limits of single topics by lane. all_topics: int64[lanes], the limit of every topic, or NOT_STATED.
-    brokers: int64[lanes], their message.max.bytes, or NOT_STATED. default: Kafka's.
+    by_name: for each lane, the limits of single topics by name. all_topics: int64[lanes], the limit of every topic, or
+    NOT_STATED. brokers: int64[lanes], message.max.bytes of brokers, or NOT_STATED. default: Kafka's message.max.bytes.
     """
 
     by_name: tuple[Mapping[str, int], ...]
@@ -80,8 +80,8 @@ class TopicLimits:
         _set_lanes(limits, self.brokers)
         _set_topics(limits, numbers, created)
         _set_lanes(limits, self.all_topics)
-        for lane, by_name in zip(limits, self.by_name, strict=True):
-            _set_topics(lane, numbers, by_name)
+        for lane_limits, by_name in zip(limits, self.by_name, strict=True):
+            _set_topics(lane_limits, numbers, by_name)
         return limits
 
 
@@ -99,7 +99,10 @@ def _set_lanes(limits: Ints, by_lane: Ints) -> None:
 
 @dataclass(frozen=True)
 class SplitLanes:
-    """The lanes of a replay. settings: SETTINGS[lanes]. default_batch_size: Kafka's, bytes. window: that counts."""
+    """The lanes of a replay.
+
+    settings: SETTINGS[lanes]. default_batch_size: Kafka's batch.size, bytes. window: the time that counts.
+    """
 
     names: tuple[str, ...]
     settings: Records
@@ -109,7 +112,7 @@ class SplitLanes:
 
     @property
     def measures(self) -> bool:
-        """Whether a lane compresses batches anew, for which it needs their very records."""
+        """Whether any lane compresses batches anew, for which the records themselves are needed."""
         return bool(self.settings["measured_every"].any())
 
 
@@ -138,8 +141,9 @@ def split_lanes(lanes: LaneSettings, assumed: Collection[str]) -> SplitLanes:
 
 
 def _topic_limits(lanes: LaneSettings, assumed: Collection[str]) -> TopicLimits:
-    """What lanes and statements say of max.message.bytes. The limit of all topics in a lane overrides what is stated of
-    single ones.
+    """What lanes set and people state of max.message.bytes.
+
+    A limit that a lane sets for all topics overrides those that are stated for single topics.
     """
     stated = _limits_by_name(lanes.in_force)
     return TopicLimits(
@@ -151,22 +155,22 @@ def _topic_limits(lanes: LaneSettings, assumed: Collection[str]) -> TopicLimits:
 
 
 def _stated(lanes: LaneSettings, key: str, assumed: Collection[str]) -> Ints:
-    """What each lane sets, else what somebody states, else NOT_STATED: int64[lanes]."""
+    """What each lane sets of a setting, else what somebody states of it, else NOT_STATED: int64[lanes]."""
     return lanes.changed_ints(key, NOT_STATED) if key in assumed else lanes.ints(key, NOT_STATED)
 
 
 def _halves(release: Value | None) -> int:
-    """Whether a release, such as `4.3`, has the rule of HALVES_SINCE; NOT_STATED where none is stated."""
+    """1 if a release, such as `4.3`, has the rule of HALVES_SINCE, else 0; NOT_STATED if no release is stated."""
     numbers = release_numbers(release)
     return NOT_STATED if numbers is None else int(numbers >= HALVES_SINCE)
 
 
 def _limits_by_name(values: Mapping[str, Value]) -> dict[str, int]:
-    """max.message.bytes by topic, of settings such as topic.orders.max.message.bytes."""
+    """max.message.bytes by topic, from settings such as topic.orders.max.message.bytes."""
     scope, _, name = TOPIC_LIMIT.partition(".")
-    begin, end = f"{scope}.", f".{name}"
+    prefix, suffix = f"{scope}.", f".{name}"
     return {
-        key.removeprefix(begin).removesuffix(end): int(value)
+        key.removeprefix(prefix).removesuffix(suffix): int(value)
         for key, value in values.items()
-        if key != TOPIC_LIMIT and key.startswith(begin) and key.endswith(end)
+        if key != TOPIC_LIMIT and key.startswith(prefix) and key.endswith(suffix)
     }

@@ -32,8 +32,9 @@ def refill(sim: Sim, lane: int, first: int, time: int) -> None:
     """Put the records of a batch into new ones of the size to split to."""
     records, settings, ready = sim.capture.records, sim.settings[lane], sim.ready[first]
     codec, target, end = codec_of(sim, lane, first), split_size(sim, lane, first), ready.end
-    # All in one batch again: it is halved when it comes back, where the client halves, else it would be so for ever.
-    whole = STUCK if ready.made_by_split or not settings.halves else 1
+    # All records may end up in one batch again. If the client halves, that is halved when it comes back; else Kafka
+    # would split it in vain again and again.
+    if_whole = STUCK if ready.made_by_split or not settings.halves else 1
     ratio = sim.estimates[lane, topic_of(sim, first), codec]
     begin, filled, limit = first, 0, max(target, upper_bound(records[first].content))
     for record in range(first, end):
@@ -46,7 +47,7 @@ def refill(sim: Sim, lane: int, first: int, time: int) -> None:
         filled += size
     send_part(sim, begin, end, filled, time)
     if begin == first:
-        sim.ready[first].made_by_split = whole
+        sim.ready[first].made_by_split = if_whole
 
 
 @kernel
@@ -62,7 +63,7 @@ def split_size(sim: Sim, lane: int, first: int) -> int:
 
 @kernel
 def split_in_two(sim: Sim, first: int, time: int) -> None:
-    """Make two batches of about half the bytes, whatever batch.size, as KIP-126's text has it."""
+    """Make two batches of about half the bytes, whatever batch.size is, as KIP-126's text has it."""
     records, uncompressed, end = sim.capture.records, sim.ready[first].uncompressed, sim.ready[first].end
     middle, filled, rest = first, 0, 0
     while middle == first or (middle < end - 1 and 2 * filled < uncompressed):
@@ -76,7 +77,7 @@ def split_in_two(sim: Sim, first: int, time: int) -> None:
 
 @kernel
 def send_part(sim: Sim, first: int, end: int, uncompressed: int, time: int) -> None:
-    """Send a batch that a split made, not before the capture does; in its turn where it has sequence numbers."""
+    """Send a batch that a split made: not before its captured time, and in its turn if it has sequence numbers."""
     captured, ready = sim.capture.records[first], sim.ready[first]
     ready.end, ready.uncompressed, ready.made_by_split = end, uncompressed, 1
     if captured.part != NONE and sim.capture.parts[captured.part].end == end:

@@ -1,7 +1,8 @@
 """What the replay of a producer works on: its records, the batches they were captured in, and the state of a lane.
 
-Three records are of batches. BATCH is what the capture shows of one. In a lane, a batch is FILLING as long as it takes
-records, and then READY, as Kafka calls one that may be sent, until it was sent and, if need be, split.
+Three kinds of records describe batches. BATCH is what the capture shows of a batch. In a lane, a batch is FILLING as
+long as it takes records. Then it is READY, as Kafka calls a batch that may be sent, until it has been sent and, if need
+be, split.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 MICRO = 1_000_000
+"""Ratios and errors are kept as integers in millionths."""
 SPAN_BATCHES = 32
-"""Batches of a span of `batch_split_timeline`."""
+"""How many batches make a span of `batch_split_timeline`."""
 SPANS_ROOM = 1024
+"""How many spans there is memory for before they have to be taken away."""
 
 RECORD = int_fields(
     "time",  # us: when it was appended
@@ -37,31 +40,33 @@ RECORD = int_fields(
 """A record of the producer. Those of a partition stand together, in the order in which they were appended."""
 
 BATCH = int_fields(
-    "sending",  # the row that sent it first
+    "sending",  # the number of the sending that sent it first
     "first",  # its records are [first, end)
     "end",
-    "next_record",  # that was appended next of those which may go into the same batch, or NONE
+    "next_record",  # the record that was appended next, of those that may go into the same batch; or NONE
     "codec",
     "has_sequence",  # 1: of an idempotent producer
     "closed",  # us; NONE where pace is drawn anew, and every batch is closed by its delay
     "size",  # bytes
-    "delay",  # us to being closed, since it was full or had lingered and the one before it was closed, without the time
-    # in which it had to wait
-    "behind",  # us of these since it had to wait no longer, and since the one before it was closed
-    "in_turn",  # 1: it was ready, and waited for the one before it to be closed
-    "by_bytes",  # us of these that a batch of other bytes has in proportion
+    # The client closes a batch some time after it is ready, which is when it is full or has lingered, and after the
+    # close of the batch before it. If parts of a split batch are in the way, it has to wait for these as well.
+    "delay",  # us from then to its close, without the time in which it had to wait for parts
+    "behind",  # the us of `delay` that passed after the last part, or after the close of the batch before it
+    "in_turn",  # 1: it was ready, and waited for parts or for the close of the batch before it
+    "by_bytes",  # the us of `behind` that are in proportion to its bytes
     "uncompressed",  # bytes of its records
-    "early",  # us: closed then, before it had lingered and before the next record came; NEVER
-    "filled_by",  # that record, if it came before the request; NONE: the batch was not full when it was sent
-    "round_trip",  # us from being closed to the response
-    "retries",  # how often it was sent again as it was
-    "retry_at",  # us: when first; NEVER
-    "queued_by",  # the batch behind whose parts it had to wait when it was ready, or NONE
+    "early",  # us: when it was closed, if that was before it was ready; else NEVER
+    "filled_by",  # `next_record`, if that can have come before the request and found the batch full; else NONE
+    "round_trip",  # us from its close to the response
+    "retries",  # how often it was sent again unchanged
+    "retry_at",  # us: when it was first sent again unchanged; NEVER: it was not
+    "queued_by",  # the split batch for whose parts it had to wait, or NONE
 )
 """A captured batch, as it was sent first."""
 
 PART = int_fields("end", "size", "sent_at", "answered_at")
-"""A captured batch that the split of another one made: where its records end, bytes, us; `answered_at` may be NEVER."""
+"""A captured batch that the split of another one made: the record behind its last one, bytes, and when it was closed
+and answered (us); `answered_at` may be NEVER."""
 
 PARTITION = int_fields(
     "topic",
@@ -71,18 +76,18 @@ PARTITION = int_fields(
 
 FILLING = np.dtype(
     [
-        ("first", np.int64),  # of its records, if it has any
-        ("count", np.int64),
+        ("first", np.int64),  # its first record, if it has any
+        ("count", np.int64),  # records
         ("uncompressed", np.int64),  # bytes
-        ("limit", np.int64),  # bytes that it may have
+        ("limit", np.int64),  # bytes that it may have at most
         ("created", np.int64),  # us
         ("is_overdue", np.int64),  # 1: it has lingered, and waits until the parts before it are sent
         ("last_closed", np.int64),  # us: when the batch before it was, or is to be, closed
-        ("queued", np.int64),  # the first of the batches that wait, or NONE
-        ("left", np.int64),  # the first record of the last batch that left the queue to be closed, or NONE
-        ("left_at", np.int64),  # us: when that is closed
-        ("part", np.int64),  # what became of the part that left the queue last
-        ("refused", np.int64),  # the last batch that is as captured, and is too large; or NONE
+        ("queued", np.int64),  # the first batch in the queue, by its first record; or NONE
+        ("left", np.int64),  # the last batch that left the queue to be closed, by its first record; or NONE
+        ("left_at", np.int64),  # us: when that batch is closed
+        ("part", np.int64),  # what became of the part that left the queue last (`partition_queue`)
+        ("refused", np.int64),  # the last captured batch that the lane made as well and that is too large; or NONE
         ("ratio", np.float32),  # the estimate that it was created with
     ],
     align=True,
@@ -93,39 +98,39 @@ READY = int_fields(
     "end",
     "uncompressed",
     "size",  # bytes once it is closed, NOT_CLOSED before; MODELLED where it is not to be measured
-    "made_by_split",  # 1, or STUCK
+    "made_by_split",  # 1 or STUCK if a split made it, else 0
     "may_leave",  # us: it does not leave the queue before
-    "behind",  # the next one in the queue, or NONE
+    "behind",  # the next batch in the queue, by its first record; or NONE
 )
 """A batch that takes no more records, kept at the place of its first record."""
 NOT_CLOSED, MODELLED = 0, -1
 STUCK = 2
-"""A split made the batch itself again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
+"""The split of the batch made the same batch again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
 
 OUTCOME = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "batches",  # sent first
+            "batches",  # that were sent, without those that splits made
             "over_limit",  # of these, larger than max.message.bytes
             "records",
-            "bytes_sent",  # of all batches, again and again included
-            "bytes_resent",  # of batches made by splits
+            "bytes_sent",  # of all batches, as often as each is sent
+            "bytes_resent",  # of the batches that splits made
             "splits",
-            "split_batches",  # made by splits
-            "failed",  # refused, and cannot be split or are not under this profile
+            "split_batches",  # batches that splits made
+            "failed",  # batches that are refused, and cannot be split or are not split under the profile
             "retries",
-            "size",  # of the batches sent first
-            "limit",  # batch.size of these
-            "uncompressed",
-            "largest",
-            "recoveries",
-            "recovery_us",
-            "recovery_longest",
+            "size",  # bytes of `batches`
+            "limit",  # the sum of batch.size over `batches`
+            "uncompressed",  # bytes of the records of `batches`
+            "largest",  # bytes of the largest of `batches`
+            "recoveries",  # how often the estimate came back after a split had raised it
+            "recovery_us",  # how long that took in sum
+            "recovery_longest",  # us
             "measured",  # closed batches whose records were compressed anew to get their size
-            "model_error",  # of these, in MICRO of the size: how far the model is off, summed up
-            "since_split",  # us: a split raised the estimate, which has not come back since; or NEVER
-            "span_first",  # batches closed before the span of the timeline at hand
+            "model_error",  # how far the model is off for each of these, in MICRO of its size, summed up
+            "since_split",  # us: when a split raised the estimate, if it has not come back since; else NEVER
+            "span_first",  # batches closed before the current span of the timeline
             "span_batches",
             "span_splits",
         )
@@ -137,10 +142,16 @@ OUTCOME = np.dtype(
 SPAN = int_fields("lane", "topic", "first_batch", "batches", "splits", "estimated", "observed", "time")
 """A span of the timeline: the sums of estimated and observed ratios in MICRO, and the us at which it ended."""
 
-PROGRESS = int_fields("lane", "appended", "spans", "unmeasured", "codec", "counts_from", "last")
-"""How far the lanes are: the lane, the records appended or NOT_BEGUN, the spans handed out; and the batch, by its first
-record and codec, that has to be measured before it goes on, or NONE. Then the first and the last time that count, us.
-"""
+PROGRESS = int_fields(
+    "lane",  # the one that is replayed
+    "appended",  # records of it that were appended, or NOT_BEGUN
+    "spans",  # spans that wait to be taken away
+    "unmeasured",  # the batch, by its first record, that has to be measured before the lane can go on; or NONE
+    "codec",  # that this batch is to be compressed with
+    "counts_from",  # us: the first time that counts
+    "last",  # us: the last time that is replayed
+)
+"""How far the lanes are."""
 NOT_BEGUN = -1
 AS_PRODUCED = -1
 """In place of the codec that brokers compress a topic's batches into: they keep the producer's."""
@@ -150,8 +161,8 @@ class SizeModel(NamedTuple):
     """Compressed bytes behind the header: a batch of [first, end) takes fixed[codec, first] + cost[model, codec, end] -
     cost[model, codec, first].
 
-    fixed: float64[codecs, records]. cost: float64[2, codecs, records + 1], by parts that were compressed anew, and by
-    the fitted lines alone.
+    fixed: float64[codecs, records]. cost: float64[2, codecs, records + 1], by model: BY_PARTS, from parts that were
+    compressed anew, and FITTED, from the fitted lines alone (`recompression`).
     """
 
     fixed: Floats
@@ -159,7 +170,11 @@ class SizeModel(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """What is captured of a producer, as its lanes replay it. append_order: int64[records], from first to last."""
+    """What is captured of a producer, as its lanes replay it.
+
+    records: RECORD[records]. append_order: int64[records], the records in the order in which they were appended.
+    batches: BATCH[batches]. parts: PART[parts]. partitions: PARTITION[partitions].
+    """
 
     records: Records
     append_order: Ints
@@ -175,7 +190,7 @@ class Sim(NamedTuple):
     settings: SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
     codecs] and outcomes: OUTCOME[lanes, topics], as the stretch before left them. filling: FILLING[partitions]. ready:
     READY[records]. current: int64[topics], the partition that got a record last. stored: int64[topics], the codec that
-    brokers compress a topic's batches into, or AS_PRODUCED.
+    brokers compress a topic's batches into, or AS_PRODUCED. spans: SPAN[SPANS_ROOM]. progress: PROGRESS[1].
     """
 
     capture: Capture
@@ -196,7 +211,7 @@ def new_sim(
     capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records, window: Window = WHOLE,
     stored: Ints | None = None,
 ) -> Sim:  # fmt: skip
-    """The replay of a stretch, before its first record. stored: None if brokers keep what is produced to any topic."""
+    """The replay of a stretch, before its first record. stored: None if brokers store all batches as produced."""
     room, topics = 3 * len(capture.records) + 64, outcomes.shape[1]
     return Sim(
         capture=read_only_capture(capture),
@@ -268,8 +283,10 @@ def bytes_in_batch(records: Records, record: int, first: int) -> int:
 
 @kernel
 def close_time(captured: Record, ready_at: int, before: int) -> int:
-    """When a batch is closed that is ready then, and the one before it closed at `before`. The time from one close to
-    the next is known of batches that waited in turn; of others, how long the client took to come round at all.
+    """When a batch is closed that is ready at `ready_at`, while the one before it is closed at `before` (us).
+
+    If the captured batch waited in turn, the capture shows how long after the close before it a batch is closed; else
+    it shows how long after being ready.
     """
     if captured.in_turn:
         return int(max(ready_at, before) + captured.delay)
@@ -278,7 +295,7 @@ def close_time(captured: Record, ready_at: int, before: int) -> int:
 
 @kernel
 def delay_by_bytes(captured: Record, uncompressed: int) -> int:
-    """us by which a batch of so many bytes is closed later than the captured one."""
+    """How much later than the captured batch one of so many bytes is closed (us)."""
     if captured.by_bytes == 0:
         return 0
     return int(captured.by_bytes * (uncompressed - captured.uncompressed) // captured.uncompressed)
@@ -286,5 +303,5 @@ def delay_by_bytes(captured: Record, uncompressed: int) -> int:
 
 @kernel
 def estimate_topic(settings: Record, topic: int) -> int:
-    """The topic whose estimate a batch goes by: before KIP-126 a client had one for all topics."""
+    """The topic whose estimate a batch goes by: before KIP-126 a client had one estimate for all topics."""
     return 0 if settings.profile == DAMPED else topic
