@@ -17,9 +17,9 @@ MAX_RECORD_OVERHEAD = 21
 """Most bytes of a record's length, attributes and deltas (DefaultRecord.MAX_RECORD_OVERHEAD)."""
 INITIAL_RATIO = 1.0
 DAMPING_FACTOR = 0.9
-"""Of the estimate before KIP-126 (Compressor.COMPRESSION_RATE_DAMPING_FACTOR of Kafka 0.10)."""
+"""The weight that the estimate kept before KIP-126 (Compressor.COMPRESSION_RATE_DAMPING_FACTOR of Kafka 0.10)."""
 DAMPED_INITIAL = 0.5
-"""The estimate before KIP-126 began there, for every codec but none (CompressionType of Kafka 0.10)."""
+"""Where the estimate began before KIP-126, for every codec but none (CompressionType of Kafka 0.10)."""
 
 
 @kernel
@@ -40,8 +40,8 @@ def updated(settings: Record, estimate: np.float32, observed: np.float32) -> np.
 
 @kernel
 def updated_by_text(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
-    """The estimate after a batch was closed, by 2b and 2c of KIP-126: one step, however far off it was. The text has no
-    bounds; a step to 0 or below is not taken, for a batch would never be full.
+    """The estimate after a batch was closed, by 2b and 2c of KIP-126: it moves by one step, however far off it was. The
+    text has no bounds; a step to 0 or below is not taken, for then no batch would ever be full.
     """
     if observed > estimate:
         return np.float32(estimate + settings.deteriorate_step)

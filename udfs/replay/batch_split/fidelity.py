@@ -44,7 +44,7 @@ class Metric(StrEnum):
 STATED_ERRORS = {
     Metric.RECUT_BY_PARTS: 0.05, Metric.RECUT_FITTED: 0.05, Metric.RECUT_EXACT: 0.005, Metric.FIRST_EXACT: 0.005,
 }  # fmt: skip
-"""A size agrees when it is no further off than this, of what was captured."""
+"""A size agrees when it is no further off than this share of the captured size."""
 
 CODES = SPLITS.codes
 Verdicts = Counter[tuple[Metric, int]]
@@ -52,7 +52,9 @@ Verdicts = Counter[tuple[Metric, int]]
 
 
 class Sizes(NamedTuple):
-    """Captured batches of one kind: topics int64, bytes as replayed float64, and as captured int64."""
+    """Captured batches of one kind. topic: int64[n], the topics' numbers. replayed: float64[n], the bytes that the
+    replay gives them. captured: int64[n], bytes.
+    """
 
     topic: Ints
     replayed: Floats
@@ -60,12 +62,14 @@ class Sizes(NamedTuple):
 
     @property
     def error(self) -> Floats:
-        """How far each size is off, of what was captured."""
+        """How far each size is off, as a share of the captured size: float64[n]."""
         return np.abs(self.replayed - self.captured) / np.maximum(self.captured, 1)
 
 
 class NearLimit(NamedTuple):
-    """Captured batches, sent first, that a record more or less would have brought across max.message.bytes."""
+    """How many captured batches, as they were sent first, would have crossed max.message.bytes with a record more or
+    less: those that the broker took, and those that it refused.
+    """
 
     taken: int = 0
     refused: int = 0
@@ -75,8 +79,8 @@ class NearLimit(NamedTuple):
 class Fidelity:
     """The verdicts on what a producer sent in the window, gathered stretch by stretch.
 
-    estimates: those at the end of what was judged, by topic and codec. unsized: answered batches of which nobody knows
-    in which size brokers stored them. sizes: captured batches with the sizes that the replay gives them.
+    estimates: by topic and codec, the estimate at the end of what was judged. unsized: how many answered batches were
+    stored by brokers in a size that nobody knows. sizes: captured batches with the sizes that the replay gives them.
     """
 
     memory: Memory
@@ -98,7 +102,7 @@ class Fidelity:
         self.verdicts[Metric.BATCHES, CODES[SPLITS.not_a_java_client]] += counted
 
     def judge(self, sent: Sent, settings: Records, limits: Ints, stored: Ints) -> Records:
-        """Count the verdicts on batches and refusals; the order of closes and splits that the batches show.
+        """Count the verdicts on batches and refusals. Returns the order of closes and splits that the batches show.
 
         settings: SETTINGS[lanes]. limits: int64[topics], max.message.bytes. stored: as `checked_sizes` has it.
         """
@@ -117,7 +121,7 @@ class Fidelity:
         return order
 
     def count(self, metric: Metric, verdicts: Ints) -> None:
-        """Count verdicts."""
+        """Count the verdicts on a metric. verdicts: int64[n], AGREED or the codes of reasons."""
         for code, count in zip(*np.unique(verdicts, return_counts=True), strict=True):
             self.verdicts[metric, int(code)] += int(count)
 
@@ -138,7 +142,7 @@ class Fidelity:
             self.verdicts[Metric.SPLITS, verdict] += int(cases.sum())
 
     def count_near_limit(self, sent: Sent, limits: Ints, stored: Ints) -> None:
-        """Count the batches that are within their mean record of the limit, by what the broker did with them."""
+        """Count the batches that are no further from the limit than their mean record is large."""
         sendings = sent.first_sendings
         sendings = sendings[self.window.has(sendings["request_time"])]
         distance = np.abs(checked_sizes(sendings, stored).size - limits[sendings["topic"]])
@@ -148,13 +152,15 @@ class Fidelity:
         self.near_limit = NearLimit(self.near_limit.taken + taken, self.near_limit.refused + refused)
 
     def compare_sizes(self, sent: Sent, measure: Measure | None) -> None:
-        """Note the sizes that captured batches have in the replay. measure: compresses their very records, if held."""
+        """Note the sizes that captured batches have in the replay. measure: compresses their records, if held."""
         for metric, sizes in compared_sizes(sent, measure, self.window):
             self.sizes.setdefault(metric, []).append(sizes)
 
     def count_replayed(self, replayed: int, at_once: int) -> None:
-        """Count the verdicts on sizes, and on the splits of the captured lane, at the end. at_once: the splits of that
-        lane with every batch closed as soon as it may have been.
+        """Count, at the end, the verdicts on sizes and on the splits of the captured lane.
+
+        replayed: how often the captured lane splits. at_once: how often it does if every batch is closed as soon as it
+        may have been.
         """
         refused = (AGREED, CODES[SPLITS.split_not_replayed], CODES[SPLITS.recompressed])
         captured = sum(self.verdicts[Metric.SPLITS, code] for code in refused)
@@ -168,7 +174,7 @@ class Fidelity:
 
 
 def known_until(sent: Sent, group: Group, verdicts: Ints) -> Ints:
-    """The verdicts on the batches of a group; from the first sending on that cannot be read, none is known."""
+    """The verdicts on the batches of a group, but `records_unknown` from the first sending on that cannot be read."""
     unread = sent.sendings["request_time"][(sent.sendings["records"] == 0) & group.is_of]
     if len(unread) == 0:
         return verdicts
@@ -176,29 +182,31 @@ def known_until(sent: Sent, group: Group, verdicts: Ints) -> Ints:
 
 
 def split_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit, unsized: int = 0) -> Counter[int]:
-    """The verdicts on how often the captured lane splits: how many by code. captured, replayed: the splits of both.
+    """The verdicts on how often the captured lane splits, counted by code.
 
-    That lane goes on from its own batches. Once a close is a little earlier or later, batches end elsewhere, those
-    behind them have other records, and of the batches near the limit others are refused. Of the splits by which the
-    lane is off, as many are unknown as it is nearer the capture with every batch closed as soon as it may have been,
-    when it splits `at_once` times; then as many as batches were near the limit; then as many as batches were stored in
-    a size that nobody knows.
+    captured, replayed: how many splits the capture shows, and how many the lane makes. at_once: how many the lane makes
+    if every batch is closed as soon as it may have been. near, unsized: as Fidelity has them.
+
+    The lane goes on from its own batches. Once a close is a little earlier or later, batches end elsewhere, those
+    behind them have other records, and of the batches near the limit others are refused. So of the splits by which the
+    lane is off, some count as unknown: first as many as closing at once brings it nearer to the capture; then as many
+    as there were batches near the limit; then as many as there were batches stored in a size that nobody knows.
     """
     agreed, off = min(captured, replayed), abs(captured - replayed)
     nearer = at_once - replayed if captured > replayed else replayed - at_once
     by_order = min(max(nearer, 0), off)
     by_limit = min(near.refused if captured > replayed else near.taken, off - by_order)
     by_size = min(unsized, off - by_order - by_limit)
-    which = SPLITS.split_not_replayed if replayed < captured else SPLITS.split_not_captured
+    disagreement = SPLITS.split_not_replayed if replayed < captured else SPLITS.split_not_captured
     counts = {
         SPLITS.close_append_order: by_order, SPLITS.near_limit: by_limit, SPLITS.recompressed: by_size,
-        which: off - by_order - by_limit - by_size,
+        disagreement: off - by_order - by_limit - by_size,
     }  # fmt: skip
     return Counter({AGREED: agreed, **{CODES[word]: count for word, count in counts.items()}})
 
 
 class Cuts(NamedTuple):
-    """Captured batches: int64 each, their sendings, and the records [first, end) that they hold."""
+    """Captured batches: their sendings, and the records [first, end) that they hold; int64[n] each."""
 
     sending: Ints
     first: Ints
@@ -206,10 +214,11 @@ class Cuts(NamedTuple):
 
 
 def compared_sizes(sent: Sent, measure: Measure | None, window: Window = WHOLE) -> Iterator[tuple[Metric, Sizes]]:
-    """What each metric of sizes compares, of batches that were sent in the window.
+    """The sizes that each metric compares, for batches that were sent in the window.
 
-    Batches that splits made are cut anew in the capture, as those are that the replay has to size. A batch as it was
-    sent first has its captured size in the models, so that only the size of its very records is compared.
+    The models are compared on batches that splits made: these were cut anew, as are those that the replay has to size.
+    They are not compared on batches as sent first, whose captured sizes the models are made of: of these, only the size
+    to which their records are compressed anew is compared.
     """
     recut, batches = cuts_in(recut_batches(sent), sent, window), sent.capture.batches
     for metric, model in ((Metric.RECUT_BY_PARTS, BY_PARTS), (Metric.RECUT_FITTED, FITTED)):
@@ -221,15 +230,16 @@ def compared_sizes(sent: Sent, measure: Measure | None, window: Window = WHOLE) 
 
 
 def cuts_in(cuts: Cuts, sent: Sent, window: Window) -> Cuts:
-    """Those that were sent in the window."""
-    counts = window.has(sent.sendings["request_time"][cuts.sending])
-    return Cuts(*(column[counts] for column in cuts))
+    """The batches that were sent in the window."""
+    is_in_window = window.has(sent.sendings["request_time"][cuts.sending])
+    return Cuts(*(column[is_in_window] for column in cuts))
 
 
 def recut_batches(sent: Sent) -> Cuts:
     """The batches that splits made in the capture, as far as it shows which records they have."""
     sendings = sent.sendings
-    is_known = (sendings["batch"] != NONE) & (sendings["sequence"] >= 0)  # else where a part begins is not known
+    # Without a sequence number nobody knows where in its batch a part begins.
+    is_known = (sendings["batch"] != NONE) & (sendings["sequence"] >= 0)
     parts = np.flatnonzero((sendings["is_whole"] == 0) & is_known & (sendings["uncompressed"] > 0))
     batches = sent.capture.batches[sendings["batch"][parts]]
     first = batches["first"] + sendings["offset"][parts]
@@ -247,7 +257,7 @@ def modelled_sizes(sent: Sent, cuts: Cuts, model: int) -> Sizes:
 
 
 def measured_sizes(sent: Sent, cuts: Cuts, measure: Measure) -> Sizes:
-    """The sizes of batches that are made of their very records, as far as these are held."""
+    """The sizes to which the records of batches are compressed anew, as far as the records are held."""
     sendings = sent.sendings[cuts.sending]
     batches = zip(cuts.first.tolist(), cuts.end.tolist(), sendings["codec"].tolist(), strict=True)
     size = np.array([measure(*batch) for batch in batches], np.float64)

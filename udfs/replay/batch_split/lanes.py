@@ -42,7 +42,7 @@ def has_to_be_measured(sim: Sim, lane: int) -> bool:
 
 @kernel
 def handle_until(sim: Sim, lane: int, time: int) -> bool:
-    """Do what the events up to a time say; False where Python has to do something first, as in `replay_lanes`."""
+    """Handle the events up to a time. False if Python has to do something first, as `replay_lanes` says."""
     while sim.heap.events[0] and sim.heap.time[0] <= time:
         if sim.progress[0].spans == len(sim.spans) or has_to_be_measured(sim, lane):
             return False
@@ -52,7 +52,7 @@ def handle_until(sim: Sim, lane: int, time: int) -> bool:
 
 @kernel
 def begin_lane(sim: Sim) -> None:
-    """Forget the lane before."""
+    """Begin a lane with nothing appended, filled or queued, whatever the lane before it left."""
     sim.progress[0].appended = sim.heap.events[0] = 0
     for topic in range(len(sim.current)):
         sim.current[topic] = NONE
@@ -67,7 +67,7 @@ def replay_lane(sim: Sim, lane: int) -> bool:
     """Append every record, and close every batch; what is being filled at the end is sent, as by a client that closes.
     What comes behind the window is left alone.
 
-    False where it did not get to the end, as `handle_until` has it.
+    False if it did not get to the end, as `handle_until` says.
     """
     progress = sim.progress[0]
     while progress.appended < len(sim.capture.append_order):
@@ -89,10 +89,10 @@ def replay_lane(sim: Sim, lane: int) -> bool:
 
 @kernel
 def replay_lanes(sim: Sim, end: int) -> bool:
-    """Go on with the lane at hand and those behind it, up to lane `end`.
+    """Go on with the current lane and those behind it, up to before lane `end`.
 
-    False where a batch has to be measured (`progress.unmeasured`), else where spans have to be taken away; then it is
-    called again.
+    False if a batch has to be measured (`progress.unmeasured`) or, if none has to be, spans have to be taken away;
+    after that it is to be called again.
     """
     progress = sim.progress[0]
     while progress.lane < end:
@@ -111,7 +111,7 @@ def not_measured(first: int, end: int, codec: int) -> int:
 
 
 def replay_stretch(sim: Sim, lanes: range, measure: Measure = not_measured) -> list[Records]:
-    """Replay some lanes; the full spans of their timelines, SPAN[spans], lane by lane in the order of time."""
+    """Replay some lanes. Returns the full spans of their timelines, SPAN[spans], lane by lane in the order of time."""
     progress, spans = sim.progress[0], list[Records]()
     progress["lane"], progress["appended"], progress["spans"], progress["unmeasured"] = lanes.start, NOT_BEGUN, 0, NONE
     while not replay_lanes(sim, lanes.stop):

@@ -25,24 +25,25 @@ from udfs.wire.compressed_sizes import CODEC_NAMES, CODEC_NUMBERS
 
 
 def with_replications(by_lane: Array, count: int) -> Array:
-    """Lanes, behind them the captured one again, in which batches are closed as soon as they may have been, and then
-    all lanes again, so many times, with pace drawn anew.
+    """An array by lane, longer by the lanes that are replayed beside those of the scenario: first the captured lane, in
+    which batches are closed as soon as they may have been; then `count` times all lanes, with pace drawn anew.
     """
-    more = np.concatenate([np.full(1, CAPTURED), np.tile(np.arange(len(by_lane)), count)])
-    return np.append(by_lane, by_lane[more], axis=0)
+    added = np.concatenate([np.full(1, CAPTURED), np.tile(np.arange(len(by_lane)), count)])
+    return np.append(by_lane, by_lane[added], axis=0)
 
 
 @dataclass
 class Producer:
-    """A producer in its lanes and, behind them, in those of `with_replications`.
+    """A producer in the lanes of the scenario and those that `with_replications` adds.
 
-    halves: its release splits a batch in halves that came of a split. default_linger_us: linger.ms by default in its
+    halves: its release splits a batch in halves if that came of a split. default_linger_us: linger.ms by default in its
     release, in us. topics: their numbers, in the order in which they came up. created: the max.message.bytes that
     topics were created with, as far as the capture shows that. stored: by topic, the codec that brokers compress its
     batches into. inferred_size: batch.size in bytes, as the batches show it; None as long as there were none.
-    estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics]. spans: of the timelines. last_codec: by
-    topic. sent_from, sent_until: us, the first request and the last. stretches: that were read. replications: how often
-    lanes are replayed with pace drawn anew.
+    estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics]. spans: those of the timelines that are
+    full. last_codec: the codec that each topic was sent in last, by number. sent_from, sent_until: when the first and
+    the last request were sent (us). stretches: how many were read. replications: how often lanes are replayed with pace
+    drawn anew.
     """
 
     client_id: str
@@ -69,7 +70,7 @@ class Producer:
 
     @property
     def at_once(self) -> int:
-        """The number of the lane in which batches are closed at once."""
+        """The number of the lane, behind the scenario's, in which batches are closed as soon as they may have been."""
         return len(self.lanes.names)
 
     @property
@@ -84,7 +85,7 @@ class Producer:
         return range(first, first + self.at_once)
 
     def draws(self, replication: int) -> np.random.Generator:
-        """What decides on the pace of the stretch at hand: the same for the same client at another address."""
+        """The random draws of pace for the current stretch: the same for the same client id at another address."""
         return np.random.default_rng([zlib.crc32(self.client_id.encode()), self.stretches, replication])
 
     @property
@@ -101,7 +102,7 @@ class Producer:
 
     @property
     def batch_size(self) -> Ints:
-        """int64[lanes], bytes."""
+        """batch.size as somebody states it, or as the batches show it: int64[lanes], bytes."""
         stated = self.lanes.settings["batch_size"]
         inferred = self.lanes.default_batch_size if self.inferred_size is None else self.inferred_size
         return np.where(stated == NOT_STATED, inferred, stated)
@@ -112,8 +113,8 @@ class Producer:
         self.halves = bool(rows[SENT.halves][0].as_py())
         self.default_linger_us = int(rows[SENT.linger_ms][0].as_py()) * US_PER_MS
         sent = read_sent(rows, self.topics, self.sequences)
-        self.created |= told_of_topics(rows, SENT.max_message_bytes)
-        self.stored |= told_of_topics(rows, SENT.stored_codec)
+        self.created |= known_by_topic(rows, SENT.max_message_bytes)
+        self.stored |= known_by_topic(rows, SENT.stored_codec)
         self.answers.add(sent, self.stored_codecs)
         if not self.stretches:
             self.replications = replications_of(len(sent.capture.records), self.at_once)
@@ -121,8 +122,8 @@ class Producer:
         return sent
 
     def settings(self, sent: Sent) -> Records:
-        """The lanes' settings, as `with_replications` has them. What nobody states of them is what the stretch shows,
-        and what the client's release has. Only the lanes at captured pace compress batches anew to get their sizes.
+        """The lanes' settings, as `with_replications` has them. A setting that nobody states is as the stretch shows
+        it, or as the client's release has it. Only lanes at captured pace compress batches anew to get their sizes.
         """
         settings = self.lanes.settings.copy()
         for name, of_release in (("halves", self.halves), ("linger_us", self.default_linger_us)):
@@ -139,7 +140,7 @@ class Producer:
         return settings
 
     def make_room(self, settings: Records) -> None:
-        """Make room for topics that came up."""
+        """Make room for the estimates and outcomes of topics that came up."""
         lanes, topics, known = len(settings), len(self.topics), self.outcomes.shape[1]
         estimates, outcomes = initial_estimates(settings, topics), no_outcomes(lanes, topics)
         if known:
@@ -154,8 +155,8 @@ class Producer:
         self.sent_until = max(self.sent_until, int(sent.sendings["request_time"].max()))
 
 
-def told_of_topics(rows: pa.RecordBatch, column: str) -> dict[str, Any]:
-    """By topic what a column of SENT tells of it, of the topics of which it tells something."""
+def known_by_topic(rows: pa.RecordBatch, column: str) -> dict[str, Any]:
+    """The value of a column of SENT for each topic, without the topics for which it is null."""
     values = rows[column]
     if values.null_count == len(values):
         return {}

@@ -31,11 +31,11 @@ from udfs.replay.shared.rows_by_key import by_key
 
 CLIENT = (SENT.client_id, SENT.client_address)
 STRETCH_RECORDS = 1 << 18
-"""A producer's records that are in memory at a time. Between stretches its estimates stay, and what is being filled is
-sent: one batch of a partition in a stretch ends before its time."""
+"""How many records of a producer are in memory at a time. Its estimates go on from one stretch to the next. Batches
+that are being filled at the end of a stretch are sent then, so one batch of each partition ends too early."""
 
 IS_SENT = "is_sent"
-"""Tells rows of SENT, true, from packets: each has nulls in the columns of the other."""
+"""The column that is true in rows of SENT and false in packets; either have nulls in the columns of the other."""
 PACKET_ORDER = ("connection", "sort_ns", "file_no", "packet_no")
 PACKET_COLUMNS = [name for name in PACKETS.names if name != "bucket"]
 
@@ -43,13 +43,16 @@ PACKET_COLUMNS = [name for name in PACKETS.names if name != "bucket"]
 def replay_splits(
     batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str, most: int = STRETCH_RECORDS
 ) -> Iterator[pa.RecordBatch]:
-    """Packed rows of gold tables from rows of SENT, sorted by client and by append_from. most: records of a stretch."""
+    """Packed rows of gold tables from rows of SENT, sorted by client and by append_from.
+
+    most: how many records make a stretch.
+    """
     yield from packed_together(rows_of_producers(batches, lanes, run_id, most))
 
 
 def replay_with_records(batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str) -> Iterator[pa.RecordBatch]:
-    """Packed rows of gold tables from rows that are sorted by client, then IS_SENT: first the packets of a producer's
-    connections, whose records its lanes may measure, then what it sent.
+    """Packed rows of gold tables from rows that are sorted by client, then by IS_SENT: first the packets of a
+    producer's connections, which hold the records that its lanes may compress anew, then what it sent.
 
     Packets are in the order of PACKETS, rows of SENT in that of `replay_splits`.
     """
@@ -75,7 +78,7 @@ def rows_of_producers(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The gold rows of producers, one after the other.
 
-    held: the records of the one producer that the rows are of; without them sizes come from the model in every lane.
+    held: the records, if all rows are of one producer; without them sizes come from the model in every lane.
     """
     memory = new_memory()
     for (client_id, client_address), parts in by_key(batches, CLIENT):
@@ -87,7 +90,7 @@ def rows_of_producers(
 
 
 def stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """A producer's rows in stretches of at least `most` records, but for the last, however they were cut."""
+    """A producer's rows in stretches of at least `most` records, all but the last, however the parts were cut."""
     held: list[pa.RecordBatch] = []
     for part in parts:
         rows = concatenated([*held, part])
@@ -99,7 +102,7 @@ def stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordB
 
 
 def cut_at(rows: pa.RecordBatch, most: int) -> int:
-    """Rows of the first stretch: all where they have fewer records than `most` and one row more."""
+    """How many rows the first stretch has: as few as have `most` records, or all."""
     sizes: Any = rows[SENT.record_sizes]  # a ListArray
     counts = np.diff(sizes.offsets.to_numpy().astype(np.int64))
     return min(int(np.searchsorted(np.cumsum(counts), most)) + 1, rows.num_rows)
@@ -127,7 +130,7 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     """Send a stretch again, in every lane at captured pace, in the captured one with every batch closed as soon as it
     may have been, and in every lane with pace drawn anew.
 
-    settings: as `with_replications` has them. order: of closes and splits.
+    settings: as `with_replications` has them. order: that of closes and splits, as `Fidelity.judge` returns it.
     """
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
     capture = timed(sent, times, linger_us)
@@ -135,9 +138,9 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     window, stored = producer.lanes.window, producer.stored_codecs
     sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes, window, stored)
     producer.spans += replay_stretch(sim, range(producer.at_once), measure)
-    at_once = capture._replace(batches=timed_batches(sent, soonest(sent, times, linger_us), linger_us))
-    last = range(producer.at_once, producer.at_once + 1)
-    replay_stretch(sim._replace(capture=read_only_capture(at_once)), last, measure)
+    closed_at_once = capture._replace(batches=timed_batches(sent, soonest(sent, times, linger_us), linger_us))
+    lane_at_once = range(producer.at_once, producer.at_once + 1)
+    replay_stretch(sim._replace(capture=read_only_capture(closed_at_once)), lane_at_once, measure)
     captured = observed(capture)
     for replication in range(producer.replications):
         drawn = drawn_sim(sim, captured, producer.draws(replication), producer.lanes.window)

@@ -47,7 +47,7 @@ def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.R
 
 
 def comparisons(producer: Producer) -> Iterator[Compared]:
-    """The cases of each metric, in the order of its name."""
+    """The cases of each metric, in the order of the metrics' names."""
     by_metric: dict[str, dict[str, int]] = {}
     for (metric, code), count in sorted(producer.fidelity.verdicts.items()):
         if count:
@@ -59,7 +59,7 @@ def comparisons(producer: Producer) -> Iterator[Compared]:
 
 
 def producer_columns(producer: Producer, run_id: str, lane: Ints, topic: Ints) -> Columns:
-    """The columns that both tables begin with."""
+    """The columns that all tables of a producer begin with. lane, topic: int64[rows]."""
     t, n = BATCH_SPLIT, len(lane)
     return {
         t.run_id: repeated(run_id, n),
@@ -109,62 +109,61 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
 def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
     """Rows of `batch_split_ranges`: one for each figure, and each lane and topic of `batch_split`."""
     lane, topic = np.nonzero(producer.outcomes["batches"][: producer.at_once])
-    value, drawn = figures_of(producer.outcomes[lane, topic]), figures_of(producer.replicated[:, lane, topic])
+    figures, drawn = figures_of(producer.outcomes[lane, topic]), figures_of(producer.replicated[:, lane, topic])
     t, rows, replications = BATCH_SPLIT_RANGES, len(lane), producer.replications
-    by_share = [quantiles(of) for of in drawn.values()]
-    p10, p50, p90 = np.concatenate(by_share, axis=1)
-    repeats = len(drawn)
+    p10, p50, p90 = np.concatenate([quantiles(replicated) for replicated in drawn.values()], axis=1)
+    metrics = len(drawn)
     return rows_of(
         t,
         {
-            **producer_columns(producer, run_id, np.tile(lane, repeats), np.tile(topic, repeats)),
+            **producer_columns(producer, run_id, np.tile(lane, metrics), np.tile(topic, metrics)),
             t.metric: pa.array(np.repeat(np.array([*drawn], object), rows), pa.string()),
-            t.value: np.concatenate([*value.values()]),
+            t.value: np.concatenate([*figures.values()]),
             t.p10: p10,
             t.p50: p50,
             t.p90: p90,
             t.is_exact: p10 == p90,
-            t.replications: np.full(rows * repeats, replications),
+            t.replications: np.full(rows * metrics, replications),
         },
     )
 
 
 def figures_of(outcomes: Records) -> dict[str, Floats]:
-    """By metric of `batch_split_ranges` what outcomes come to: float64, of the shape of OUTCOME[...]."""
+    """The figures of `batch_split_ranges` by metric: float64, in the shape of the outcomes. outcomes: OUTCOME[...]."""
     t, batches = BATCH_SPLIT, np.maximum(outcomes["batches"], 1)
     counts = {str(name): outcomes[str(name)].astype(np.float64) for name in (t.splits, t.batches, t.bytes_resent)}
     return {str(t.split_rate): counts[str(t.splits)] / batches} | counts
 
 
 def sent_for(producer: Producer, rows: int) -> Ints:
-    """The time from the producer's first request to its last, in the window, in each row: int64[rows], us."""
+    """The time from the producer's first request to its last within the window, for each row: int64[rows], us."""
     return np.full(rows, producer.lanes.window.length_within(producer.sent_from, producer.sent_until))
 
 
 def settings_columns(producer: Producer, lane: Ints, topic: Ints) -> Columns:
-    """batch.size, max.message.bytes and stored codec of the rows, and whether the capture shows them."""
+    """batch.size, max.message.bytes and stored codec of each row, and whether the capture shows the first two."""
     t, limits = BATCH_SPLIT, producer.max_message_bytes
-    unanswered = producer.lanes.limits.by_topic(producer.topics, producer.created, {})
+    without_responses = producer.lanes.limits.by_topic(producer.topics, producer.created, {})
     return {
         t.batch_size: producer.batch_size[lane],
         t.is_batch_size_told: producer.lanes.settings["batch_size"][lane] == NOT_STATED,
         t.max_message_bytes: limits[lane, topic],
-        t.is_limit_told: (limits != unanswered)[lane, topic],
+        t.is_limit_told: (limits != without_responses)[lane, topic],
         t.stored_codec: pa.array([producer.stored.get(name) for name in producer.topics], pa.string()).take(topic),
     }
 
 
 def final_estimates(producer: Producer, lane: Ints, topic: Ints) -> Floats:
-    """The estimate of the codec that the lane sends with."""
+    """The last estimate for the codec that the lane sends with: float64[rows]. lane, topic: int64[rows]."""
     settings = producer.lanes.settings[lane]
     last = np.array([producer.last_codec.get(number, 0) for number in range(len(producer.topics))], np.int64)
     codec = np.where(settings["codec"] == AS_CAPTURED, last[topic], settings["codec"])
-    place = np.where(settings["profile"] == DAMPED, 0, topic)
-    return producer.estimates[lane, place, codec].astype(np.float64)
+    estimated_topic = np.where(settings["profile"] == DAMPED, 0, topic)
+    return producer.estimates[lane, estimated_topic, codec].astype(np.float64)
 
 
 def size_errors(producer: Producer, lane: Ints, topic: Ints, outcomes: Records) -> pa.Array[Any]:
-    """The mean error of modelled sizes: of the batches that a lane measured, else of those that splits made."""
+    """The mean error of modelled sizes: of the batches that the lane measured, else of those that splits made."""
     by_model = np.stack([mean_errors(producer, metric) for metric in (Metric.RECUT_BY_PARTS, Metric.RECUT_FITTED)])
     captured = by_model[producer.lanes.settings["is_fitted"][lane], topic]
     measured = outcomes["model_error"] / MICRO / np.maximum(outcomes["measured"], 1)
@@ -181,7 +180,7 @@ def mean_errors(producer: Producer, metric: Metric) -> Floats:
 
 
 def timeline_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
-    """Rows of `batch_split_timeline`: one for each lane, topic and span, the last one as long as it is."""
+    """Rows of `batch_split_timeline`: one for each lane, topic and span; the last span may be a short one."""
     spans, t = np.concatenate([*producer.spans, last_spans(producer)]), BATCH_SPLIT_TIMELINE
     batches = np.maximum(spans["batches"], 1)
     return rows_of(
@@ -199,7 +198,7 @@ def timeline_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
 
 
 def last_spans(producer: Producer) -> Records:
-    """The spans that have begun, lane by lane: SPAN[spans]."""
+    """The spans that were not full at the end, lane by lane: SPAN[spans]."""
     lane, topic = np.nonzero(producer.outcomes["span_batches"][: producer.at_once])
     outcomes = producer.outcomes[lane, topic]
     return records_of(

@@ -40,7 +40,7 @@ from udfs.replay.shared.resent_batches import NONE
 
 @kernel
 def counts(sim: Sim, time: int) -> bool:
-    """Whether what happens at this time is in the window, and not only brings the estimate to where it is then."""
+    """Whether this time is in the window; what happens before it only moves the estimate."""
     return bool(time >= sim.progress[0].counts_from)
 
 
@@ -94,7 +94,7 @@ def follow(sim: Sim, lane: int, first: int, codec: int) -> None:
 
 @kernel
 def note_estimate(sim: Sim, lane: int, first: int, codec: int, time: int) -> None:
-    """Note how estimate and ratio of a batch compare when it is closed."""
+    """Note how the estimate compares with the ratio of a batch that is being closed."""
     topic, ready = topic_of(sim, first), sim.ready[first]
     outcome, ratio = sim.outcomes[lane, topic], ratio_of(ready.size, ready.uncompressed)
     estimate = sim.estimates[lane, estimate_topic(sim.settings[lane], topic), codec]
@@ -118,7 +118,7 @@ def note_estimate(sim: Sim, lane: int, first: int, codec: int, time: int) -> Non
 
 @kernel
 def end_span(sim: Sim, lane: int, topic: int, time: int) -> None:
-    """Hand out a span of the timeline."""
+    """Write a full span of the timeline to where it can be taken away, and begin the next one."""
     outcome, progress = sim.outcomes[lane, topic], sim.progress[0]
     span = sim.spans[progress.spans]
     progress.spans += 1
@@ -147,7 +147,7 @@ def count_batch(sim: Sim, lane: int, first: int) -> None:
         outcome.largest = max(outcome.largest, ready.size)
     splits = is_split(sim, lane, first)
     outcome.splits += splits
-    if not (splits and settings.profile == SPLIT_AT_BATCH_SIZE):  # which splits before it sends
+    if not (splits and settings.profile == SPLIT_AT_BATCH_SIZE):  # that profile splits before it sends
         outcome.bytes_sent += ready.size
 
 
@@ -224,7 +224,7 @@ def waits(sim: Sim, first: int) -> bool:
 
 @kernel
 def handle_of_batch(sim: Sim, lane: int, kind: int, first: int, time: int) -> None:
-    """Do what an event of a batch says."""
+    """Handle an event that concerns one batch."""
     if kind == LINGERED:
         linger_batch(sim, lane, first, time)
     elif kind == RETRIED:
@@ -242,7 +242,7 @@ def handle_of_batch(sim: Sim, lane: int, kind: int, first: int, time: int) -> No
 
 @kernel
 def handle(sim: Sim, lane: int) -> None:
-    """Do what the next event says."""
+    """Take the next event, and handle it."""
     time, code = pop(sim.heap)
     kind, index = code & ~INDEX, code & INDEX
     if kind == CAPTURED_CLOSE:
