@@ -7,4 +7,4 @@ PIECES = 32
 SPAN_TOLERANCE = 0.02
 """How much earlier or later something may happen, as a share of the captured time."""
 LEAST_TIME_US = 100_000
-"""... and at least, in us."""
+"""The least time by which something may happen earlier or later, us."""

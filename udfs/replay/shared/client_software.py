@@ -35,7 +35,8 @@ _SOFTWARE: list[pa.Field[Any]] = [
     pa.field("version", pa.string()),
 ]
 SOFTWARE = pa.schema(_SOFTWARE)
-"""A name and version that some requests of a connection go with, and the newest version of their API."""
+"""The name and version that some requests of a connection came with, and the newest version of the API that they
+use."""
 NONE = -1
 _NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
 
@@ -59,10 +60,10 @@ def software_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Software:
-    """What a connection's requests go with, None where that is nothing; of several names or versions the greatest.
+    """What a connection's requests say of their client, None where they say nothing; the greatest, if they differ.
 
-    name_to_start: the name of requests for the versions of APIs and of produce requests. newest: by API the newest
-    version of these requests.
+    name, version: of all requests. name_to_start: the name that comes with API_VERSIONS and PRODUCE requests alone.
+    newest: the newest version of these two requests, by API key.
     """
 
     name: str | None
@@ -72,8 +73,8 @@ class Software:
 
     @property
     def is_nameless(self) -> bool:
-        """Whether it is another client than Kafka's own: one that asks for the versions of APIs without its name, but
-        produces as only releases do that name themselves.
+        """Whether the client shows that it is not Kafka's own: it asks for the versions of APIs without its name, but
+        produces in a version that Kafka's own client has only in releases that do name themselves.
         """
         asks, produces = self.newest.get(API_VERSIONS), self.newest.get(PRODUCE)
         if asks is None or produces is None:
@@ -91,10 +92,11 @@ def software_by_connection(rows: pa.Table) -> dict[int, Software]:
     by_connection: dict[int, list[dict[str, Any]]] = {}
     for row in rows.to_pylist():
         by_connection.setdefault(row["connection_id"], []).append(row)
-    return {connection: _software(of_connection) for connection, of_connection in by_connection.items()}
+    return {connection: _software(said) for connection, said in by_connection.items()}
 
 
 def _software(rows: list[dict[str, Any]]) -> Software:
+    """The software of one connection, from its rows of SOFTWARE."""
     named = [row for row in rows if row["name"] is not None]
     newest: dict[int, int] = {}
     for row in rows:
@@ -117,8 +119,9 @@ def release_of(version: str | None) -> tuple[int, int] | None:
 
 
 def librdkafka_release(software: Software) -> int | None:
-    """The release of librdkafka that a client is or is bound to, as 1000 x major + minor, 0 where it does not say; None
-    for another client. Bindings say it in their version: `confluent-kafka-python`, `2.16.1-rdkafka-2.16.0`.
+    """The release of librdkafka that a client is, or uses through a binding, as 1000 x major + minor; 0 if it does not
+    say which, None if it is another client. Bindings say it in their version: the version of `confluent-kafka-python`
+    is such as `2.16.1-rdkafka-2.16.0`.
     """
     name, version = software.name or "", software.version or ""
     if LIBRDKAFKA not in name and "rdkafka" not in version:
@@ -137,30 +140,30 @@ def number_of_release(release: tuple[int, int]) -> int:
 
 
 def release_code(release: str) -> int:
-    """The same of a release as settings spell it, such as 1.5."""
+    """A release as settings spell it, such as 1.5, as 1000 x major + minor; 0 if it is not spelled so."""
     return number_of_release(release_of(release) or (0, 0))
 
 
 def librdkafka_clients(software: Mapping[int, Software]) -> ByConnection:
     """The release of each connection whose client is librdkafka, as `librdkafka_release` has it."""
-    releases = {connection: librdkafka_release(of) for connection, of in software.items()}
-    return numbers_by_connection({connection: of for connection, of in releases.items() if of is not None})
+    releases = {connection: librdkafka_release(client) for connection, client in software.items()}
+    return numbers_by_connection({connection: number for connection, number in releases.items() if number is not None})
 
 
 def numbers_by_connection(numbers: dict[int, int]) -> ByConnection:
-    """Numbers by connection, as rows look them up."""
+    """A number for each connection, in the form in which rows look them up."""
     ids: Ints = np.array(sorted(numbers), np.int64)
     return ByConnection(ids, np.array([numbers[connection] for connection in ids.tolist()], np.int64))
 
 
 def java_clients(software: Mapping[int, Software]) -> ByConnection:
-    """1 for connections of clients that may be Kafka's own, 0 for those of others; of those that produce, or ask for
-    the versions of APIs.
+    """1 for each connection whose client may be Kafka's own, 0 for each whose client is not. Connections that neither
+    produce nor ask for the versions of APIs are left out.
     """
     return numbers_by_connection(
         {
-            connection: int(may_be_java(of.name_to_start, of.is_nameless))
-            for connection, of in software.items()
-            if of.newest
+            connection: int(may_be_java(client.name_to_start, client.is_nameless))
+            for connection, client in software.items()
+            if client.newest
         }
     )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from udfs.columns.arrays import Bools, Ints, int64s
 
 LARGEST_WIDTH = 1 << 31
-"""Combinations of values that are told apart by one number each, so that another column cannot overflow them."""
+"""Up to so many combinations of values one more column can be numbered along with them without an overflow of int64."""
 
 
 def int_column(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
@@ -40,14 +40,14 @@ def known_rows(column: pa.Array[Any]) -> Bools:
 
 
 def _bits(column: pa.Array[Any], bits: pa.Buffer | None) -> Bools:
-    """The bits of a column's rows, of a buffer that has one for each row of all that the column is cut from."""
+    """The bits of a column's rows. bits: one for each row of the whole array that the column is a slice of."""
     first, end = column.offset, column.offset + len(column)
     packed = np.frombuffer(memoryview(bits or b""), np.uint8)[first // 8 : (end + 7) // 8]
     return np.unpackbits(packed, bitorder="little")[first % 8 :][: len(column)].view(np.bool_)
 
 
 def codes_of(column: pa.Array[Any]) -> tuple[Ints, int]:
-    """(a number from 0 on for each row's value, the same for the same value; how many numbers there may be)."""
+    """(a number from 0 on for each row, the same for the same value: int64[rows]; a bound above all of the numbers)."""
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy(zero_copy_only=False).astype(np.int64)
         least = int(numbers.min(initial=0))
@@ -60,9 +60,10 @@ def codes_of(column: pa.Array[Any]) -> tuple[Ints, int]:
 
 
 def rows_alike(rows: int, *columns: pa.Array[Any]) -> tuple[Ints, Ints]:
-    """(a number from 0 on for what each row has in all of these columns; the first row of each number).
+    """(a number from 0 on for each row, the same for rows that are alike in all of these columns: int64[rows]; the
+    first row of each number).
 
-    rows: how many there are. Without columns all are alike.
+    rows: how many rows there are. Without columns all of them are alike.
     """
     number, width = np.zeros(rows, np.int64), 1
     for column in columns:

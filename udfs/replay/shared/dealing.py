@@ -62,7 +62,7 @@ class Step(NamedTuple):
 
 
 def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator[pa.RecordBatch]:
-    """Rows of DEALT from rows of the step's table in any order. Columns that they lack are null."""
+    """Rows of DEALT from rows of the step's table, which come in any order. Columns that some of them lack are null."""
     held: dict[tuple[str, ...], list[pa.RecordBatch]] = {}
     held_bytes = Counter[tuple[str, ...]]()
     for batch in map(with_texts_once, batches):
@@ -77,12 +77,12 @@ def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator
 
 
 def deal_events(events: Events, step: Step, shards: int, batches: Iterable[pa.RecordBatch]) -> Rows:
-    """Rows of DEALT from the events that are made of some rows."""
+    """Rows of DEALT from the events that `events` makes of some rows."""
     yield from deal(events(batches), step, shards)
 
 
 def deal_on(events: Events, step: Step, to: Step, shards: int, batches: Iterable[pa.RecordBatch]) -> Rows:
-    """Rows of DEALT for a step that follows, from the events that are made of a shard's rows in order."""
+    """Rows of DEALT for the step `to`, from the events that `events` makes of a shard's rows of `step` in order."""
     yield from deal(events(in_order(batches, step)), to, shards)
 
 
@@ -92,7 +92,7 @@ def replay_dealt(replay: Events, step: Step, batches: Iterable[pa.RecordBatch]) 
 
 
 def dealt(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
-    """The parts that some rows make, as rows of DEALT."""
+    """Some rows of the step's table, sorted and cut into parts, as rows of DEALT."""
     number, names = unit_numbers(rows, step.unit)
     shard_of_unit = np.array([zlib.crc32(name.encode()) % shards for name in names], np.int64)
     in_turn = np.array(sorted(range(len(names)), key=lambda unit: (shard_of_unit[unit], names[unit])), np.int64)
@@ -105,24 +105,25 @@ def dealt(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
     cuts = [0, *(np.flatnonzero(np.diff(shard)) + 1).tolist(), len(shard)]
     size = rows.get_total_buffer_size() // max(rows.num_rows, 1) + 1
     most = max(1, min(PART_ROWS, PART_BYTES // size))
-    firsts = [at for begin, end in pairwise(cuts) for at in range(begin, end, most)]
+    firsts = [first for begin, end in pairwise(cuts) for first in range(begin, end, most)]
     lengths = np.diff([*firsts, len(shard)])
     columns: list[pa.Array[Any]] = [
         pa.array(shard[firsts], pa.int32()),
         pa.array([names[unit] for unit in number[sorting][firsts].tolist()], pa.string()),
         pa.array(order[0][sorting][firsts] if order else np.zeros(len(firsts), np.int64), pa.int64()),
         pa.array(
-            [stream_of(in_order.slice(at, n)) for at, n in zip(firsts, lengths.tolist(), strict=True)], pa.binary()
+            [stream_of(in_order.slice(first, length)) for first, length in zip(firsts, lengths.tolist(), strict=True)],
+            pa.binary(),
         ),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=DEALT)
 
 
 def order_of(rows: pa.RecordBatch, step: Step) -> list[Ints]:
-    """The numbers that order the rows of a unit: int64[rows] a column. A column that the rows lack is null."""
-    there = set(rows.schema.names)
-    none = np.full(rows.num_rows, FIRST_OF_ALL)
-    return [int_column(rows, column, FIRST_OF_ALL) if column in there else none for column in step.order]
+    """The numbers that order the rows of a unit: int64[rows] for each column. A column that the rows lack is null."""
+    names = set(rows.schema.names)
+    nulls = np.full(rows.num_rows, FIRST_OF_ALL)
+    return [int_column(rows, column, FIRST_OF_ALL) if column in names else nulls for column in step.order]
 
 
 def unit_numbers(rows: pa.RecordBatch, unit: Sequence[str]) -> tuple[Ints, list[str]]:
@@ -159,10 +160,10 @@ def of_type(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
 
 @dataclass
 class Part:
-    """Rows that are in order, as far as they are not handed out yet.
+    """Rows that are in order, of which the first `done` have been handed out.
 
-    begins: where each unit begins, and the end: int64[units + 1]. units: their names. first: int64[rows], what orders
-    the rows of a unit first.
+    begins: int64[units + 1], where each unit begins, and the end of the last one. units: their names. first:
+    int64[rows], the number by which a unit's rows are ordered in the first place.
     """
 
     rows: pa.RecordBatch
@@ -172,7 +173,7 @@ class Part:
     done: int = field(default=0)
 
     def rows_before(self, unit: str, first: int) -> int:
-        """How many of the part's rows come before a unit's row that is ordered first by this value."""
+        """How many of the part's rows come before a row of this unit whose number in `first` is this one."""
         before = sum(name < unit for name in self.units)
         if before == len(self.units) or self.units[before] != unit:
             return int(self.begins[before])
@@ -208,17 +209,19 @@ def in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.Recor
 
 def whole_rows(rows: pa.RecordBatch, table: Table) -> pa.RecordBatch:
     """The rows with all of the table's columns, null where they have none; texts as dictionary columns."""
-    there = set(rows.schema.names)
+    names = set(rows.schema.names)
     kinds = {str(column): TEXT if column.type == "string" else TYPES[column.type] for column in table.columns}
     nulls: Any = pa.nulls
     columns = [
-        of_type(rows[name], kind) if name in there else nulls(rows.num_rows, kind) for name, kind in kinds.items()
+        of_type(rows[name], kind) if name in names else nulls(rows.num_rows, kind) for name, kind in kinds.items()
     ]
     return pa.RecordBatch.from_arrays(columns, names=list(kinds))
 
 
 def merged_before(held: list[Part], step: Step, until: tuple[str, int] | None) -> Iterator[pa.RecordBatch]:
-    """Hand out the rows of the parts that come before the unit and value, all where there is none, in order."""
+    """Hand out, in order, the rows of the parts that come before a row of this unit and number; all rows if `until` is
+    None.
+    """
     pieces = []
     for part in held:
         end = part.rows.num_rows if until is None else part.rows_before(*until)
@@ -233,7 +236,7 @@ def merged_before(held: list[Part], step: Step, until: tuple[str, int] | None) -
 
 
 def sorted_rows(rows: pa.RecordBatch, step: Step) -> pa.RecordBatch:
-    """The rows by unit and order."""
+    """The rows sorted by unit, and within a unit by the step's order."""
     number, names = unit_numbers(rows, step.unit)
     rank = np.zeros(len(names), np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))

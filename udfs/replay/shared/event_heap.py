@@ -1,4 +1,4 @@
-"""A queue of events by time: a binary heap on arrays that somebody else keeps."""
+"""A queue of events by time: a binary heap on arrays that its user provides."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from udfs.kernels.kernel import kernel
 
 INDEX_BITS = 40
 INDEX = (1 << INDEX_BITS) - 1
-"""The bits of a code by which it says what an event is of; its kind stands above them."""
+"""The bits of a code that number what the event concerns, such as a message; the bits above them are its kind."""
 
 
 def kinds(how_many: int) -> tuple[int, ...]:
-    """So many kinds of events, as codes have them: `kind | index`. Of one time the first kind comes first."""
+    """So many kinds of events, to be put into codes as `kind | index`. At the same time the first kind comes first."""
     return tuple(kind << INDEX_BITS for kind in range(how_many))
 
 
 class Heap(NamedTuple):
-    """time, code: int64[room], the first `events[0]` are there. Earlier ones come first, of one time the lower code."""
+    """Events, the earliest first, and at the same time the one with the lowest code.
+
+    time, code: int64[room], of which the first `events[0]` places are taken. events: int64[1].
+    """
 
     time: Ints
     code: Ints
@@ -41,12 +44,12 @@ def swap(heap: Heap, a: int, b: int) -> None:
 @kernel
 def push(heap: Heap, time: int, code: int) -> None:
     """Add an event; there must be room."""
-    at = heap.events[0]
+    place = heap.events[0]
     heap.events[0] += 1
-    heap.time[at], heap.code[at] = time, code
-    while at > 0 and is_before(heap, at, (at - 1) // 2):
-        swap(heap, at, (at - 1) // 2)
-        at = (at - 1) // 2
+    heap.time[place], heap.code[place] = time, code
+    while place > 0 and is_before(heap, place, (place - 1) // 2):
+        swap(heap, place, (place - 1) // 2)
+        place = (place - 1) // 2
 
 
 @kernel
@@ -56,13 +59,13 @@ def pop(heap: Heap) -> tuple[int, int]:
     heap.events[0] -= 1
     last = heap.events[0]
     heap.time[0], heap.code[0] = heap.time[last], heap.code[last]
-    at = 0
-    while 2 * at + 1 < last:
-        child = 2 * at + 1
+    place = 0
+    while 2 * place + 1 < last:
+        child = 2 * place + 1
         if child + 1 < last and is_before(heap, child + 1, child):
             child += 1
-        if not is_before(heap, child, at):
+        if not is_before(heap, child, place):
             break
-        swap(heap, at, child)
-        at = child
+        swap(heap, place, child)
+        place = child
     return time, code

@@ -14,14 +14,16 @@ from udfs.columns.arrow_columns import repeated
 from udfs.facts.arrow_tables import TYPES, rows_of
 
 AGREED = 0
-"""The verdict on a case that agrees, in kernels; those on others are codes of declared reasons."""
+"""The verdict on a case that agrees, where verdicts are numbers; any other verdict is the code of a declared reason."""
 NO_REASON = ""
-"""The same among verdicts by their words."""
+"""The verdict on a case that agrees, where verdicts are words."""
 
 
 class Compared(NamedTuple):
-    """The cases of a metric: those that could be checked, that agree, that could not; and how often which reason was
-    given. Whose they are is None where they are no one's.
+    """How many cases of a metric could be checked, how many of these agree, and how many could not be checked.
+
+    reasons: how often each reason was given. broker, client_id, client_address, reader: whose cases they are, None for
+    what does not apply.
     """
 
     metric: str
@@ -52,7 +54,7 @@ def compared(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons)
 
 
 def fidelity_rows(comparisons: Sequence[Compared], algorithm: str, run_id: str) -> pa.RecordBatch:
-    """A row for the cases of each metric and of whom they are."""
+    """Rows of `fidelity`: one for each of these."""
 
     def texts(column: str) -> pa.Array[Any]:
         return pa.array([getattr(each, column) for each in comparisons], pa.string())

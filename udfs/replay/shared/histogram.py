@@ -29,7 +29,7 @@ def bucket_floor(bucket: int) -> int:
 
 @kernel
 def quantile_of(counts: Ints, total: int, share: float, largest: int) -> int:
-    """As `quantile_within`, in kernels; 0 where nothing was counted. total: the sum of the counts."""
+    """What `quantile_within` returns, for kernels; 0 if nothing was counted. total: the sum of the counts."""
     if total == 0:
         return 0
     bucket, counted, wanted = 0, counts[0], max(share * total, 1.0)

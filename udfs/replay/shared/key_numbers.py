@@ -11,11 +11,14 @@ from udfs.columns.arrays import Ints
 from udfs.replay.shared.columns import codes_of
 
 LARGEST_TABLE = 1 << 16
-"""Combinations of parts for which a table is faster than sorting."""
+"""Up to so many combinations of parts a table of them is faster than sorting."""
 
 
 def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
-    """A number for each row's key, whose parts these are; new keys, joined by NUL, are added to `index`."""
+    """The number of each row's key: int64[rows]. A key has a text of each of these columns.
+
+    index: the numbers of the keys that are known, each key joined by NUL; new keys are added.
+    """
     code, width = np.zeros(len(parts[0]), np.int64), 1
     for part in parts:
         codes, count = codes_of(part)
@@ -35,7 +38,7 @@ def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
 
 
 def plain(texts: pa.Array[Any]) -> pa.Array[Any]:
-    """The texts, each in its own row."""
+    """The texts as a plain column, where they may come as a dictionary column."""
     return texts.dictionary_decode() if isinstance(texts, pa.DictionaryArray) else texts
 
 

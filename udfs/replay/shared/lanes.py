@@ -16,7 +16,7 @@ AS_CAPTURED = -1
 NONE = "none"
 """The value of a setting that sets no bound."""
 KAFKA_RELEASE, PROPOSAL = "kafka", "kip"
-"""The setting that says whose rules a lane has, a release's, and its value for the text of the proposal."""
+"""The setting that says which release's rules a lane has; and its value where the rules are those of the KIP's text."""
 Value = int | str | float
 """A setting's value: bytes, milliseconds or a count as int, a number as float, a choice, a schedule or NONE as str."""
 
@@ -38,27 +38,29 @@ class LaneSettings:
         return [lane.get(key, self.in_force.get(key)) for lane in self.changed]
 
     def ints(self, key: str, unset: int = 0) -> Ints:
-        """The same as int64[lanes], `unset` where there is no value or no bound."""
+        """A setting's value in each lane: int64[lanes], `unset` where there is no value or no bound."""
         return np.array(
             [unset if value is None or value == NONE else int(value) for value in self.values(key)], np.int64
         )
 
     def singles(self, key: str) -> Singles:
-        """The same as float32[lanes], for what Kafka keeps as a float."""
+        """A setting's value in each lane, for settings that Kafka keeps as a float: float32[lanes], 0 where there is
+        none.
+        """
         return np.array([float(value or 0) for value in self.values(key)], np.float32)
 
     def changed_ints(self, key: str, unchanged: int = AS_CAPTURED) -> Ints:
-        """What each lane itself sets, int64[lanes], `unchanged` in the others."""
+        """The value that each lane itself sets: int64[lanes], `unchanged` in the lanes that do not set it."""
         return np.array([int(lane.get(key, unchanged)) for lane in self.changed], np.int64)
 
     def choices(self, key: str, codes: Mapping[str, int] | Sequence[str], unset: int = AS_CAPTURED) -> Ints:
-        """The code of the choice in each lane, int64[lanes]; of a sequence its place is the code."""
+        """The code of each lane's choice: int64[lanes], `unset` where there is none. In a sequence, it is the place."""
         known = codes if isinstance(codes, Mapping) else {name: code for code, name in enumerate(codes)}
         return np.array([known.get(str(value), unset) for value in self.values(key)], np.int64)
 
 
 def release_numbers(value: Value | None) -> tuple[int, ...] | None:
-    """A value of the setting `kafka` as numbers, which can be compared; None for a proposal's text, and for none."""
+    """A value of the setting `kafka` as numbers, which can be compared; None for a proposal's text and for no value."""
     return None if value is None or value == PROPOSAL else release_number(str(value))
 
 

@@ -12,8 +12,8 @@ from udfs.kernels.kernel import allocating_kernel
 def fitted_line(amounts: Ints, times: Ints, share: float) -> tuple[float, float]:
     """(time of amount 0, time per unit) whose sum over the amounts is that of the times; (0, 0) for none.
 
-    The time of amount 0 is the median where amounts of 0 were seen. Else it is not known: it is taken to be so far from
-    the shortest time towards the median. share: from 0 to 1.
+    The time of amount 0 is the median of its times, if amounts of 0 were seen. Else it is not known, and is taken to
+    lie between the shortest time and the median of all. share: from 0, the shortest, to 1, the median.
     """
     if len(times) == 0:
         return 0.0, 0.0

@@ -9,18 +9,18 @@ from udfs.columns.groups import group_numbers
 from udfs.columns.time_units import NEVER
 
 MAX_IN_FLIGHT = 5
-"""max.in.flight.requests.per.connection by default, and at most with idempotence."""
+"""max.in.flight.requests.per.connection by default, which is also the most that idempotence allows."""
 
 
 def before_requests(time: Ints, response: Ints, connection: Ints) -> Ints:
-    """The last that surely came before each request was made: int64[n], us, 0 where there is nothing.
+    """When the last thing happened that surely came before each request was made: int64[n], us, 0 if there is none.
 
     That is the request before it on its connection, for the client makes a request only when the one before is written;
-    or the response to the fifth before it, for no more are in flight. What goes to several brokers is closed together,
-    then sent to one after the other (Sender.sendProducerData).
+    or the response to the fifth request before it, for no more are in flight. Batches for several brokers are closed
+    together, and then sent to one broker after the other (Sender.sendProducerData).
 
-    time, response, connection: int64[n] each, us, a response at NEVER for none. Those with the same time are of one
-    request.
+    time, response: int64[n], us, when each batch's request was sent and answered; NEVER for no response. connection:
+    int64[n]. Batches with the same connection and time are of one request.
     """
     request, firsts = group_numbers(connection, time)
     answered = np.zeros(len(firsts), np.int64)
@@ -33,7 +33,8 @@ def before_requests(time: Ints, response: Ints, connection: Ints) -> Ints:
 
 
 def earlier(connection: Ints, values: Ints, by: int) -> Ints:
-    """The value of the request so many before each on its connection, 0 where there is none: int64[requests].
+    """The value of the request that is `by` places before each on its connection, 0 where there is none:
+    int64[requests].
 
     connection: int64[requests], rising.
     """

@@ -1,7 +1,7 @@
-"""Which produced batches repeat records that their producer has sent before: again as they were, or split in parts.
+"""Which produced batches repeat records that their producer has sent before: as the same batch, or as parts of it.
 
-A batch that is sent again has the sequence numbers of its records. Without idempotence there are none: then the times
-of the records tell, and that the batch before was answered with an error.
+A batch that is sent again has the same sequence numbers. Without idempotence there are none: then it is recognised by
+the times of its records, and by the error with which the earlier batch was answered.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ NONE = -1
 
 
 class Rows(NamedTuple):
-    """Produced batches in the order of their first records: int64[rows] each. What is not known is NONE, a response
-    that there is none of came at NEVER.
+    """Produced batches in the order of their first records: int64[rows] each. Unknown values are NONE; the time of a
+    response that is missing is NEVER.
     """
 
     request_time: Ints  # us
@@ -34,10 +34,10 @@ class Rows(NamedTuple):
 
 
 def resendings(rows: Rows, stream: Ints) -> tuple[Ints, Ints]:
-    """(the row that sent the records of each row first, NONE where that did itself; from which of its records on).
+    """(parent: the row that sent the records of each row first, NONE if the row itself did; offset: the place, among
+    the parent's records, of the row's first one). Both int64[rows].
 
-    stream: int64[rows]; rows of the same partition, producer id and epoch have the same number, from 0 on. Both that
-    are returned: int64[rows].
+    stream: int64[rows]; rows of the same partition, producer id and epoch have the same number, from 0 on.
     """
     n = len(stream)
     parent, offset = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -50,7 +50,7 @@ def resendings(rows: Rows, stream: Ints) -> tuple[Ints, Ints]:
 def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints, offset: Ints) -> None:
     """Write what `resendings` returns to `parent` and `offset`.
 
-    before, last: working memory, int64[rows] and, NONE everywhere, int64[streams].
+    before, last: working memory, int64[rows], and int64[streams] with NONE everywhere.
     """
     for row in range(len(stream)):
         parent[row], offset[row] = NONE, 0
@@ -68,7 +68,7 @@ def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints
 
 @kernel
 def place_in(rows: Rows, earlier: int, row: int) -> int:
-    """Where the row's first record is in the batch of the earlier row, NONE where it is not in there."""
+    """The place of the row's first record in the batch of the earlier row, NONE if it is not in that batch."""
     if rows.sequence[row] >= 0:
         place = rows.sequence[row] - rows.sequence[earlier]
         return place if 0 <= place < rows.records[earlier] else NONE

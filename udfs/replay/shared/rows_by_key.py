@@ -1,4 +1,4 @@
-"""Rows that come sorted, in batches cut anywhere: taken by what they have in some columns."""
+"""Rows that come sorted, in batches that are cut anywhere, put together by what they have in some columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = tuple[Any, ...]
 
 
 def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
-    """Where a row differs from the one before in any of the columns; 0 and the number of rows at the ends."""
+    """Where a row differs from the one before in any of the columns; and at the ends, 0 and the number of rows."""
     changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
     for name in columns:
         changed |= np.diff(codes_of(batch[name])[0]) != 0
@@ -32,7 +32,7 @@ def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
 
 
 def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[Key, Iterator[pa.RecordBatch]]]:
-    """Rows that lie together and are alike in these columns: what they have there, and the rows in parts."""
+    """For each run of rows that are alike in these columns: (what they have there, the rows in parts)."""
 
     def parts() -> Iterator[tuple[Key, pa.RecordBatch]]:
         for batch in batches:

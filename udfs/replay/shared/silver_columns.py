@@ -20,7 +20,7 @@ NO_SEQUENCE = -1
 DELIVERY_TIMEOUT_MS = 120_000
 """delivery.timeout.ms by default: no batch waits longer between its first record and its request."""
 NO_NUMBER = np.iinfo(np.int64).min
-"""In place of null in `number_of_all`."""
+"""What `number_of_all` takes in place of null."""
 
 
 def event_rows(columns: Mapping[Any, Column]) -> pa.RecordBatch:
@@ -45,7 +45,7 @@ def where(condition: Column, column: Column) -> Column:
 
 
 def rows_where(rows: pa.RecordBatch, condition: Column) -> pa.RecordBatch:
-    """The rows that a condition holds for; null is no."""
+    """The rows that a condition holds for; where it is null it does not hold."""
     return rows if compute.all(compute.fill_null(condition, False)).as_py() else rows.filter(condition)
 
 
@@ -71,7 +71,7 @@ def text_or_empty(column: Column) -> Column:
 
 
 def first_text(one: Column, other: Column) -> Column:
-    """Each row's text of one column, or of the other where that has none; a text of both is kept once."""
+    """Each row's text in the one column or, where that has none, in the other. The dictionaries become one."""
     if one.null_count == 0:
         return one
     shift = len(one.dictionary)
@@ -81,7 +81,7 @@ def first_text(one: Column, other: Column) -> Column:
 
 
 def text_number(column: Column) -> Column:
-    """A number for each text, the same wherever the text comes: 64 bits of BLAKE2b."""
+    """A number for each text, the same for the same text in every task: 64 bits of BLAKE2b."""
     numbers = [
         int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
         for text in column.dictionary.to_pylist()
@@ -104,7 +104,7 @@ def the_text(text: str, rows: pa.RecordBatch) -> Column:
 
 
 def number_of_all(*columns: Column) -> Column:
-    """A number for what the rows have in several columns of numbers, the same wherever the same comes together."""
+    """A 64-bit hash for each row of several columns of numbers: the same numbers give the same hash in every task."""
     mixed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         values = column.cast(pa.int64()).fill_null(NO_NUMBER).to_numpy(zero_copy_only=False).view(np.uint64)
@@ -115,7 +115,7 @@ def number_of_all(*columns: Column) -> Column:
 
 
 def partition_key(topic: Column, partition: Column) -> Column:
-    """A number for each partition of a topic, the same wherever the partition comes."""
+    """A number for each partition of a topic, the same for the same partition in every task."""
     return number_of_all(text_number(topic), partition)
 
 
@@ -141,7 +141,7 @@ def sequence(rows: pa.RecordBatch) -> Column:
 
 def append_times(rows: pa.RecordBatch) -> Column:
     """When the first record of each row of RECORD_BATCHES was appended (us): its timestamp, null where that cannot be
-    the time of the append, as of records that were brought along.
+    the time of the append, as where the application gives records timestamps of its own.
     """
     b = RECORD_BATCHES
     requested, first_ms = micros(rows[b.request_time]), rows[b.base_timestamp]
@@ -153,13 +153,13 @@ def append_times(rows: pa.RecordBatch) -> Column:
 
 
 class ByConnection(NamedTuple):
-    """A number for some connections, int64[connections] both; the ids rise."""
+    """A number for each of some connections. connection_id, number: int64[connections], in the order of the ids."""
 
     connection_id: Ints
     number: Ints
 
     def of(self, connections: Column, unlisted: int | None) -> Column:
-        """The number of each row's connection; of one that is not listed this one, or null."""
+        """The number of each row's connection; `unlisted` for a connection without one, null if that is None."""
         ids = connections.to_numpy(zero_copy_only=False)
         place = np.minimum(np.searchsorted(self.connection_id, ids), max(len(self.connection_id) - 1, 0))
         listed: Bools = self.connection_id[place] == ids if len(self.connection_id) else np.zeros(len(ids), np.bool_)

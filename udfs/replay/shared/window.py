@@ -25,15 +25,15 @@ class Window(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of the capture."""
+        """Whether the window is all of the capture."""
         return self.begin == ALWAYS and self.end == NEVER
 
     def has(self, times: Ints) -> Bools:
-        """Which of the times (us) are in it: bool[times]."""
+        """Which of the times (us) are in the window: bool[times]."""
         return (times >= self.begin) & (times < self.end)
 
     def length_within(self, begin: int, end: int) -> int:
-        """How much of the time from `begin` to `end` is in it (us)."""
+        """How much of the time from `begin` to `end` is in the window (us)."""
         return max(0, min(end, self.end) - max(begin, self.begin))
 
 
