@@ -217,8 +217,8 @@ def compared_sizes(sent: Sent, measure: Measure | None, window: Window = WHOLE) 
     """The sizes that each metric compares, for batches that were sent in the window.
 
     The models are compared on batches that splits made: these were cut anew, as are those that the replay has to size.
-    They are not compared on batches as sent first, whose captured sizes the models are made of: of these, only the size
-    to which their records are compressed anew is compared.
+    They are not compared on batches as sent first, for the models hold the captured sizes of these: of them, only the
+    size to which their records are compressed anew is compared.
     """
     recut, batches = cuts_in(recut_batches(sent), sent, window), sent.capture.batches
     for metric, model in ((Metric.RECUT_BY_PARTS, BY_PARTS), (Metric.RECUT_FITTED, FITTED)):
