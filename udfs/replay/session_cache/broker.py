@@ -34,12 +34,12 @@ from udfs.replay.shared.window import Window
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 
 EVICTIONS_AT_ONCE = 4096
-"""So many are noted one by one before they are summed up."""
+"""How many evictions are noted one by one before they are summed up."""
 
 
 @dataclass
 class BrokerReplay:
-    """One broker's sessions in all lanes, as far as its fetches have come."""
+    """One broker's sessions in all lanes, after the fetches that have come so far."""
 
     name: str
     lanes: Lanes
@@ -53,22 +53,22 @@ class BrokerReplay:
     names: list[int] = field(default_factory=list)  # the broker's clients, each by its number in Keys.clients
     name_of: Ints = field(default_factory=lambda: np.full(0, NONE))  # the place in `names` of each number, or NONE
     evictions: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # by lane, evictor and victim
-    fetches: int = 0  # so many came
+    fetches: int = 0  # how many have come
     life: int = 0  # how often all connections to the broker have ended: it may have been restarted then
     begin_us: int = NONE  # when the first request of this life came
     knows_turn: bool = False  # which shard was the first of this life has been found out, as far as it can be
 
     @property
     def shards(self) -> int:
-        """Of the captured broker."""
+        """How many shards the captured broker's cache has."""
         return int(self.captured.cache.settings["shards"][0])
 
 
 def new_broker(name: str, lanes: SessionLanes, seed: str) -> BrokerReplay:
-    """A broker before its first fetch. seed: of the session ids, with the broker's name."""
+    """A broker before its first fetch. seed: decides, together with the broker's name, on random session ids."""
     start = zlib.crc32(f"{seed}:{name}".encode())
-    every, captured = new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
-    return BrokerReplay(name, every, captured, lanes.window, in_window=lanes.window.begin == ALWAYS)
+    all_lanes, captured = new_lanes(with_unlimited(lanes.settings), start), new_captured(lanes.settings[:1], start)
+    return BrokerReplay(name, all_lanes, captured, lanes.window, in_window=lanes.window.begin == ALWAYS)
 
 
 def new_lanes(settings: Records, seed: int) -> Lanes:
@@ -127,7 +127,7 @@ def make_headroom(replay: BrokerReplay) -> None:
 
 
 def lengthened(values: Ints, length: int, filler: int) -> Ints:
-    """The values, if there are so many; else with copies of `filler` behind them, up to twice the length asked for."""
+    """The values, if they are long enough; else with `filler` behind them, up to twice the length that is asked for."""
     if len(values) >= length:
         return values
     missing = 2 * length - len(values)
@@ -135,7 +135,7 @@ def lengthened(values: Ints, length: int, filler: int) -> Ints:
 
 
 def with_buckets(buckets: Buckets, more: int) -> Buckets:
-    """The same with room for so many more."""
+    """The buckets, with room for so many more."""
     used = int(buckets.used[0])
     if used + more <= len(buckets.captured):
         return buckets
@@ -147,7 +147,7 @@ def with_buckets(buckets: Buckets, more: int) -> Buckets:
 
 
 def some_buckets(buckets: Buckets, first: int, end: int) -> Buckets:
-    """Those from `first` to before `end`."""
+    """The buckets from `first` to before `end`."""
     some, count = slice(first, end), np.full(1, end - first)
     return Buckets(buckets.captured[some], buckets.outcomes[some], buckets.occupied[some], count)
 

@@ -51,7 +51,7 @@ def random_id(cache: Cache, lane: int, shard: int) -> int:
 
 @kernel
 def find_by_id(cache: Cache, lane: int, session_id: int) -> int:
-    """Where a session is, by its id alone; NONE if it is not there."""
+    """The place of the session with this id, NONE if there is none."""
     if session_id <= 0:
         return NONE
     shard = shard_of(session_id, cache.settings[lane].shards)
@@ -64,7 +64,7 @@ def find_by_id(cache: Cache, lane: int, session_id: int) -> int:
 
 @kernel
 def find_owned(cache: Cache, lane: int, owner: int, session_id: int) -> int:
-    """Where a client's session is, if it still is; else NONE."""
+    """The place of a client's session if it is still in the cache, else NONE."""
     place = cache.clients[owner, lane].place
     return place if place >= 0 and session_id > 0 and cache.sessions[lane, place].id == session_id else NONE
 
@@ -87,7 +87,7 @@ def close_session(cache: Cache, lane: int, place: int) -> None:
 
 @kernel
 def move_owner(cache: Cache, lane: int, session: Record, old: int, new: int) -> None:
-    """A session moves, and its owner learns where to, unless it has opened another session since."""
+    """Tell a session's owner that it moved from `old` to `new`, unless the owner has opened another session since."""
     client = cache.clients[session.owner, lane]
     if client.place == old:
         client.place = new
@@ -104,10 +104,10 @@ def close_idle(cache: Cache, lane: int, shard: int, now_ms: int) -> None:
 
 @kernel
 def touch(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
-    """A session is used: whether it can be evicted is decided here, and stays so until its next use."""
+    """Use a session. This decides whether it can be evicted, until its next use."""
     settings = cache.settings[lane]
     if settings.rules == OLDEST_CREATED:
-        now_ms = session.last_used_ms  # what was taken for the time before KAFKA-9137
+        now_ms = session.last_used_ms  # before KAFKA-9137 this was taken for the current time
     session.last_used_ms = now_ms
     cache.totals[lane].partitions += size - session.size
     session.size = size

@@ -66,7 +66,7 @@ def new_client(clients: Clients) -> int:
 
 @kernel
 def owner_of(clients: Clients, connection: int, session_id: int) -> int:
-    """The client behind a connection; a new one that goes on with a session is the session's."""
+    """The client behind a connection. A connection that goes on with a session is that of the session's client."""
     connected, in_session = clients.by_connection.values[place_of(clients.by_connection, connection)], ABSENT
     if session_id != NO_SESSION:
         in_session = clients.by_session.values[place_of(clients.by_session, session_id)]
@@ -85,8 +85,8 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
 def skips(client: Record, fetch: Record) -> bool:
     """Did the broker take a later epoch than the session's? Then the fetches between were not captured.
 
-    FetchManager.newContext takes the epoch before it finds that of topic ids wrong. Where the response was not captured
-    it is taken for so: a client counts no further than it was answered.
+    FetchManager.newContext takes an epoch before it finds the use of topic ids wrong. If the response was not captured,
+    the epoch is assumed to be taken: a client counts no further than it was answered.
     """
     is_taken = fetch.error in (0, FETCH_SESSION_TOPIC_ID_ERROR) and fetch.is_throttled == 0
     return bool(is_taken and client.id == fetch.session_id and 0 < client.epoch < fetch.epoch)
@@ -104,7 +104,7 @@ def is_expected(client: Record, fetch: Record) -> int:
 
 @kernel
 def act_of(client: Record, fetch: Record) -> int:
-    """What the client does, next to what its rules would have it do. fetch.expected is known."""
+    """What the client does, compared with what its rules would have it do. fetch.expected is already set."""
     if fetch.epoch == FINAL_EPOCH:
         return WITHOUT_SESSION
     if fetch.epoch > 0:
@@ -150,7 +150,7 @@ def note_session(fetch: Record, rows: Records) -> int:
 def note_times(fetch: Record, handled_us: int, max_wait_ms: int) -> None:
     """Note when the broker takes the request up, and when it answers.
 
-    A fetch whose response was not captured is answered, too, at the latest when its wait is over: that is taken.
+    A fetch whose response was not captured was answered as well: that is taken to be when its max_wait_ms was over.
     """
     fetch.handled_us, fetch.answered_us = handled_us, max(fetch.response_us, handled_us)
     if fetch.response_us == NO_TIME:
@@ -159,7 +159,7 @@ def note_times(fetch: Record, handled_us: int, max_wait_ms: int) -> None:
 
 @kernel
 def go_on_from(client: Record, fetch: Record) -> None:
-    """The client has sent a fetch and, if that was captured, has its response."""
+    """Have the client go on from a fetch that it sent and, if that was captured, from the response."""
     client.id, client.epoch, client.connection = fetch.session_id, fetch.epoch, fetch.connection
     client.answered_us = fetch.response_us
     client.is_certain = 1 if fetch.response_us != NO_TIME else 0
@@ -215,7 +215,7 @@ def has_room_for_client(clients: Clients) -> bool:
 
 
 def larger_clients(clients: Clients) -> Clients:
-    """The same with room for twice as many."""
+    """The clients, with room for twice as many."""
     state = np.concatenate([clients.state, np.zeros(len(clients.state), CLIENT)])
     by_connection, by_session = (roomy(known, len(known.keys)) for known in (clients.by_connection, clients.by_session))
     return Clients(state, clients.known, by_connection, by_session)

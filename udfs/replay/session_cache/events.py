@@ -18,9 +18,9 @@ from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
 
 OF_FETCH = -1
-"""The position of a row that is a fetch; its partitions come behind it."""
+"""The position of a row that is a fetch; the rows of its partitions come behind it."""
 ROWS_AT_A_TIME = 50_000
-"""So many that the work by part does not count."""
+"""How many rows are gathered into a part: so many that what each part costs does not matter."""
 
 _T = SESSION_EVENTS
 FETCH_COLUMNS: Mapping[str, tuple[str, int]] = {
@@ -37,7 +37,7 @@ FETCH_COLUMNS: Mapping[str, tuple[str, int]] = {
     "privileged": (_T.is_follower, 0),
     "is_cut": (_T.is_cut, 0),
 }
-"""The column of each field of a fetch, and what stands for null."""
+"""The column of each field of FETCH, and what stands for null."""
 PARTITION_COLUMNS: Mapping[str, tuple[str, int]] = {
     "topic": (_T.topic_key, 0),
     "fetch_offset": (_T.fetch_offset, -1),
@@ -60,11 +60,12 @@ PARTITION_COLUMNS: Mapping[str, tuple[str, int]] = {
     "is_returned": (_T.is_returned, 0),
     "error": (_T.error_code, 0),
 }
+"""The column of each field of a partition, and what stands for null."""
 
 
 @dataclass
 class Keys:
-    """The brokers and clients that were met, by number."""
+    """The numbers of the brokers and clients that have come so far."""
 
     brokers: dict[str, int] = field(default_factory=dict)
     clients: dict[str, int] = field(default_factory=dict)  # by client id and address
@@ -102,16 +103,18 @@ def returned_partitions(part: Part) -> Ints:
 
 
 def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
-    """Some batches at a time; the last fetch of each time waits for the next, which may have more of its partitions."""
+    """The fetches of some batches at a time. The last of them waits, for the next batch may have more of its
+    partitions.
+    """
     held: list[Part] = []
     for batch in batches:
         held.append(part_of(batch, keys))
         if sum(len(part.rows) for part in held) >= ROWS_AT_A_TIME:
             part = joined_parts(held)
             if len(part.fetches) > 1:
-                last = int(part.fetches["first"][-1]) - 1
-                yield Part(part.fetches[:-1], part.rows[:last])
-                part = Part(part.fetches[-1:].copy(), part.rows[last:].copy())
+                last_row = int(part.fetches["first"][-1]) - 1
+                yield Part(part.fetches[:-1], part.rows[:last_row])
+                part = Part(part.fetches[-1:].copy(), part.rows[last_row:].copy())
                 part.fetches["first"] = 1
             held = [part]
     if held:
@@ -119,7 +122,7 @@ def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Par
 
 
 def joined_parts(parts: list[Part]) -> Part:
-    """The parts as one, with the end of each fetch, which is where the next begins."""
+    """The parts as one. Writes to each fetch its end, which is where the next fetch begins."""
     behind = edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
         part.fetches["first"] += before
@@ -129,9 +132,9 @@ def joined_parts(parts: list[Part]) -> Part:
 
 
 def joined_records(parts: Iterable[Records]) -> Records:
-    """One behind the other; as bytes, for numpy would copy records field by field."""
-    some = list(parts)
-    return np.concatenate([part.view(np.uint8) for part in some]).view(some[0].dtype)
+    """The records of all parts. They are joined as bytes, for numpy would copy records field by field."""
+    arrays = list(parts)
+    return np.concatenate([array.view(np.uint8) for array in arrays]).view(arrays[0].dtype)
 
 
 def part_of(batch: pa.RecordBatch, keys: Keys) -> Part:

@@ -2,7 +2,7 @@
 
 The rules are those of org.apache.kafka.server.FetchSessionCacheShard, Kafka 4.3. A lane may have others: those before
 KAFKA-9137 (Kafka 1.1 to 2.4), where a session's last use stays the time of its creation, or those of the KIP's text,
-where age totals at the time of the comparison.
+where a session's age is that at the time of the comparison.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from udfs.replay.session_cache.state import NONE, Cache
 
 @kernel
 def is_older(one: Record, other: Record) -> bool:
-    """LastUsedKey's order."""
+    """Whether one session comes before another in the order of LastUsedKey: by last use, then by id."""
     at_one_time = one.last_used_ms == other.last_used_ms
     return bool(one.last_used_ms < other.last_used_ms or (at_one_time and one.id < other.id))
 
 
 @kernel
 def is_smaller(one: Record, other: Record) -> bool:
-    """EvictableKey's order."""
+    """Whether one session comes before another in the order of EvictableKey: consumers first, then by size and id."""
     if one.privileged != other.privileged:
         return bool(one.privileged < other.privileged)
     return bool(one.size < other.size or (one.size == other.size and one.id < other.id))
@@ -32,7 +32,7 @@ def is_smaller(one: Record, other: Record) -> bool:
 def yields(session: Record, fetch: Record, settings: Record, now_ms: int) -> bool:
     """Can the session of a full fetch take this one's place, if this is the smallest that can be evicted?
 
-    At the same size it cannot: the candidate's key is the smaller one, as its id is 0.
+    At the same size it cannot: the new session's key is the smaller one, as its id is still 0.
     """
     if settings.rules == KIP_TEXT:
         is_aged = now_ms - session.created_ms > settings.eviction_ms

@@ -1,4 +1,4 @@
-"""Does the cache under the captured settings do what the capture shows? One verdict a request and a response.
+"""Does the cache under the captured settings do what the capture shows? Each request and response gets a verdict.
 
 The captured requests are answered one by one. Where the rules differ from the capture, that is counted, and the cache
 goes on from what the capture shows, so that one fault is not counted again with everything that follows from it.
@@ -39,13 +39,13 @@ CLOCK_MS = 2
 """How far the packets' times may be from the broker's clock."""
 
 METRICS = tuple(metrics.METRICS[algorithms.SESSION_CACHE])
-"""What is compared, by its place in the verdicts."""
+"""What is compared, in the order of the verdicts' rows."""
 GRANTS, SHARDS, ERRORS = map(METRICS.index, ("session_grants", "session_shards", "session_errors"))
 PARTITIONS, RESPONSES, REQUESTS = map(
     METRICS.index, ("session_partitions", "incremental_responses", "session_requests")
 )
 VERDICTS = 1 + len(SESSIONS.words)
-"""AGREED, and a reason each."""
+"""How many verdicts there are: AGREED, and one for each reason."""
 
 SESSION_FROM_BEFORE = SESSIONS.codes[SESSIONS.session_from_before_capture]
 NOT_SEEN = SESSIONS.codes[SESSIONS.session_not_seen]
@@ -62,7 +62,7 @@ OTHER_REQUEST = SESSIONS.codes[SESSIONS.other_request]
 
 @kernel
 def error_verdict(predicted: int, fetch: Record) -> int:
-    """The verdict on the error of a fetch in a session."""
+    """The verdict on the error of a fetch in a session. predicted: the error that the rules give it, or 0."""
     if predicted == fetch.error:
         return AGREED
     if fetch.act == FROM_BEFORE:
@@ -119,7 +119,7 @@ def grant_verdict(captured: Captured, shard: int, event: Record, fetch: Record, 
 
 @kernel
 def shard_verdict(issued: int, event: Record) -> int:
-    """The verdict on the shard of an id."""
+    """The verdict on the shard of the id that a full response issues. issued: that shard."""
     if event.expected_shard == NONE:
         return SHARD_UNKNOWN
     if issued == event.expected_shard:
@@ -135,7 +135,7 @@ def judge_grant(captured: Captured, event: Record, fetch: Record, now_ms: int) -
     if issued != NONE:
         verdicts[SHARDS, shard_verdict(issued, event)] += 1
     shard = event.expected_shard if issued == NONE else issued
-    if shard == NONE and settings.slots == 0:  # whose turn it is makes no difference
+    if shard == NONE and settings.slots == 0:  # without slots it makes no difference which shard's turn it is
         shard = 0
     if shard == NONE:
         verdicts[GRANTS, SHARD_UNKNOWN] += 1
@@ -160,7 +160,7 @@ def request_verdict(fetch: Record) -> int:
 
 @kernel
 def judge_contents(verdicts: Ints, fetch: Record) -> None:
-    """Compare the partitions of a request and its response. verdicts: int64[metrics, verdicts], of the client."""
+    """Compare the partitions of a request and its response. verdicts: int64[metrics, verdicts], those of the client."""
     verdicts[REQUESTS, request_verdict(fetch)] += 1
     if fetch.response_us == NO_TIME or fetch.error != 0 or fetch.is_throttled == 1 or fetch.epoch < 0:
         return

@@ -21,7 +21,7 @@ from udfs.replay.session_cache.state import NO_SESSION, NONE, Lanes
 
 @kernel
 def outcome_of(lanes: Lanes, lane: int) -> Record:
-    """What a lane has come to in the bucket of time at hand."""
+    """What a lane has come to in the current bucket of time."""
     return lanes.buckets.outcomes[lanes.buckets.used[0] - 1, lane]
 
 
@@ -50,7 +50,7 @@ def grant(lanes: Lanes, lane: int, session_id: int, fetch: Record, now_ms: int) 
 def create(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
     """maybeCreateSession: the id that a full response issues, NO_SESSION where it is refused.
 
-    It is the captured one where that is of the shard whose turn it is.
+    The id is the captured one, if that is of the shard whose turn it is; else it is drawn.
     """
     cache, outcome, shard = lanes.cache, outcome_of(lanes, lane), next_shard(lanes.cache, lane)
     if cache.settings[lane].idle_go:
@@ -73,7 +73,7 @@ def create(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
 
 @kernel
 def admit(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
-    """A session that was there before the capture began, where the lane has room for it."""
+    """Take in a session that was opened before the capture began, if the lane has room for it."""
     cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
     client.id, client.epoch = fetch.session_id, fetch.epoch
     shard = shard_of(client.id, cache.settings[lane].shards)

@@ -22,12 +22,13 @@ Brokers that had just started, on a busy machine, were seen to need 73 ms.
 """
 
 TURN = np.dtype([("shard", np.int64), ("is_certain", np.int64)])
-"""Of which shard the next full response is, NONE if that is not known. is_certain: none was missed since an id."""
+"""Whose turn it is. shard: that of the next full response, NONE if it is not known. is_certain: 1 if the capture surely
+has all full responses since the last id."""
 
 
 def events_of(fetches: Records) -> Records:
-    """The events of these fetches that have not been replayed yet, in the order of their times; of one time, those of
-    the first fetch come first, and its request before its response.
+    """The events of these fetches that have not been replayed yet, in the order of their times. At the same time, those
+    of the earlier fetch come first, and its request before its response.
     """
     requests = np.flatnonzero(fetches["is_handled"] == 0)
     requests = requests[np.argsort(fetches["handled_us"][requests], kind="stable")]
@@ -39,7 +40,7 @@ def events_of(fetches: Records) -> Records:
 
 @kernel
 def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Records) -> None:
-    """Write the events of requests and responses, each in their order, as one."""
+    """Merge requests and responses, each of them in order, into `events`."""
     request = response = 0
     for m in range(len(events)):
         event = events[m]
@@ -111,7 +112,7 @@ def first_built(fetches: Records, events: Records, early: int, expected: int, sh
 
 @kernel
 def move_before(events: Records, later: int, early: int) -> None:
-    """Put the full response events[later] before events[early], in whose time it then is."""
+    """Put the full response events[later] before events[early], and give it the time of that."""
     fetch = events[later].fetch
     for m in range(later, early, -1):
         events[m] = events[m - 1]
@@ -162,8 +163,8 @@ def full_responses(fetches: Records) -> tuple[Records, Records]:
 
 
 def first_shard(fetches: Records, responses: Records, shards: int) -> int:
-    """The shard of the first of these full responses: that by which most ids that they issue come in their turn, put in
-    order; NONE where they issue none.
+    """The shard of the first of these full responses: the one with which most of the ids that they issue are in turn,
+    once the responses are put in order; NONE if none is.
     """
     fits = [in_turn(fetches, responses.copy(), first, shards) for first in range(shards)]
     return int(np.argmax(fits)) if any(fits) else NONE
@@ -171,8 +172,8 @@ def first_shard(fetches: Records, responses: Records, shards: int) -> int:
 
 def begins_again(fetches: Records, responses: Records, expected: int, shards: int) -> bool:
     """Do more ids of these full responses come in their turn when shard 0 is the first than when `expected` is?"""
-    again, on = (in_turn(fetches, responses.copy(), first, shards) for first in (0, expected))
-    return again > on
+    if_restarted, if_continued = (in_turn(fetches, responses.copy(), first, shards) for first in (0, expected))
+    return if_restarted > if_continued
 
 
 def in_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:

@@ -42,9 +42,9 @@ from udfs.replay.session_cache.slots import note_all_gone
 from udfs.replay.session_cache.state import INITIAL_EPOCH, NONE
 
 BROKERS_AT_ONCE, BUCKETS_AT_ONCE = 100, 100
-"""Results of so many brokers, and so many buckets of one, are held until they are made rows."""
+"""The results of so many brokers, and so many buckets of one broker, are held before rows are made of them."""
 TURN_SHOWN_WITHIN_US = (10_000_000, 60_000_000)
-"""The ids of the first 10 s show whose turn it is, else those of the first 60."""
+"""The ids of the first 10 s show which shard's turn it is; if they do not, those of the first 60 s."""
 
 
 def replay_sessions(
@@ -108,21 +108,21 @@ def needed_fetches(replay: BrokerReplay, fetches: Records) -> Records:
     return fetches[: np.searchsorted(fetches["request_us"], replay.window.end + TURN_SHOWN_WITHIN_US[-1])]
 
 
-def begin_life(replay: BrokerReplay, life: int, us: int) -> None:
-    """Begin another life of the broker if all connections have ended; what is unfinished in those stays so.
+def begin_life(replay: BrokerReplay, life: int, begin_us: int) -> None:
+    """Begin another life of the broker if all its connections have ended; fetches that these left unanswered stay so.
 
-    life: the number of the life that the next fetches are of. us: when the first of them came.
+    life: the number of the life that the next fetches belong to. begin_us: when the first of them came.
     """
     if replay.begin_us == NONE:
-        replay.captured.unseen["handled_us"] = us
+        replay.captured.unseen["handled_us"] = begin_us
     elif life == replay.life:
         return
     play_until(replay, None)
-    replay.life, replay.begin_us, replay.knows_turn = life, us, False
+    replay.life, replay.begin_us, replay.knows_turn = life, begin_us, False
 
 
 def number_names(replay: BrokerReplay, fetches: Records) -> None:
-    """Number the clients' ids and addresses among the broker's: a follower's are odd, a consumer's even."""
+    """Number the clients' names, each an id and an address: a follower's number is odd, a consumer's even."""
     replay.name_of = lengthened(replay.name_of, int(fetches["client"].max()) + 1, NONE)
     numbers = replay.name_of[fetches["client"]]
     if (numbers == NONE).any():
@@ -159,7 +159,8 @@ def play_until(replay: BrokerReplay, before_us: int | None) -> None:
         begin_window(replay)
     play_events(replay, events[window_begin:end])
     replay.unfinished = fetches.compress(fetches["is_answered"] == 0)
-    if before_us is None and end and (events["us"][end:] < end_us).any():  # a later response was put before them
+    # Where a later response was put before some of these events, as many of them are left to be played.
+    if before_us is None and end and (events["us"][end:] < end_us).any():
         play_until(replay, None)
 
 
@@ -178,9 +179,9 @@ def finds_first_turn(replay: BrokerReplay, before_us: int | None) -> bool:
         until_us = replay.begin_us + within_us
         if before_us is not None and before_us < until_us:
             return False
-        first = responses[: np.searchsorted(responses["us"], until_us)]
-        shown = first_shard(fetches, first, replay.shards)
-        is_restarted = expected != NONE and begins_again(fetches, first, expected, replay.shards)
+        early = responses[: np.searchsorted(responses["us"], until_us)]
+        shown = first_shard(fetches, early, replay.shards)
+        is_restarted = expected != NONE and begins_again(fetches, early, expected, replay.shards)
         if shown != NONE:
             break
     replay.knows_turn = True

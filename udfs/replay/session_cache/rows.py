@@ -40,8 +40,10 @@ Reader = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class BrokerResult:
-    """What the replay of a broker came to. fullest: int64[lanes], most sessions in a shard at a time. not_found:
-    int64[lanes], fetches whose session was gone.
+    """What the replay of a broker came to.
+
+    fullest: int64[lanes], the most sessions that a shard had at a time. not_found: int64[lanes], fetches whose session
+    was gone. evictions: how many there were, by lane, evictor and victim.
     """
 
     broker: str
@@ -49,13 +51,13 @@ class BrokerResult:
     buckets: Buckets
     fullest: Ints
     not_found: Ints
-    slots: tuple[int, int | None]  # at least, at most
+    slots: tuple[int, int | None]  # that the captured broker had at least, and at most
     evictions: Mapping[tuple[int, int, int], int]
     verdicts: Ints  # int64[names, metrics, verdicts]
 
 
 def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResult:
-    """What a broker came to that is at its end. settings: of its lanes."""
+    """What a broker came to, once all its events were played. settings: SETTINGS[lanes]."""
     names = list(keys.clients)
     captured, buckets = replay.captured, replay.lanes.buckets
     unseen_until_us = int(captured.unseen["handled_us"][0] + settings["eviction_ms"][0] * US_PER_MS)
@@ -74,7 +76,7 @@ def result_of(replay: BrokerReplay, keys: Keys, settings: Records) -> BrokerResu
 def all_rows(
     results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of brokers that are at their end."""
+    """The rows of brokers all of whose events were played."""
     yield SESSION_CACHE, cache_rows([(result.broker, result.buckets) for result in results], lanes, run_id)
     yield SESSION_EVICTIONS, eviction_rows(results, lanes, run_id)
     yield SESSION_SLOTS, slot_rows(results, lanes, run_id)
@@ -83,7 +85,7 @@ def all_rows(
 
 
 def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
-    """Rows of `session_cache`: one a broker, bucket and lane. parts: buckets of some brokers."""
+    """Rows of `session_cache`: one for each broker, bucket and lane. parts: brokers with some of their buckets."""
     n, t = len(lanes.names), SESSION_CACHE
     captured = np.concatenate([buckets.captured for _, buckets in parts])
     outcomes = np.concatenate([buckets.outcomes[:, :n] for _, buckets in parts]).ravel()
@@ -110,7 +112,7 @@ def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id
 
 
 def bucket_lengths(numbers: Ints, window: Window) -> Ints:
-    """How much of each bucket of time is in the window: int64[buckets], us. numbers: of the buckets."""
+    """How much of each bucket of time is in the window: int64[buckets], us. numbers: int64[buckets], as in BUCKET."""
     begins = numbers * BUCKET_US
     return np.minimum(begins + BUCKET_US, window.end) - np.maximum(begins, window.begin)
 
@@ -124,13 +126,15 @@ def shard_lists(occupied: Ints, shards: Ints) -> pa.Array[Any]:
 
 
 def eviction_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
-    """Rows of `session_evictions`. Clients of one id are one, whatever their addresses."""
+    """Rows of `session_evictions`. Clients that share an id are one, whatever their addresses."""
     t, counts = SESSION_EVICTIONS, Counter[tuple[str, ...]]()
     for result in results:
         for (lane, evictor, victim), count in result.evictions.items():
             if lane < len(lanes.names):
-                one, other = result.readers[evictor], result.readers[victim]
-                counts[result.broker, lanes.names[lane], one[0], one[2], other[0], other[2]] += count
+                evictor_id, _, evictor_reader = result.readers[evictor]
+                victim_id, _, victim_reader = result.readers[victim]
+                key = result.broker, lanes.names[lane], evictor_id, evictor_reader, victim_id, victim_reader
+                counts[key] += count
     columns = list(zip(*sorted(counts), strict=True)) or [()] * 6
     keys = (t.broker, t.scenario, t.evictor, t.evictor_reader, t.victim, t.victim_reader)
     return rows_of(
@@ -144,12 +148,12 @@ def eviction_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: 
 
 
 def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str) -> pa.RecordBatch:
-    """Rows of `session_slots`: one a broker and lane."""
+    """Rows of `session_slots`: one for each broker and lane."""
     n, t, shards = len(lanes.names), SESSION_SLOTS, lanes.settings["shards"]
     rows, fullest = n * len(results), np.array([result.fullest for result in results])
     unlimited, without_idle = unlimited_lanes(lanes.settings)
     zero_harm, not_found = fullest[:, unlimited] * shards, np.array([result.not_found for result in results])
-    # A client that comes back to a session that went for being idle was alive: then no fewer slots are enough.
+    # A client that comes back to a session that went for being idle needed it: then fewer slots are not enough.
     nobody_came_back = not_found[:, without_idle] <= not_found[:, unlimited]
     at_least, at_most = zip(*(result.slots for result in results), strict=True)
     return rows_of(
@@ -170,8 +174,8 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
 
 
 def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
-    """By lane the place of the one without a limit that has its shards, and of that in which idle sessions go, too:
-    int64[lanes] both. They are behind the lanes, as `with_unlimited` has them. settings: SETTINGS[lanes].
+    """For each lane, where the lanes without a limit are that go with it: (that with as many shards, that in which idle
+    sessions go). Both int64[lanes], places in what `with_unlimited` returns. settings: SETTINGS[lanes].
     """
     shards, of_shards = np.unique(settings["shards"], return_inverse=True)
     unlimited: Ints = len(settings) + of_shards
@@ -179,7 +183,7 @@ def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
 
 
 def session_fidelity(result: BrokerResult) -> Iterator[Compared]:
-    """What was compared of each client and metric."""
+    """The cases of each client and metric."""
     verdicts = result.verdicts[: len(result.readers)]
     for name, metric in np.argwhere(verdicts.any(axis=2)).tolist():
         by_code = verdicts[name, metric]

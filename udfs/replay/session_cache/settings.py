@@ -17,20 +17,22 @@ CACHE_SHARDS = "broker.NumFetchSessionCacheShards"
 
 SHARDS = 8
 """NumFetchSessionCacheShards since SHARDED_SINCE (KAFKA-9401); there was one cache before."""
-SHARDED_SINCE, NEWEST_CREATED_SINCE = (3, 8), (2, 5)
-"""... and the first release that no longer evicts by when sessions were created (KAFKA-9137)."""
+SHARDED_SINCE = (3, 8)
+"""The first release whose cache has several shards."""
+NEWEST_CREATED_SINCE = (2, 5)
+"""The first release that no longer evicts by when sessions were created (KAFKA-9137)."""
 UNLIMITED = (1 << 31) - 1
-"""Slots of a shard that no broker fills: the setting cannot be more."""
+"""Slots of a shard that no broker ever fills: the setting cannot be larger."""
 CURRENT, OLDEST_CREATED, KIP_TEXT = range(3)
-"""Rules of eviction: today's; those before KAFKA-9137; those of the KIP's text."""
+"""Rules of eviction: those of today, those before KAFKA-9137, and those of KIP-227's text."""
 
 SETTINGS = np.dtype(
     [
         ("slots", np.int64),  # of each shard
         ("shards", np.int64),
-        ("eviction_ms", np.int64),
+        ("eviction_ms", np.int64),  # min.incremental.fetch.session.eviction.ms
         ("rules", np.int64),  # of eviction: CURRENT, OLDEST_CREATED or KIP_TEXT
-        ("idle_go", np.int64),  # 1: sessions go as soon as anybody may evict them for being idle, room or not
+        ("idle_go", np.int64),  # 1: sessions go once anybody may evict them for being idle, even if there is room
     ]
 )
 """What a lane sets of its cache."""
@@ -38,7 +40,7 @@ SETTINGS = np.dtype(
 
 @dataclass(frozen=True)
 class SessionLanes:
-    """The lanes of a replay: their names, and SETTINGS[lanes]; the window in which they count."""
+    """The lanes of a replay. settings: SETTINGS[lanes]. window: the time that counts."""
 
     names: tuple[str, ...]
     settings: Records
@@ -46,9 +48,12 @@ class SessionLanes:
 
 
 def session_lanes(lanes: LaneSettings) -> SessionLanes:
-    """The settings of each lane; the number of shards is the release's unless the lane sets it."""
-    releases, stated = lanes.values(KAFKA_RELEASE), lanes.values(CACHE_SHARDS)
-    shards = [shards_of(release) if of is None else int(of) for of, release in zip(stated, releases, strict=True)]
+    """The settings of each lane; the number of shards is that of the lane's release, unless it is set."""
+    releases, set_shards = lanes.values(KAFKA_RELEASE), lanes.values(CACHE_SHARDS)
+    shards = [
+        shards_of(release) if number is None else int(number)
+        for number, release in zip(set_shards, releases, strict=True)
+    ]
     rules = [rules_of(release) for release in releases]
     return SessionLanes(lanes.names, cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules))
 
@@ -72,8 +77,9 @@ def rules_of(release: Value | None) -> int:
 def cache_settings(
     slots: npt.ArrayLike, shards: npt.ArrayLike, eviction_ms: npt.ArrayLike, rules: npt.ArrayLike, idle_go: int = 0
 ) -> Records:
-    """SETTINGS[lanes] from a value for each lane, or one for all. slots: of all shards together; what does not divide
-    evenly is lost, as in Kafka.
+    """SETTINGS[lanes] from a value for each lane, or one for all.
+
+    slots: those of all shards together. Slots that do not divide evenly among the shards are lost, as in Kafka.
     """
     columns = np.broadcast_arrays(np.asarray(slots) // shards, shards, eviction_ms, rules, idle_go)
     settings = np.zeros(np.size(columns[0]), SETTINGS)
@@ -83,8 +89,9 @@ def cache_settings(
 
 
 def with_unlimited(settings: Records) -> Records:
-    """The lanes, and behind them those that never have to refuse or evict: one for each number of shards, and one for
-    each way to be idle, in which no session stays that anybody may evict for that.
+    """The lanes, and behind them lanes without a limit, which never have to refuse or evict.
+
+    There is one for each number of shards, and one for each of `ways_to_be_idle`. settings: SETTINGS[lanes].
     """
     shards = np.unique(settings["shards"])
     unlimited = cache_settings(UNLIMITED * shards, shards, 0, CURRENT)
@@ -92,7 +99,11 @@ def with_unlimited(settings: Records) -> Records:
 
 
 def ways_to_be_idle(settings: Records) -> tuple[Records, Ints]:
-    """Lanes without a limit in which idle sessions go, SETTINGS[ways]; and the way of each lane, int64[lanes]."""
+    """(lanes without a limit in which sessions go once they are idle, SETTINGS[ways]; the way of each lane,
+    int64[lanes]).
+
+    A way is a combination of what decides on when a session is idle: shards, eviction_ms and rules.
+    """
     named = np.stack([settings[name] for name in ("shards", "eviction_ms", "rules")], axis=1)
     ways, way_of_lane = np.unique(named, axis=0, return_inverse=True)
     shards, eviction_ms, rules = ways.T

@@ -24,7 +24,7 @@ def new_spans() -> Spans:
 
 
 def with_spans(spans: Spans, more: int) -> Spans:
-    """The same with room for so many more sessions and refusals."""
+    """The spans, with room for so many more sessions and refusals."""
     used, refused = spans.used.tolist()
     if used + more > len(spans.spans):
         spans = spans._replace(spans=np.concatenate([spans.spans[:used], np.zeros(used + 2 * more, SPAN)]))
@@ -76,20 +76,20 @@ def note_grant(spans: Spans, event: Record, fetch: Record, shards: int) -> None:
 
 
 def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, int | None]:
-    """(least, most) slots of the broker that fit; None where nothing bounds them from above.
+    """(the fewest slots of the broker that the capture allows; the most, None if nothing bounds them from above).
 
     unseen_until_us: up to here a refusal may be for a session that the capture does not show.
     """
     sessions, refusals = spans.spans[: spans.used[0]], spans.refusals[: spans.used[1]]
     least, most = 0, None
     for shard in range(shards):
-        alike = sessions[sessions["shard"] == shard]
-        opened, served = np.sort(alike["opened_us"]), np.sort(alike["served_us"])
+        in_shard = sessions[sessions["shard"] == shard]
+        opened, served = np.sort(in_shard["opened_us"]), np.sort(in_shard["served_us"])
         least = max(least, int(np.max(_alive(opened, served, opened), initial=0)))
         refused_us = refusals["us"][refusals["shard"] == shard]
         refused_us = refused_us[refused_us > unseen_until_us]
         if len(refused_us):
-            fullest = int(_alive(opened, np.sort(alike["gone_us"]), refused_us, OVERLAP_US).min())
+            fullest = int(_alive(opened, np.sort(in_shard["gone_us"]), refused_us, OVERLAP_US).min())
             most = fullest if most is None else min(most, fullest)
     return least * shards, None if most is None else (most + 1) * shards - 1
 

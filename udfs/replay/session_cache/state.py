@@ -24,21 +24,22 @@ UNSEEN = 0
 """The number of the client that stands for those whose sessions the capture does not show."""
 
 BY_RULES, BEGIN_ANEW, RENEW, WITHOUT_SESSION, FROM_BEFORE, WRONG_EPOCH = range(6)
-"""What a client does: what its rules say; a full fetch of a client that knows of no session; one that closes the
-session; a fetch that wants none; the first one of a session that was opened before the capture began; a fetch whose
-epoch is not the session's, and that the broker refuses."""
+"""What a client does: what its rules say; a full fetch of a client that knows of no session; a full fetch that closes
+the session; a fetch that wants no session; the first one of a session that was opened before the capture began; a fetch
+whose epoch is not the session's, and that the broker refuses."""
 AS_EXPECTED, AFTER_LOSS, UNEXPECTED = range(3)
-"""Whether the rules explain it. After a message that was not captured, or in a new connection, they do not tell."""
+"""Whether the client's rules explain a fetch. AFTER_LOSS: they cannot tell, as a message before it was not captured, or
+it is the first one of a new connection."""
 
 FETCH = np.dtype(
     [
         # As captured.
-        ("number", np.int64),  # among the broker's
+        ("number", np.int64),  # its place among the broker's fetches
         ("connection", np.int64),
-        ("request_us", np.int64),  # since 1970
+        ("request_us", np.int64),  # us since 1970
         ("response_us", np.int64),  # or NO_TIME
         ("request_bytes", np.int64),  # or SIZE_UNKNOWN
-        ("response_bytes", np.int64),
+        ("response_bytes", np.int64),  # or SIZE_UNKNOWN
         ("first", np.int32),  # its partitions are rows [first, end)
         ("end", np.int32),
         ("broker", np.int32),  # the broker's and the client's numbers in Keys
@@ -52,24 +53,24 @@ FETCH = np.dtype(
         ("privileged", np.int8),  # a follower sends it
         ("is_cut", np.int8),  # nothing of the request is known but its times, and maybe its session and epoch
         ("is_throttled", np.int8),
-        ("is_known", np.int8),  # all partitions that it wants are
+        ("is_known", np.int8),  # all partitions that it wants are known
         # When the broker works on it, whose it is, and why it was sent (clients.py).
         ("handled_us", np.int64),  # the broker answers a connection's requests one by one
         ("answered_us", np.int64),
         ("owner", np.int32),  # the client, by its number among the broker's
         ("name", np.int32),  # the client's id and address, and whether it is a follower, by number
-        ("act", np.int8),  # BY_RULES ...
-        ("expected", np.int8),  # AS_EXPECTED ...
-        ("is_lost", np.int8),  # its session was opened, or lost track of, outside the capture
-        ("is_handled", np.int8),  # its request has been replayed, and its response
-        ("is_answered", np.int8),
+        ("act", np.int8),  # what the client does: BY_RULES or one of those behind it
+        ("expected", np.int8),  # AS_EXPECTED, AFTER_LOSS or UNEXPECTED
+        ("is_lost", np.int8),  # the capture lacks the fetch that opened its session, or one since
+        ("is_handled", np.int8),  # its request has been replayed
+        ("is_answered", np.int8),  # its response has been replayed
         # What is in it (contents).
         ("size", np.int32),  # partitions wanted
         ("listed", np.int32),  # partitions that an incremental request names
-        ("mislisted", np.int32),  # ... and the captured incremental request does not
+        ("mislisted", np.int32),  # those of `listed` that the captured incremental request does not name
         ("returned", np.int32),  # partitions that an incremental response has
-        ("misreturned", np.int32),  # partitions on which that and the captured incremental response differ
-        ("strayed", np.int32),  # partitions that a response has and the session does not, or a full one lacks
+        ("misreturned", np.int32),  # partitions that only one of that and the captured incremental response has
+        ("strayed", np.int32),  # partitions that a response has and the session has not, or that a full response lacks
         ("request_full", np.int64),  # bytes on the wire
         ("request_incremental", np.int64),
         ("response_full", np.int64),
@@ -111,10 +112,10 @@ EVENT = np.dtype(
     [
         ("us", np.int64),
         ("fetch", np.int32),  # which of the fetches
-        ("expected_shard", np.int32),  # of a full response by the counter, or NONE
+        ("expected_shard", np.int32),  # the shard that the counter has for a full response, or NONE
         ("is_response", np.int8),
         ("is_inferred", np.int8),  # its place follows from ids, not from packets
-        ("is_certain", np.int8),  # no full response since the last id is missing from the capture, or may be
+        ("is_certain", np.int8),  # the capture surely has all full responses since the last id
     ],
     align=True,
 )
@@ -125,9 +126,9 @@ CLIENT = np.dtype(
         ("id", np.int64),  # session id of the next request
         ("epoch", np.int64),
         ("connection", np.int64),
-        ("answered_us", np.int64),  # last response in the connection, or NO_TIME
+        ("answered_us", np.int64),  # when its last fetch was answered, or NO_TIME
         ("is_certain", np.int64),  # the last response was captured
-        ("is_lost", np.int64),  # its session was opened, or lost track of, outside the capture
+        ("is_lost", np.int64),  # the capture lacks the fetch that opened its session, or one since
     ]
 )
 """A client, as its captured fetches leave it."""
@@ -170,10 +171,10 @@ TOTALS = np.dtype(
         ("random_state", np.int64),  # state of the random ids
         ("fullest", np.int64),  # most sessions that a shard has had
         ("not_found", np.int64),  # fetches whose session was gone
-        ("room", np.int64),  # sessions of a shard that there is memory for
+        ("room", np.int64),  # how many sessions of a shard there is memory for
     ]
 )
-"""Of a lane's whole cache."""
+"""Counts and state of a lane's whole cache."""
 
 
 class Cache(NamedTuple):
@@ -186,7 +187,7 @@ class Cache(NamedTuple):
     sessions: Records  # SESSION[lanes, places]
     live: Ints  # int64[lanes, shards]: sessions of each shard
     clients: Records  # LANE_CLIENT[clients, lanes]
-    headroom: Ints  # int64[1]: sessions that there is memory for in the shard that lacks it first
+    headroom: Ints  # int64[1]: how many more sessions there is surely memory for in any shard
 
 
 SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
@@ -195,11 +196,11 @@ HOLDINGS = ("live_sessions", "follower_sessions", "cached_partitions")
 OUTCOME = np.dtype([(name, np.int64) for name in (*SUMS, *HOLDINGS)])
 """What a lane did in a bucket of time, and what it held at the end of it: columns of the table SESSION_CACHE."""
 CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
-"""Those that the capture has as well."""
+"""The sums that the capture shows as well."""
 BUCKET = np.dtype([(name, np.int64) for name in ("number", *CAPTURED_SUMS, "unknown_fetches")])
-"""A bucket of time, and what the capture shows in it. number: its begin, by the length of one."""
+"""A bucket of time, and what the capture shows in it. number: its begin, in lengths of a bucket since 1970."""
 EVICTION = np.dtype([("lane", np.int64), ("evictor", np.int64), ("victim", np.int64)])
-"""Somebody evicts somebody, by the numbers of their names."""
+"""A session is evicted for another one. evictor, victim: the numbers of the clients' names."""
 
 
 class Buckets(NamedTuple):
@@ -207,7 +208,7 @@ class Buckets(NamedTuple):
 
     captured: Records  # BUCKET[room]
     outcomes: Records  # OUTCOME[room, lanes]
-    occupied: Ints  # int64[room, lanes, shards]: most sessions of each shard at a time
+    occupied: Ints  # int64[room, lanes, shards]: the most sessions of each shard at a time
     used: Ints  # int64[1]: how many buckets there are
 
 
@@ -219,11 +220,11 @@ class Lanes(NamedTuple):
     names: Ints  # int64[clients]: the name of each client's last fetch, by its number
     buckets: Buckets
     evictions: Records  # EVICTION[room]
-    evicted: Ints  # int64[1]: how many of them there are
+    evicted: Ints  # int64[1]: how many evictions have been noted
 
 
 SPAN = np.dtype([("shard", np.int64), ("opened_us", np.int64), ("served_us", np.int64), ("gone_us", np.int64)])
-"""A captured session, from the response that opens it to the last fetch that found it, and to when it is gone."""
+"""A captured session: when a response opened it, when the last fetch found it, and when it was gone at the latest."""
 REFUSAL = np.dtype([("shard", np.int64), ("us", np.int64)])
 """A full response without a session."""
 
@@ -232,7 +233,7 @@ class Spans(NamedTuple):
     """The captured sessions of a broker, and the refusals."""
 
     spans: Records  # SPAN[room]
-    by_id: IntMap  # which of them an id is
+    by_id: IntMap  # which span a session id has
     refusals: Records  # REFUSAL[room]
     used: Ints  # int64[2]: spans and refusals
 
@@ -243,7 +244,7 @@ class Captured(NamedTuple):
     cache: Cache  # of one lane; it goes on from what the capture shows
     verdicts: Ints  # int64[names, metrics, verdicts]
     closed_us: Ints  # int64[shards]: when a session of the shard was closed last
-    unseen: Records  # FETCH[1]: of UNSEEN, handled when the first captured one was
+    unseen: Records  # FETCH[1]: a fetch of the client UNSEEN, handled when the first captured fetch was
     spans: Spans
 
 
