@@ -187,10 +187,10 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
 
     fetches: FETCH[n], in the order of their requests. rows: PARTITION[m].
     """
-    for f in range(first, len(fetches)):
+    for place in range(first, len(fetches)):
         if not has_room_for_client(clients):
-            return f
-        fetch = fetches[f]
+            return place
+        fetch = fetches[place]
         max_wait_ms = note_session(fetch, rows)
         if fetch.is_cut == 1:
             note_times(fetch, fetch.request_us, max_wait_ms)

@@ -42,8 +42,8 @@ def events_of(fetches: Records) -> Records:
 def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Records) -> None:
     """Merge requests and responses, each of them in order, into `events`."""
     request = response = 0
-    for m in range(len(events)):
-        event = events[m]
+    for place in range(len(events)):
+        event = events[place]
         event.expected_shard = NONE
         if request < len(requests) and is_first(fetches, requests[request], responses[response]):
             event.fetch = requests[request]
@@ -114,8 +114,8 @@ def first_built(fetches: Records, events: Records, early: int, expected: int, sh
 def move_before(events: Records, later: int, early: int) -> None:
     """Put the full response events[later] before events[early], and give it the time of that."""
     fetch = events[later].fetch
-    for m in range(later, early, -1):
-        events[m] = events[m - 1]
+    for place in range(later, early, -1):
+        events[place] = events[place - 1]
     events[early].fetch, events[early].is_inferred = fetch, 1
 
 
@@ -142,16 +142,16 @@ def order_responses(fetches: Records, events: Records, end: int, turns: Records,
     Events up to OVERLAP_US behind are there too. turns: TURN[1], whose turn it is.
     """
     turn = turns[0]
-    for m in range(end):
-        fetch = fetches[events[m].fetch]
+    for place in range(end):
+        fetch = fetches[events[place].fetch]
         if fetch.epoch == EPOCH_UNKNOWN:
             turn.is_certain = 0  # it may have been a full fetch
-        elif events[m].is_response == 1 and is_placed(fetch):
+        elif events[place].is_response == 1 and is_placed(fetch):
             if turn.shard != NONE and fetch.response_us != NO_TIME:
-                first = first_built(fetches, events, m, turn.shard, shards)
-                if first != m:
-                    move_before(events, first, m)
-            place_response(turn, events[m], fetches[events[m].fetch], shards)
+                first = first_built(fetches, events, place, turn.shard, shards)
+                if first != place:
+                    move_before(events, first, place)
+            place_response(turn, events[place], fetches[events[place].fetch], shards)
 
 
 def full_responses(fetches: Records) -> tuple[Records, Records]:
@@ -193,7 +193,7 @@ def turn_of(shard: int) -> Records:
 def issued_in_turn(fetches: Records, responses: Records, shards: int) -> int:
     """How many ids are of the shard that is expected of their full response."""
     count = 0
-    for m in range(len(responses)):
-        issued = issued_shard(fetches[responses[m].fetch], shards)
-        count += issued != NONE and issued == responses[m].expected_shard
+    for place in range(len(responses)):
+        issued = issued_shard(fetches[responses[place].fetch], shards)
+        count += issued != NONE and issued == responses[place].expected_shard
     return count

@@ -49,10 +49,10 @@ class SessionLanes:
 
 def session_lanes(lanes: LaneSettings) -> SessionLanes:
     """The settings of each lane; the number of shards is that of the lane's release, unless it is set."""
-    releases, set_shards = lanes.values(KAFKA_RELEASE), lanes.values(CACHE_SHARDS)
+    releases, stated_shards = lanes.values(KAFKA_RELEASE), lanes.values(CACHE_SHARDS)
     shards = [
         shards_of(release) if number is None else int(number)
-        for number, release in zip(set_shards, releases, strict=True)
+        for number, release in zip(stated_shards, releases, strict=True)
     ]
     rules = [rules_of(release) for release in releases]
     return SessionLanes(lanes.names, cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules))

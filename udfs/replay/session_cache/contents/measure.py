@@ -127,11 +127,11 @@ def measure_all(fetches: Records, first: int, rows: Records, contents: Contents)
 
     fetches: FETCH[n], whose owners are known. rows: PARTITION[m].
     """
-    for f in range(first, len(fetches)):
-        fetch = fetches[f]
+    for place in range(first, len(fetches)):
+        fetch = fetches[place]
         client = contents.clients[fetch.owner]
         if not has_room_for_fetch(contents, client, fetch.end - fetch.first):
-            return f
+            return place
         if fetch.is_cut == 0:
             measure(contents, client, rows, fetch)
     return len(fetches)
