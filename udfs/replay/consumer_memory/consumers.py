@@ -1,6 +1,6 @@
 """Consumers: what they exchanged as captured and, under other fetch limits, in closed loop; replayed in every lane.
 
-Lanes that share their fetch limits share what is exchanged, and are one replay.
+Lanes with the same fetch limits exchange the same, and are replayed together.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ from udfs.replay.shared.window import WHOLE, Window
 
 @dataclass
 class ConsumerEvents:
-    """The rows of several client processes by a time. takeovers: TAKEOVER, MOST_EXCHANGES of each process."""
+    """What the rows of several client processes have shown so far.
+
+    takeovers: TAKEOVER[n], at most MOST_EXCHANGES of each process.
+    """
 
     window: Window = WHOLE
     exchanges: Exchanges = field(default_factory=Exchanges)
@@ -124,21 +127,23 @@ class Consumers:
 
     @cached_property
     def numbers(self) -> Ints:
-        """The units that are consumers: int64[n]. One that fetched nothing in the window, or as a follower, is none."""
+        """The units that are consumers: int64[n]. A unit that fetched nothing in the window, or as a follower, is not
+        one.
+        """
         is_answered = self.exchanges["complete_at"] != NEVER
         answered = np.bincount(self.exchanges["unit"][is_answered], minlength=self.units)
         return np.flatnonzero((self.fetched["brokers"] > 0) & (answered > 0))
 
     @cached_property
     def answered(self) -> Records:
-        """EXCHANGE[n]: those of consumers that were answered."""
+        """The exchanges of consumers that were answered: EXCHANGE[n]."""
         is_consumer = np.isin(self.exchanges["unit"], self.numbers)
         is_kept = is_consumer & (self.exchanges["complete_at"] != NEVER)
         return self.exchanges if is_kept.all() else self.exchanges[is_kept]
 
     @property
     def units(self) -> int:
-        """How many processes there are, those that are no consumers included."""
+        """How many processes there are, with those that are not consumers."""
         return len(self.fetched)
 
     @cached_property
@@ -200,7 +205,7 @@ class Consumers:
 
 
 def chosen(limit: int, captured: Ints) -> Ints:
-    """What a limit is for each unit, the captured value where a lane leaves that: int64[units]."""
+    """A limit for each unit: the captured value where lanes leave it, else `limit`: int64[units]."""
     return captured if limit == AS_CAPTURED else np.full(len(captured), limit)
 
 
@@ -220,13 +225,13 @@ class LanesReplayed:
 
 
 def span_us(outcomes: Records) -> Ints:
-    """How long each lane took (us), in the shape of OUTCOME."""
+    """How long each lane took (us), in the shape of the outcomes."""
     return outcomes["ended_at"] - outcomes["began_at"]
 
 
-def speed_of(outcomes: Records, what: str) -> Floats:
-    """Bytes or records per us, in the shape of OUTCOME."""
-    return outcomes[what] / np.maximum(span_us(outcomes), 1)
+def speed_of(outcomes: Records, amount: str) -> Floats:
+    """Throughput per us, in the shape of the outcomes. amount: what is counted, `bytes` or `records`."""
+    return outcomes[amount] / np.maximum(span_us(outcomes), 1)
 
 
 def relative(speed: Floats, base: Floats) -> Floats:
@@ -237,20 +242,20 @@ def relative(speed: Floats, base: Floats) -> Floats:
 def replays_of(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> Iterator[LanesReplayed]:
     """Replay consumers in every lane. settings: POOL_SETTINGS[units, lanes].
 
-    Throughput under other fetch limits is in records, since cut batches come twice, and relative to the closed loop
-    under the limits in force and without a bound, since that has a pace of its own.
+    Under other fetch limits, throughput is counted in records, since a batch that was cut off comes twice. It is
+    relative to the captured lane of the closed loop, since the closed loop has a pace of its own.
     """
     numbers = lanes.fetch_number
     base = closed_speed(consumers, settings) if (numbers != CAPTURED).any() else np.zeros(consumers.units)
     for fetch_number in np.unique(numbers).tolist():
-        which, traces = np.flatnonzero(numbers == fetch_number), consumers.traces(fetch_number)
-        replayed = replay_units(traces, settings[:, which], consumers.window)
+        alike, traces = np.flatnonzero(numbers == fetch_number), consumers.traces(fetch_number)
+        replayed = replay_units(traces, settings[:, alike], consumers.window)
         if fetch_number == CAPTURED:
             speed = speed_of(replayed.outcomes, "bytes")
             speed = relative(speed, speed[:, 0])
         else:
             speed = relative(speed_of(replayed.outcomes, "records"), base)
-        yield LanesReplayed(fetch_number, which, traces, replayed, speed)
+        yield LanesReplayed(fetch_number, alike, traces, replayed, speed)
 
 
 def closed_speed(consumers: Consumers, settings: Records) -> Floats:

@@ -37,19 +37,19 @@ PARTITION = int_fields(
     "holder",  # the exchange whose records of the partition are not drained, or NONE
     "end_offset",  # behind the last whole batch of those, or UNKNOWN
     "cut_end_offset",  # behind a batch of which not all came, or UNKNOWN
-    "lost_at",  # us: the client lost it to another member of its group
-    "taken_over_at",  # us: that one fetched it for the first time since; NEVER: nobody did
-    "is_counted",  # 1: among the partitions of FETCHED
+    "lost_at",  # us: when the client lost it to another member of its group
+    "taken_over_at",  # us: when that member first fetched it; NEVER: nobody took it over
+    "is_counted",  # 1: FETCHED.partitions counts it
 )
 """A partition of a client, as its responses and fetches have shown it by a time."""
 FETCHED = int_fields(
     "brokers", "partitions", "record_bytes",
     "partition_max_bytes",  # max.partition.fetch.bytes, the greatest
     "compressed_batches",
-    "unmeasured_batches",  # of those, without a known size
-    "bytes_saved",  # by compression of the others
+    "unmeasured_batches",  # those of them whose uncompressed size is not known
+    "bytes_saved",  # by the compression of the others
 )  # fmt: skip
-"""What a client fetched in sum, in the window."""
+"""What a client fetched in the window, all together."""
 
 
 class Fetches(NamedTuple):
@@ -83,7 +83,7 @@ def no_fetches() -> Fetches:
 
 
 def with_units(fetches: Fetches, units: int) -> Fetches:
-    """The fetches, with so many units."""
+    """The fetches, with room for so many units."""
     return fetches._replace(fetched=resized(fetches.fetched, units, 0), verdicts=resized(fetches.verdicts, units, 0))
 
 
@@ -135,7 +135,7 @@ def verdict_on(partition: Record, fetch_offset: int, is_same_connection: bool) -
 
 @kernel
 def drain(partition: Record, exchanges: Records, event: Record) -> int:
-    """A partition is fetched again; returns the verdict on what the client had of it."""
+    """Fetch a partition again: its holder is drained of it, or has lost it. Returns the verdict on the fetch offset."""
     holder, fetch = exchanges[partition.holder], exchanges[event.exchange]
     verdict = verdict_on(partition, event.fetch_offset, holder.connection == fetch.connection)
     if verdict != AGREED and partition.taken_over_at != NEVER:
@@ -151,7 +151,7 @@ def drain(partition: Record, exchanges: Records, event: Record) -> int:
 
 @kernel
 def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record) -> None:
-    """A response has a batch of the partition."""
+    """Count a batch of the partition that a response has."""
     exchange.records += event.records
     if event.end_offset != UNKNOWN and event.is_compressed == 1 and event.uncompressed_bytes == UNKNOWN:
         exchange.unmeasured += 1
@@ -195,7 +195,7 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
 def follow_partitions(events: Records, exchanges: Records, fetches: Fetches) -> None:
     """Have fetches drain what came before, and hold what they got. There is room for all.
 
-    Arguments as of `follow_fetches`.
+    The arguments are those of `follow_fetches`.
     """
     for row in range(len(events)):
         event = events[row]

@@ -18,18 +18,19 @@ from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.window import WHOLE, Window
 
 UNKNOWN, LEFT_OUT = -1, -2
+"""In place of a number that nobody knows; and in place of the exchange of a row that there was no room for."""
 
 EXCHANGE = int_fields(
     "unit",
     "connection",  # its id
     "requested_at",  # us
-    "size_known_at",  # us: the first bytes are there of the message that takes memory, a client's response or a request
-    "complete_at",  # us: its last byte is there; NEVER: there is no response
+    "size_known_at",  # us: when the first bytes came of the message that takes memory, a response or request
+    "complete_at",  # us: when its last byte came; NEVER: there is no response
     "size",  # bytes of that message
     "max_bytes",  # fetch.max.bytes of a fetch, else 0
     "api_key",
-    "response_us",  # of a request that a broker receives: it has its response so long after requested_at
-    "handled_at",  # us: it is handled; NEVER where only the response shows that
+    "response_us",  # of a request that a broker receives: us from requested_at to its response
+    "handled_at",  # us: when it was handled; NEVER if only the response shows that
     "handled_by",  # a HandledBy
     "closes_session",  # 1: a fetch of a client, which closes its session
     "librdkafka",  # release of the client, 1000 x major + minor, 0 where it is not known; UNKNOWN of another client
@@ -40,11 +41,11 @@ EXCHANGE = int_fields(
     "record_bytes",
     "partitions",  # with records
     "undrained",  # partitions with records that are still to be fetched again or taken over
-    "drained_at",  # us: the last of the others was fetched again; ALWAYS: none was
-    "lost_at",  # us: the client lost the last of those that another member took over; ALWAYS: it lost none
-    "taken_over_at",  # us: another member fetched the last of those
+    "drained_at",  # us: when the last of its partitions that were drained was fetched again; ALWAYS: none was
+    "lost_at",  # us: when the client lost the last one that another member took over; ALWAYS: it lost none
+    "taken_over_at",  # us: when another member first fetched the last one that it took over
 )
-"""An exchange of a client or broker. The fields from closes_session on are of clients, the three before of brokers."""
+"""An exchange of a client or broker. Fields from closes_session on are for clients, the three before it for brokers."""
 PARTITION_EVENT = int_fields(
     "kind",  # PARTITION, BATCH or TAKEN_OVER of MemoryEvent
     "unit",
@@ -52,8 +53,8 @@ PARTITION_EVENT = int_fields(
     "partition_key",
     "broker_key",
     "time",
-    "counts",  # 1: that is in the window
-    "lost_at",  # us: the client has lost a partition that is taken over
+    "counts",  # 1: the time is in the window
+    "lost_at",  # us: by when the client has lost a partition that is taken over
     "fetch_offset",  # UNKNOWN where the fetch does not want the partition
     "partition_max_bytes",
     "returned_bytes",
@@ -68,10 +69,10 @@ PARTITION_EVENT = int_fields(
 TAKEOVER = int_fields(
     "unit",  # the client that loses the partition
     "partition_key",
-    "taken_over_at",  # us: another member of its group fetches it
-    "joins_at",  # us: that one last sent a JoinGroup that had its response by then; ALWAYS: none
-    "joined_at",  # us: it had that response; NEVER: none
-    "lost_at",  # us: the client has lost the partition by then
+    "taken_over_at",  # us: when another member of its group first fetches it
+    "joins_at",  # us: when that member sent its last JoinGroup that was answered by then; ALWAYS: none was
+    "joined_at",  # us: when it had that response; NEVER: it had none
+    "lost_at",  # us: by when the client has lost the partition
 )
 """A partition that passes from one member of a group to another."""
 
@@ -118,7 +119,8 @@ def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 
 def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window: Window = WHOLE) -> Records:
-    """PARTITION_EVENT[n] from rows of kinds PARTITION, BATCH and TAKEN_OVER; `lost_at` is for others to fill in.
+    """PARTITION_EVENT[n] from rows of kinds PARTITION, BATCH and TAKEN_OVER; `lost_at` is filled in later
+    (`when_lost`).
 
     unit: int64[n]. exchange: int64[n], the exchange that a row belongs to.
     """
@@ -146,7 +148,7 @@ def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window
 
 
 def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
-    """TAKEOVER[n] from rows of kind TAKEN_OVER; `lost_at` is for others to fill in. unit: int64[n]."""
+    """TAKEOVER[n] from rows of kind TAKEN_OVER; `lost_at` is filled in later (`when_lost`). unit: int64[n]."""
     t = MEMORY_EVENTS
     return records_of(
         TAKEOVER,
@@ -161,8 +163,8 @@ def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 @dataclass
 class Exchanges:
-    """The exchanges of several clients or brokers in the order of their rows, MOST_EXCHANGES of each. The others are
-    only counted.
+    """The exchanges of several clients or brokers in the order of their rows, at most MOST_EXCHANGES of each unit.
+    Exchanges beyond that are only counted.
     """
 
     gathered: GrowingRecords = field(default_factory=lambda: GrowingRecords(EXCHANGE))

@@ -1,4 +1,4 @@
-"""How well the replay of the captured settings agrees with the capture: when responses are drained, what is held."""
+"""How well the captured lane agrees with the capture: when responses are drained, and how much memory is held."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from udfs.replay.shared.lanes import CAPTURED
 
 DRAINED_PARTITIONS, CLOSED_LOOP_HELD = "drained_partitions", "closed_loop_held"
 TOLERANCE, SMALL = 0.1, 0.01
-"""What is held is equal within this share of it, and this share of the most that is ever held."""
+"""Two amounts of held memory agree if they differ by no more than TOLERANCE of the amount plus SMALL of the most that
+is ever held."""
 
 
 class Levels(NamedTuple):
-    """Bytes in use from each time (us) on, int64[n] each, in the order of time."""
+    """How many bytes are in use from each time on. time: int64[n], us, rising. level: int64[n], bytes."""
 
     time: Ints
     level: Ints
@@ -36,7 +37,7 @@ class Levels(NamedTuple):
 
 
 def levels_of(messages: Records) -> Levels:
-    """What would be in use without a bound: what is given back as soon as it is there is in use at that time.
+    """What would be in use without a bound. A message that is given back at the time at which it came is in use then.
 
     messages: MESSAGE[n].
     """
@@ -49,11 +50,11 @@ def levels_of(messages: Records) -> Levels:
 
 
 def held_alike(captured: Records, replayed: Records, given_up_at: int | None = None) -> dict[str, int]:
-    """In how many pieces of the captured time both hold as much at most, a little earlier or later (NO_REASON), and in
-    how many they do not, by the reasons of HELD.
+    """In how many pieces of the captured time the two hold equally much at most, be it a little earlier or later
+    (NO_REASON), and in how many they do not, by the reasons of HELD.
 
     captured, replayed: MESSAGE[n], those of the capture and of the closed loop. given_up_at: when the client first gave
-    up what it had not taken (us), which is the reason from then on.
+    up what it had not taken (us), which is the reason for every difference from then on.
     """
     begin, end = int(captured["requested_at"].min()), int(captured["complete_at"].max())
     edges = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
@@ -73,7 +74,7 @@ def held_alike(captured: Records, replayed: Records, given_up_at: int | None = N
         HELD.after_giving_up: (more | less) & after,
         NO_REASON: ~more & ~less,
     }
-    return {reason: int(which.sum()) for reason, which in pieces.items()}
+    return {reason: int(is_piece.sum()) for reason, is_piece in pieces.items()}
 
 
 def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]]:
@@ -87,20 +88,21 @@ def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]
 
 
 def given(verdicts: dict[str, int]) -> dict[str, int]:
-    """Those that were given at all."""
+    """The verdicts that were given at least once."""
     return {reason: count for reason, count in verdicts.items() if count}
 
 
 def drained_partitions(verdicts: Ints) -> Compared:
-    """The rule by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
+    """How often the rule holds by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
     words = (NO_REASON, *DRAINED.words)
     return compared(DRAINED_PARTITIONS, given(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
 
 
 def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> Compared:
-    """The memory that the closed loop at the captured settings holds.
+    """Whether the closed loop at the captured settings holds as much memory as the consumer did.
 
-    What each of several processes of one name held is not known: the fetches of one seem to drain what others got.
+    If several processes have one name, nobody knows what each of them held: the fetches of one seem to drain what
+    others got.
     """
     obstacles = sorted(consumers.closed.unchecked[unit])
     if consumers.verdicts[unit, ANOTHER_CONNECTION]:
@@ -109,8 +111,8 @@ def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -
         return compared(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)
     captured, replayed = consumers.captured_traces, consumers.unchanged_traces
     in_capture, in_loop = (
-        of[consumers.window.has(of["requested_at"])]
-        for of in (messages_of(captured, unit), messages_of(replayed, unit))
+        messages[consumers.window.has(messages["requested_at"])]
+        for messages in (messages_of(captured, unit), messages_of(replayed, unit))
     )
     if not len(in_capture):
         return compared(CLOSED_LOOP_HELD, {}, HELD)

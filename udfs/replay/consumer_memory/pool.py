@@ -13,18 +13,18 @@ NO_SPELL = -1
 
 POOL = int_fields(
     "size",  # bytes
-    "max_allocation",  # larger allocations are an error, not a refusal
+    "max_allocation",  # bytes: larger allocations are an error, not a refusal
     "is_strict",  # 1: granted only if the whole of it is free; 0: as long as a byte is
-    "available",  # below 0 where a pool that is not strict granted more than there was
-    "dry_since",  # us: the first refusal since the last grant or release, or NO_SPELL
-    "dry_us",  # time in dry spells
+    "available",  # bytes: below 0 where a pool that is not strict granted more than there was
+    "dry_since",  # us: when it first refused since the last grant or release; NO_SPELL: it has not
+    "dry_us",  # us in dry spells, which last from a refusal to the next grant or release
 )
 """A pool."""
 
 
 @kernel
 def end_dry_spell(pool: Record, time: int) -> None:
-    """Note that memory was granted or given back."""
+    """End the dry spell, if there is one, for memory was granted or given back."""
     if pool.dry_since != NO_SPELL:
         pool.dry_us += time - pool.dry_since
         pool.dry_since = NO_SPELL
@@ -32,7 +32,7 @@ def end_dry_spell(pool: Record, time: int) -> None:
 
 @kernel
 def forget_dry_spells(pool: Record, time: int) -> None:
-    """Count dry spells from a time on; one that lasts goes on from there."""
+    """Count dry spells only from a time on; if one lasts then, its rest counts."""
     pool.dry_us = 0
     if pool.dry_since != NO_SPELL:
         pool.dry_since = time
@@ -40,7 +40,9 @@ def forget_dry_spells(pool: Record, time: int) -> None:
 
 @kernel
 def try_allocate(pool: Record, size: int, time: int) -> int:
-    """GRANTED, REFUSED (Kafka's null) or ILLEGAL (Kafka's IllegalArgumentException). size: bytes; time: us."""
+    """Allocate `size` bytes at a time (us). Returns GRANTED, REFUSED (Kafka: null) or ILLEGAL
+    (IllegalArgumentException).
+    """
     if size < 1 or size > pool.max_allocation:
         return ILLEGAL
     if pool.available < (size if pool.is_strict else 1):
@@ -54,13 +56,13 @@ def try_allocate(pool: Record, size: int, time: int) -> int:
 
 @kernel
 def release(pool: Record, size: int, time: int) -> None:
-    """Give back an allocation of so many bytes; as in Kafka nobody checks that it was made."""
+    """Give back an allocation of `size` bytes. As in Kafka, nobody checks that it was made."""
     pool.available += size
     end_dry_spell(pool, time)
 
 
 @kernel
 def fill_pool(pool: Record, size: int, max_allocation: int, is_strict: int) -> None:
-    """Make it a pool of which all is free."""
+    """Make it a pool with these settings, of which all is free."""
     pool.size, pool.max_allocation, pool.is_strict, pool.available = size, max_allocation, is_strict, size
     pool.dry_since, pool.dry_us = NO_SPELL, 0

@@ -1,4 +1,4 @@
-"""The pass over consumers, brokers and producers: what held memory of each, replayed in every lane."""
+"""The pass over consumers, brokers and producers: the messages that take memory of each, replayed in every lane."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     for rows, unit in parts:
         events.add(rows, unit)
     consumers = events.consumers(lanes.fetch_limits)
-    for done in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
-        yield from consumer_rows(units, consumers, lanes, done)
-    of_librdkafka = librdkafka_consumers(consumers).tolist()
-    queues = [replay_consumer(consumers, unit, lanes) for unit in of_librdkafka]
+    for replayed in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
+        yield from consumer_rows(units, consumers, lanes, replayed)
+    queues = [replay_consumer(consumers, unit, lanes) for unit in librdkafka_consumers(consumers).tolist()]
     yield from queue_rows(units, consumers, queues, lanes)
-    yield from fidelity_of(units, [*verdicts_on_consumers(consumers), *((of.unit, of.decisions) for of in queues)])
+    on_queues = [(queue.unit, queue.decisions) for queue in queues]
+    yield from fidelity_of(units, [*verdicts_on_consumers(consumers), *on_queues])
 
 
 def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
@@ -71,7 +71,7 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
 
 
 def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
-    """The rows of producers. Those that are no Java clients have none but of `fidelity`."""
+    """The rows of producers. Those that are not Kafka's own Java client have rows of `fidelity` alone."""
     events = ProducerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
@@ -83,8 +83,8 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
 
 
 def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
-    """The lanes' settings for each unit with a seed of its own, of the lane's and the unit's names alone:
-    POOL_SETTINGS[units, lanes].
+    """The lanes' settings for each unit, each with a seed that depends on the names of unit and lane alone, so that a
+    unit is replayed alike whatever is replayed beside it: POOL_SETTINGS[units, lanes]. settings: POOL_SETTINGS[lanes].
     """
     by_unit = np.tile(settings, (len(units), 1))
     for unit, (name, address) in enumerate(zip(units.names, units.addresses, strict=True)):

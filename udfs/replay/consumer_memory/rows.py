@@ -42,7 +42,7 @@ PINNED_RESPONSES = "pinned_responses"
 
 
 def key_columns(units: Units, table: Table, unit: Ints, scenarios: pa.Array[Any], lane: Ints) -> dict[str, Cell]:
-    """The columns that every row has: the run, the lane, and the client or broker. unit, lane: int64[rows]."""
+    """The columns that every row has: the run, the lane, and the client or broker. unit, lane: int64[rows], numbers."""
     names = pa.array(units.names, pa.string())
     if units.side == BROKER:
         who: dict[str, Cell] = {"broker": coded(names, unit)}
@@ -53,7 +53,7 @@ def key_columns(units: Units, table: Table, unit: Ints, scenarios: pa.Array[Any]
 
 
 def grid(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
-    """(the unit, the lane) of each row of outcomes of these units and lanes, a unit's lanes lying together."""
+    """(unit, lane) of each row, if there is one for each of these units and lanes, unit by unit: int64[rows] both."""
     return np.repeat(units, len(lanes)), np.tile(lanes, len(units))
 
 
@@ -71,7 +71,7 @@ def used_and_waits(outcomes: Records) -> dict[str, Cell]:
 
 
 def pool_columns(outcomes: Records, size: Ints, connections: Ints, speed: Floats) -> dict[str, Cell]:
-    """The columns of a pool that consumers and brokers have. outcomes: OUTCOME[rows]; the others are by row, too."""
+    """The columns of a pool, for consumers and brokers. outcomes: OUTCOME[rows]; size, connections, speed: [rows]."""
     return {
         **used_and_waits(outcomes),
         "pool_bytes": pa.array(size, mask=size == UNBOUNDED),
@@ -92,10 +92,10 @@ class InWindow(NamedTuple):
 
 
 def received_in(traces: Traces, window: Window) -> InWindow:
-    """What is requested in the window."""
-    units, counts = len(traces.traces), window.has(traces.messages["requested_at"])
-    unit = np.repeat(np.arange(units), traces.traces["end_message"] - traces.traces["first_message"])[counts]
-    connection, of_message = fields(traces.messages, counts, "connection", "records")
+    """What units receive, as far as its request is in the window."""
+    units, is_in_window = len(traces.traces), window.has(traces.messages["requested_at"])
+    unit = np.repeat(np.arange(units), traces.traces["end_message"] - traces.traces["first_message"])[is_in_window]
+    connection, of_message = fields(traces.messages, is_in_window, "connection", "records")
     owner, records = unit[group_numbers(unit, connection)[1]], np.zeros(units, np.int64)
     np.add.at(records, unit, of_message)
     return InWindow(np.bincount(owner, minlength=units), np.bincount(unit, minlength=units), records)
@@ -152,7 +152,7 @@ def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: 
 
 
 def timeline_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
-    """Rows of `consumer_memory_timeline`: the slots up to the end of each lane. lanes: int64[n], their numbers."""
+    """Rows of `consumer_memory_timeline`: one for each slot of the curves. lanes: int64[n], their numbers."""
     t, slots = CONSUMER_MEMORY_TIMELINE, replayed.curves.slots[: replayed.curves.written[1]]
     unit, lane = slots["unit"], slots["lane"]
     slot_us, began_at = (replayed.outcomes[name][unit, lane] for name in ("slot_us", "began_at"))
@@ -169,7 +169,7 @@ def timeline_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], la
 
 
 def exceedance_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
-    """Rows of `consumer_memory_exceedance`: a step wherever time was spent, at the most bytes in use there."""
+    """Rows of `consumer_memory_exceedance`: one for each step of the curves. lanes: int64[n], their numbers."""
     t, steps = CONSUMER_MEMORY_EXCEEDANCE, replayed.curves.steps[: replayed.curves.written[0]]
     unit, lane = steps["unit"], steps["lane"]
     span = np.maximum(span_us(replayed.outcomes), 1)[unit, lane]
@@ -187,9 +187,13 @@ def exceedance_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], 
 def broker_rows(
     units: Units, traces: Traces, replayed: Replayed, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
 ) -> Rows:  # fmt: skip
-    """All rows of brokers. handled_by, left_out: int64[units, sources] and int64[units]."""
-    t, every, received = BROKER_MEMORY, np.arange(len(lanes.names)), received_in(traces, lanes.window)
-    unit, lane = grid(np.flatnonzero(received.messages), every)
+    """All rows of brokers.
+
+    handled_by: int64[units, sources], as `traces.handled_by` returns it. left_out: int64[units], exchanges that there
+    was no room for.
+    """
+    t, all_lanes, received = BROKER_MEMORY, np.arange(len(lanes.names)), received_in(traces, lanes.window)
+    unit, lane = grid(np.flatnonzero(received.messages), all_lanes)
     outcomes, speed = replayed.outcomes[unit, lane], speed_of(replayed.outcomes, "bytes")
     ratio = relative(speed, speed[:, CAPTURED])[unit, lane]
     by_response, by_fetch, by_log = handled_by[unit].T
@@ -208,7 +212,7 @@ def broker_rows(
 
 
 def fidelity_of(units: Units, verdicts: Iterable[tuple[int, Compared]]) -> Rows:
-    """Rows of `fidelity` on clients. verdicts: the client's number and the cases of a metric."""
+    """Rows of `fidelity` on clients. verdicts: (the client's number, the cases of a metric)."""
     on_clients = [
         cases._replace(client_id=units.names[unit], client_address=units.addresses[unit], reader=units.side)
         for unit, cases in verdicts

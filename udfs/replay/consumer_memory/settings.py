@@ -17,29 +17,29 @@ VARIANTS = ("memory_pool", "in_flight_estimate", "requests_in_flight", "complete
 """What counts as used memory, as `memory.variant` has it: KIP-81's prototype, its earlier text, two rejected ones."""
 MEMORY_POOL, IN_FLIGHT_ESTIMATE, REQUESTS_IN_FLIGHT, COMPLETED_AS_MAX = range(len(VARIANTS))
 UNBOUNDED = 1 << 62
-"""The size of a pool that never refuses, and of what it gives at once (MemoryPool.NONE)."""
+"""The size of a pool that never refuses, and the most that it gives at once (MemoryPool.NONE)."""
 MOST_CONSUMER_ALLOCATION = (1 << 31) - 1
-"""The prototype's pool gives no more at once than min(buffer.memory, Integer.MAX_VALUE)."""
+"""KIP-81's prototype gives no more at once than min(buffer.memory, Integer.MAX_VALUE)."""
 MAX_KBYTES, MIN_MESSAGES = "consumer.queued.max.messages.kbytes", "consumer.queued.min.messages"
 QUEUE_BACKOFF = "consumer.fetch.queue.backoff.ms"
 QUEUE_KEYS = (MAX_KBYTES, MIN_MESSAGES, QUEUE_BACKOFF)
 """What sets the queue of a librdkafka consumer."""
 MOST_BLOCK_MS = 1 << 40
-"""max.block.ms that is for ever: as us it can still be added to a time."""
+"""A longer max.block.ms counts as this one, some 35 years: as us it can still be added to a time."""
 
 POOL_SETTINGS = int_fields(
     "size",  # bytes, or UNBOUNDED
     "max_allocation",  # bytes of one message, or UNBOUNDED
-    "is_strict",  # 1: grants only what is free, 0: grants as long as a byte is free
+    "is_strict",  # 1: grants only what is wholly free; 0: grants as long as a byte is free
     "variant",
-    "us_per_record",  # the application works for so long on each; AS_CAPTURED: memory is held as the capture shows it
+    "us_per_record",  # for which the application works on each record; AS_CAPTURED: memory is held as captured
     "max_poll_records",
-    "seed",  # of the unit in the lane, which decides who is first where connections race at random
+    "seed",  # of the unit's random numbers in the lane: who is first where connections race
 )
 """What a lane sets for a consumer or broker."""
 BUFFER_SETTINGS = int_fields(
-    "buffer_memory",
-    "batch_size",
+    "buffer_memory",  # bytes
+    "batch_size",  # bytes
     "max_block_us",
     "threads",  # that send, in closed loop
 )
@@ -48,7 +48,7 @@ QUEUE_SETTINGS = int_fields(
     "max_kbytes",  # queued.max.messages.kbytes; AS_CAPTURED: the default of the client's release
     "min_messages",
     "backoff_us",
-    "us_per_record",  # the application works for so long on each; AS_CAPTURED: as the capture shows it
+    "us_per_record",  # for which the application works on each record; AS_CAPTURED: as the capture shows it
 )
 """What a lane sets for the queue of a librdkafka consumer."""
 FETCH_LIMITS = int_fields(
@@ -64,9 +64,9 @@ class MemoryLanes:
     """The lanes of a replay; lane 0 has the settings in force.
 
     consumer, broker: POOL_SETTINGS[lanes]. producer: BUFFER_SETTINGS[lanes]. queue: QUEUE_SETTINGS[lanes].
-    fetch_limits: FETCH_LIMITS[limits], those in force first. fetch_number: int64[lanes], which of the limits each lane
-    has. default_kbytes: queued.max.messages.kbytes by default; older_kbytes: (a release of librdkafka as 1000 x major +
-    minor, the default of those before it), the oldest first. window: the time that counts.
+    fetch_limits: FETCH_LIMITS[limits], those in force first. fetch_number: int64[lanes], the place in fetch_limits of
+    each lane's limits. default_kbytes: queued.max.messages.kbytes by default. older_kbytes: (a release of librdkafka as
+    1000 x major + minor, the default in the releases before it), the oldest first. window: the time that counts.
     """
 
     names: tuple[str, ...]
@@ -84,7 +84,7 @@ class MemoryLanes:
 def memory_lanes(
     lanes: LaneSettings, fetch_limits: Records, fetch_number: Ints, assumed: Sequence[str] = ()
 ) -> MemoryLanes:
-    """The lanes as the replay takes them, with the fetch limits that they have, as MemoryLanes describes both.
+    """The lanes as the replay takes them. fetch_limits, fetch_number: as in MemoryLanes.
 
     assumed: the settings in force that nobody stated.
     """

@@ -20,17 +20,18 @@ MESSAGE = int_fields(
     "connection",  # its number
     "next_request",  # the message on its connection whose request comes next, or NONE
     "requested_at",  # us
-    "size_known_at",  # us: its first bytes are there, and it takes its memory; not before requested_at
-    "complete_at",  # us: its last byte is there; not before size_known_at
+    "size_known_at",  # us: when its first bytes came, and it takes its memory; not before requested_at
+    "complete_at",  # us: when its last byte came; not before size_known_at
     "size",  # bytes to be allocated
-    "held_us",  # its memory is held for so long from complete_at on; NEVER: it is not given back
+    "held_us",  # for which its memory is held from complete_at on; NEVER: it is not given back
     "records",
     "max_bytes",  # fetch.max.bytes of a fetch, else 0
 )
-"""A response that a client receives, or a request that a broker does. Of a request, requested_at is size_known_at."""
+"""A response that a client receives, or a request that a broker receives. For a request requested_at is
+size_known_at."""
 CONNECTION = int_fields(
     "first_message",
-    "is_privileged",  # 1: of a consumer's coordinator, which gets other memory where the pool refuses
+    "is_privileged",  # 1: to a consumer's coordinator: its messages get other memory if the pool refuses
 )
 """A connection."""
 TRACE = int_fields(
@@ -53,7 +54,7 @@ class Traces(NamedTuple):
 
 
 MESSAGE_STATE = int_fields(
-    "is_there",  # 1: its size is known
+    "is_there",  # 1: its first bytes have come, and so its size is known
     "pooled",  # bytes allocated
     "records_left",  # that the application has not taken yet
     "next_in_queue",
@@ -62,8 +63,8 @@ MESSAGE_STATE = int_fields(
 """A message in the lane that is replayed."""
 CONNECTION_STATE = int_fields(
     "head",  # the message to be read next, or NONE
-    "waiting_since",  # us, or NONE
-    "overtaken",  # how often others were served while it waits
+    "waiting_since",  # us: since when it waits for memory, or NONE
+    "overtaken",  # how often other connections were served while it waits
     "is_starved",
     "held_back",  # the request that may not be sent yet, or NONE
     "is_reading",  # 1: a message has its memory and is not complete
@@ -72,11 +73,11 @@ CONNECTION_STATE = int_fields(
 LANE_STATE = int_fields(
     "in_flight",  # bytes: the max_bytes of all fetches that are in flight
     "completed",  # bytes of fetches that are complete and hold their memory
-    "completed_as_max",  # the max_bytes of the same
+    "completed_as_max",  # the max_bytes of the fetches that `completed` counts
     "is_busy",  # 1: the application works, or is about to poll
-    "queue_first",  # of the messages whose records the application has not taken, or NONE
-    "queue_last",
-    "random",
+    "queue_first",  # the first message whose records the application has not taken, or NONE
+    "queue_last",  # the last one
+    "random",  # the state of the lane's random numbers
 )
 """The rest of the lane's state."""
 OUTCOME = int_fields(
@@ -89,9 +90,9 @@ OUTCOME = int_fields(
     "unpooled",  # messages of privileged connections that the pool refused
     "too_large",  # messages larger than one allocation may be: their connections are closed
     "stuck",  # connections that wait at the end
-    "smallest_pool",  # bytes of the smallest pool that lets nobody wait
+    "smallest_pool",  # bytes of the smallest pool in which nobody would wait
     "reckoned_max",  # the most bytes that the variant takes for used
-    "dry_us",  # the pool had refused somebody for so long
+    "dry_us",  # us in which the pool had refused somebody
 )
 """What a lane came to."""
 
@@ -130,7 +131,7 @@ def simulations(
     traces: Traces, settings: Records, window: Window = WHOLE
 ) -> tuple[Replayed, Iterator[tuple[int, Sim]]]:
     """(what the units come to, once their simulations have run; the number and the simulation of each unit that has
-    messages). Simulations share their working memory, so one is to be run after the other.
+    messages). Simulations share their working memory: run each before you take the next.
 
     settings: POOL_SETTINGS[units, lanes].
     """
@@ -159,7 +160,7 @@ def simulations(
 
 
 def simulation(whole: Sim, trace: np.void, unit: int) -> Sim:
-    """One unit's part of what all units are replayed from. trace: the unit's TRACE."""
+    """The replay of one unit, as a part of `whole`, the replay of all units. trace: the unit's TRACE."""
     messages = slice(int(trace["first_message"]), int(trace["end_message"]))
     connections = slice(int(trace["first_connection"]), int(trace["end_connection"]))
     return whole._replace(

@@ -1,4 +1,4 @@
-"""Consumers, brokers and producers whose rows are taken together, so that each costs little where there are many."""
+"""Consumers, brokers and producers whose rows are taken together, so that many small units cost little each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from udfs.replay.shared.rows_by_key import boundaries
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
 ROWS_TOGETHER = 1 << 14
-"""From so many rows on, the next unit's are not taken with them."""
+"""Once so many rows are taken together, the next unit is not added to them."""
 OUTCOMES_TOGETHER = 1 << 12
-"""Units that are taken together, times lanes; each has up to 256 slots and 8,192 steps, of some 40 bytes."""
+"""At most so many outcomes, units times lanes, are taken together; each has up to 256 slots and 8,192 steps of 40
+bytes."""
 
 
 @dataclass(eq=False)
@@ -45,11 +46,11 @@ class Units:
 
 
 Parts = Iterator[tuple[pa.RecordBatch, Ints]]
-"""Rows of MEMORY_EVENTS, and the unit that each belongs to by its number."""
+"""(rows of MEMORY_EVENTS, int64[rows]: the number of the unit that each belongs to)."""
 
 
 def units_together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
-    """The rows of whole units of one side. batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
+    """(some units of one side, all of their rows). batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
     parts = _parts(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
     for units, group in groupby(parts, key=itemgetter(0)):
         yield units, ((rows, unit) for _, rows, unit in group)
@@ -81,14 +82,15 @@ def _parts(
 
 @dataclass
 class Counted:
-    """How many of each unit have come: int64[units]."""
+    """How many rows of each unit have been counted. counts: int64[units]."""
 
     counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def places(self, unit: Ints, is_counted: Bools) -> Ints:
-        """The place, in its unit, of the last row up to each that counts, -1 before the first: int64[rows].
+        """How many of its unit's rows up to each row are counted, less one: int64[rows]. For a row that is counted,
+        that is its place among them.
 
-        unit: int64[rows], rising, not below those of the calls before.
+        unit: int64[rows], rising, and not below those of the calls before. is_counted: bool[rows].
         """
         self.counts = resized(self.counts, int(unit[-1]) + 1, 0)
         counted, begins = np.cumsum(is_counted), np.arange(len(unit)) - position_among(unit)
@@ -98,7 +100,7 @@ class Counted:
         return places
 
     def beyond(self, most: int, units: int) -> Ints:
-        """How many of each of so many units there are beyond the first `most`: int64[units]."""
+        """How many rows of each of so many units were counted beyond the first `most`: int64[units]."""
         return np.maximum(resized(self.counts, units, 0) - most, 0)
 
 

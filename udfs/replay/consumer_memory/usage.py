@@ -21,20 +21,20 @@ SLOT_US = 100_000
 
 USAGE = int_fields(
     "began_at",  # us
-    "time",  # us, up to which all is accounted for
+    "time",  # us: up to it everything is accounted for
     "used",  # bytes
     "most_used",
-    "waiting",  # how many wait for memory
+    "waiting",  # how many connections or threads wait for memory
     "slot_us",
     "top_level",  # the highest bucket in which time was spent
     "top_wait",  # the highest bucket of a wait
     "waits_counted",
-    "window_begins_at",  # us: it counts from then on,
-    "window_ends_at",  # ... and before this time (us)
+    "window_begins_at",  # us: from then on it counts
+    "window_ends_at",  # us: before then it counts
 )
-"""What is in use at a time."""
+"""What is in use at the time `time`, and what was since `began_at`."""
 SLOT = int_fields("most_used", "most_waiting")
-"""The most bytes in use, and the most that waited, in a stretch of time."""
+"""The most bytes in use, and the most that waited, in a stretch of slot_us."""
 
 MEASURED = (
     "began_at",  # us
@@ -45,14 +45,14 @@ MEASURED = (
     "used_max",
     "slot_us",
     "waits",  # how many had to wait
-    "wait_us",  # all waits that ended together
+    "wait_us",  # the sum of all waits that ended
     "longest_us",
     "wait_p50",  # us, of all that got memory, most of which did not wait
     "wait_p99",
 )
 """The fields of every outcome."""
 CURVE_STEP = int_fields("unit", "lane", "bytes", "above_us")
-"""For how long more than so many bytes were in use."""
+"""A step of the exceedance curve: for how many us more than so many bytes were in use."""
 CURVE_SLOT = int_fields("unit", "lane", "slot", "most_used", "most_waiting")
 """A SLOT of a lane's timeline."""
 
@@ -73,7 +73,9 @@ class Meter(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """CURVE_STEP and CURVE_SLOT of many units and lanes; the first written[0] and written[1] are there."""
+    """The curves of many units and lanes: steps, CURVE_STEP[room], of which the first written[0] are filled, and slots,
+    CURVE_SLOT[room], of which the first written[1] are.
+    """
 
     steps: Records
     slots: Records
@@ -88,8 +90,8 @@ def new_meter(window: Window = WHOLE) -> Meter:
 
 
 def room_for_curves(lanes: int, messages: Ints) -> Curves:
-    """Room for what so many lanes come to. messages: int64[units], of each unit how many take memory."""
-    steps = int(np.minimum(2 * messages + 1, BUCKETS).sum())  # each changes the bytes in use twice
+    """Room for the curves of so many lanes. messages: int64[units], how many messages of each unit take memory."""
+    steps = int(np.minimum(2 * messages + 1, BUCKETS).sum())  # each message changes the bytes in use twice
     written = np.zeros(2, np.int64)
     return Curves(np.empty(lanes * steps, CURVE_STEP), np.empty(lanes * len(messages) * SLOTS, CURVE_SLOT), written)
 
@@ -118,7 +120,7 @@ def count_from(meter: Meter, time: int) -> None:
 
 @kernel
 def enters_window(meter: Meter, time: int) -> bool:
-    """Whether the window begins up to this time, and after what the meter has counted."""
+    """Whether the window begins by this time, and after the meter began to count."""
     usage = meter.usage[0]
     return bool(usage.began_at < usage.window_begins_at <= time)
 
@@ -152,7 +154,7 @@ def fold(meter: Meter) -> None:
 
 @kernel
 def note(meter: Meter, place: int) -> None:
-    """Have a slot know what is in use."""
+    """Note in a slot what is in use, and how many wait."""
     slot, usage = meter.slots[place], meter.usage[0]
     slot.most_used = max(slot.most_used, usage.used)
     slot.most_waiting = max(slot.most_waiting, usage.waiting)
@@ -177,14 +179,14 @@ def advance(meter: Meter, time: int) -> None:
 
 @kernel
 def note_usage(meter: Meter) -> None:
-    """Have the slot of the time know what is in use, and how many wait."""
+    """Note in the current slot what is in use, and how many wait."""
     usage = meter.usage[0]
     note(meter, (usage.time - usage.began_at) // usage.slot_us)
 
 
 @kernel
 def use(meter: Meter, more: int) -> None:
-    """So many bytes more, or less, are in use from the time on."""
+    """Use so many bytes more, or fewer, from the meter's time on."""
     usage = meter.usage[0]
     usage.used += more
     usage.most_used = max(usage.most_used, usage.used)
@@ -193,7 +195,7 @@ def use(meter: Meter, more: int) -> None:
 
 @kernel
 def wait_more(meter: Meter, more: int) -> None:
-    """So many more, or fewer, wait from the time on."""
+    """Have so many more, or fewer, wait from the meter's time on."""
     meter.usage[0].waiting += more
     note_usage(meter)
 
@@ -209,7 +211,7 @@ def count_wait(meter: Meter, waited_us: int) -> None:
 
 @kernel
 def note_waited(outcome: Record, waited_us: int) -> None:
-    """Have the outcome know that somebody waited for so long."""
+    """Note in the outcome that somebody waited for so long."""
     outcome.wait_us += waited_us
     outcome.longest_us = max(outcome.longest_us, waited_us)
 
@@ -230,7 +232,7 @@ def sum_up(meter: Meter, outcome: Record) -> None:
 
 @kernel
 def draw_curves(meter: Meter, curves: Curves, unit: int, lane: int) -> None:
-    """Add the lane's steps, wherever time was spent, and its slots up to the end."""
+    """Add to the curves a step for each level in which time was spent, and the lane's slots up to its end."""
     usage = meter.usage[0]
     above = usage.time - usage.began_at
     for bucket in range(usage.top_level + 1):
