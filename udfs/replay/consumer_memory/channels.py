@@ -54,8 +54,8 @@ from udfs.replay.shared.window import WHOLE, Window
 
 @kernel
 def note_overtaken(sim: Sim, lane: int, reader: int) -> None:
-    """Connections that wait are passed over by one that reads; after as many times as there are connections they count
-    as starved.
+    """Count, for each connection that waits, that it is passed over by one that reads. After as many times as there are
+    connections it counts as starved.
     """
     if sim.meter.usage[0].waiting == 0:
         return
@@ -69,45 +69,45 @@ def note_overtaken(sim: Sim, lane: int, reader: int) -> None:
 
 
 @kernel
-def take_memory(sim: Sim, lane: int, i: int, is_pooled: bool) -> None:
-    """Account for a message that is read, into the pool's memory or beside it."""
-    outcome, used, size = sim.outcomes[lane], sim.meter.usage[0].used, sim.messages[i].size
+def take_memory(sim: Sim, lane: int, number: int, is_pooled: bool) -> None:
+    """Account for a message that is read. number: of the message. is_pooled: it is read into the pool's memory."""
+    outcome, used, size = sim.outcomes[lane], sim.meter.usage[0].used, sim.messages[number].size
     outcome.messages += 1
     outcome.bytes += size
-    outcome.records += sim.messages[i].records
+    outcome.records += sim.messages[number].records
     if is_pooled and size > 0:
         needed = used + size if sim.settings[lane].is_strict else max(used + 1, size)
         outcome.smallest_pool = max(outcome.smallest_pool, needed)
-        sim.message_states[i].pooled = size
+        sim.message_states[number].pooled = size
         use(sim.meter, size)
     note_reckoned(sim, lane)
 
 
 @kernel
-def enqueue(sim: Sim, i: int, time: int) -> None:
+def enqueue(sim: Sim, number: int, time: int) -> None:
     """Put a message into the application's queue (the completed fetches)."""
-    state, message = sim.state[0], sim.message_states[i]
-    message.records_left, message.next_in_queue = sim.messages[i].records, NONE
+    state, message = sim.state[0], sim.message_states[number]
+    message.records_left, message.next_in_queue = sim.messages[number].records, NONE
     if state.queue_first == NONE:
-        state.queue_first = i
+        state.queue_first = number
     else:
-        sim.message_states[state.queue_last].next_in_queue = i
-    state.queue_last = i
+        sim.message_states[state.queue_last].next_in_queue = number
+    state.queue_last = number
     if state.is_busy == 0:
         state.is_busy = 1
         push(sim.heap, time, POLL)
 
 
 @kernel
-def is_paced(sim: Sim, lane: int, i: int) -> bool:
+def is_paced(sim: Sim, lane: int, number: int) -> bool:
     """Whether the application's pace decides when the message is given back, not the capture."""
-    return bool(sim.settings[lane].us_per_record != AS_CAPTURED and sim.messages[i].records > 0)
+    return bool(sim.settings[lane].us_per_record != AS_CAPTURED and sim.messages[number].records > 0)
 
 
 @kernel
-def request_after(sim: Sim, i: int) -> int:
+def request_after(sim: Sim, number: int) -> int:
     """The connection's next message, if its request was sent once this message was complete; else NONE."""
-    message = sim.messages[i]
+    message = sim.messages[number]
     following = message.next_request
     if following != NONE and sim.messages[following].requested_at >= message.complete_at:
         return int(following)
@@ -115,33 +115,33 @@ def request_after(sim: Sim, i: int) -> int:
 
 
 @kernel
-def finish(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message is complete: say when its memory comes back, and when the connection's next request goes out."""
-    message = sim.messages[i]
+def finish(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Complete a message, and schedule when its memory comes back and when the connection's next request goes out."""
+    message = sim.messages[number]
     state = sim.connection_states[message.connection]
     state.head, state.is_reading = message.next_request, 0
-    complete(sim, lane, i)
+    complete(sim, lane, number)
     if sim.connections[message.connection].is_privileged == 0:
-        count_wait(sim.meter, sim.message_states[i].waited_us)
-    if is_paced(sim, lane, i):
-        enqueue(sim, i, time)
+        count_wait(sim.meter, sim.message_states[number].waited_us)
+    if is_paced(sim, lane, number):
+        enqueue(sim, number, time)
         return
     if message.held_us != NEVER:
-        push(sim.heap, time + message.held_us, RELEASE | i)
+        push(sim.heap, time + message.held_us, RELEASE | number)
     else:
         sim.outcomes[lane].pinned += 1
-    following = request_after(sim, i)
+    following = request_after(sim, number)
     if following != NONE:
         push(sim.heap, sim.messages[following].requested_at + time - message.complete_at, REQUEST | following)
 
 
 @kernel
-def read(sim: Sim, lane: int, i: int, time: int) -> bool:
+def read(sim: Sim, lane: int, number: int, time: int) -> bool:
     """Try to take a message's memory; returns whether it could, or the connection is closed.
 
     The rest of the message takes as long to come as captured.
     """
-    message, outcome = sim.messages[i], sim.outcomes[lane]
+    message, outcome = sim.messages[number], sim.outcomes[lane]
     result = try_allocate(sim.pool[0], message.size, time) if message.size > 0 else GRANTED
     if result == ILLEGAL:
         outcome.too_large += 1
@@ -152,14 +152,14 @@ def read(sim: Sim, lane: int, i: int, time: int) -> bool:
         if sim.connections[message.connection].is_privileged == 0:
             return False
         outcome.unpooled += 1
-    take_memory(sim, lane, i, result == GRANTED)
+    take_memory(sim, lane, number, result == GRANTED)
     note_overtaken(sim, lane, message.connection)
     rest_us = message.complete_at - message.size_known_at
     if rest_us > 0:
         sim.connection_states[message.connection].is_reading = 1
-        push(sim.heap, time + rest_us, COMPLETE | i)
+        push(sim.heap, time + rest_us, COMPLETE | number)
     else:
-        finish(sim, lane, i, time)
+        finish(sim, lane, number, time)
     return True
 
 
@@ -181,17 +181,17 @@ def read_on(sim: Sim, lane: int, connection: int, time: int) -> None:
 
 
 @kernel
-def on_arrival(sim: Sim, lane: int, i: int, time: int) -> None:
-    """The size of a message is known."""
-    sim.message_states[i].is_there = 1
-    read_on(sim, lane, sim.messages[i].connection, time)
+def on_arrival(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Note that the first bytes of a message came, and so its size is known; then read what there is memory for."""
+    sim.message_states[number].is_there = 1
+    read_on(sim, lane, sim.messages[number].connection, time)
 
 
 @kernel
-def on_completion(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message is complete: what came behind it on the connection is read next."""
-    finish(sim, lane, i, time)
-    read_on(sim, lane, sim.messages[i].connection, time)
+def on_completion(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Complete a message, and read what came behind it on the connection."""
+    finish(sim, lane, number, time)
+    read_on(sim, lane, sim.messages[number].connection, time)
 
 
 @kernel
@@ -224,28 +224,28 @@ def poll_muted(sim: Sim, lane: int, time: int) -> bool:
     any_read = False
     for place in range(line_up(sim)):
         connection = sim.race[place]
-        i = sim.connection_states[connection].head
-        sim.message_states[i].waited_us = time - sim.connection_states[connection].waiting_since
-        if read(sim, lane, i, time):
+        number = sim.connection_states[connection].head
+        sim.message_states[number].waited_us = time - sim.connection_states[connection].waiting_since
+        if read(sim, lane, number, time):
             any_read = True
-            end_waiting(sim, lane, i, time)
+            end_waiting(sim, lane, number, time)
             if may_read(sim, connection):
                 start_waiting(sim, lane, connection, time)
     return any_read
 
 
 @kernel
-def on_release(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message's memory comes back: muted connections race for it, and requests held back may go out."""
-    message, state, pooled = sim.messages[i], sim.state[0], sim.message_states[i].pooled
+def on_release(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Give back a message's memory: muted connections race for it, and requests that were held back may go out."""
+    message, state, pooled = sim.messages[number], sim.state[0], sim.message_states[number].pooled
     if message.max_bytes > 0:
         state.completed -= message.size
         state.completed_as_max -= message.max_bytes
     if pooled > 0:
         release(sim.pool[0], pooled, time)
         use(sim.meter, -pooled)
-    following = request_after(sim, i)
-    if is_paced(sim, lane, i) and following != NONE:
+    following = request_after(sim, number)
+    if is_paced(sim, lane, number) and following != NONE:
         push(sim.heap, time, REQUEST | following)
     while sim.meter.usage[0].waiting > 0 and sim.pool[0].available > 0:
         if not poll_muted(sim, lane, time):
@@ -258,14 +258,14 @@ def on_poll(sim: Sim, lane: int, time: int) -> None:
     """The application takes max.poll.records. What it emptied is given back at the end of that poll; then it works."""
     state, settings, taken = sim.state[0], sim.settings[lane], 0
     while state.queue_first != NONE and taken < settings.max_poll_records:
-        i = state.queue_first
-        message = sim.message_states[i]
+        number = state.queue_first
+        message = sim.message_states[number]
         records = min(message.records_left, settings.max_poll_records - taken)
         message.records_left -= records
         taken += records
         if message.records_left == 0:
             state.queue_first = message.next_in_queue
-            push(sim.heap, time, RELEASE | i)
+            push(sim.heap, time, RELEASE | number)
     state.is_busy = 1 if taken > 0 else 0
     if taken > 0:
         push(sim.heap, time + taken * settings.us_per_record, POLL)
@@ -273,10 +273,10 @@ def on_poll(sim: Sim, lane: int, time: int) -> None:
 
 @kernel
 def start_lane(sim: Sim, lane: int) -> None:
-    """Forget the lane before; every connection's first request is due."""
+    """Forget the lane before, and schedule the first request of every connection."""
     settings, state = sim.settings[lane], sim.state[0]
-    for i in range(len(sim.messages)):
-        message = sim.message_states[i]
+    for number in range(len(sim.messages)):
+        message = sim.message_states[number]
         message.is_there, message.pooled, message.waited_us = 0, 0, 0
     state.in_flight, state.completed, state.completed_as_max, state.is_busy = 0, 0, 0, 0
     state.queue_first, state.random = NONE, settings.seed
@@ -328,7 +328,7 @@ def end_window(sim: Sim, lane: int) -> None:
 
 @kernel
 def replay_lane(sim: Sim, lane: int) -> None:
-    """All that happens in a lane, up to the window's end."""
+    """Replay all that happens in a lane, up to the window's end."""
     start_lane(sim, lane)
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         due, code = pop(sim.heap)
@@ -336,22 +336,22 @@ def replay_lane(sim: Sim, lane: int) -> None:
         if enters_window(sim.meter, time):
             count_from_here(sim, lane)
         advance(sim.meter, time)
-        kind, i = code & ~INDEX, code & INDEX
+        kind, number = code & ~INDEX, code & INDEX
         if kind == COMPLETE:
-            on_completion(sim, lane, i, time)
+            on_completion(sim, lane, number, time)
         elif kind == RELEASE:
-            on_release(sim, lane, i, time)
+            on_release(sim, lane, number, time)
         elif kind == POLL:
             on_poll(sim, lane, time)
         elif kind == REQUEST:
-            on_request(sim, lane, i, time)
+            on_request(sim, lane, number, time)
         else:
-            on_arrival(sim, lane, i, time)
+            on_arrival(sim, lane, number, time)
 
 
 @kernel
 def replay_lanes(sim: Sim, unit: int) -> None:
-    """A unit's messages in every lane. unit: its number in the curves."""
+    """Replay a unit's messages in every lane. unit: its number in the curves."""
     for lane in range(len(sim.settings)):
         replay_lane(sim, lane)
         end_window(sim, lane)

@@ -1,7 +1,8 @@
 """Requests on connections that share a memory pool: sent, or held back by three variants of KIP-81, a proposal.
 
-The KIP's earlier text and the two that it rejected count what is in flight or complete, and send no more fetches than
-there is room for, each of fetch.max.bytes. A connection that waits, for that or for memory, is accounted for here.
+The KIP's earlier text and the two variants that it rejected count what is in flight or complete, and send no more
+fetches than there is room for, each of fetch.max.bytes. A connection that waits, for its request to go out or for
+memory, is accounted for here. Kernels take a message by its number among the unit's.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from udfs.replay.consumer_memory.usage import note_waited, wait_more
 from udfs.replay.shared.event_heap import kinds, push
 
 COMPLETE, RELEASE, POLL, REQUEST, ARRIVE = kinds(5)
-"""What happens to a message, as codes with its number. At the same time the first of these comes first."""
+"""What happens to a message, for codes with its number. At the same time the first of these comes first."""
 
 
 @kernel
@@ -29,15 +30,15 @@ def reckoned(sim: Sim, lane: int) -> int:
 
 @kernel
 def note_reckoned(sim: Sim, lane: int) -> None:
-    """Have the outcome know what the variant takes for used."""
+    """Note in the outcome what the variant takes for used."""
     outcome = sim.outcomes[lane]
     outcome.reckoned_max = max(outcome.reckoned_max, reckoned(sim, lane))
 
 
 @kernel
-def may_send(sim: Sim, lane: int, i: int) -> bool:
+def may_send(sim: Sim, lane: int, number: int) -> bool:
     """Whether (buffer.memory - used) / fetch.max.bytes allows one more fetch (KIP-81's earlier text)."""
-    settings, max_bytes = sim.settings[lane], sim.messages[i].max_bytes
+    settings, max_bytes = sim.settings[lane], sim.messages[number].max_bytes
     if settings.variant == MEMORY_POOL or max_bytes == 0:
         return True
     return bool(settings.size - reckoned(sim, lane) >= max_bytes)
@@ -45,7 +46,7 @@ def may_send(sim: Sim, lane: int, i: int) -> bool:
 
 @kernel
 def start_waiting(sim: Sim, lane: int, connection: int, time: int) -> None:
-    """A connection's message or request has to wait."""
+    """Have a connection wait, for its message or its request."""
     state = sim.connection_states[connection]
     state.waiting_since, state.overtaken = time, 0
     sim.outcomes[lane].waits += 1
@@ -53,59 +54,59 @@ def start_waiting(sim: Sim, lane: int, connection: int, time: int) -> None:
 
 
 @kernel
-def end_waiting(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A message, or its request, need not wait any longer."""
-    state = sim.connection_states[sim.messages[i].connection]
+def end_waiting(sim: Sim, lane: int, number: int, time: int) -> None:
+    """End the waiting of a message's connection."""
+    state = sim.connection_states[sim.messages[number].connection]
     waited_us = time - state.waiting_since
     state.waiting_since = NONE
-    sim.message_states[i].waited_us = waited_us
+    sim.message_states[number].waited_us = waited_us
     wait_more(sim.meter, -1)
     note_waited(sim.outcomes[lane], waited_us)
 
 
 @kernel
-def send(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A request goes out. Its response takes as long as captured; a request that did not wait for the response follows
+def send(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Send a request. Its response takes as long as captured; a request that did not wait for the response follows
     after as long as captured.
     """
-    message = sim.messages[i]
+    message = sim.messages[number]
     sim.state[0].in_flight += message.max_bytes
     note_reckoned(sim, lane)
     lag = time - message.requested_at
-    push(sim.heap, message.size_known_at + lag, ARRIVE | i)
+    push(sim.heap, message.size_known_at + lag, ARRIVE | number)
     following = message.next_request
     if following != NONE and sim.messages[following].requested_at < message.complete_at:
         push(sim.heap, sim.messages[following].requested_at + lag, REQUEST | following)
 
 
 @kernel
-def on_request(sim: Sim, lane: int, i: int, time: int) -> None:
+def on_request(sim: Sim, lane: int, number: int, time: int) -> None:
     """Send a request, or hold it back."""
-    if may_send(sim, lane, i):
-        send(sim, lane, i, time)
+    if may_send(sim, lane, number):
+        send(sim, lane, number, time)
         return
-    connection = sim.messages[i].connection
-    sim.connection_states[connection].held_back = i
+    connection = sim.messages[number].connection
+    sim.connection_states[connection].held_back = number
     start_waiting(sim, lane, connection, time)
 
 
 @kernel
 def resume(sim: Sim, lane: int, time: int) -> None:
-    """Send the requests held back that may go out now, in the order of their connections."""
+    """Send those requests that were held back and may go out now, in the order of their connections."""
     if sim.meter.usage[0].waiting == 0 or sim.settings[lane].variant == MEMORY_POOL:
         return
     for connection in range(len(sim.connections)):
-        i = sim.connection_states[connection].held_back
-        if i != NONE and may_send(sim, lane, i):
+        number = sim.connection_states[connection].held_back
+        if number != NONE and may_send(sim, lane, number):
             sim.connection_states[connection].held_back = NONE
-            end_waiting(sim, lane, i, time)
-            send(sim, lane, i, time)
+            end_waiting(sim, lane, number, time)
+            send(sim, lane, number, time)
 
 
 @kernel
-def complete(sim: Sim, lane: int, i: int) -> None:
-    """A fetch is no longer in flight but complete, as the variants that hold requests back count."""
-    state, message = sim.state[0], sim.messages[i]
+def complete(sim: Sim, lane: int, number: int) -> None:
+    """Count a fetch as complete, and no longer in flight, for the variants that hold requests back."""
+    state, message = sim.state[0], sim.messages[number]
     if message.max_bytes > 0:
         state.in_flight -= message.max_bytes
         state.completed += message.size
