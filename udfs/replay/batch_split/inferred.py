@@ -15,16 +15,17 @@ from udfs.replay.batch_split.stored_size import checked_sizes
 UNBOUNDED = (1 << 63) - 1
 """The end of a range that has none."""
 MOST_OUTSIDE = 0.01
-"""Of all ranges, the part that Kafka's default may miss beside the best value."""
+"""Kafka's default is taken if it is in nearly as many ranges as the best value: all but this share of them."""
 AROUND = (0.02, 0.01, 0)
-"""How far from where most ranges meet the value may be: estimates depend on the order of closes, which nobody knows."""
+"""How far the value may be from where most ranges meet, as shares of it: estimates depend on the order of closes, which
+nobody knows."""
 _STEPS: list[int] = sorted({*(2**k for k in range(31)), *(10**k for k in range(10))}, reverse=True)
 _NO_ERROR = 0
 
 
 def roundest(least: int, most: int) -> int:
-    """A multiple of the largest power of two or ten of which one is in the range, which holds a number above 0; of
-    several the one in its middle. Without an end it is the least power of two.
+    """The roundest number in a range, which has to hold a number above 0: a multiple of the largest power of two or ten
+    that has a multiple in the range, the one nearest the middle. Without an end it is the least power of two.
 
     >>> roundest(37_911, 38_040), roundest(65_000, 65_600), roundest(40_000, UNBOUNDED)
     (38000, 65536, 65536)
@@ -37,18 +38,18 @@ def roundest(least: int, most: int) -> int:
 
 
 def in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
-    """The values to choose from: round ones about where most of the ranges [least, most], int64[ranges] each, meet, the
-    roundest first; `default` alone where it is in nearly as many of them.
+    """The values to choose from: round ones near where most of the ranges [least, most] meet, the roundest first; but
+    only `default`, if that is in nearly as many of them. least, most: int64[ranges].
     """
     begins = np.unique(np.concatenate([[0], least, most[most < UNBOUNDED] + 1]))
     counts = np.searchsorted(np.sort(least), begins, "right") - np.searchsorted(np.sort(most), begins, "left")
     best, place = int(np.argmax(counts)), int(np.searchsorted(begins, default, "right")) - 1
     low = int(begins[best])
     high = int(begins[best + 1]) - 1 if best + 1 < len(begins) else UNBOUNDED
-    some = int(MOST_OUTSIDE * len(least))
-    if counts[place] >= counts[best] - some:
+    tolerated = int(MOST_OUTSIDE * len(least))
+    if counts[place] >= counts[best] - tolerated:
         return [default]
-    is_shown = int((least > default).sum()) > some if low > default else is_below(least, most, low, high)
+    is_shown = int((least > default).sum()) > tolerated if low > default else is_below(least, most, low, high)
     if not is_shown:
         return [default]
     if high == UNBOUNDED:
@@ -68,9 +69,9 @@ def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
 
 @dataclass
 class Answers:
-    """What brokers answered: the largest batch that they took, and the smallest that they refused as too large.
+    """The largest batch of each topic that brokers took, and the smallest that they refused as too large.
 
-    taken, refused: int64[topics], bytes that they checked, as far as these are known.
+    taken, refused: int64[topics], the bytes that brokers checked, as far as these are known.
     """
 
     taken: Ints = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -115,37 +115,39 @@ def parts_of(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Parts:
 
 
 def fitted_lines(parts: Parts, topic: Ints) -> Lines:
-    """The lines of each codec and topic. A topic of which nothing was compressed anew has the line of all; where there
-    is nothing at all, a byte stays a byte, as it does without compression. topic: int64[batches].
+    """The lines of each codec and topic. A topic of which nothing was compressed anew has the line of all topics; if
+    nothing at all was, a byte stays a byte, as it does without compression. topic: int64[batches].
     """
     topics, anew = int(topic.max(initial=-1)) + 1, topic[parts.batch]
     fixed, slope = np.zeros((CODECS, topics)), np.ones((CODECS, topics))
     for number in range(topics if len(anew) else 0):
-        some = np.flatnonzero(anew == number) if number in anew else np.arange(len(anew))
+        chosen = np.flatnonzero(anew == number) if number in anew else np.arange(len(anew))
         fixed[1:, number], slope[1:, number] = fitted_line(
-            parts.uncompressed[some], parts.compressed.take(some, axis=1)
+            parts.uncompressed[chosen], parts.compressed.take(chosen, axis=1)
         )
     return Lines(fixed, slope)
 
 
-def fitted_line(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """(fixed, slope) of y over x, by codec. x: float64[batches, PARTS], y: float64[codecs, batches, PARTS]; running
-    sums of at least one batch.
+def fitted_line(uncompressed: Floats, compressed: Floats) -> tuple[Floats, Floats]:
+    """(fixed, slope) of compressed over uncompressed bytes, by codec: float64[codecs] both.
 
     Batches compress so differently that the fixed part is found within them: it is the median, over the batches, of
     where the line through a batch's parts begins. The slope is what is left, over all bytes.
+
+    uncompressed: float64[batches, PARTS]. compressed: float64[codecs, batches, PARTS]. Both are running sums over the
+    parts of a batch; there is at least one batch.
     """
-    off, spread = x - x.mean(axis=1, keepdims=True), x.var(axis=1)
-    steep = (off * y).mean(axis=2) / np.maximum(spread, 1e-9)
-    begins = np.where(spread > 0, y.mean(axis=2) - steep * x.mean(axis=1), 0.0)
+    deviation, spread = uncompressed - uncompressed.mean(axis=1, keepdims=True), uncompressed.var(axis=1)
+    steep = (deviation * compressed).mean(axis=2) / np.maximum(spread, 1e-9)
+    begins = np.where(spread > 0, compressed.mean(axis=2) - steep * uncompressed.mean(axis=1), 0.0)
     fixed = np.maximum(np.median(begins, axis=1), 0.0)
-    left = (y[:, :, -1] - fixed[:, None]).sum(axis=1)
-    return fixed, np.clip(left / max(float(x[:, -1].sum()), 1.0), 1e-4, 1.2)
+    left = (compressed[:, :, -1] - fixed[:, None]).sum(axis=1)
+    return fixed, np.clip(left / max(float(uncompressed[:, -1].sum()), 1.0), 1e-4, 1.2)
 
 
 def bytes_by_codec(sendings: Records, total: Floats, lines: Lines) -> Floats:
-    """Compressed bytes of each captured batch in each codec, behind the header: float64[codecs, batches]. In the
-    captured codec it has the captured bytes; in any other it is as far off the line as in that one.
+    """Compressed bytes of each captured batch in each codec, behind the header: float64[codecs, batches]. In its own
+    codec a batch has its captured bytes; in any other it is off that codec's line in the same proportion.
 
     sendings: SENDING[batches]. total: float64[batches], about the uncompressed bytes.
     """
@@ -159,7 +161,7 @@ def bytes_by_codec(sendings: Records, total: Floats, lines: Lines) -> Floats:
 def shares_of_parts(parts: Parts, fixed: Floats, weights: Floats) -> Floats:
     """The part of a batch's compressed bytes that is in each of its parts: float64[codecs - 1, n, PARTS].
 
-    fixed: float64[codecs, batches]. weights: float64[n, PARTS], by which they are shared where no size tells.
+    fixed: float64[codecs, batches]. weights: float64[n, PARTS], the shares where no sizes tell.
     """
     inside = parts.compressed - fixed[1:, parts.batch][:, :, None]
     steps = np.maximum(np.diff(inside, axis=2, prepend=0), 0)
@@ -181,7 +183,7 @@ def add_up_weights(batches: Records, weight: Floats, anew: Ints, ends: Ints, wei
 
 @kernel
 def share_out(shares: Shares, cost: Floats) -> None:
-    """Write SizeModel.cost."""
+    """Write SizeModel.cost for every batch: float64[MODELS, codecs, records + 1]."""
     for number in range(len(shares.batches)):
         for codec in range(CODECS):
             share_evenly(shares, number, codec, cost[FITTED, codec])

@@ -20,12 +20,12 @@ KIND = (1 << KIND_BITS) - 1
 
 @kernel
 def schedule(sim: Sim, time: int, kind: int, first: int) -> None:
-    """Have something happen to the batch that begins with the record `first`."""
+    """Schedule an event of this kind for the batch that begins with the record `first`."""
     push(sim.heap, time, OF_BATCH | first << KIND_BITS | kind)
 
 
 @kernel
 def schedule_close(sim: Sim, time: int, first: int) -> None:
-    """Have a batch closed that is ready."""
+    """Schedule the close of a batch that is ready."""
     sim.ready[first].size = NOT_CLOSED
     schedule(sim, time, CLOSED, first)

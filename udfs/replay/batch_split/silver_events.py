@@ -40,10 +40,12 @@ PRODUCERS = Step(
     (_S.append_from, _S.request_time, _S.connection_id, _S.exchange_no, _S.position),
 )
 LISTS = (_S.record_sizes, _S.create_times, _S.recompressed_bytes)
+"""Columns of lists that RECORD_BATCHES has, too; a missing list becomes an empty one."""
 AS_SENT = (
     _S.client_address, _S.topic, _S.partition, _S.connection_id, _S.exchange_no, _S.position, _S.size_bytes, _S.codec,
     _S.producer_id, _S.producer_epoch, _S.error_code, _S.uncompressed_bytes, _S.keyless_records,
 )  # fmt: skip
+"""Columns that SENT has just as RECORD_BATCHES has them."""
 BATCH_COLUMNS = (
     *AS_SENT, *LISTS, _B.source, _B.magic, _B.client_id, _B.base_timestamp, _B.base_sequence, _B.request_time,
     _B.response_time,
@@ -57,16 +59,16 @@ CHANGE_COLUMNS = (
     TOPIC_CHANGES.connection_id, TOPIC_CHANGES.exchange_no, TOPIC_CHANGES.position,
 )  # fmt: skip
 PRODUCER, UNCOMPRESSED = "producer", "uncompressed"
-"""Values of a topic's compression.type: batches stay as they come, or are not compressed."""
+"""Values of a topic's compression.type: brokers store batches as producers send them, or without compression."""
 Release = tuple[int, int]
 
 
 class Producers(NamedTuple):
-    """What is known of the clients that produce, by connection: 1 for yes, 0 for no.
+    """What is known of the clients that produce, by connection; flags are 1 for yes and 0 for no.
 
-    is_java: it may be Kafka's own client. halves: it may be, and of HALVES_SINCE or later,
-    as a client that tells no release may be. linger_ms: the default of
-    linger.ms in its release. began_before: the capture does not show the connection being opened.
+    is_java: it may be Kafka's own client. halves: it may be Kafka's own client of HALVES_SINCE or later, which a client
+    that does not say its release may be as well. linger_ms: linger.ms by default in its release. began_before: the
+    connection was opened before the capture began.
     """
 
     is_java: ByConnection
@@ -78,7 +80,10 @@ class Producers(NamedTuple):
 def producers_of(
     connections: pa.Table, software: Mapping[int, Software], default_linger_ms: Callable[[Release | None], int]
 ) -> Producers:
-    """From rows of CONNECTIONS and what their requests show. default_linger_ms: of a release, or the newest one."""
+    """What is known of the clients on these connections, from rows of CONNECTIONS and from what their requests show.
+
+    default_linger_ms: linger.ms by default in a release; for None, in the newest one.
+    """
     c = CONNECTIONS
     java, halves, linger_ms, began = dict[int, int](), dict[int, int](), dict[int, int](), dict[int, int]()
     for row in connections.to_pylist():
@@ -93,22 +98,22 @@ def producers_of(
 
 
 def created_limits(changes: pa.Table) -> dict[str, int]:
-    """max.message.bytes of topics that a request creates with one of their own. changes: rows of TOPIC_CHANGES."""
+    """max.message.bytes of topics that a request creates with a limit of their own. changes: rows of TOPIC_CHANGES."""
     return {topic: int(limit) for topic, limit in created_with(changes, TOPIC_CHANGES.max_message_bytes).items()}
 
 
 def created_codecs(changes: pa.Table) -> dict[str, str]:
-    """By topic the codec of its batches, where a request creates it with a compression.type that is not `producer`.
+    """The codec that brokers store each topic in, of topics that are created with a compression.type beside `producer`.
 
     changes: rows of TOPIC_CHANGES.
     """
     types = created_with(changes, TOPIC_CHANGES.compression_type)
-    return {topic: "none" if of == UNCOMPRESSED else of for topic, of in types.items() if of != PRODUCER}
+    return {topic: "none" if codec == UNCOMPRESSED else codec for topic, codec in types.items() if codec != PRODUCER}
 
 
 def created_with(changes: pa.Table, config: str) -> dict[str, Any]:
-    """By topic the value in this column of the last request to create it that was not refused; not of topics that this
-    one gives none. changes: rows of TOPIC_CHANGES.
+    """The value that each topic has in this column, by the last request to create it that was not refused. Topics to
+    which that request gives no value are left out. changes: rows of TOPIC_CHANGES.
     """
     c, values = TOPIC_CHANGES, dict[str, Any]()
     order = (c.request_time, c.connection_id, c.exchange_no, c.position)
@@ -129,8 +134,8 @@ def sent_batches(
     by_host: bool,
     stored: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of SENT from rows of RECORD_BATCHES. created: as `created_limits` has it. by_host: all clients of an address
-    are one process. stored: by topic, the codec that brokers compress its batches into.
+    """Rows of SENT from rows of RECORD_BATCHES. created: as `created_limits` returns it. by_host: all clients of an
+    address are one process. stored: by topic, the codec that brokers compress its batches into.
     """
     t, b = SENT, RECORD_BATCHES
     for batch in batches:
@@ -156,5 +161,5 @@ def sent_batches(
 
 
 def of_topics(topics: Column, by_topic: Mapping[str, int | str], kind: pa.DataType) -> Column:
-    """What is told of each topic, null where nothing is."""
+    """The value of each row's topic, null where it has none."""
     return pc.take(pa.array([by_topic.get(topic) for topic in topics.dictionary.to_pylist()], kind), topics.indices)

@@ -32,8 +32,8 @@ def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
 
 @kernel
 def checked_size(sim: Sim, lane: int, first: int, size: int) -> int:
-    """Bytes that have to be within max.message.bytes of a batch that is sent with `size` bytes: the more of these and
-    of what it is stored with, by the model.
+    """The bytes that have to be within max.message.bytes: those that a batch is sent with, or those that it is stored
+    with, by the model, if these are more. size: bytes that it is sent with.
     """
     stored = sim.stored[topic_of(sim, first)]
     if stored == AS_PRODUCED or stored == codec_of(sim, lane, first):
@@ -42,8 +42,8 @@ def checked_size(sim: Sim, lane: int, first: int, size: int) -> int:
 
 
 class Checked(NamedTuple):
-    """Bytes of captured batches that brokers checked, int64[n], and bool[n], whether the capture tells them: not of
-    what was compressed anew.
+    """The bytes that brokers checked of captured batches. size: int64[n]. is_known: bool[n], whether the capture shows
+    them, which it does not if the broker compressed the batch anew.
     """
 
     size: Ints
@@ -51,9 +51,9 @@ class Checked(NamedTuple):
 
 
 def checked_sizes(sendings: Records, stored: Ints) -> Checked:
-    """The sizes that brokers checked of captured batches, SENDING[n]; where not all is known, those they were sent in.
+    """The sizes that brokers checked of captured batches; where they are not known, those that were sent.
 
-    stored: int64[topics], the codecs that brokers compress topics' batches into, or AS_PRODUCED.
+    sendings: SENDING[n]. stored: int64[topics], the codecs that brokers compress topics' batches into, or AS_PRODUCED.
     """
     size, codec = sendings["size"], stored[sendings["topic"]]
     stays = (codec == AS_PRODUCED) | (codec == sendings["codec"])
