@@ -32,7 +32,7 @@ def find_named(cache: Cache, fetch: Record) -> int:
 
 @kernel
 def oldest_session(cache: Cache, shard: int) -> int:
-    """The place of the session of a shard that was not used for longest; there is one."""
+    """The place of the session of a shard whose last use is the longest ago; the shard has a session."""
     oldest = first = shard * cache.totals[CAPTURED].room
     for place in range(first, first + cache.live[CAPTURED, shard]):
         if is_older(cache.sessions[CAPTURED, place], cache.sessions[CAPTURED, oldest]):
@@ -55,9 +55,8 @@ def put_session(cache: Cache, session_id: int, fetch: Record, now_ms: int) -> in
 
 @kernel
 def put_unseen(captured: Captured, shard: int, size: int) -> None:
-    """A refusal where the rules have room shows a session that is idle since before the capture began.
-
-    It is taken to be as large as the one refused, and a follower's.
+    """Put a session into a shard that refused one although the rules have room: it was opened before the capture began,
+    and has been idle since. It is taken to be as large as the one that was refused, and a follower's.
     """
     cache, unseen = captured.cache, captured.unseen[0]
     unseen.size = size
@@ -80,7 +79,7 @@ def has_partial(cache: Cache, shard: int) -> bool:
 
 @kernel
 def close_named(captured: Captured, fetch: Record, place: int) -> None:
-    """A full fetch closes the session that it names."""
+    """Close the session that a full fetch names."""
     shards = captured.cache.settings[CAPTURED].shards
     captured.closed_us[shard_of(fetch.session_id, shards)] = fetch.handled_us
     close_session(captured.cache, CAPTURED, place)

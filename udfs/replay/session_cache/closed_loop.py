@@ -1,9 +1,9 @@
 """Brokers and clients in closed loop, in every lane: what each client would have sent, and what it would have got.
 
 The intent of each captured fetch is the same in all lanes: when, by whom, which partitions. Session and epoch are the
-lane's own. A client that gets an error of its session asks again with a full fetch, in whose place the capture may have
-the incremental one that a lane without that error needs: the captured fetch that got the error is sent where the lane
-has an error for it as well, and left out where it has none.
+lane's own. A client whose fetch gets an error of its session asks again with a full fetch. So a captured fetch with
+such an error is followed by a full one. A lane that has an error for the first one as well sends both; a lane that has
+none leaves out the first, and sends the second as the incremental fetch that it needs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
 
 @kernel
 def count_incremental(outcome: Record, fetch: Record) -> None:
-    """Count a request in a session."""
+    """Count an incremental request."""
     outcome.fetches += 1
     outcome.request_bytes += fetch.request_incremental
 

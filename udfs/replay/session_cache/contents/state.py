@@ -37,11 +37,11 @@ STRETCH = np.dtype([("first", np.int64), ("count", np.int64), ("room", np.int64)
 
 READING = np.dtype(
     [
-        ("likely", np.int64),  # where the next entry is if the order is as before
+        ("likely", np.int64),  # where the next partition's entry is if the order is as before
         ("changes", np.int64),  # 1: the client says something else of a partition, or the captured request names one
         ("errors", np.int64),  # partitions whose answer has an error
         ("flexible", np.int64),  # 1: of a version whose lengths are varints
-        # Partitions of the topic at hand in each list, and bytes of their records.
+        # Partitions of the current topic in each list, and bytes of their records.
         ("wanted", np.int64),
         ("answered", np.int64),
         ("answered_bytes", np.int64),
@@ -54,8 +54,8 @@ READING = np.dtype(
 """How far a fetch has been read."""
 
 LISTED, FORGOTTEN, WANTED, ANSWERED, RETURNED, IN_CAPTURE, TALLIES = range(7)
-"""The lists of a fetch: of an incremental request two, of a full one, of a full response, of an incremental one, and
-that of the captured response."""
+"""The lists of a fetch: two of an incremental request, and one each of a full request, a full response, an incremental
+response and the captured response."""
 
 
 class Contents(NamedTuple):
@@ -68,10 +68,10 @@ class Contents(NamedTuple):
     reading: Records  # READING[1]
     tallies: Records  # TALLY[TALLIES]
     places: Ints  # int64[room]: the entry of each row of a fetch, or NONE
-    held: Records  # ENTRY[1]
+    held: Records  # ENTRY[1]: holds an entry while two are swapped
     sizes: FetchSizes
     topics: IntMap  # a number for each topic that was ever forgotten
-    forgotten: Ints  # int64: by such a number the partitions that the fetch at hand forgets
+    forgotten: Ints  # int64: by that number, how many partitions of the topic the current fetch forgets
 
 
 def new_contents() -> Contents:
@@ -93,14 +93,14 @@ def new_contents() -> Contents:
 
 
 def with_stretches(contents: Contents, clients: int) -> Contents:
-    """The same with room for so many clients."""
+    """The contents, with room for so many clients."""
     stretches = np.zeros(max(clients, len(contents.clients)), STRETCH)
     stretches[: len(contents.clients)] = contents.clients
     return contents._replace(clients=stretches)
 
 
 def with_entries(contents: Contents) -> Contents:
-    """The same with room for twice as many partitions."""
+    """The contents, with room for twice as many partitions."""
     room = 2 * len(contents.entries)
     entries, slots = np.zeros(room, ENTRY), np.full(2 * room, NONE)
     entries[: len(contents.entries)], slots[: len(contents.slots)] = contents.entries, contents.slots
