@@ -1,15 +1,15 @@
 """What a consumer has buffered of a partition that it gives up for good, and when that is dropped.
 
-- Who closes a fetch session closes its consumer (AbstractFetch.maybeCloseFetchSessions), which drops all that it has
-  (FetchBuffer.close).
-- Who leaves its group has unsubscribed, which drops all (ClassicKafkaConsumer.unsubscribe), or is closed, or did not
-  poll in time: then it has lost all when it fetches again (ConsumerCoordinator.onJoinPrepare).
-- Who has a new assignment (SyncGroup) and fetches a partition no more, has lost it, and drops what is buffered in its
-  turn (FetchCollector.fetchRecords), all being buffered in the order in which it came.
+- A client that closes a fetch session closes its consumer (AbstractFetch.maybeCloseFetchSessions), which drops all that
+  it has (FetchBuffer.close).
+- A consumer that leaves its group has unsubscribed, which drops all (ClassicKafkaConsumer.unsubscribe), or is closed,
+  or did not poll in time: then it has lost all when it fetches again (ConsumerCoordinator.onJoinPrepare).
+- A consumer that has a new assignment (SyncGroup) and no longer fetches a partition has lost it. It drops what is
+  buffered of it in its turn (FetchCollector.fetchRecords): all is buffered in the order in which it came.
 
-All of kafka-clients 4.3. A fetch without the partition shows nothing: it may be paused, and then what is buffered stays
-(FetchCollector.collectFetch). One that is paused for good while its group rebalances is taken for lost, and a consumer
-that leaves its group and fetches no more for closed.
+These are rules of kafka-clients 4.3. A fetch without the partition shows nothing: it may be paused, and then what is
+buffered stays (FetchCollector.collectFetch). A partition that is paused for good while its group rebalances is taken to
+be lost, and a consumer that leaves its group and fetches no more is taken to be closed.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ GIVEN_UP = int_fields(
     "fetch_number",  # which of the fetch limits
     "response",  # its number among those of the unit under these limits
     "partition_key",
-    "last_requested_at",  # us: the capture last requests the partition before the client gives it up
-    "requested_again_at",  # us: the capture requests it again; NEVER: it does not
-    "turn_at",  # us: the application comes to it, and drops it if the partition is lost
+    "last_requested_at",  # us: when the capture last requests the partition before the client gives it up
+    "requested_again_at",  # us: when the capture requests it again; NEVER: it does not
+    "turn_at",  # us: when the application comes to it, and drops it if the partition is lost
 )
 """Records of a partition in a response of the closed loop that the client gives up, or seeks away from, before it takes
 them."""
 
 
 def not_taken(partitions: Records) -> Records:
-    """Those of PARTITION[n] that were neither fetched again nor taken over."""
+    """The partitions that were neither fetched again nor taken over. partitions: PARTITION[n]."""
     return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] == NEVER)]
 
 
@@ -53,7 +53,8 @@ def when_dropped(exchanges: Records, holder: Ints) -> Ints:
     shows that it was: int64[n]. What was lost in a rebalance is dropped once a response is drained that was requested
     after it.
 
-    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], the one that brought it.
+    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], the exchange that brought
+    it.
     """
     names = ("unit", "connection", "requested_at", "complete_at")
     unit, connection, requested_at, complete_at = fields(exchanges, holder, *names)
@@ -64,7 +65,7 @@ def when_dropped(exchanges: Records, holder: Ints) -> Ints:
 
 
 def drop_given_up(exchanges: Records, holder: Ints, dropped_at: Ints) -> None:
-    """Have what was given up count as drained when it was dropped.
+    """Count what was given up as drained when it was dropped.
 
     exchanges: EXCHANGE, rewritten. holder, dropped_at: int64[n], argument and result of `when_dropped`.
     """

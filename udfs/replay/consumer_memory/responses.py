@@ -37,23 +37,23 @@ RESPONSE = int_fields(
     "connection",  # its id
     "requested_at",  # us
     "complete_at",  # us
-    "held_us",  # from complete_at on; NEVER: only until all is gone that is given up of it
+    "held_us",  # us from complete_at on; NEVER: until all that is given up of it is gone
     "record_bytes",
     "records",
     "partitions",  # with records
 )
 """A response of the closed loop."""
 OVERHEAD = np.dtype([("base_bytes", np.float64), ("partition_bytes", np.float64), ("byte_us", np.float64)])
-"""What a connection's responses have beside their records, in all and for each partition with records, and how long a
-byte takes to come."""
+"""The bytes that a connection's responses have beside their records, for each response and for each partition with
+records; and how long a byte takes to come (us)."""
 
 
 @dataclass
 class ClosedLoop:
-    """The responses that several clients get in closed loop, MOST_RESPONSES of each.
+    """The responses that several clients get in closed loop, at most MOST_RESPONSES of each.
 
     counts: how many there are, by unit. left_out: how many there was no room for, by unit and number of the fetch
-    limits. unchecked: why the closed loop cannot be held against the capture, by unit.
+    limits. unchecked: why the closed loop cannot be compared with the capture, by unit.
     """
 
     responses: GrowingRecords = field(default_factory=lambda: GrowingRecords(RESPONSE))
@@ -93,7 +93,7 @@ class ClosedLoop:
 
 
 def under(records: Records, fetch_number: int) -> Records:
-    """Those of the records that come under the fetch limits of this number."""
+    """The records that belong to the fetch limits of this number."""
     return records[records["fetch_number"] == fetch_number]
 
 
@@ -133,7 +133,7 @@ def given_up_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 
 def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exchanges: Records) -> None:
-    """Have responses be held until all that is given up of them is gone, too.
+    """Hold responses until all that is given up of them is gone as well.
 
     responses: RESPONSE[n], rewritten. given_up: GIVEN_UP, of the same fetch limits. takeovers: TAKEOVER. exchanges:
     EXCHANGE, all captured ones of the clients.
@@ -165,7 +165,8 @@ def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
     """
     order = np.argsort(connection, kind="stable")
     first, end = (np.searchsorted(connection[order], wanted, side=side).tolist() for side in ("left", "right"))
-    return np.array([overhead_of(fetches[order[a:b]]) for a, b in zip(first, end, strict=True)], OVERHEAD)
+    by_connection = [order[begin:behind] for begin, behind in zip(first, end, strict=True)]
+    return np.array([overhead_of(fetches[places]) for places in by_connection], OVERHEAD)
 
 
 def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Records:

@@ -12,7 +12,7 @@ It lost the partition
   it is without it (KIP-848);
 - else, as one that was expelled, when the other fetches it, at the latest.
 
-Where it goes on later where the response ended, it had taken all of it, whoever fetched meanwhile. A session that
+If it later fetches on from where the response ended, it had taken all of it, whoever fetched meanwhile. A session that
 forgets a partition shows nothing: a client forgets what it pauses, too (FetchSessionHandler), and keeps what it has of
 that.
 """
@@ -60,14 +60,14 @@ def first_request(exchanges: Records, api_key: int, unit: Ints, since: Ints) -> 
 
 
 def taken_over(partitions: Records) -> Records:
-    """Those of PARTITION[n] that were taken over and not fetched again."""
+    """The partitions that were taken over and not fetched again. partitions: PARTITION[n]."""
     return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] != NEVER)]
 
 
 def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
     """When each unit has drained a response that it requested at or after a time (us), NEVER where it has not.
 
-    Responses of which it lost a part to others do not count. Arguments and result as of `first_request`.
+    Responses of which it lost a part to others do not count. The arguments and the result are those of `first_request`.
     """
     is_drained = (exchanges["api_key"] == FETCH) & (exchanges["drained_at"] != ALWAYS)
     is_drained &= (exchanges["undrained"] == 0) & (exchanges["taken_over_at"] == ALWAYS)
@@ -76,7 +76,7 @@ def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
 
 
 def drop_lost(exchanges: Records, partitions: Records) -> None:
-    """Have what was lost to other members of the group count as drained when it was dropped, at the latest. What
+    """Count what was lost to other members of the group as drained at the latest time at which it was dropped. What
     nothing shows to be dropped stays `undrained`.
 
     exchanges: EXCHANGE[n], all of the clients' in the order of their requests, rewritten. partitions: PARTITION.

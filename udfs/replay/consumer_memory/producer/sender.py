@@ -19,7 +19,7 @@ ANSWER, RETURN, EXPIRE, LINGER, DUE = kinds(5)
 """What happens, as codes with the number of a batch, of a piece for EXPIRE or a connection for LINGER. At the same time
 the first of these comes first."""
 REQUESTS_IN_TURN = 16
-"""So many captured requests of about the same time take turns in telling how long one is served."""
+"""The service time of so many captured requests of about the same time is used in turn."""
 MAX_REQUEST_SIZE = 1 << 20
 """max.request.size by default."""
 
@@ -49,7 +49,7 @@ def is_ready(sim: Loop, lane: int, connection: int, time: int) -> bool:
 
 @kernel
 def service_us(sim: Loop, connection: int, time: int) -> int:
-    """How long the next request is served: those captured on the connection about that time take turns."""
+    """How long the next request is served (us). Those captured on the connection about that time are used in turn."""
     line = sim.connections[connection]
     while line.next_request < line.end_request and sim.requests[line.next_request].sent_at <= time:
         line.next_request += 1
@@ -98,7 +98,7 @@ def drain(sim: Loop, connection: int, time: int) -> None:
 
 @kernel
 def look(sim: Loop, lane: int, time: int) -> None:
-    """The sender looks what there is to be sent."""
+    """Have the sender send whatever is ready, on every connection."""
     for connection in range(len(sim.connections)):
         while sim.connections[connection].in_flight < MAX_IN_FLIGHT and is_ready(sim, lane, connection, time):
             drain(sim, connection, time)
@@ -106,14 +106,14 @@ def look(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def give_back(sim: Loop, size: int) -> None:
-    """Memory comes back to the pool."""
+    """Give memory back to the pool."""
     use(sim.meter, -size)
     deallocate(sim.pool[0], sim.waiters, size)
 
 
 @kernel
 def on_answer(sim: Loop, first: int, time: int) -> None:
-    """A request is answered. first: its first batch."""
+    """Take the answer to a request, whose batches give back their memory. first: its first batch."""
     stream = sim.batches[sim.built[first].captured_batch].stream
     sim.connections[sim.streams[stream].connection].in_flight -= 1
     batch = first

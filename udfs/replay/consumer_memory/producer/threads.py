@@ -70,8 +70,8 @@ def build(sim: Loop, piece: int, time: int) -> None:
 
 
 @kernel
-def fits(sim: Loop, lane: int, piece: int) -> bool:
-    """Append to the batch that the partition fills, if there is one and it takes the piece; returns whether it does."""
+def append_if_room(sim: Loop, lane: int, piece: int) -> bool:
+    """Append a piece to the batch that its partition fills, if there is one with room. Returns whether there is."""
     captured_batch = sim.pieces[piece].batch
     stream = sim.streams[sim.batches[captured_batch].stream]
     if stream.head == NONE:
@@ -90,7 +90,7 @@ def fits(sim: Loop, lane: int, piece: int) -> bool:
 
 @kernel
 def note_append(sim: Loop, lane: int, piece: int, time: int) -> None:
-    """A piece is in a batch."""
+    """Note that a piece was appended to a batch."""
     outcome, appended = sim.outcomes[lane], sim.pieces[piece]
     outcome.late_us = max(outcome.late_us, time - appended.due_at)
     if appended.is_first == 1:
@@ -100,7 +100,7 @@ def note_append(sim: Loop, lane: int, piece: int, time: int) -> None:
 
 @kernel
 def note_grant(sim: Loop, lane: int, piece: int, waited_us: int) -> None:
-    """A thread got memory."""
+    """Note that a thread got memory."""
     count_wait(sim.meter, waited_us)
     note_waited(sim.outcomes[lane], waited_us)
     use(sim.meter, sim.waiters.allocations[piece].size)
@@ -108,10 +108,10 @@ def note_grant(sim: Loop, lane: int, piece: int, waited_us: int) -> None:
 
 @kernel
 def send(sim: Loop, lane: int, time: int) -> None:
-    """A thread has the next piece."""
+    """Have a free thread append the next piece, or wait for memory for it."""
     threads, piece = sim.threads[0], sim.threads[0].next_piece
     threads.next_piece += 1
-    if fits(sim, lane, piece):
+    if append_if_room(sim, lane, piece):
         note_append(sim, lane, piece, time)
         return
     settings, alone = sim.settings[lane], sim.batches[sim.pieces[piece].batch].first_record_size
@@ -132,14 +132,14 @@ def send(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def wake_thread(sim: Loop, lane: int, time: int) -> None:
-    """The thread that was woken first goes on; somebody else may have begun a batch for it meanwhile."""
+    """Have the thread go on that was woken first. Meanwhile another one may have begun a batch that takes its piece."""
     threads = sim.threads[0]
     piece = sim.waiters.order[threads.gone_on]
     threads.gone_on += 1
     threads.free += 1
     wait_more(sim.meter, -1)
     note_grant(sim, lane, piece, time - sim.waiting_since[piece])
-    if fits(sim, lane, piece):
+    if append_if_room(sim, lane, piece):
         give_back(sim, sim.waiters.allocations[piece].size)
     else:
         build(sim, piece, time)
@@ -148,7 +148,7 @@ def wake_thread(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def on_expiry(sim: Loop, lane: int, piece: int) -> None:
-    """A thread has waited for max.block.ms; those that were woken before have gone on."""
+    """Have a thread give up that has waited for max.block.ms. Those that were woken before have already gone on."""
     give_up(sim.pool[0], sim.waiters, piece)
     sim.threads[0].gone_on = sim.pool[0].first
     signal_if_any_left(sim.pool[0], sim.waiters)
@@ -168,7 +168,7 @@ def is_piece_due(sim: Loop, time: int) -> bool:
 
 @kernel
 def settle(sim: Loop, lane: int, time: int) -> None:
-    """All that happens at this time: who was woken goes on, the sender looks, free threads take what is due."""
+    """Do all that happens at this time: woken threads go on, the sender looks, free threads take what is due."""
     threads = sim.threads[0]
     while True:
         if threads.gone_on < sim.pool[0].first:
@@ -187,7 +187,7 @@ def settle(sim: Loop, lane: int, time: int) -> None:
 
 @kernel
 def start_lane(sim: Loop, lane: int) -> None:
-    """Nothing was sent yet."""
+    """Begin a lane in which nothing was sent yet."""
     threads, settings, first_at = sim.threads[0], sim.settings[lane], sim.pieces[0].due_at
     fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
     begin(sim.meter, first_at)
@@ -204,7 +204,7 @@ def start_lane(sim: Loop, lane: int) -> None:
 
 @kernel
 def is_past(sim: Loop, kind: int, index: int) -> bool:
-    """Whether a thread waits no longer that was to give up, or nothing is there any more that lingers."""
+    """Whether an event is out of date: the thread that was to give up no longer waits, or nothing lingers any more."""
     if kind == EXPIRE:
         return bool(sim.waiters.allocations[index].state != WAITING)
     return bool(kind == LINGER and sim.connections[index].queued == 0)
@@ -212,7 +212,7 @@ def is_past(sim: Loop, kind: int, index: int) -> bool:
 
 @kernel
 def loop_lane(sim: Loop, lane: int) -> None:
-    """All pieces in a lane, up to the window's end."""
+    """Replay all pieces in a lane, up to the window's end."""
     start_lane(sim, lane)
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         time, code = pop(sim.heap)
@@ -238,6 +238,6 @@ def loop_lane(sim: Loop, lane: int) -> None:
 
 @kernel
 def loop_lanes(sim: Loop, lanes: Ints) -> None:
-    """These lanes."""
+    """Replay these lanes. lanes: int64[n], their numbers."""
     for place in range(len(lanes)):
         loop_lane(sim, lanes[place])
