@@ -18,9 +18,9 @@ PARSED_US = 1_000_000
 """What has come is in the queue by then (us)."""
 
 LEVEL = int_fields(
-    "most_bytes",  # in the queue, when the response had come
+    "most_bytes",  # that the queue can have had at most when the response had come
     "may_be_full",  # 1: the queue can have been full between the response before on the connection and this request
-    "is_full_at_most",  # 1: ... even without what other threads may not have put into it by then
+    "is_full_at_most",  # 1: it can, even without what other threads may not have put into it by then
 )
 """What is known of the queue at a response."""
 FETCHER_SHOWN = int_fields(
@@ -58,7 +58,7 @@ class CapturedQueue(NamedTuple):
 
 
 def levels_of(responses: Records, thresholds: Records) -> Records:
-    """LEVEL[n] of RESPONSE[n] under THRESHOLDS[1]."""
+    """What is known of the queue at each response: LEVEL[n]. responses: RESPONSE[n]. thresholds: THRESHOLDS[1]."""
     n, levels = len(responses), np.zeros(len(responses), LEVEL)
     time = np.concatenate([responses["arrived_at"], responses["requested_at"]])
     view = CapturedQueue(
@@ -75,9 +75,9 @@ def levels_of(responses: Records, thresholds: Records) -> Records:
 
 
 @kernel
-def share_of(amount: int, whole: int, of: int) -> int:
-    """The part of `of` that `amount` is of `whole`, 0 where `whole` is."""
-    return amount * of // whole if whole > 0 else 0
+def share_of(amount: int, whole: int, total: int) -> int:
+    """The same share of `total` that `amount` is of `whole`; 0 if `whole` is 0."""
+    return amount * total // whole if whole > 0 else 0
 
 
 @kernel
@@ -106,7 +106,7 @@ def take_at_least(view: CapturedQueue, messages: int, value_bytes: int) -> None:
 
 @kernel
 def exceeds(thresholds: Record, messages: int, value_bytes: int) -> int:
-    """1 where so many messages and bytes fill the queue, else 0."""
+    """1 if so many messages and bytes fill the queue, else 0."""
     return 1 if messages >= thresholds.min_messages or value_bytes >= thresholds.max_bytes else 0
 
 
@@ -134,7 +134,7 @@ def note_levels(view: CapturedQueue, time: int, come: int) -> tuple[int, int]:
 
 @kernel
 def fill_levels(view: CapturedQueue, levels: Records) -> None:
-    """Fill LEVEL[n] of the view's n responses."""
+    """Write the levels of the view's responses. levels: LEVEL[n]."""
     n, come, thresholds = len(view.responses), 0, view.thresholds[0]
     for event in view.order:
         response = view.responses[event % n]

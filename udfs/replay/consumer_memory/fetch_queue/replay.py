@@ -41,7 +41,9 @@ QUEUE_DECISIONS = "queue_decisions"
 
 
 class QueueLane(NamedTuple):
-    """What a lane comes to. thresholds: THRESHOLDS[1]. outcome: OUTCOME[1], None where it is not known, and why."""
+    """What a lane comes to. thresholds: THRESHOLDS[1]. bound: None if sizes are not known. outcome: OUTCOME[1], None if
+    it is not known; unknown_for says why. pace_of: where the application's pace comes from.
+    """
 
     thresholds: Records
     bound: Bound | None
@@ -69,17 +71,17 @@ class ReplayedQueue(NamedTuple):
 
 
 def librdkafka_consumers(consumers: Consumers) -> Ints:
-    """The units that are librdkafka's: int64[n]."""
-    is_one = np.zeros(consumers.units, np.bool_)
-    np.logical_or.at(is_one, consumers.exchanges["unit"], consumers.exchanges["librdkafka"] != NONE)
-    numbers: Ints = consumers.numbers[is_one[consumers.numbers]]
+    """The units whose client is librdkafka: int64[n]."""
+    is_librdkafka = np.zeros(consumers.units, np.bool_)
+    np.logical_or.at(is_librdkafka, consumers.exchanges["unit"], consumers.exchanges["librdkafka"] != NONE)
+    numbers: Ints = consumers.numbers[is_librdkafka[consumers.numbers]]
     return numbers
 
 
 def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> ReplayedQueue:
-    """One consumer in every lane."""
-    own, fetches = exchanges_of_unit(consumers.exchanges, unit), exchanges_of_unit(consumers.answered, unit)
-    fetches, release = fetches[fetches["asked"] > 0], int(own["librdkafka"].max())
+    """Replay one consumer in every lane."""
+    exchanges, fetches = exchanges_of_unit(consumers.exchanges, unit), exchanges_of_unit(consumers.answered, unit)
+    fetches, release = fetches[fetches["asked"] > 0], int(exchanges["librdkafka"].max())
     counted = fetches[consumers.window.has(fetches["requested_at"])]
     unmeasured = int(fetches["unmeasured"].sum())
     thresholds = [thresholds_of(lanes, lane, release) for lane in range(len(lanes.names))]
@@ -104,14 +106,16 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
 
 
 def exchanges_of_unit(exchanges: Records, unit: int) -> Records:
-    """A unit's of EXCHANGE, which lie together."""
+    """The exchanges of a unit, which lie together. exchanges: EXCHANGE[n]."""
     first, end = np.searchsorted(exchanges["unit"], [unit, unit + 1]).tolist()
     return exchanges[first:end]
 
 
 class Queue(NamedTuple):
-    """What the capture shows of a consumer's queue. levels: LEVEL[responses]. is_full: bool[responses], those asked
-    for late as it was full. pace: None where it is not known.
+    """What the capture shows of a consumer's queue.
+
+    responses: RESPONSE[responses]. levels: LEVEL[responses]. is_full: bool[responses], those that were asked for late
+    because the queue was full. pace: None if it is not known. unmeasured: batches without a known size.
     """
 
     responses: Records
@@ -128,10 +132,10 @@ class Queue(NamedTuple):
 
 
 def thresholds_of(lanes: MemoryLanes, lane: int, release: int) -> Records:
-    """THRESHOLDS[1] of a consumer of a release, 0 for one that is not known: that of the newest one."""
+    """A consumer's THRESHOLDS[1] in a lane. release: of librdkafka; 0, if it is not known, counts as the newest."""
     kbytes = int(lanes.queue["max_kbytes"][lane])
     if kbytes == AS_CAPTURED:
-        earlier = [of for before, of in lanes.older_kbytes if 0 < release < before]
+        earlier = [default for before, default in lanes.older_kbytes if 0 < release < before]
         kbytes = earlier[0] if earlier else lanes.default_kbytes
     return records_of(
         THRESHOLDS,
@@ -147,12 +151,12 @@ def replayed_lanes(
 ) -> list[QueueLane]:
     """What every lane comes to. thresholds: THRESHOLDS[1] of each."""
     queue_lanes, brokers = list[QueueLane](), int(consumers.fetched["brokers"][unit])
-    for lane, of in enumerate(thresholds):
-        limits = fetch_limits_in(consumers, unit, int(lanes.fetch_number[lane]), thresholds[CAPTURED], of)
-        max_bytes, min_messages = int(of["max_bytes"][0]), int(of["min_messages"][0])
+    for lane, lane_thresholds in enumerate(thresholds):
+        limits = fetch_limits_in(consumers, unit, int(lanes.fetch_number[lane]), thresholds[CAPTURED], lane_thresholds)
+        max_bytes, min_messages = int(lane_thresholds["max_bytes"][0]), int(lane_thresholds["min_messages"][0])
         bound = None if queue.unmeasured else bound_of(fetches, brokers, limits, max_bytes, min_messages)
         us_per_record = int(lanes.queue["us_per_record"][lane])
-        queue_lanes.append(replayed_lane(queue, thresholds[CAPTURED], of, us_per_record, bound, limits))
+        queue_lanes.append(replayed_lane(queue, thresholds[CAPTURED], lane_thresholds, us_per_record, bound, limits))
     return queue_lanes
 
 
@@ -175,7 +179,10 @@ def fetch_limits_in(consumers: Consumers, unit: int, number: int, captured: Reco
 def replayed_lane(
     queue: Queue, captured: Records, thresholds: Records, us_per_record: int, bound: Bound | None, limits: Limits
 ) -> QueueLane:
-    """A lane. captured: THRESHOLDS[1] in force. us_per_record: AS_CAPTURED for the application's captured pace."""
+    """Replay a lane.
+
+    captured: THRESHOLDS[1] in force. us_per_record: how long the application works on each record, or AS_CAPTURED.
+    """
     is_stated = us_per_record != AS_CAPTURED
     pace = stated_pace(us_per_record) if is_stated else queue.pace
     if queue.unmeasured or not limits.is_captured or pace is None:
@@ -191,7 +198,7 @@ def replayed_lane(
 
 
 def is_larger(thresholds: Records, captured: Records) -> bool:
-    """Whether a queue may have more than the captured one: THRESHOLDS[1] both."""
+    """Whether a queue may hold more than the captured one. thresholds, captured: THRESHOLDS[1]."""
     return any(bool(thresholds[name][0] > captured[name][0]) for name in ("max_bytes", "min_messages"))
 
 
@@ -206,9 +213,9 @@ def most_in(queue: Queue) -> int:
 
 
 def compared_decisions(queue: Queue, captured: Records) -> Compared:
-    """Whether a captured fetch was held back by a full queue where the replay of the captured settings has it so.
+    """Whether a full queue held back the same fetches in the capture and in the replay of the captured settings.
 
-    captured: THRESHOLDS[1]. Where the queue cannot have been full the pace is no matter.
+    captured: THRESHOLDS[1]. Where the queue cannot have been full, the pace does not matter.
     """
     if queue.unmeasured:
         return compared(QUEUE_DECISIONS, {QUEUE.sizes_not_measured: int(queue.is_counted.sum())}, QUEUE)
@@ -237,13 +244,13 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
 
 
 def tolerance_of(responses: Records, captured: Records) -> int:
-    """How far apart the ends of two waits are at most that are the same one (us)."""
+    """How far apart two waits may end that count as the same one (us)."""
     span_us = int(responses["arrived_at"].max(initial=ALWAYS) - responses["requested_at"].min(initial=NEVER))
     return max(int(captured["backoff_us"][0]), LEAST_TIME_US, round(SPAN_TOLERANCE * max(span_us, 0)))
 
 
 def are_near(times: Ints, others: Ints, within_us: int) -> Bools:
-    """Which times have another one so near: bool[n]. times, others: int64[n], NONE for no time.
+    """Which of the times have one of the others within so many us: bool[n]. times, others: int64[n], NONE for no time.
 
     Which of a consumer's threads asks first when its queue is no longer full is a matter of milliseconds.
     """

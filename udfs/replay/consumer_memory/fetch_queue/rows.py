@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def queue_rows(units: Units, consumers: Consumers, replayed: list[ReplayedQueue], lanes: MemoryLanes) -> Rows:
-    """A row per librdkafka consumer and lane."""
+    """A row for each librdkafka consumer and lane."""
     t = LIBRDKAFKA_QUEUE
     rows = [
-        of_consumer(units, consumers, of) | {t.scenario: name} | of_lane(of, lane, number == CAPTURED)
-        for of in replayed
-        for number, (name, lane) in enumerate(zip(lanes.names, of.lanes, strict=True))
+        consumer_columns(units, consumers, queue) | {t.scenario: name} | lane_columns(queue, lane, number == CAPTURED)
+        for queue in replayed
+        for number, (name, lane) in enumerate(zip(lanes.names, queue.lanes, strict=True))
     ]
     if rows:
         columns: dict[str, pa.Array[Any]] = {
@@ -34,24 +34,24 @@ def queue_rows(units: Units, consumers: Consumers, replayed: list[ReplayedQueue]
         yield t, rows_of(t, {t.run_id: repeated(units.run_id, len(rows)), **columns})
 
 
-def of_consumer(units: Units, consumers: Consumers, of: ReplayedQueue) -> dict[str, Any]:
+def consumer_columns(units: Units, consumers: Consumers, queue: ReplayedQueue) -> dict[str, Any]:
     """The columns that all lanes of a consumer have in common."""
-    t, fetched = LIBRDKAFKA_QUEUE, consumers.fetched[of.unit]
+    t, fetched = LIBRDKAFKA_QUEUE, consumers.fetched[queue.unit]
     return {
-        t.client_id: units.names[of.unit],
-        t.client_address: units.addresses[of.unit],
-        t.librdkafka: f"{of.release // 1000}.{of.release % 1000}" if of.release else None,
+        t.client_id: units.names[queue.unit],
+        t.client_address: units.addresses[queue.unit],
+        t.librdkafka: f"{queue.release // 1000}.{queue.release % 1000}" if queue.release else None,
         t.brokers: int(fetched["brokers"]),
         t.partitions: int(fetched["partitions"]),
-        t.responses: of.responses,
-        t.messages: of.messages,
-        t.value_bytes: None if of.unmeasured else of.value_bytes,
-        t.unmeasured_batches: of.unmeasured,
+        t.responses: queue.responses,
+        t.messages: queue.messages,
+        t.value_bytes: None if queue.unmeasured else queue.value_bytes,
+        t.unmeasured_batches: queue.unmeasured,
     }
 
 
-def of_lane(of: ReplayedQueue, lane: QueueLane, is_captured: bool) -> dict[str, Any]:
-    """The columns of a lane."""
+def lane_columns(queue: ReplayedQueue, lane: QueueLane, is_captured: bool) -> dict[str, Any]:
+    """The columns of one lane of a consumer."""
     t, bound = LIBRDKAFKA_QUEUE, lane.bound
     columns = {
         t.max_queued_bytes: int(lane.thresholds["max_bytes"][0]),
@@ -62,7 +62,7 @@ def of_lane(of: ReplayedQueue, lane: QueueLane, is_captured: bool) -> dict[str, 
         t.bound_bytes: None if bound is None else bound.queued,
         t.bound_messages: None if bound is None else bound.messages,
         t.memory_bound_bytes: None if bound is None else bound.memory,
-        t.queued_bytes_at_most: of.at_most if is_captured else None,
+        t.queued_bytes_at_most: queue.at_most if is_captured else None,
         t.pace_of: lane.pace_of,
         t.unknown_for: lane.unknown_for,
     }

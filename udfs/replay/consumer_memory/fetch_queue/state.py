@@ -13,9 +13,9 @@ from udfs.columns.time_units import ALWAYS
 NONE = -1
 
 THRESHOLDS = int_fields(
-    "max_bytes",  # of values: from so many on no partition is asked for (queued.max.messages.kbytes)
-    "min_messages",  # ... from so many messages on (queued.min.messages)
-    "backoff_us",  # then it is decided again (fetch.queue.backoff.ms)
+    "max_bytes",  # of values: once the queue has so many, nothing is asked for (queued.max.messages.kbytes)
+    "min_messages",  # once the queue has so many, nothing is asked for (queued.min.messages)
+    "backoff_us",  # us after which that is decided again (fetch.queue.backoff.ms)
 )
 """When a consumer asks for more."""
 RESPONSE = int_fields(
@@ -24,7 +24,7 @@ RESPONSE = int_fields(
     "requested_at",  # us
     "arrived_at",  # us
     "answer_us",  # from the request, or from when there was something to be read
-    "ready_at",  # us: there was nothing to be read earlier; ALWAYS: that is not known to be so
+    "ready_at",  # us: before then there was nothing to be read; ALWAYS: nobody knows that
     "gap_us",  # between the response before on the connection and the decision to ask for this one
     "is_late",  # 1: it was asked for so late that a full queue may be the reason
     "messages",
@@ -34,15 +34,15 @@ RESPONSE = int_fields(
 """A response with records. A consumer's are in the order of their arrival."""
 FETCHER_STATE = int_fields(
     "response",  # what it asks for next, or has asked for; NONE: nothing
-    "at",  # us: it decides whether to ask, or has the response
+    "at",  # us: when it decides whether to ask, or has the response
     "has_asked",
-    "full_since",  # us: it found the queue full and has not asked since; NONE: it did not
+    "full_since",  # us: since when it has found the queue full, and not asked; NONE: it has not
 )
 """A fetcher, the thread that librdkafka has for a broker, in the lane that is replayed."""
 QUEUED = int_fields(
     "response",
-    "begins_at",  # us: the application begins with it
-    "ends_at",  # us: the application has taken all of it
+    "begins_at",  # us: when the application begins with it
+    "ends_at",  # us: when the application has taken all of it
     "messages_before",  # that came before it
     "bytes_before",
 )
@@ -58,8 +58,8 @@ QUEUE = int_fields(
 OUTCOME = int_fields(
     "most_bytes",
     "most_messages",
-    "full_us",  # the queue was at a threshold or above
-    "idle_us",  # the application had nothing, though a fetcher that waited for its backoff could have asked
+    "full_us",  # us in which the queue was at a threshold or above
+    "idle_us",  # us in which the application had nothing, while a fetcher waited for its backoff
     "held_back",  # decisions not to ask
     "began_at",  # us
     "ended_at",  # us: the application has taken all
@@ -68,9 +68,10 @@ OUTCOME = int_fields(
 
 
 class Pace(NamedTuple):
-    """How long the application works: int64[points] both, from (0, 0) on, and both rise.
+    """How long the application works: it takes the first `messages` within `time` us. Beyond the last point it goes on
+    as fast as on average.
 
-    messages: the first so many take it this time (us). Beyond the last point it goes on as fast as on average.
+    messages, time: int64[points], both rising from 0 on.
     """
 
     messages: Ints
@@ -104,7 +105,7 @@ def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints)
     numbers, firsts = np.unique(responses["fetcher"], return_index=True)
     fetchers["response"][numbers] = firsts
     first = picked(responses, fetchers["response"])
-    # What the capture has a thread ask for first it asked for, whatever the queue had of what others were reading.
+    # What a thread asks for first in the capture it asks for here as well, whatever the queue has of other threads.
     fetchers["at"], fetchers["has_asked"] = np.maximum(first["requested_at"] + first["answer_us"], first["ready_at"]), 1
     queue = np.zeros(1, QUEUE)
     queue["full_until"] = ALWAYS

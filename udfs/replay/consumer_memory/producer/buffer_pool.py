@@ -19,9 +19,9 @@ GRANTED, WAITING, ILLEGAL, EXHAUSTED = 0, 1, 2, 3
 BUFFERS = int_fields(
     "total",  # buffer.memory
     "poolable",  # max(1, batch.size)
-    "non_pooled",  # free bytes that are no buffer
+    "non_pooled",  # free bytes that are not in buffers
     "free",  # free buffers of the poolable size
-    "first",  # waiters.order[first:end] wait, in this order
+    "first",  # waiters.order[first:end] are those that wait, in this order
     "end",
 )
 """A pool."""
@@ -43,14 +43,14 @@ def new_waiters(room: int) -> Waiters:
 
 @kernel
 def fill_buffers(pool: Record, total: int, poolable: int) -> None:
-    """Make it a pool of which all is free and for which nobody waits."""
+    """Make it a pool with these settings, of which all is free and for which nobody waits."""
     pool.total, pool.poolable, pool.non_pooled = total, poolable, total
     pool.free, pool.first, pool.end = 0, 0, 0
 
 
 @kernel
 def available(pool: Record) -> int:
-    """BufferPool.availableMemory: what nobody holds, parts that waiters have taken not counted."""
+    """BufferPool.availableMemory: bytes that nobody holds. Parts that waiters have taken are held."""
     return int(pool.non_pooled + pool.free * pool.poolable)
 
 
@@ -70,7 +70,7 @@ def free_up(pool: Record, size: int) -> None:
 
 @kernel
 def take_part(pool: Record, allocation: Record) -> bool:
-    """What a waiter does that is woken; returns whether it has all it needs."""
+    """Have a waiter that was woken take what there is for it. Returns whether it then has all that it needs."""
     if allocation.accumulated == 0 and allocation.size == pool.poolable and pool.free > 0:
         pool.free -= 1
         allocation.accumulated = allocation.size
@@ -98,7 +98,7 @@ def signal_first(pool: Record, waiters: Waiters) -> None:
 
 @kernel
 def signal_if_any_left(pool: Record, waiters: Waiters) -> None:
-    """What every allocation does on its way out."""
+    """Wake the first waiter if memory is left, as every allocation does on its way out."""
     if pool.non_pooled > 0 or pool.free > 0:
         signal_first(pool, waiters)
 
@@ -138,8 +138,8 @@ def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
 
 @kernel
 def give_up(pool: Record, waiters: Waiters, number: int) -> None:
-    """max.block.ms is over for a waiter: BufferExhaustedException. It leaves the queue, and its part goes back; what
-    every allocation does on its way out is still to be done.
+    """Have a waiter leave the queue, and give back its part, because max.block.ms is over (BufferExhaustedException).
+    `signal_if_any_left` is still to be called, as for every allocation.
     """
     place = pool.first
     while waiters.order[place] != number:

@@ -3,8 +3,8 @@
 A batch takes max(batch.size, the bytes of its first record) when that is appended, and gives it back with the response
 (RecordAccumulator.append and deallocate, Kafka 4.4). A batch that has to wait is that much later. While one waits none
 lingers, once the sender looks: all that are not sent yet are sent (RecordAccumulator.batchReady). It looks when a batch
-is begun, sent or answered; who begins to wait does not wake it. The captured times of a batch contain what it had to
-wait under the captured settings, which are lane 0.
+is begun, sent or answered; a thread that begins to wait does not wake it. The captured times of a batch contain what it
+had to wait under the captured settings, which are lane 0.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ RELEASED = -1
 
 
 @kernel
-def grant(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A batch got its memory."""
-    batch, state = sim.batches[i], sim.states[i]
+def grant(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Give a batch its memory, and schedule when it is sent and when it gives that back. number: of the batch."""
+    batch, state = sim.batches[number], sim.states[number]
     waited_us = time - batch.appended_at
     state.is_granted = 1
     count_wait(sim.meter, waited_us)
@@ -52,81 +52,81 @@ def grant(sim: Sim, lane: int, i: int, time: int) -> None:
     if lane == CAPTURED:
         state.waited_us = min(waited_us, batch.held_us)
         sim.outcomes[lane].late += 1 if time > max(batch.filled_at, batch.appended_at) else 0
-    use(sim.meter, sim.waiters.allocations[i].size)
+    use(sim.meter, sim.waiters.allocations[number].size)
     state.release_at = time + batch.held_us - state.waited_us
-    push(sim.heap, state.release_at, RELEASE | i)
-    push(sim.heap, max(time, state.release_at - batch.sending_us), SEND | i)
-    sim.lingering[sim.lingers[0]] = i
+    push(sim.heap, state.release_at, RELEASE | number)
+    push(sim.heap, max(time, state.release_at - batch.sending_us), SEND | number)
+    sim.lingering[sim.lingers[0]] = number
     sim.lingers[0] += 1
     send_if_exhausted(sim, time)
 
 
 @kernel
 def send_if_exhausted(sim: Sim, time: int) -> None:
-    """The sender looks: where somebody waits it sends what lingers."""
+    """Have the sender look: if somebody waits for memory, it sends all batches that linger."""
     if not is_awaited(sim.pool[0]):
         return
     for place in range(sim.lingers[0]):
-        i = sim.lingering[place]
-        release_at = time + sim.batches[i].sending_us
-        if release_at < sim.states[i].release_at:
-            sim.states[i].release_at = release_at
-            push(sim.heap, release_at, RELEASE | i)
+        number = sim.lingering[place]
+        release_at = time + sim.batches[number].sending_us
+        if release_at < sim.states[number].release_at:
+            sim.states[number].release_at = release_at
+            push(sim.heap, release_at, RELEASE | number)
     sim.lingers[0] = 0
 
 
 @kernel
 def grant_woken(sim: Sim, lane: int, first: int, time: int) -> None:
-    """Grant those that were woken: they stood at `first` in the queue and behind."""
+    """Give memory to the batches that were woken: those from place `first` of the queue on."""
     for place in range(first, sim.pool[0].first):
         wait_more(sim.meter, -1)
         grant(sim, lane, sim.waiters.order[place], time)
 
 
 @kernel
-def memory_of(sim: Sim, lane: int, i: int) -> int:
+def memory_of(sim: Sim, lane: int, number: int) -> int:
     """Bytes of the pool that a batch takes.
 
     What it grows beyond that is not the pool's (ByteBufferOutputStream.expandBuffer), as where compression is worse
     than was estimated. A lane with a smaller batch.size would have several batches in its place.
     """
-    batch = sim.batches[i]
+    batch = sim.batches[number]
     size = min(batch.size, sim.settings[CAPTURED].batch_size) if batch.may_grow == 1 else batch.size
     return max(size, sim.settings[lane].batch_size)
 
 
 @kernel
-def on_allocation(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A batch's first record is appended."""
+def on_allocation(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Append a batch's first record, for which the batch takes memory or waits."""
     outcome, first = sim.outcomes[lane], sim.pool[0].first
-    state = allocate(sim.pool[0], sim.waiters, i, memory_of(sim, lane, i))
+    state = allocate(sim.pool[0], sim.waiters, number, memory_of(sim, lane, number))
     if state == ILLEGAL:
         outcome.too_large += 1
     elif state == GRANTED:
-        grant(sim, lane, i, time)
+        grant(sim, lane, number, time)
         grant_woken(sim, lane, first, time)
     else:
         outcome.waits += 1
         wait_more(sim.meter, 1)
-        push(sim.heap, time + sim.settings[lane].max_block_us, EXPIRE | i)
+        push(sim.heap, time + sim.settings[lane].max_block_us, EXPIRE | number)
 
 
 @kernel
-def on_expiry(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A batch has waited for max.block.ms."""
+def on_expiry(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Have a batch give up that has waited for max.block.ms."""
     wait_more(sim.meter, -1)
     sim.outcomes[lane].exhausted += 1
-    give_up(sim.pool[0], sim.waiters, i)
+    give_up(sim.pool[0], sim.waiters, number)
     first = sim.pool[0].first
     signal_if_any_left(sim.pool[0], sim.waiters)
     grant_woken(sim, lane, first, time)
 
 
 @kernel
-def on_release(sim: Sim, lane: int, i: int, time: int) -> None:
-    """A batch is done with."""
-    first, size = sim.pool[0].first, sim.waiters.allocations[i].size
-    sim.states[i].release_at = RELEASED
+def on_release(sim: Sim, lane: int, number: int, time: int) -> None:
+    """Have a batch give back its memory."""
+    first, size = sim.pool[0].first, sim.waiters.allocations[number].size
+    sim.states[number].release_at = RELEASED
     use(sim.meter, -size)
     deallocate(sim.pool[0], sim.waiters, size)
     grant_woken(sim, lane, first, time)
@@ -134,50 +134,50 @@ def on_release(sim: Sim, lane: int, i: int, time: int) -> None:
 
 
 @kernel
-def is_past(sim: Sim, kind: int, i: int, time: int) -> bool:
+def is_past(sim: Sim, kind: int, number: int, time: int) -> bool:
     """Whether what was to happen to a batch at this time has happened before."""
-    state = sim.states[i]
+    state = sim.states[number]
     if kind == EXPIRE:
         return bool(state.is_granted == 1)
-    sending_us = sim.batches[i].sending_us if kind == SEND else 0
+    sending_us = sim.batches[number].sending_us if kind == SEND else 0
     return bool(kind != ALLOCATE and state.release_at - sending_us != time)
 
 
 @kernel
-def expect(sim: Sim, i: int) -> None:
-    """Have a batch be allocated when its first record is appended; one at a time, so that the heap stays small."""
-    if i < len(sim.batches):
-        push(sim.heap, sim.batches[i].appended_at, ALLOCATE | i)
+def expect(sim: Sim, number: int) -> None:
+    """Schedule the append of a batch's first record. One batch is scheduled at a time, so that the heap stays small."""
+    if number < len(sim.batches):
+        push(sim.heap, sim.batches[number].appended_at, ALLOCATE | number)
 
 
 @kernel
 def replay_lane(sim: Sim, lane: int) -> None:
-    """All batches of a lane, up to the window's end."""
+    """Replay all batches of a lane, up to the window's end."""
     settings = sim.settings[lane]
     fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
     begin(sim.meter, sim.batches[0].appended_at)
     sim.lingers[0] = 0
-    for i in range(len(sim.batches)):
-        sim.states[i].is_granted = 0
+    for number in range(len(sim.batches)):
+        sim.states[number].is_granted = 0
     expect(sim, 0)
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         time, code = pop(sim.heap)
-        kind, i = code & ~INDEX, code & INDEX
+        kind, number = code & ~INDEX, code & INDEX
         if kind == ALLOCATE:
-            expect(sim, i + 1)
-        if is_past(sim, kind, i, time):
+            expect(sim, number + 1)
+        if is_past(sim, kind, number, time):
             continue
         if enters_window(sim.meter, time):
             count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
         advance(sim.meter, time)
         if kind == RELEASE:
-            on_release(sim, lane, i, time)
+            on_release(sim, lane, number, time)
         elif kind == EXPIRE:
-            on_expiry(sim, lane, i, time)
+            on_expiry(sim, lane, number, time)
         elif kind == SEND:
             send_if_exhausted(sim, time)
         else:
-            on_allocation(sim, lane, i, time)
+            on_allocation(sim, lane, number, time)
     end_window(sim.meter, sim.outcomes, sim.nothing, lane, sim.heap)
     sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
     sum_up(sim.meter, sim.outcomes[lane])
@@ -185,6 +185,6 @@ def replay_lane(sim: Sim, lane: int) -> None:
 
 @kernel
 def replay_lanes(sim: Sim) -> None:
-    """The batches in every lane."""
+    """Replay the batches in every lane."""
     for lane in range(len(sim.settings)):
         replay_lane(sim, lane)

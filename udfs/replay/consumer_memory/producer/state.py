@@ -29,7 +29,7 @@ OUTCOME = int_fields(
 BATCH_STATE = int_fields(
     "is_granted",  # 1 once it has its memory
     "release_at",  # us, or RELEASED once it was
-    "waited_us",  # in lane 0, no longer than it was held
+    "waited_us",  # us, at most as long as it was held; in lane 0 alone
 )
 """A batch in the lane that is replayed by captured times."""
 
@@ -79,27 +79,27 @@ def heap_of(room: int) -> Heap:
 
 
 PIECE = int_fields(
-    "due_at",  # us: a thread has it
+    "due_at",  # us: from when on a thread has it to send
     "size",  # bytes on the wire, without the batch's header
-    "batch",  # the captured batch that has it
-    "is_first",  # 1: the batch's first
+    "batch",  # the captured batch that it is in
+    "is_first",  # 1: it is the first of that batch
 )
 """Records of a captured batch that a thread appends at once."""
 STREAM = int_fields(
     "connection",
     "head",  # the batch to be sent first, or NONE
-    "tail",
+    "tail",  # the batch to be sent last, if there is any
 )
 """A partition on its connection, with the batches of the lane that are not sent yet."""
 CONNECTION = int_fields(
     "first_stream", "end_stream",
-    "first_request", "end_request",  # captured ones
+    "first_request", "end_request",  # its captured requests
     "queued",  # batches that are not sent yet
-    "in_flight",  # requests
-    "busy_until",  # us: until then it serves what it was sent
-    "turn",  # the stream that is drained first, of its own
-    "next_request",  # the first captured one that is not sent by the time
-    "sent",  # requests
+    "in_flight",  # requests that are not answered yet
+    "busy_until",  # us: until then it serves the requests that it was sent
+    "turn",  # the stream that is drained first, counted from first_stream
+    "next_request",  # the first captured request that was sent later than now
+    "sent",  # requests that were sent
 )  # fmt: skip
 """A connection in the lane that is replayed."""
 BUILT = int_fields(
@@ -107,17 +107,17 @@ BUILT = int_fields(
     "size",  # bytes, with the header
     "held",  # bytes of the pool
     "is_sealed",  # 1: takes no more records
-    "captured_batch",  # which has its first record
-    "next",  # batch of its stream, or in its request; NONE for none
+    "captured_batch",  # the one that has its first record
+    "next",  # the next batch of its stream or, once it is sent, of its request; or NONE
 )
 """A batch as it is built in the lane that is replayed."""
 THREADS = int_fields(
-    "next_piece",
-    "due_piece",  # the one that is among the events
+    "next_piece",  # the first one that no thread has taken yet
+    "due_piece",  # the piece that the event DUE in the heap is for
     "free",  # threads that do not wait
-    "gone_on",  # of waiters.order[:pool.first], which were woken, so many threads have gone on
-    "is_awake",  # 1: the sender is to look
-    "built",  # batches
+    "gone_on",  # how many of the threads that were woken, waiters.order[:pool.first], have gone on
+    "is_awake",  # 1: the sender is to look for what is ready
+    "built",  # batches that were begun
 )
 """The threads that send, and the sender."""
 
