@@ -36,7 +36,7 @@ Place = tuple[int, int, int]
 
 @dataclass(frozen=True, repr=False)
 class Held:
-    """The uncompressed records of a batch, and int64[records], where each ends."""
+    """The uncompressed records of a batch. ends: int64[records], where each ends."""
 
     records: Bytes
     ends: Ints
@@ -50,12 +50,12 @@ class HeldRecords:
     batches: dict[Place, Held] = field(default_factory=dict)
 
     def add(self, place: Place, records: bytes, ends: Ints) -> None:
-        """Hold a batch."""
+        """Hold the records of a batch. ends: int64[records]."""
         self.batches[place] = Held(read_only(np.frombuffer(records, np.uint8)), read_only(ends))
 
 
 def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecords:
-    """What produce requests in the packets hold; the packets are sorted as `frames` wants them.
+    """The records in the produce requests of some packets, which are sorted as `frames` wants them.
 
     chunk_size: as that of `frames`; what is held does not depend on it.
     """
@@ -70,12 +70,12 @@ def hold(chunk: Frames, names: HashedNames, held: HeldRecords) -> None:
     """Hold what the chunk's produce requests have, batch by batch; what cannot be read is left out."""
     exchanges = exchanges_of(chunk, "", names)
     fields = produced_fields(exchanges, exchanges.of_api(PRODUCE_REQUEST.api_key))
-    there = fields.lengths > 0
-    batches = walk(chunk.arena, fields.starts[there], fields.lengths[there])
+    has_records = fields.lengths > 0
+    batches = walk(chunk.arena, fields.starts[has_records], fields.lengths[has_records])
     position = np.arange(len(batches.parent)) - np.searchsorted(batches.parent, batches.parent)
-    exchange = fields.exchange[there][batches.parent]
+    exchange = fields.exchange[has_records][batches.parent]
     ids, numbers = exchanges.connection_id[exchange].tolist(), exchanges.number[exchange].tolist()
-    for row, place in enumerate(zip(ids, numbers, position.tolist(), strict=True)):  # a batch, not a record
+    for row, place in enumerate(zip(ids, numbers, position.tolist(), strict=True)):  # over batches, not records
         try:
             records, sizes = read_records(chunk.arena, batches, row, held.budget)
         except RecordsError:
@@ -85,9 +85,9 @@ def hold(chunk: Frames, names: HashedNames, held: HeldRecords) -> None:
 
 @dataclass(frozen=True, repr=False)
 class Recompressed:
-    """Measures batches that are made of captured records.
+    """Gets the sizes of batches by compressing the captured records that they are made of.
 
-    batches: BATCH[batches], the captured ones; held: what is held of each, or None. records: RECORD[records].
+    batches: BATCH[batches], the captured ones. held: the records of each of these, or None. records: RECORD[records].
     """
 
     held: list[Held | None]
@@ -119,9 +119,11 @@ def places_of(rows: pa.RecordBatch) -> list[Place]:
 
 
 def recompressed(held: HeldRecords, rows: pa.RecordBatch, capture: Capture) -> Recompressed:
-    """What measures batches of captured records. rows: of SENT."""
+    """What compresses batches of captured records anew, to get their sizes. rows: of SENT."""
     places, batches = places_of(rows), capture.batches
     by_batch = [held.batches.get(places[row]) for row in batches["sending"].tolist()]
     counts = (batches["end"] - batches["first"]).tolist()
-    whole = [one if one and len(one.ends) == count else None for one, count in zip(by_batch, counts, strict=True)]
+    whole = [
+        batch if batch and len(batch.ends) == count else None for batch, count in zip(by_batch, counts, strict=True)
+    ]
     return Recompressed(whole, batches, capture.records)

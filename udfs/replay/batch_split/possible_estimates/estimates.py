@@ -1,7 +1,7 @@
 """The estimates that are possible at a time, each of which follows from an order of closes and splits.
 
-On every connection one close may be under way; where several are, their order is open, and each order gives an estimate
-of its own. They are kept side by side, with what leads to them.
+On every connection one close may be under way. If several are, their order is open, and each order gives an estimate of
+its own. These estimates are kept side by side, with what leads to them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATE
 from udfs.replay.shared.resent_batches import NONE
 
 MOST_AHEAD = 62
-"""Closes that may be undecided at a time: bits of an int64."""
+"""How many closes may be undecided at a time: each has a bit of an int64."""
 TOO_MANY = MOST_ESTIMATES + 1
 
 
 @kernel
 def follow(sim: Sim, number: int) -> None:
-    """Have the estimates follow everything that may have been when a batch was created; LOST where that is too much."""
+    """Have the estimates follow all closes and splits that may have been when a batch was created; LOST if too many
+    may.
+    """
     progress, batch = sim.memory.progress[0], sim.batches[number]
     if progress.estimates == 1 and sim.memory.possible[0].estimate < 0:
         skip_closes(sim, batch.time)
@@ -49,11 +51,11 @@ def may_split(sim: Sim, place: int) -> bool:
 
 @kernel
 def add_closes(sim: Sim, place: int) -> None:
-    """Add the estimates that follow from a possible one by one close more: any that may have been by then, and before
-    all that are not yet behind it.
+    """Add the estimates that follow from a possible one by one more close: any close that may have been by then, and
+    before all closes that are not yet behind the estimate.
     """
     known, progress, closes = sim.memory.possible[place], sim.memory.progress[0], sim.closes
-    if known.estimate < 0 and not may_split(sim, place):  # which were, makes no difference
+    if known.estimate < 0 and not may_split(sim, place):  # which closes were makes no difference
         return
     for bit in range(len(closes) - known.base):
         number = known.base + bit
@@ -79,7 +81,7 @@ def may_be_next(sim: Sim, place: int, number: int) -> bool:
 
 @kernel
 def add_close(sim: Sim, place: int, bit: int) -> None:
-    """Add the estimate that follows from a possible one by one close more, which is so many behind its base."""
+    """Add the estimate that follows from a possible one by one more close. bit: how far that close is from its base."""
     known, settings = sim.memory.possible[place], sim.settings[0]
     number, ratio = known.base + bit, sim.closes[known.base + bit].ratio
     added = sim.memory.possible[sim.memory.progress[0].estimates]
@@ -94,7 +96,7 @@ def add_close(sim: Sim, place: int, bit: int) -> None:
 
 @kernel
 def has_to_wait(sim: Sim, earliest: int) -> bool:
-    """Whether the batch at hand was created behind its ms if this was before it."""
+    """Whether the batch that is judged was created after its ms, if what can be from `earliest` on was before it."""
     return bool(earliest > sim.batches[sim.memory.progress[0].batch].time + US_PER_MS)
 
 
@@ -124,8 +126,8 @@ def add_split(sim: Sim, place: int) -> None:
 
 @kernel
 def keep_added(sim: Sim, event: int) -> None:
-    """Keep the estimate that was written behind the others, unless it is there already with fewer waits; note the step
-    to it.
+    """Keep the estimate that was written behind the others, unless it is there already with no more waits. Note the
+    step to it.
     """
     memory, progress = sim.memory, sim.memory.progress[0]
     count, added = progress.estimates, sim.memory.possible[progress.estimates]
@@ -178,7 +180,7 @@ def drop_overdue(sim: Sim, time: int) -> None:
 
 @kernel
 def drop_unclosed(sim: Sim, close: int) -> None:
-    """Drop the estimates that a close is not behind, unless it is behind none of them."""
+    """Drop the estimates that have not followed a close, unless none has."""
     kept, possible = 0, sim.memory.possible
     for place in range(sim.memory.progress[0].estimates):
         kept += is_behind(possible[place], close)
@@ -194,7 +196,7 @@ def drop_unclosed(sim: Sim, close: int) -> None:
 
 @kernel
 def lose(sim: Sim, time: int) -> None:
-    """Have one estimate instead of more than there is room for, or none: not known, behind what surely was by now."""
+    """Go on with one estimate, LOST, that has followed what surely was by now; there were too many, or none."""
     known = sim.memory.possible[0]
     known.estimate, known.base, known.ahead, known.splits, known.step = LOST, 0, 0, 0, NONE
     skip_closes(sim, time)
@@ -205,7 +207,7 @@ def lose(sim: Sim, time: int) -> None:
 
 @kernel
 def settle(sim: Sim) -> None:
-    """Keep the estimate with the fewest waits alone, and write the steps to it into the order."""
+    """Keep only the estimate with the fewest waits, and write the steps to it into the order."""
     memory, progress, known = sim.memory, sim.memory.progress[0], sim.memory.possible[0]
     least = 0
     for place in range(min(progress.estimates, MOST_ESTIMATES)):

@@ -32,9 +32,9 @@ from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 class Known(NamedTuple):
     """What sendings show together about the times at which they were closed.
 
-    place: int64[records], where each stands in the order of appending. Int64[sendings] are: by_request, the sendings in
-    the order of their requests; earliest: us, when each can have been closed; last_place: of its last record, or NONE;
-    first_part: us, the request of the first part that its split made, or NEVER.
+    place: int64[records], where each stands in the order of appending. The others are int64[sendings]. by_request: the
+    sendings in the order of their requests. earliest: from when on each can have been closed, us. last_place: the place
+    of its last record, or NONE. first_part: when the first part that its split made was sent, us, or NEVER.
     """
 
     place: Ints
@@ -45,7 +45,9 @@ class Known(NamedTuple):
 
 
 def groups_of(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]) -> Iterator[Group]:
-    """A stretch of sendings by topic and codec. known: estimates before it, as far as there are any."""
+    """A stretch of sendings, by topic and codec. known: the estimates before it, by topic and codec, where there are
+    any.
+    """
     sendings, first = sent.sendings, sent.capture.batches["sending"]
     times, topics, codecs = known_times(sent), sendings["topic"][first], sendings["codec"][first]
     for topic, codec in sorted({*zip(topics.tolist(), codecs.tolist(), strict=True)}):
@@ -97,9 +99,11 @@ def last_records(sent: Sent) -> Ints:
 
 
 def earliest_closes(sent: Sent, last: Ints) -> Ints:
-    """When each sending was closed at the earliest: not before what was before its request, nor before its last record
-    was appended, nor, where it sends records again, before the response to what sent them first, and with a sequence
-    number not before the response to what sent the records before them. int64[sendings], us.
+    """When each sending was closed at the earliest: int64[sendings], us.
+
+    It was not closed before what surely was before its request, nor before its last record was appended. If it sends
+    records again, it was not closed before the response to what sent them first nor, with a sequence number, before the
+    response to what sent the records before them.
 
     last: int64[sendings], the last record of each, or NONE.
     """
@@ -114,14 +118,15 @@ def earliest_closes(sent: Sent, last: Ints) -> Ints:
         (in_turn, answers_before(sendings, last, in_turn)),
     )
     for rows, time in bounds:
-        # What is not before the request is no bound: a time that is not the client's clock, or no response.
+        # A time that is not before the request is no bound: it is not the client's clock, or there is no response.
         earliest[rows] = np.maximum(earliest[rows], np.where(time < sendings["request_time"][rows], time, 0))
     return earliest
 
 
 def answers_before(sendings: Records, last: Ints, rows: Ints) -> Ints:
-    """The response to what sent the record before those of some sendings last, NEVER where there is none: int64[rows],
-    us. A client sends again only what is first in flight (RecordAccumulator.shouldStopDrainBatchesForPartition).
+    """When the sending was answered that last sent the record before those of each of some sendings, NEVER where there
+    is none: int64[rows], us. A client sends again only what is first in flight
+    (RecordAccumulator.shouldStopDrainBatchesForPartition).
 
     last: int64[sendings], the last record of each, or NONE. rows: int64[rows], the sendings.
     """
@@ -188,7 +193,7 @@ def last_events_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
 
 
 def ratios(sendings: Records) -> Singles:
-    """Compression ratios as clients see them: float32."""
+    """The compression ratios of sendings, as clients see them: float32[sendings]."""
     inside: Singles = (sendings["size"] - RECORD_BATCH_OVERHEAD).astype(np.float32)
     return np.divide(inside, np.maximum(sendings["uncompressed"], 1).astype(np.float32), dtype=np.float32)
 
@@ -236,7 +241,8 @@ def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int, closed: I
 
 
 def waits_until(in_turn: Ints, places: Ints) -> Ints:
-    """When records surely were appended: when the ms of the one that was sent next has ended. int64[places], us.
+    """By when records surely were appended, which is when the ms of the record that was sent next has ended:
+    int64[places], us.
 
     in_turn: int64[records], when each was sent, in the order of appending. places: of the records there.
     """

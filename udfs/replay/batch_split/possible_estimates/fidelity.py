@@ -32,7 +32,7 @@ FEWER_RECORDS, MORE_RECORDS = SPLITS.codes[SPLITS.fewer_records], SPLITS.codes[S
 
 @kernel
 def bytes_of_next(batch: Record, first_timestamp: int) -> int:
-    """Bytes that the record would take which may have ended a batch; of two the larger, for that one decides."""
+    """Bytes of the record that may have ended a batch. If there are two such records the larger one decides."""
     count = batch.end - batch.first
     size: int = record_bytes(batch.next_content, count, batch.next_timestamp - first_timestamp)
     if batch.other_content >= 0:
@@ -44,7 +44,7 @@ def bytes_of_next(batch: Record, first_timestamp: int) -> int:
 def verdict_with(sim: Sim, number: int, estimate: np.float32, cut: int) -> int:
     """Whether a batch that was created with this estimate ends where it was captured: AGREED, FEWER_ or MORE_RECORDS.
 
-    cut: EARLY or LINGERED, which of the batches that may have been sent early may end before they are full.
+    cut: the least `cut` with which a batch may end before it is full: WAITED, EARLY, LINGERED or more.
     """
     batch, settings, uncompressed = sim.batches[number], sim.settings[0], 0
     first = sim.records[batch.first]
@@ -66,7 +66,7 @@ def verdict_with(sim: Sim, number: int, estimate: np.float32, cut: int) -> int:
 def verdict_within_bounds(sim: Sim, number: int) -> int:
     """The verdict on a batch that was created with any estimate within the bounds: ORDER_OPEN where it depends on it.
 
-    The larger the estimate, the fewer records: what both bounds give, all between them give.
+    The larger the estimate, the fewer records: a verdict that both bounds give, all estimates between them give.
     """
     if sim.bounds[0] < 0:
         return ORDER_OPEN
@@ -100,7 +100,9 @@ def verdict_on(sim: Sim, number: int, cut: int) -> int:
 
 @kernel
 def judge_batch(sim: Sim, number: int) -> None:
-    """Write the verdict on a batch. In one order, it ends early without reason only if nothing else explains it."""
+    """Write the verdict on a batch. If one order is sought, a batch ends early without reason only if nothing else
+    fits.
+    """
     cut, verdict, progress = LINGERED if sim.in_order else EARLY, AGREED, sim.memory.progress[0]
     progress.agreeing = 0
     while cut >= (WAITED if sim.in_order else EARLY) and progress.agreeing == 0:
@@ -124,7 +126,7 @@ def is_full_with_any(sim: Sim, number: int) -> bool:
 
 @kernel
 def keep_agreeing(sim: Sim, number: int) -> None:
-    """Go on with those possible estimates alone that agree with a batch, if it shows which of them it was."""
+    """Go on with only those possible estimates that agree with a batch, if the batch shows which of them it was."""
     memory, progress = sim.memory, sim.memory.progress[0]
     if 0 < progress.agreeing < progress.estimates and (sim.in_order or is_alone(sim, number)):
         for place in range(progress.agreeing):
@@ -142,7 +144,7 @@ def is_alone(sim: Sim, number: int) -> bool:
 
 @kernel
 def judge_batches(sim: Sim) -> float:
-    """Write the verdict on every batch, and the order; the estimate at the end, or UNKNOWN or LOST."""
+    """Write the verdict on every batch, and the order. Returns the estimate at the end, or UNKNOWN or LOST."""
     progress = sim.memory.progress[0]
     progress.estimates = 1
     for number in range(len(sim.batches)):

@@ -18,8 +18,8 @@ from udfs.replay.batch_split.timing import Times
 from udfs.replay.shared.resent_batches import NONE
 
 BEFORE = int_fields("place", "rank", "earliest")
-"""Before which record something was, by its place in the order of appending, which of those with the same place was
-first, and when it can have been, us; NEVER where nothing shows that."""
+"""When a close or split was. place: that of the record, in the order of appending, before which it was. rank: its rank
+among those with the same place. earliest: us, from when on it can have been. All NEVER where nothing shows that."""
 CLOSE, SPLIT = range(2)
 APART = 1 << 40
 """Ranks of different groups are so far apart."""

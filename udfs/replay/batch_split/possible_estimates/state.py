@@ -14,39 +14,42 @@ from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.resent_batches import NONE
 
 UNKNOWN, LOST = -1.0, -2.0
-"""Estimates that are not known: of a producer that began before the capture, and where too many are possible."""
+"""Estimates that are not known: UNKNOWN where the producer began before the capture, LOST where too many are
+possible."""
 MOST_ESTIMATES = 1024
+"""How many estimates are followed side by side."""
 MOST_STEPS = 1 << 18
+"""How many steps to them there is memory for."""
 
 NOT_CUT, WAITED, EARLY, LINGERED = range(4)
 """Whether a batch may have been sent before a record came that it had no room for. WAITED: only if that record had to
-wait before it was appended; LINGERED: and the batch had reason to be sent.
+wait before it was appended. EARLY: in any case. LINGERED: it may have been, and had reason to be, as it had lingered.
 """
 
 CREATED = int_fields(
-    "time",  # us, cut to a ms: of its first record, which is when it was sent, and may have had to wait
-    "until",  # us: the ms of the record that was sent next has ended, and so it had been created
-    "place",  # of its first record, among all in the order of appending
+    "time",  # us, cut to a ms: when its first record was sent, which may have had to wait
+    "until",  # us: by when it had been created, for the ms of the record that was sent next had ended
+    "place",  # of its first record, among all records in the order of appending
     "later",  # the place of the first record of a later ms
     "first",  # its records are [first, end)
     "end",
-    "next_content",  # bytes of the next record that may have ended it
+    "next_content",  # bytes of the next record, which may have ended it
     "next_timestamp",
-    "other_content",  # bytes of one that went to another partition, but may have tried this one; or NONE
+    "other_content",  # bytes of a record that went to another partition, but may have tried this one; or NONE
     "other_timestamp",
     "cut",  # NOT_CUT, WAITED, EARLY or LINGERED
     "before",  # the batch before it in its partition, or NONE
-    "close_before",  # the close of that, or NONE
+    "close_before",  # the close of that batch, or NONE
 )
 """A batch when it was created, and what may have ended it. In the order of creation."""
 
 CLOSE = np.dtype(
     [
-        ("latest", np.int64),  # us: its request
-        ("earliest", np.int64),  # us: when it can have been
-        ("none_before", np.int64),  # the least of `earliest` from here on
+        ("latest", np.int64),  # us: when the request was sent
+        ("earliest", np.int64),  # us: from when on it can have been
+        ("none_before", np.int64),  # the least `earliest` of this close and all behind it
         ("after", np.int64),  # the place of the batch's last record, or NONE
-        ("splits", np.int64),  # so many splits come before it at least: of the batch that it is a part of the last
+        ("splits", np.int64),  # how many splits come before it at least; if it is of a part, its own split is the last
         ("ratio", np.float32),
     ],
     align=True,
@@ -55,8 +58,8 @@ CLOSE = np.dtype(
 
 SPLIT = np.dtype(
     [
-        ("earliest", np.int64),  # us: the response
-        ("latest", np.int64),  # us: the request of the first part
+        ("earliest", np.int64),  # us: when the response came
+        ("latest", np.int64),  # us: when the request of the first part was sent
         ("after", np.int64),  # the last close of a batch that left the partition's queue before the parts came, or NONE
         ("ratio", np.float32),
     ],
@@ -68,36 +71,36 @@ ESTIMATE = np.dtype(
     [
         ("ahead", np.int64),  # which of the closes from `base` on are behind it, a bit each
         ("base", np.int32),  # all closes before this one are behind it
-        ("splits", np.int32),  # and the first so many splits
-        ("step", np.int32),  # the last one to it, or NONE
-        ("waits", np.int32),  # so many steps to it cannot have been in the ms of the batch that was created next
+        ("splits", np.int32),  # how many splits are behind it
+        ("step", np.int32),  # the last step to it, or NONE
+        ("waits", np.int32),  # how many steps to it cannot have been in the ms of the batch that was created next
         ("estimate", np.float32),
     ],
     align=True,
 )
-"""An estimate that is possible, with what led to it."""
+"""An estimate that is possible, with what led to it: closes and splits are behind it if it has followed them."""
 
 STEP = int_fields("event", "batch", "before")
 """A step on the way to an estimate: a close, or a split, which are numbered behind all closes; the batch that was
 created next; and the step before, or NONE."""
 
 PLACED = int_fields("batch", "rank")
-"""Of a close or split, the batch that was created next, and its rank among all; NONE where nothing tells."""
+"""For a close or split, the batch that was created next, and its rank among all of them; NONE where nothing tells."""
 
 PROGRESS = int_fields(
-    "batch",  # at hand
-    "till",  # us: what can have been by then, can be behind its estimate
-    "place",  # only closes of batches whose last record stands before this one
+    "batch",  # the one that is judged
+    "till",  # us: what can have been by then can be behind its estimate
+    "place",  # of a record: only closes of batches whose last record stands before it can be behind the estimate
     "estimates",  # how many are possible; one more than MOST_ESTIMATES: too many
-    "agreeing",
-    "steps",
+    "agreeing",  # how many of these agree with the batch
+    "steps",  # how many are kept
     "settled",  # steps that are not kept any more
 )
 
 
 class Memory(NamedTuple):
-    """Working memory: the estimates that are possible, with a place for one more; those that agree with the batch at
-    hand; the steps; PROGRESS[1].
+    """Working memory. possible: ESTIMATE[MOST_ESTIMATES + 1], the estimates that are possible. agreeing: ESTIMATE,
+    those of them that agree with the batch that is judged. steps: STEP[MOST_STEPS]. progress: PROGRESS[1].
     """
 
     possible: Records
@@ -107,8 +110,10 @@ class Memory(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What a producer sent to one topic with one codec. is_of: bool[sendings]. closed, refused: the sendings of closes
-    and splits. initial: the estimate before the first close, or UNKNOWN.
+    """What a producer sent to one topic with one codec.
+
+    is_of: bool[sendings], which sendings are of this group. batches: CREATED[n]. closes: CLOSE[n]. splits: SPLIT[n].
+    closed, refused: the sendings of these closes and splits. initial: the estimate before the first close, or UNKNOWN.
     """
 
     topic: int
@@ -127,8 +132,8 @@ class Sim(NamedTuple):
 
     records: RECORD[records]. settings: SETTINGS[1], the captured ones. bounds: float32[2], of every estimate. in_order:
     one order of closes and splits is sought that gives all batches; batches of the same ms are then taken in the order
-    of their records. verdicts: int64[batches]; order: PLACED[closes and splits]; was_full: bool[batches], false where
-    each agreeing estimate leaves room for the next record; all written.
+    of their records. Results are verdicts: int64[batches]; order: PLACED[closes and splits]; was_full: bool[batches],
+    false where each agreeing estimate leaves room for the next record.
     """
 
     batches: Records
