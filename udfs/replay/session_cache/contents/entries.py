@@ -1,4 +1,4 @@
-"""A client's next fetch among its entries: which it wants, in which order, and which it gives up."""
+"""A client's next fetch among its entries: which of them it wants, in which order, and which it gives up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def slot_for(contents: Contents, client: Record, topic: int, partition: int) -> 
 
 @kernel
 def index_entries(contents: Contents, client: Record) -> None:
-    """Make the client's hash table anew."""
+    """Build the client's hash table anew, from its entries."""
     contents.slots[2 * client.first : 2 * (client.first + client.room)] = NONE
     for place in range(client.first, client.first + client.count):
         entry = contents.entries[place]
@@ -50,15 +50,15 @@ def make_room(contents: Contents, client: Record, more: int) -> None:
         room *= 2
     first = contents.end[0]
     contents.end[0] += room
-    for i in range(client.count):
-        contents.entries[first + i] = contents.entries[client.first + i]
+    for place in range(client.count):
+        contents.entries[first + place] = contents.entries[client.first + place]
     client.first, client.room = first, room
     index_entries(contents, client)
 
 
 @kernel
 def find_entry(contents: Contents, client: Record, row: Record) -> int:
-    """The place of the entry of a partition, which is made if there is none, behind the others."""
+    """The place of a partition's entry. If there is none, one is made behind the others."""
     likely = contents.reading[0].likely
     if client.first <= likely < client.first + client.count:
         entry = contents.entries[likely]
@@ -74,7 +74,7 @@ def find_entry(contents: Contents, client: Record, row: Record) -> int:
 
 @kernel
 def begin_entry(entry: Record, row: Record) -> None:
-    """A partition that the client did not fetch before."""
+    """Begin the entry of a partition that the client did not fetch before."""
     entry.topic, entry.partition, entry.name_length = row.topic, row.partition, row.name_length
     entry.high_watermark = entry.log_start_offset = entry.wanted_by = NONE
     set_request(entry, row)
@@ -82,7 +82,7 @@ def begin_entry(entry: Record, row: Record) -> None:
 
 @kernel
 def set_request(entry: Record, row: Record) -> None:
-    """What the client says of the partition: FetchRequest.PartitionData."""
+    """Write to an entry what the client says of the partition (FetchRequest.PartitionData)."""
     entry.fetch_offset = row.fetch_offset
     entry.partition_max_bytes = row.partition_max_bytes
     entry.current_leader_epoch = row.current_leader_epoch
@@ -104,7 +104,7 @@ def is_altered(entry: Record, row: Record) -> bool:
 
 @kernel
 def take_order(contents: Contents, client: Record, fetch: Record) -> None:
-    """A full fetch gives the client's partitions their order anew, and ends those that it does not want."""
+    """Put the client's entries into the order of a full fetch, and drop those that it does not want."""
     places, wanted, in_order = contents.places, 0, True
     for row in range(fetch.first, fetch.end):
         place = places[row - fetch.first]
@@ -116,7 +116,7 @@ def take_order(contents: Contents, client: Record, fetch: Record) -> None:
         return
     for target in range(wanted):
         source = places[target]
-        while source < target:  # it had to make way, and went to where that one came from
+        while source < target:  # the entry had to make way, and went to where the other one came from
             source = places[source]
         swap_entries(contents, client.first + target, client.first + source)
     client.count = wanted
@@ -134,7 +134,7 @@ def swap_entries(contents: Contents, one: int, other: int) -> None:
 
 @kernel
 def drop_forgotten(contents: Contents, client: Record, fetch: Record) -> None:
-    """Close the gaps that partitions leave which a fetch does not want."""
+    """Drop the entries that a fetch does not want, and close the gaps between the others."""
     kept = 0
     for place in range(client.first, client.first + client.count):
         if contents.entries[place].wanted_by == fetch.number:

@@ -27,10 +27,10 @@ from udfs.wire.fetch_sizes import tallied
 
 @kernel
 def begin_lists(contents: Contents) -> None:
-    """Nothing is written in any list."""
-    for which in range(TALLIES):
-        held = contents.tallies[which]
-        held.topic = held.topics = held.partitions = held.in_topic = held.bytes = 0
+    """Empty all lists."""
+    for place in range(TALLIES):
+        tally = contents.tallies[place]
+        tally.topic = tally.topics = tally.partitions = tally.in_topic = tally.bytes = 0
 
 
 @kernel

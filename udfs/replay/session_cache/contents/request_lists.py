@@ -35,25 +35,26 @@ def topic_number(contents: Contents, topic: int) -> int:
 
 @kernel
 def list_forgotten(contents: Contents, client: Record, old: int, fetch: Record) -> None:
-    """Write entries that the fetch does not want: a topic has one place in this list, be its partitions neighbours or
-    not.
+    """Write the entries that the fetch does not want. A topic comes once in this list, wherever its partitions stand.
+
+    old: how many entries the client had before this fetch.
     """
-    held, sizes, flexible = contents.tallies[FORGOTTEN], contents.sizes, contents.sizes.is_flexible[fetch.version]
+    list_tally, sizes, flexible = contents.tallies[FORGOTTEN], contents.sizes, contents.sizes.is_flexible[fetch.version]
     for place in range(client.first, client.first + old):
         entry = contents.entries[place]
         if entry.wanted_by != fetch.number:
             number = topic_number(contents, entry.topic)
             if contents.forgotten[number] == 0:
-                held.topics += 1
-                held.bytes += sizes.forgotten_topic[fetch.version]
-                held.bytes += name_bytes(entry.name_length, fetch.version, flexible)
+                list_tally.topics += 1
+                list_tally.bytes += sizes.forgotten_topic[fetch.version]
+                list_tally.bytes += name_bytes(entry.name_length, fetch.version, flexible)
             contents.forgotten[number] += 1
-            held.partitions += 1
-            held.bytes += FORGOTTEN_BYTES
+            list_tally.partitions += 1
+            list_tally.bytes += FORGOTTEN_BYTES
     for place in range(client.first, client.first + old):
         if contents.entries[place].wanted_by != fetch.number:
             number = topic_number(contents, contents.entries[place].topic)
-            held.bytes += beyond_least(contents.forgotten[number], flexible)
+            list_tally.bytes += beyond_least(contents.forgotten[number], flexible)
             contents.forgotten[number] = 0
 
 
@@ -69,7 +70,7 @@ def list_altered(contents: Contents, entry: Record, row: Record, fetch: Record) 
 
 @kernel
 def list_changes(contents: Contents, client: Record, old: int, rows: Records, fetch: Record) -> bool:
-    """Write what is new, what is altered in the client's order, and what is forgotten. Returns whether anything is.
+    """Write the entries that are new, altered and forgotten, in this order. Returns whether any are forgotten.
 
     old: how many entries the client had before this fetch; new ones are behind them.
     """

@@ -3,8 +3,8 @@
 What an incremental response lists is the difference between two answers, whatever the lane (maybeUpdateResponseData of
 org.apache.kafka.server.FetchSession.CachedPartition, Kafka 4.3).
 
-An answer with an error has no high watermark: a broker remembers the same of it after a full response, which has -1,
-and after an incremental one, for which it sets -1.
+An answer with an error has no high watermark. A broker remembers -1 for it after a full response, which says -1, and
+after an incremental one, for which it sets -1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def must_return(entry: Record, row: Record) -> bool:
 
 @kernel
 def remember(entry: Record, row: Record) -> None:
-    """The broker remembers what it answered."""
+    """Have the broker remember what it answered."""
     entry.high_watermark = NONE if row.error != 0 else row.high_watermark
     entry.log_start_offset = row.log_start_offset
 
@@ -71,7 +71,7 @@ def note_answered(contents: Contents, entry: Record, row: Record, fetch: Record)
 
 @kernel
 def begin_topic(reading: Record) -> None:
-    """Nothing is counted of a topic."""
+    """Begin to count a topic's partitions, from 0."""
     reading.wanted = reading.answered = reading.returned = reading.in_capture = 0
     reading.answered_bytes = reading.returned_bytes = reading.in_capture_bytes = 0
 
