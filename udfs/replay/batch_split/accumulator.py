@@ -31,7 +31,8 @@ from udfs.replay.shared.resent_batches import NONE
 def estimated_size(sim: Sim, lane: int, partition: int) -> int:
     """The estimated size of the batch that is being filled, by the estimate at its creation (ProducerBatch).
 
-    Before KIP-126 it was that of now (`MemoryRecordsBuilder.estimatedBytesWritten` of 0.10.2 reads TYPE_TO_RATE).
+    Before KIP-126 the current estimate counted (`MemoryRecordsBuilder.estimatedBytesWritten` of 0.10.2 reads
+    TYPE_TO_RATE).
     """
     filling, settings = sim.filling[partition], sim.settings[lane]
     codec = codec_of(sim, lane, filling.first)
@@ -60,8 +61,8 @@ def takes(sim: Sim, lane: int, partition: int, record: int) -> bool:
 def seal(sim: Sim, lane: int, partition: int, ready_at: int, closed: int) -> None:
     """End the batch that is being filled.
 
-    If a captured batch has the same records, and waited behind no parts or waits behind the same ones, it is closed
-    when that was, unless pace is drawn anew; else at `closed`.
+    It is closed at `closed`. But if a captured batch has the same records, and waited for no parts or for those of the
+    same batch, it is closed when that one was, unless pace is drawn anew. ready_at, closed: us.
     """
     filling = sim.filling[partition]
     first, end = filling.first, filling.first + filling.count
@@ -83,8 +84,8 @@ def seal(sim: Sim, lane: int, partition: int, ready_at: int, closed: int) -> Non
 
 @kernel
 def seal_full(sim: Sim, lane: int, partition: int, time: int) -> None:
-    """End the batch that is being filled, for it is full, if it has not lingered before. It is closed as long after the
-    one before it as the captured batch of its last record.
+    """End the batch that is being filled, which is full and may have lingered. It is closed as long after the one
+    before it as the captured batch of its last record.
     """
     filling = sim.filling[partition]
     ready_at = min(time, filling.created + sim.settings[lane].linger_us)
@@ -155,7 +156,9 @@ def close_as_captured(sim: Sim, lane: int, record: int) -> None:
 
 @kernel
 def linger(sim: Sim, lane: int, partition: int, time: int) -> bool:
-    """End the batch that is being filled, which has lingered, unless something stands before it; whether it ended."""
+    """End the batch that is being filled, which has lingered, unless something stands before it. Returns whether it
+    ended.
+    """
     filling = sim.filling[partition]
     if filling.count == 0 or has_to_wait(sim, partition) or filling.last_closed > time:
         return False

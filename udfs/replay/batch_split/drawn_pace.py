@@ -23,9 +23,9 @@ from udfs.replay.shared.resent_batches import NONE
 from udfs.replay.shared.window import Window
 
 RECORDS_AT_MOST = 1 << 24
-"""Records of a stretch that are replayed for ranges, in all lanes: of a longer one there are fewer replications."""
+"""How many records of a stretch are replayed for ranges, over all lanes: a longer stretch has fewer replications."""
 NEAR_BLOCKS = 4
-"""A block of times is drawn from no further away than so many blocks (the local block bootstrap of Paparoditis and
+"""A block of times is drawn from at most so many blocks away (the local block bootstrap of Paparoditis and
 Politis, 2002)."""
 RUNS_DIFFER = 0.25
 """How far equal runs of a live producer differ: the standard deviation of the logarithm of the time that a batch takes,
@@ -79,7 +79,7 @@ def drawn_sim(sim: Sim, captured: Observed, draws: np.random.Generator, window: 
 
 
 def moment_in(times: Ints, drawn: Ints, moment: int) -> int:
-    """A moment of the window among records that come at other times: the same records are before it.
+    """A moment of the window, moved so that the same records are before it when they come at drawn times (us).
 
     times, drawn: int64[records], us, in the order of appending.
     """
@@ -91,16 +91,16 @@ def moment_in(times: Ints, drawn: Ints, moment: int) -> int:
 
 
 def drawn_places(count: int, batches: int, draws: np.random.Generator) -> Ints:
-    """Which place's times each record has, of `count` in the order of appending: int64[count].
+    """From which place each record takes its times, of `count` records in the order of appending: int64[count].
 
     A block has as many batches as the square root of a third of them. It is drawn from near its own place, for what is
     sent has a pace of its own, too. The first one stays, and is not drawn again: a client that has just started has no
     connection yet.
     """
     length = min(max(round(count / max(batches, 1) * np.sqrt(max(batches // 3, 1))), 1), count)
-    own, last = np.arange(0, count, length), count - length
+    places, last = np.arange(0, count, length), count - length
     first, reach = min(length, last), NEAR_BLOCKS * length
-    low, high = np.clip(own - reach, first, last), np.clip(own + reach, first, last)
+    low, high = np.clip(places - reach, first, last), np.clip(places + reach, first, last)
     starts = draws.integers(low, high, endpoint=True)
     starts[0] = 0
     return (starts[:, np.newaxis] + np.arange(length)).reshape(-1)[:count]
@@ -116,20 +116,20 @@ def drawn_times(captured: Observed, place: Ints) -> Ints:
 
 
 def drawn_batches(captured: Observed, place: Ints, draws: np.random.Generator) -> Records:
-    """The batches, each taken and answered as soon as that of the record whose times its first one has:
+    """The batches, each closed and answered as fast as the batch of that record whose times its own first record has:
     BATCH[batches].
 
     The records have drawn times already. place: int64[records], as `drawn_places` returns it.
     """
     batches = captured.capture.batches.copy()
-    of = captured.batch[place[captured.turn]]
-    of_client, of_brokers = np.exp(draws.normal(0.0, RUNS_DIFFER, 2))
+    drawn = captured.batch[place[captured.turn]]
+    client_factor, broker_factor = np.exp(draws.normal(0.0, RUNS_DIFFER, 2))
     share = draws.uniform(0.0, 2 * BYTES_SHARE)
     for name, factor in (
-        ("delay", of_client), ("behind", of_client), ("by_bytes", of_client * share / BYTES_SHARE),
-        ("round_trip", of_brokers), ("uncompressed", 1), ("in_turn", 1),
+        ("delay", client_factor), ("behind", client_factor), ("by_bytes", client_factor * share / BYTES_SHARE),
+        ("round_trip", broker_factor), ("uncompressed", 1), ("in_turn", 1),
     ):  # fmt: skip
-        batches[name] = captured.capture.batches[name][of] * factor
+        batches[name] = captured.capture.batches[name][drawn] * factor
     is_early, last = batches["early"] != NEVER, batches["end"] - 1
     later = captured.records["time"][last] - captured.capture.records["time"][last]
     batches["early"] += np.where(is_early, later, 0)

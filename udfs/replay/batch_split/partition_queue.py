@@ -26,7 +26,9 @@ def has_to_wait(sim: Sim, partition: int) -> bool:
 
 @kernel
 def delay_behind(sim: Sim, first: int) -> int:
-    """us from the close of the batch before this one to its own, as for the captured batch of its last record."""
+    """The time from the close of the batch before this one to its own close (us), as the captured batch of its last
+    record.
+    """
     ready = sim.ready[first]
     captured = sim.capture.batches[sim.capture.records[ready.end - 1].batch]
     return int(max(captured.behind + delay_by_bytes(captured, ready.uncompressed), 0))
@@ -51,7 +53,7 @@ def close_behind(sim: Sim, first: int) -> None:
 
 @kernel
 def enqueue(sim: Sim, first: int, may_leave: int) -> None:
-    """Have a batch wait in its place, at least until `may_leave`; a partition's records are numbered as in sequence."""
+    """Have a batch wait in its place, at least until `may_leave`. A partition's records are numbered in sequence."""
     filling, ready = sim.filling[sim.capture.records[first].partition], sim.ready[first]
     before, behind = NONE, filling.queued
     while behind != NONE and behind < first:
@@ -65,7 +67,7 @@ def enqueue(sim: Sim, first: int, may_leave: int) -> None:
 
 @kernel
 def leave_queue(sim: Sim, partition: int, time: int) -> None:
-    """Send what need not wait any longer, each batch as long after what is before it as the captured one."""
+    """Send the batches that need not wait any longer, each as long after the one before it as the captured batch."""
     filling, last = sim.filling[partition], time
     while filling.queued != NONE:
         first = filling.queued

@@ -1,4 +1,4 @@
-"""By which times a replayed producer goes: when its records were appended, its batches closed, split and sent again."""
+"""The times that a replayed producer goes by: when records were appended, and batches closed, split and sent again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from udfs.replay.shared.resent_batches import NONE
 
 BYTES_SHARE = 0.4
 """How much of the time between two closes of a partition, while batches wait for the client to send them, follows from
-their bytes; the rest each batch takes, however large it is. VALIDATION.md says how that was measured."""
+their bytes; the rest is the same for every batch, however large it is. VALIDATION.md says how that was measured."""
 
 
 class Times(NamedTuple):
-    """In us: when each record was appended, int64[records]; when each sending was closed, and when it was split if it
-    was refused, int64[sendings].
+    """When things happened, in us. append: int64[records], when each record was appended. close: int64[sendings], when
+    each sending was closed. split: int64[sendings], when it was split, if it was refused.
     """
 
     append: Ints
@@ -32,16 +32,17 @@ class Times(NamedTuple):
 
 
 def timed(sent: Sent, times: Times, linger_us: int) -> Capture:
-    """The capture with these times."""
+    """The capture, with its records, parts and batches at these times."""
     parts, first_parts = parts_of(sent, times)
     records = sent.capture.records.copy()
     records["time"] = times.append
-    records["part"][first_parts] = np.arange(len(parts))  # the first to be sent comes last, and stays
+    # Of parts that begin with the same record, the one that was sent first comes last, and stays.
+    records["part"][first_parts] = np.arange(len(parts))
     return sent.capture._replace(records=records, parts=parts, batches=timed_batches(sent, times, linger_us))
 
 
 def parts_of(sent: Sent, times: Times) -> tuple[Records, Ints]:
-    """(the batches that splits made, the last to be sent first: PART[parts]; the first record of each)."""
+    """(the batches that splits made, in reverse order of sending: PART[parts]; the first record of each)."""
     sendings, batches = sent.sendings, sent.capture.batches
     parts = np.flatnonzero(sendings["made_by"] != NONE)
     parts = parts[np.argsort(-times.close[parts], kind="stable")]
@@ -64,15 +65,15 @@ def answers(sent: Sent, times: Times) -> Ints:
 
 
 def ready_times(sent: Sent, append: Ints, linger_us: int) -> Ints:
-    """When each batch had lingered, or was full, as the next record shows that may go into it: int64[batches], us."""
+    """When each batch had lingered, or was full, as the next record that may go into it shows: int64[batches], us."""
     batches = sent.capture.batches
     full = np.where(batches["next_record"] != NONE, append[batches["next_record"]], NEVER)
     return np.minimum(full, append[batches["first"]] + linger_us)
 
 
 def soonest(sent: Sent, times: Times, linger_us: int) -> Times:
-    """The times, but each batch that is sent first is closed as soon as it is ready and what was before its request is
-    done. The capture does not show how long before its request that was.
+    """The same times, except that each batch, as it is sent first, is closed as soon as it is ready and what surely was
+    before its request is over. The capture does not show how long before its request it was closed.
     """
     first, close = sent.capture.batches["sending"], times.close.copy()
     ready = ready_times(sent, times.append, linger_us)
@@ -88,8 +89,10 @@ def closed_before(sent: Sent, closed: Ints) -> Ints:
 
 
 class Queued(NamedTuple):
-    """What a partition's batches waited for, int64[batches]: from when to when others were sent again before each, as
-    parts of split ones or as they were, us, 0 where there were none; the batch that was split last before it, or NONE.
+    """What the batches of a partition waited for: others that were sent again before each, as parts or unchanged.
+
+    begin, until: int64[batches], from when to when these were sent, us, 0 where there were none. by: int64[batches],
+    the batch that was split last before each, or NONE.
     """
 
     begin: Ints
@@ -98,21 +101,21 @@ class Queued(NamedTuple):
 
 
 def queued(sent: Sent, times: Times) -> Queued:
-    """What each batch of an idempotent producer waited for: none other of the partition is sent meanwhile."""
+    """What each batch of an idempotent producer waited for: while others are sent again, it is not sent."""
     sendings, first = sent.sendings, sent.capture.batches["sending"]
     again = np.flatnonzero(sendings["batch"] != NONE)
     again = again[first[sendings["batch"][again]] != again]
     again = again[np.lexsort((times.close[again], sendings["partition"][again]))]
-    partition, own = sendings["partition"][again], sendings["partition"][first]
-    last = behind(partition, times.close[again], own, times.close[first]) - 1
-    last = np.where(np.append(partition, NONE)[last] == own, last, NONE)
-    begin, until = (np.append(of, 0)[last] for of in (queues_begin(sent, times, again), times.close[again]))
+    again_partition, partition = sendings["partition"][again], sendings["partition"][first]
+    last = behind(again_partition, times.close[again], partition, times.close[first]) - 1
+    last = np.where(np.append(again_partition, NONE)[last] == partition, last, NONE)
+    begin, until = (np.append(time, 0)[last] for time in (queues_begin(sent, times, again), times.close[again]))
     return Queued(begin, until, refused_before(sent))
 
 
 def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
-    """When the client acted on the response for which it sent again each of these sendings, or one of those with which
-    it goes without a gap: int64[again], us.
+    """When the client acted on the response for which it sent each of these sendings again: int64[again], us. Sendings
+    that follow each other without a gap have the time of the first of them.
 
     again: int64[again], sendings by partition, in the order of their closes.
     """
@@ -142,7 +145,7 @@ def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
     sendings, batches = sent.sendings, sent.capture.batches.copy()
     first = batches["sending"]
     ready, closed = ready_times(sent, times.append, linger_us), times.close[first]
-    # In its ms the next record can have come before the request, which then finds the batch full.
+    # Within its ms the next record can have come before the request, which then finds the batch full.
     surely_before = sent.first_sendings["request_time"] < ready_times(sent, sent.capture.records["time"], linger_us)
     answered, waited = answers(sent, times)[first], queued(sent, times)
     is_retry = (sendings["is_whole"] == 1) & (sendings["made_by"] == NONE)
