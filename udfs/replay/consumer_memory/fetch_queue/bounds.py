@@ -23,8 +23,8 @@ DEFAULT_MAX_BYTES, DEFAULT_MESSAGE_MAX_BYTES = 50 << 20, 1_000_000
 class Limits(NamedTuple):
     """What bounds a consumer's fetches (bytes).
 
-    is_captured: the lane leaves the limits as captured. asks_less: the client itself asks for less, for its queue is
-    smaller.
+    is_captured: the lane leaves the limits as captured. asks_less: the client itself asks for less, because its queue
+    is smaller.
     """
 
     max_bytes: int
@@ -41,14 +41,16 @@ def default_max_bytes(max_queued_bytes: int) -> int:
 
 
 def asked_max_bytes(captured: int, captured_queue: int, queue: int) -> int:
-    """What is asked for in one fetch with another queue: bytes. captured: with the captured queue; if that is what the
-    client does by itself, it does so with the other as well.
+    """What is asked for in one fetch with another queue: bytes. captured: bytes that are asked for with the
+    captured queue; if these are what the client asks for by default, it asks for its default here as well.
     """
     return default_max_bytes(queue) if captured == default_max_bytes(captured_queue) else captured
 
 
 class Bound(NamedTuple):
-    """threshold: bytes at which no more is asked for. overshoot: what comes then at most. messages: in the queue."""
+    """The most that a queue can have. threshold: bytes at which nothing more is asked for. overshoot: bytes that can
+    still come then. messages: how many can be in the queue.
+    """
 
     threshold: int
     overshoot: int
@@ -56,12 +58,12 @@ class Bound(NamedTuple):
 
     @property
     def queued(self) -> int:
-        """Most bytes of values in the queue."""
+        """The most bytes of values in the queue."""
         return self.threshold + self.overshoot
 
     @property
     def memory(self) -> int:
-        """Most bytes of memory, about."""
+        """The most bytes of memory that the queue takes, about."""
         return self.queued + self.messages * MESSAGE_BYTES
 
 

@@ -1,9 +1,9 @@
 """What a capture shows of a librdkafka consumer's queue: its responses, how full it can have been, and how fast the
 application takes messages.
 
-A consumer that asks has less in its queue than the thresholds: what came before, but for that, was taken by then. One
-that has a response and does not ask at once for more, though the queue may be full, has a full one. It is then that the
-capture shows how much the application has taken; while the queue is never full, nothing does.
+A consumer that asks has less in its queue than the thresholds: whatever came before beyond that has been taken. A
+consumer that has a response and does not ask for more at once has a full queue, if the queue can be full. Then the
+capture shows how much the application has taken; as long as the queue is never full, nothing shows it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, Pace
 AT_ONCE_US = 100_000
 """A broker that has records to return begins with the response by then (us)."""
 MOST_FETCHERS = 1024
-"""Most threads of a consumer."""
+"""The most threads that a consumer is taken to have."""
 LATE = 0.5
 """A fetch that comes at least so many times fetch.queue.backoff.ms after the response before it is late."""
 
 
 def responses_of(fetches: Records, backoff_us: int) -> Records:
-    """RESPONSE[n] of a consumer's answered fetches, EXCHANGE[m] in any order. backoff_us: fetch.queue.backoff.ms."""
+    """The responses with records: RESPONSE[n]. fetches: EXCHANGE[m], those of a consumer that were answered, in any
+    order.
+
+    backoff_us: fetch.queue.backoff.ms in us.
+    """
     fetches = fetches[np.lexsort((fetches["complete_at"], fetches["requested_at"], fetches["connection"]))]
     connection, firsts = group_numbers(fetches["connection"])
     requested_at, arrived_at = fetches["requested_at"], fetches["complete_at"]
@@ -65,8 +69,8 @@ def responses_of(fetches: Records, backoff_us: int) -> Records:
 def fetchers_of(begin: Ints, end: Ints) -> Ints:
     """The thread that each connection is taken to be of, int64[connections]. begin, end: int64[connections], us.
 
-    It is one of its own, unless there are more than MOST_FETCHERS, as of a client that cannot hold a connection: then
-    it is one that has no other at the time.
+    Each has a thread of its own, unless there are more than MOST_FETCHERS, as with a client that cannot hold a
+    connection. Then it has one that has no other connection at the time.
     """
     if len(begin) <= MOST_FETCHERS:
         return np.arange(len(begin))
@@ -93,7 +97,7 @@ def note_reopened(responses: Records, is_first: Bools) -> None:
 
 
 def following_of(fetcher: Ints) -> Ints:
-    """The place of the next one of the same fetcher, or NONE: int64[n]. fetcher: int64[n]."""
+    """The place of the next response of the same fetcher, or NONE: int64[n]. fetcher: int64[n], of each response."""
     order = np.argsort(fetcher, kind="stable")
     following = np.full(len(fetcher), NONE)
     is_same = fetcher[order][1:] == fetcher[order][:-1]
@@ -102,14 +106,14 @@ def following_of(fetcher: Ints) -> Ints:
 
 
 def in_parts(responses: Records, max_bytes: int) -> Records:
-    """RESPONSE[m]: the same, each that has more than `max_bytes` of records as several of about the same size, of which
-    each is asked for when the one before has come.
+    """The responses, where each with more than `max_bytes` of records is cut into several of about the same size:
+    RESPONSE[m]. Each of these is asked for when the one before has come.
     """
     count = np.maximum(-(-responses["record_bytes"] // max(max_bytes, 1)), 1)
     if (count == 1).all():
         return responses
-    of, place = np.repeat(np.arange(len(responses)), count), ranges(np.zeros_like(count), count)
-    parts, count = responses[of], count[of]
+    whole_number, place = np.repeat(np.arange(len(responses)), count), ranges(np.zeros_like(count), count)
+    parts, count = responses[whole_number], count[whole_number]
     for name in ("messages", "value_bytes", "record_bytes", "answer_us"):
         whole = parts[name].copy()
         parts[name] = whole * (place + 1) // count - whole * place // count
@@ -126,15 +130,15 @@ def late_for_full_queue(responses: Records, levels: Records) -> Bools:
 def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Pace | None:
     """The pace of the application, by when it had taken how many messages; None where the queue was never full.
 
-    When a consumer asks that had a full queue, that has gone below its thresholds since it was last looked at, a
-    backoff before: half a backoff ago, on average. is_full: bool[n], by response.
+    When a consumer asks whose queue was full, the queue has gone below its thresholds since the consumer last looked, a
+    backoff ago: on average half a backoff ago. responses: RESPONSE[n]. is_full: bool[n]. thresholds: THRESHOLDS[1].
     """
     asked_at = np.sort(responses["requested_at"][is_full])
     if not len(asked_at):
         return None
     come = np.searchsorted(responses["arrived_at"], asked_at, side="right")
     messages, value_bytes = edges(responses["messages"]), edges(responses["value_bytes"])
-    # Of the response in which the threshold is, as many messages count as it has bytes beyond.
+    # The threshold is within a response: messages of it count as taken in proportion to its bytes.
     taken_by_bytes = np.interp(value_bytes[come] - thresholds["max_bytes"][0], value_bytes, messages)
     taken = np.maximum(taken_by_bytes, messages[come] - thresholds["min_messages"][0]).astype(np.int64)
     begin = int(responses["arrived_at"].min(initial=NEVER))

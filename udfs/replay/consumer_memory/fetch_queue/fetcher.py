@@ -35,7 +35,7 @@ def work_until(pace: Pace, messages: int) -> float:
 
 @kernel
 def take_finished(sim: Sim, time: int) -> None:
-    """Have the application take what it has done with by then."""
+    """Have the application take the responses that it has finished by then."""
     queue = sim.queue[0]
     while queue.first < queue.arrived and sim.queued[queue.first].ends_at <= time:
         queue.first += 1

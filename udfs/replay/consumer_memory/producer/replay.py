@@ -2,8 +2,8 @@
 
 Captured times show when memory is held for as long as nobody has to wait for it, and in the captured lane, since they
 contain its waits. Where a batch of a busy producer would wait in another lane, what comes later does not come as
-captured. A producer is busy if its requests were behind others of their connection for some of their time. One that is
-not sends what lingers when it waits: requests far smaller than any that the capture has the time of.
+captured. A producer is busy if its requests were behind others of their connection for some of their time. A producer
+that is not busy sends what lingers when it waits: requests far smaller than any whose time the capture shows.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from udfs.replay.shared.lanes import CAPTURED
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 MOST_PIECES, MOST_PIECES_OF_BATCH = 1 << 20, 64
-"""Of a producer about, and of a batch."""
+"""How many pieces a producer has at most, about, and how many a batch."""
 BUSY = 0.1
-"""From this share of the time that requests were on their way behind others: see VALIDATION.md."""
+"""A producer is busy if its requests were behind others for this share of the time that they were on their way; see
+VALIDATION.md."""
 
 
 class ProducersReplayed(NamedTuple):
@@ -55,9 +56,10 @@ class ProducersReplayed(NamedTuple):
 
 
 def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> ProducersReplayed:
-    """Replay producers in every lane; what a lane comes to in closed loop takes the place of what it did without.
+    """Replay producers in every lane. If a lane is replayed in closed loop, its outcome replaces that by captured
+    times.
 
-    settings: BUFFER_SETTINGS[lanes]. numbers: int64[n], of the producers; others are not replayed.
+    settings: BUFFER_SETTINGS[lanes]. numbers: int64[n], those of the producers to replay.
     """
     units, lanes, meter = len(produced.producers), len(settings), new_meter(produced.window)
     replayed = ProducersReplayed(
@@ -85,8 +87,8 @@ def replay_in_loop(produced: Produced, unit: int, settings: Records, meter: Mete
 
 
 def pieces_of(batches: Records) -> Records:
-    """PIECE[pieces], in the order of time: batches in pieces of about as many records, evenly from the first record's
-    time to the last one's. batches: BATCH[n].
+    """The batches in pieces, which lie evenly between the times of the first record and the last: PIECE[pieces], in the
+    order of time. The pieces of a batch are about the same in size. batches: BATCH[n].
     """
     n, appended_at = len(batches), batches["appended_at"]
     most = int(np.clip(MOST_PIECES // max(n, 1), 1, MOST_PIECES_OF_BATCH))

@@ -18,15 +18,15 @@ from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 REQUEST = int_fields(
     "connection",
     "sent_at",  # us
-    "service_us",  # it was served for so long
-    "behind_us",  # it was behind others of its connection for so long
-    "free_at",  # us: since then fewer than five were in flight before it
+    "service_us",  # us for which it was served
+    "behind_us",  # us for which it was behind others of its connection
+    "free_at",  # us: from then on fewer than five requests before it were in flight
 )
 """A captured request."""
 
 
 def requests_of(connection: Ints, request: Ints, sent_at: Ints, answered_at: Ints) -> tuple[Records, Ints]:
-    """(REQUEST of each request, by connection and time; int64[n], which of them each sending is in).
+    """(the requests by connection and time: REQUEST[requests]; which of them each sending is in: int64[n]).
 
     connection: int64[n], of each sending. request: int64[n], a number that tells those of a connection apart. sent_at,
     answered_at: int64[n], us.
@@ -53,8 +53,8 @@ def requests_of(connection: Ints, request: Ints, sent_at: Ints, answered_at: Int
 
 
 def shares_behind(requests: Records, unit: Ints, units: int) -> Floats:
-    """Of the time that a unit's requests were on their way, the part in which the connection served others before them:
-    float64[units]. requests: REQUEST[n]. unit: int64[n], of each.
+    """The share of the time that a unit's requests were on their way in which they were behind others of their
+    connection: float64[units]. requests: REQUEST[n]. unit: int64[n], of each.
     """
     behind_us, service_us = np.zeros((2, units), np.int64)
     np.add.at(behind_us, unit, requests["behind_us"])
