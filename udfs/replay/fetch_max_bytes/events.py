@@ -1,4 +1,7 @@
-"""Rows of READS to records, and back: what a partition's log had for each read of it, on the way to its reader."""
+"""Turns rows of READS into records, and records into rows.
+
+A row has a read, and what the partition's log had for it, or the log itself. It is on its way to its reader.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ from udfs.replay.shared.rows_by_key import FETCH, boundaries
 READER = (READS.client_id, READS.client_address, READS.reader)
 """What rows of one reader have in common."""
 KEYS = tuple(column for column in READS.columns if column not in (READS.numbers, READS.lists))
-"""The columns beside the records."""
+"""The columns that are not packed records."""
 SIZE_BYTES = 4
-"""Of the size of a batch in `lists`."""
+"""The column `lists` has the size of a batch as an int32."""
 
 
 class Reads(NamedTuple):
@@ -61,21 +64,27 @@ def joined_logs(parts: Sequence[Logs]) -> Logs:
 
 
 def rows_of_reads(keys: pa.RecordBatch, reads: Records, sizes: Ints, counts: Ints) -> pa.RecordBatch:
-    """Rows of READS. keys: their columns KEYS. reads: CARRIED[n]. sizes: those of each read's batches, counts[i] of
-    read i, one behind the other.
+    """Rows of READS, one a read.
+
+    keys: the columns KEYS of these rows. reads: CARRIED[n]. sizes: bytes of the batches of all reads, one read behind
+    the other; read i has counts[i] of them.
     """
     return rows_with(keys, reads, sizes.astype(np.int32).view(np.uint8), edges(counts) * SIZE_BYTES)
 
 
 def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts: Ints) -> pa.RecordBatch:
-    """Rows of READS with logs. keys: their columns KEYS. partition: int64[n]. batches: BATCH, counts[i] of row i."""
+    """Rows of READS, one a log.
+
+    keys: the columns KEYS of these rows. partition: int64[n]. batches: BATCH of all logs, one log behind the other; row
+    i has counts[i] of them.
+    """
     numbers = np.zeros(len(partition), CARRIED)
     numbers["partition"] = partition
     return rows_with(keys, numbers, batches.view(np.uint8), edges(counts) * BATCH.itemsize)
 
 
 def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) -> pa.RecordBatch:
-    """Rows of READS, whose lists are the bytes between these ends."""
+    """Rows of READS from their columns KEYS and CARRIED[n]; `lists` of row i is lists[ends[i]:ends[i + 1]]."""
     columns: dict[str, pa.Array[Any]] = {str(column): keys[column] for column in KEYS}
     columns[READS.numbers] = binaries_of(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)
     columns[READS.lists] = binaries_of(lists, ends)
@@ -89,15 +98,15 @@ def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch
 
 
 def reads_of(rows: pa.RecordBatch) -> Reads:
-    """The reads of whole fetches; their partitions are not numbered."""
+    """The reads of whole fetches. `number` is 0 in all of them until `partition_numbers` gives it."""
     carried, reads = carried_of(rows), np.zeros(rows.num_rows, READ)
     for name in CARRIED.names or ():
         reads[name] = carried[name]
     for column in (READS.connection_id, READS.exchange_no, READS.request_time):
         reads[str(column)] = rows[column].to_numpy()
     ends, raw = binary_bytes(rows[READS.lists])
-    places = (ends - ends[0]) // SIZE_BYTES
-    reads["first_size"], reads["end_size"] = places[:-1], places[1:]
+    size_ends = (ends - ends[0]) // SIZE_BYTES
+    reads["first_size"], reads["end_size"] = size_ends[:-1], size_ends[1:]
     return Reads(reads, boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
 
 
@@ -108,7 +117,7 @@ def carried_of(rows: pa.RecordBatch) -> Records:
 
 
 def answered(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.RecordBatch]:
-    """Of these fetches those that were answered, with their rows."""
+    """The fetches that were answered, with their rows."""
     reads, first_read, sizes = fetches
     is_answered, lengths = reads["returned_bytes"][first_read[:-1]] != UNKNOWN, np.diff(first_read)
     if is_answered.all():
@@ -118,9 +127,9 @@ def answered(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.RecordBatc
 
 
 def partition_numbers(known: dict[str, int], rows: pa.RecordBatch, partition: Ints) -> Ints:
-    """The number of each row's partition at its broker: int64[rows]. New ones are added to `known`.
+    """The number of each row's partition at its broker: int64[rows]. Partitions that are new are added to `known`.
 
-    known: by broker, topic and partition, as `partition_of` takes them apart.
+    known: numbers by key; `partition_of` takes a key apart into broker, topic and partition.
     """
     partitions: pa.Array[Any] = array_of(partition).cast(pa.string())
     return key_numbers(known, rows[READS.broker], rows[READS.topic], partitions)

@@ -58,10 +58,11 @@ _WORDS = {AGREED: NO_REASON} | {code: word for word, code in OPEN_FETCHES.codes.
 
 @dataclass
 class Progress:
-    """The reader at hand.
+    """A reader whose fetches are coming, and what is known of them so far.
 
-    captured: what closed loop needs of its fetches. sums, requests: of open loop. max_bytes, partition_max_bytes: the
-    largest that it asked for. verdicts: counts by broker, whether the response had records, and code.
+    sums, requests: results of open loop. captured: what closed loop needs of the fetches. max_bytes,
+    partition_max_bytes: the largest that the reader asked for. verdicts: how many there are by broker, whether the
+    response had records, and the verdict's code.
     """
 
     reader: Reader
@@ -78,8 +79,8 @@ def replay_fetches(
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of READS, sorted by reader, request time, fetch and read position.
 
-    responses_under: limits under which another replay goes on from what consumers receive. For these there are rows of
-    MEMORY_EVENTS as well.
+    responses_under: lanes under which the replay of memory needs the responses that consumers receive. If given, there
+    are rows of MEMORY_EVENTS for these lanes as well.
     """
     yield from packed_together(rows_of_readers(batches, lanes, run_id, responses_under))
 
@@ -150,8 +151,8 @@ def rows_of_reader(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose fetches have come, in open loop and in closed loop.
 
-    Where the lanes have the limits `responses_under`, their closed loop gives the responses as well. Where these are
-    other limits, the reader is replayed a second time, under them.
+    Where `lanes` do the same to the reader as `responses_under`, one closed loop gives the responses too. Where not,
+    the reader is replayed a second time, under `responses_under`.
     """
     reader, limits = progress.reader, lanes.limits(progress.reader.kind)
     labels = Labels(run_id, lanes.names, reader, [partition_of(key) for key in progress.captured.partitions])
@@ -176,7 +177,7 @@ def rows_of_reader(
 
 
 def open_rows(progress: Progress, labels: Labels, memory_bound: Ints) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows of a reader in open loop. memory_bound: int64[lanes], KIP-74's."""
+    """The rows of a reader in open loop. memory_bound: int64[lanes], bytes, as in `memory_bounds`."""
     verdicts = (
         (broker, WITH_RECORDS if has_records else EMPTY, _WORDS[code], count)
         for (broker, has_records, code), count in sorted(progress.verdicts.items())
@@ -190,8 +191,9 @@ def open_rows(progress: Progress, labels: Labels, memory_bound: Ints) -> Iterato
 
 
 def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> Iterator[pa.RecordBatch]:
-    """Rows of MEMORY_EVENTS alone: the responses that consumers would get under these limits, from rows of READS as
-    `replay_fetches` takes them.
+    """Only rows of MEMORY_EVENTS: the responses that consumers would get in these lanes.
+
+    batches: rows of READS, sorted as `replay_fetches` takes them.
     """
     for key, parts in by_key(whole_fetches(batches), READER):
         reader, captured = Reader(*key), CapturedFetches()

@@ -1,4 +1,4 @@
-"""The settings of fetches by lane: limits, and the client that closed loop simulates, of consumers and of followers."""
+"""What each lane sets for consumers and for followers: limits of a fetch, and the client that closed loop simulates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REQUEST_WAITS: Mapping[str, tuple[str, str]] = {
     CONSUMER: ("consumer.fetch.min.bytes", "consumer.fetch.max.wait.ms"),
     FOLLOWER: ("replica.fetch.min.bytes", "replica.fetch.wait.max.ms"),
 }
-"""... and what sets min_bytes and max_wait_ms."""
+"""By kind of reader, what sets min_bytes and max_wait_ms of its requests."""
 MOST_BYTES = (1 << 31) - 1
 """max_bytes is an int32."""
 MS_PER_S = 1000
@@ -49,10 +49,10 @@ FETCH_LIMITS = int_fields(
     "partition_max_bytes",  # of a request, or AS_CAPTURED
     "broker_max_bytes",  # the broker's fetch.max.bytes, or what a consumer's quota allows
     "only_first",  # 1: KIP-74's text, by which only the partition named first may exceed the limits
-    "byte_rate",  # bytes/s that a client id may have of a broker (KIP-13), or 0 for no quota; what follows is 0 then
-    "quota_windows",  # so many windows of time count for it
-    "quota_window_ms",  # how long each is
-    "quota_is_known",  # 1: also where there is none, so that what a captured quota held back is not
+    "byte_rate",  # bytes/s that a broker gives a client id (KIP-13), or 0 for no quota
+    "quota_windows",  # how many windows of time the quota counts (quota.window.num), 0 without a quota
+    "quota_window_ms",  # how long each window is, 0 without a quota
+    "quota_is_known",  # 1: the quota is known, or known to be none: delays by the captured quota are then left out
 )
 """What a lane sets of the limits of a fetch."""
 CLIENT_SETTINGS = int_fields(
@@ -68,10 +68,11 @@ CLIENT_SETTINGS = int_fields(
 
 @dataclass(frozen=True)
 class FetchLanes:
-    """The lanes of a replay, the captured one first: FETCH_LIMITS[lanes] and CLIENT_SETTINGS[lanes] of both readers.
+    """The lanes of a replay, the captured one first.
 
-    traffic_speed: float64[lanes], how many times as fast as captured records are produced. window: the time whose
-    fetches are replayed.
+    consumer, follower: FETCH_LIMITS[lanes] of each kind of reader. consumer_client, follower_client:
+    CLIENT_SETTINGS[lanes] of each. traffic_speed: float64[lanes], how many times as fast as in the capture records are
+    produced. window: only fetches sent in this time are replayed.
     """
 
     names: tuple[str, ...]
@@ -91,7 +92,10 @@ class FetchLanes:
         return self.follower_client if reader == FOLLOWER else self.consumer_client
 
     def equals(self, others: FetchLanes, reader: str) -> bool:
-        """Whether each lane does to this kind of reader what the other's does; its name counts only if it shuffles."""
+        """Whether each lane treats this kind of reader as the lane at the same place in `others` does.
+
+        Names are compared only where a lane shuffles, since the seed of a shuffle is made from a name.
+        """
         shuffles = bool((self.client(reader)["order"] == SHUFFLED_ORDER).any())
         return (
             np.array_equal(self.limits(reader), others.limits(reader))
@@ -114,16 +118,18 @@ def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
 
 
 def fetch_limits(lanes: LaneSettings, reader: str) -> Records:
-    """FETCH_LIMITS[lanes] of a kind of reader; a quota is for consumers alone."""
+    """FETCH_LIMITS[lanes] of a kind of reader. Only consumers have a quota."""
     max_bytes, partition_max_bytes = REQUEST_LIMITS[reader]
-    broker, rate = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA) * (reader == CONSUMER)
+    broker_max_bytes, rate = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA) * (reader == CONSUMER)
     windows, seconds = lanes.ints(QUOTA_WINDOWS) * (rate > 0), lanes.ints(QUOTA_WINDOW_SECONDS) * (rate > 0)
     return records_of(
         FETCH_LIMITS,
         len(lanes.names),
         max_bytes=lanes.changed_ints(max_bytes),
         partition_max_bytes=lanes.changed_ints(partition_max_bytes),
-        broker_max_bytes=np.where(rate > 0, np.minimum(broker, quota_bytes(rate, windows, seconds)), broker),
+        broker_max_bytes=np.where(
+            rate > 0, np.minimum(broker_max_bytes, quota_bytes(rate, windows, seconds)), broker_max_bytes
+        ),
         only_first=[int(release == PROPOSAL) for release in lanes.values(KAFKA_RELEASE)],
         byte_rate=rate,
         quota_windows=windows,
@@ -139,12 +145,15 @@ def quota_is_known(lanes: LaneSettings) -> Bools:
 
 
 def quota_bytes(rate: Ints, windows: Ints, seconds: Ints) -> Ints:
-    """What a response may have of a quota: ClientQuotaManager.maxValueInQuotaWindow (Kafka 4.3)."""
+    """The most bytes of a response under a quota, int64[lanes]: ClientQuotaManager.maxValueInQuotaWindow (Kafka 4.3).
+
+    rate: bytes/s. seconds: how long each window is.
+    """
     return np.minimum(rate.astype(np.float64) * (windows - 1) * seconds, MOST_BYTES).astype(np.int64)
 
 
 def client_settings(lanes: LaneSettings, reader: str) -> Records:
-    """CLIENT_SETTINGS[lanes] of a kind of reader; whose rules it follows can be set for consumers alone."""
+    """CLIENT_SETTINGS[lanes] of a kind of reader. A `profile` can be set only for consumers."""
     min_bytes, max_wait_ms = REQUEST_WAITS[reader]
     profiles = PROFILES if reader == CONSUMER else {}
     return records_of(

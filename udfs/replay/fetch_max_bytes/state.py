@@ -46,7 +46,8 @@ CARRIED: Kind = np.dtype(
         ("segment_may_end", np.bool_),  # a segment may end in what was there, as one other read or this one shows
     ]
 )
-"""What a fetch asked of a partition, what came, and what was there, as far as rows of READS have no columns for it."""
+"""What a fetch asked of a partition, what came, and what was there to be read: all that rows of READS have no columns
+of their own for."""
 
 READ: Kind = np.dtype(
     [
@@ -85,10 +86,10 @@ SUMS = int_fields(
     "available",  # bytes: what each request could have got
     "returned",  # bytes
     "empty",  # requests that got nothing although there was something
-    "waiting",  # how many of these came in a row until now
-    "waiting_since",  # us: when the first of them came, or NEVER
-    "longest_requests",  # the most in a row
-    "longest_us",
+    "waiting",  # how many of the `empty` ones came in a row until now
+    "waiting_since",  # us: when the first of these came, or NEVER
+    "longest_requests",  # the most `empty` ones in a row
+    "longest_us",  # the longest time of such a row
     "overrides",
     "cut_tail",  # bytes
     "unknown",
