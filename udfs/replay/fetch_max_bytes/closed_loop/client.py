@@ -1,8 +1,8 @@
 """The client of the closed loop: what it asks for, in which order, and when.
 
-The rules are, of a Java consumer, those of AbstractFetch.prepareFetchRequests and FetchCollector of kafka-clients 4.3
-(java-3.9: of 3.9), of a follower those of kafka.server.AbstractFetcherThread, Kafka 4.3. In a session the broker reads
-in an order of its own (org.apache.kafka.server.FetchContext.IncrementalFetchContext, Kafka 4.3).
+A Java consumer follows AbstractFetch.prepareFetchRequests and FetchCollector of kafka-clients 4.3, or of 3.9 where its
+profile is java-3.9. A follower follows kafka.server.AbstractFetcherThread, Kafka 4.3. In a session the broker reads in
+an order of its own (org.apache.kafka.server.FetchContext.IncrementalFetchContext, Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -37,39 +37,41 @@ def change(sim: Simulation, lane: int, node: int) -> None:
     unit, state = sim.unit, sim.state.nodes[node]
     first, end = unit.nodes[node].first_change, unit.nodes[node].end_change
     while first + state.changes < end and unit.changes[first + state.changes].time <= state.now:
-        at = first + state.changes
-        p, to = unit.changes[at].partition, unit.changes[at].to
+        index = first + state.changes
+        p, to = unit.changes[index].partition, unit.changes[index].to
         if p == REOPEN:
             state.in_session, state.opens_session = 0, 1
         elif p == STOP:
             state.stopped_until = to
         elif p == THROTTLED:
-            # Where the quota is known, that alone says when the client waits.
+            # Where the lane's quota is known, quota.py says how long the client waits, and the capture does not.
             state.stopped_until = to if sim.rules[node, lane].quota_is_known == 0 else state.stopped_until
         else:
             if lane == 0:
-                sim.outcome.captured.positions[at] = sim.state.partitions[p].position
+                sim.outcome.captured.positions[index] = sim.state.partitions[p].position
             turn_to(sim, node, p, destination(sim, p, to))
         state.changes += 1
 
 
 @kernel
 def destination(sim: Simulation, p: int, to: int) -> int:
-    """Where a partition's change leads to: if it comes from another broker, to where it had been read there.
+    """The batch that a change leads to. A partition that comes from another broker goes on where that one had got to.
 
-    What is left of its backlog there is its backlog here.
+    What was left of its backlog at that broker is its backlog at this one.
     """
     partition, state = sim.unit.partitions[p], sim.state.partitions[p]
     if to >= 0 and partition.previous != NONE and state.is_assigned == 0 and state.requested_at == NEVER:
-        there = sim.state.partitions[partition.previous].position + partition.batch_shift
-        to = min(max(there, partition.first_batch), partition.end_batch)
+        position = sim.state.partitions[partition.previous].position + partition.batch_shift
+        to = min(max(position, partition.first_batch), partition.end_batch)
         state.catch_up_us = NEVER if to < partition.backlog_end else NO_BACKLOG
     return to
 
 
 @kernel
 def turn_to(sim: Simulation, node: int, p: int, to: int) -> None:
-    """One partition's change: what is buffered or under way of it is dropped, as SubscriptionState and Fetcher do."""
+    """Make one partition's change. Its records that are buffered or under way are dropped, unless it goes on as it was
+    (SubscriptionState and Fetcher of kafka-clients).
+    """
     state, client = sim.state.nodes[node], sim.state.orders.client[sim.unit.nodes[node].first_partition :]
     partition = sim.state.partitions[p]
     if to == LEAVE:
@@ -102,7 +104,7 @@ def want(sim: Simulation, lane: int, node: int) -> int:
 
 @kernel
 def request_in_session(sim: Simulation, node: int) -> None:
-    """The session's order (FetchSession): what is new comes last; what the client does not want is forgotten."""
+    """Request in the session's order (FetchSession): new partitions come last, unwanted ones are taken out."""
     state, first, marks = sim.state.nodes[node], sim.unit.nodes[node].first_partition, sim.state.marks
     client, session, requested = (
         sim.state.orders.client[first:], sim.state.orders.session[first:], sim.state.orders.requested[first:]
@@ -123,7 +125,7 @@ def request_in_session(sim: Simulation, node: int) -> None:
 
 @kernel
 def request_without_session(sim: Simulation, lane: int, node: int) -> None:
-    """The client's order, as the request names the partitions."""
+    """Request in the client's order, or in the order that the lane sets in its place."""
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     client, requested = sim.state.orders.client[first:], sim.state.orders.requested[first:]
     turns = rules.order == CLIENT_ORDER and rules.profile == LIBRDKAFKA
@@ -149,21 +151,23 @@ def request(sim: Simulation, lane: int, node: int) -> None:
 
 @kernel
 def work_on(sim: Simulation, lane: int, node: int, done: int, records: int) -> int:
-    """How long the application works on so many records after those that it has done (us)."""
-    rules, of = sim.rules[node, lane], sim.unit.nodes[node]
+    """How long the application works on `records` records after the `done` ones that it had before (us)."""
+    rules, unit_node = sim.rules[node, lane], sim.unit.nodes[node]
     if rules.us_per_record >= 0:
         return round(rules.speed * rules.us_per_record * records)
-    return round(rules.speed * time_of(sim.unit.taking[of.first_taking : of.end_taking], done, records))
+    taking = sim.unit.taking[unit_node.first_taking : unit_node.end_taking]
+    return round(rules.speed * time_of(taking, done, records))
 
 
 @kernel
 def poll(sim: Simulation, lane: int, node: int, records: int, ready: int) -> int:
     """Have the application take records that are in the buffer at `ready`; returns when they have left it.
 
-    FetchCollector.collectFetch: one poll() returns at most max.poll.records of all that is buffered, of whatever node,
-    in the order in which it came; the next poll() is called when those have been worked on. They leave the buffer in
-    the poll() that looks for more behind the last of them: the one that returns it, unless that may return no more.
-    Where work and fetching do not overlap, they leave it when they have been worked on.
+    FetchCollector.collectFetch: one poll() returns at most max.poll.records of what is buffered, of all nodes together
+    and in the order in which it came. The next poll() is called when the application has worked on those. A response's
+    records leave the buffer in the poll() that looks behind the last of them: the one that returns the last record, or
+    the next one if that poll() is full. Where work and fetching do not overlap, they leave the buffer when they have
+    been worked on.
     """
     rules = sim.rules[node, lane]
     application = sim.state.applications[rules.application]
@@ -184,28 +188,33 @@ def poll(sim: Simulation, lane: int, node: int, records: int, ready: int) -> int
 
 @kernel
 def next_poll(sim: Simulation, lane: int, node: int, time: int) -> int:
-    """When poll() is called next, from `time` on: a Java client sends fetches in it alone (Fetcher.sendFetches).
+    """When poll() is next called at or after `time` (us). A Java client sends fetches only in poll()
+    (Fetcher.sendFetches).
 
-    Up to the last poll() there is one whenever max.poll.records of what is buffered have been worked on.
+    Only the last poll() is kept. Those before it are found by going back from it: one was called whenever the
+    application had worked on max.poll.records.
     """
     rules = sim.rules[node, lane]
     application = sim.state.applications[rules.application]
-    at = int(application.poll_at)
-    if rules.overlaps == 0 or at < time:
+    poll_at = int(application.poll_at)
+    if rules.overlaps == 0 or poll_at < time:
         return int(max(time, application.busy_until))
-    had = application.records - (rules.max_poll_records - application.poll_room)
-    while had >= rules.max_poll_records:
-        had -= rules.max_poll_records
-        before = at - work_on(sim, lane, node, had, rules.max_poll_records)
-        if before < time:
+    done = application.records - (rules.max_poll_records - application.poll_room)
+    while done >= rules.max_poll_records:
+        done -= rules.max_poll_records
+        poll_before = poll_at - work_on(sim, lane, node, done, rules.max_poll_records)
+        if poll_before < time:
             break
-        at = before
-    return at
+        poll_at = poll_before
+    return poll_at
 
 
 @kernel
 def take_response(sim: Simulation, lane: int, node: int) -> int:
-    """Give the client what was read, from `gap_us` after now on; returns when it asks again."""
+    """Give the client the records of a response, at the earliest `gap_us` after it came.
+
+    Returns when the client fetches again (us).
+    """
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     application = sim.state.applications[rules.application]
     # The pace was measured from when the application had done with earlier records (busy_before in pace.py).
@@ -230,16 +239,17 @@ def take_response(sim: Simulation, lane: int, node: int) -> int:
         partition.taken_at = poll(sim, lane, node, records, ready) if records > 0 else ready
         last = max(last, partition.taken_at)
     rotate(sim, lane, node, served)
-    # Where work and fetching do not overlap, the captured pace has the work of any client before its next fetch.
+    # Where work and fetching do not overlap, the captured pace has the work before the next fetch, whatever the client.
     is_beside = rules.profile == JAVA_3 and rules.overlaps == 1
     return last if served > 0 and not is_beside else polled_at
 
 
 @kernel
 def rotate(sim: Simulation, lane: int, node: int, served: int) -> None:
-    """Change the order for the next request: of the partitions that were given records, or by KIP-74's suggestion.
+    """Change the order for the next request. In a Java consumer and a follower, partitions that got records move to the
+    end. In the order `first_empty`, which KIP-74 suggests, the next request begins with the first that came empty.
 
-    A full response opens the session, and moves nothing in it.
+    A response that opens the session moves nothing in the session's order.
     """
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     orders, marks = sim.state.orders, sim.state.marks
@@ -258,7 +268,7 @@ def rotate(sim: Simulation, lane: int, node: int, served: int) -> None:
 
 @kernel
 def first_empty(sim: Simulation, node: int) -> int:
-    """The first partition behind one with records that came empty, NONE where there is none."""
+    """The first partition that came empty behind one that has records; NONE where there is none."""
     first, has_records, earliest = sim.unit.nodes[node].first_partition, False, NONE
     for i in range(first, first + sim.state.nodes[node].requested):
         has_records |= sim.state.answers[i].returned > 0

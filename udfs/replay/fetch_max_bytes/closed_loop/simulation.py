@@ -30,7 +30,7 @@ ENDLESS_US = 31_536_000_000_000
 def add_answer(sim: Simulation, lane: int, node: int, place: int, limit: int) -> None:
     """Sum up what has come of one partition: the one at this place of the requested order.
 
-    limit: what the partitions before it have left of the response's.
+    limit: how many bytes of the response's limit the partitions before it have left.
     """
     p, answer, now = sim.state.orders.requested[place], sim.state.answers[place], sim.state.nodes[node].now
     partition, state = sim.unit.partitions[p], sim.state.partitions[p]
@@ -51,10 +51,10 @@ def add_answer(sim: Simulation, lane: int, node: int, place: int, limit: int) ->
 @kernel
 def note_turn(sim: Simulation, node: int, partition: int) -> None:
     """Note in lane 0 that records of a partition's backlog have come, if there is room."""
-    captured, of = sim.outcome.captured, sim.unit.nodes[node]
-    at = of.first_turn + captured.nodes[node].turns
-    if at < of.end_turn:
-        captured.turns[at] = partition
+    captured, unit_node = sim.outcome.captured, sim.unit.nodes[node]
+    turn = unit_node.first_turn + captured.nodes[node].turns
+    if turn < unit_node.end_turn:
+        captured.turns[turn] = partition
         captured.nodes[node].turns += 1
 
 
@@ -74,19 +74,23 @@ def add_answers(sim: Simulation, lane: int, node: int) -> int:
 
 @kernel
 def note_captured_time(sim: Simulation, node: int, size: int) -> None:
-    """Note a request and the bytes of its response in lane 0, within the captured time; none that a quota emptied."""
-    captured, of, state = sim.outcome.captured, sim.unit.nodes[node], sim.state.nodes[node]
-    captured.nodes[node].requests += 1 if state.sent_at <= of.horizon and state.throttle_us == 0 else 0
-    if state.now <= of.horizon:
-        pieces, span = captured.pieces[node], of.horizon - of.begin + 1
-        pieces[(state.now - of.begin) * len(pieces) // span] += size
+    """Count a request of lane 0, and the bytes of its response, where they come within the captured time.
+
+    A request whose response a quota emptied does not count.
+    """
+    captured, unit_node, state = sim.outcome.captured, sim.unit.nodes[node], sim.state.nodes[node]
+    captured.nodes[node].requests += 1 if state.sent_at <= unit_node.horizon and state.throttle_us == 0 else 0
+    if state.now <= unit_node.horizon:
+        pieces, span = captured.pieces[node], unit_node.horizon - unit_node.begin + 1
+        pieces[(state.now - unit_node.begin) * len(pieces) // span] += size
 
 
 @kernel
 def hold_buffered(sim: Simulation, lane: int, time: int) -> None:
-    """Note what the client holds that it has got and not taken, from one response until the next or until it is taken.
+    """Note how many bytes the client has received and its application has not taken yet.
 
-    The first application keeps it for all nodes.
+    They count from one response until the next one, or until they are taken. The first application keeps the figure for
+    all nodes.
     """
     holder = sim.state.applications[0]
     if holder.held > 0:
@@ -103,10 +107,10 @@ def hold_buffered(sim: Simulation, lane: int, time: int) -> None:
 @kernel
 def next_change(sim: Simulation, node: int) -> int:
     """The next time that the client wants something else, or has taken records; NEVER for none."""
-    of, state, following = sim.unit.nodes[node], sim.state.nodes[node], NEVER
-    if of.first_change + state.changes < of.end_change:
-        following = sim.unit.changes[of.first_change + state.changes].time
-    for p in range(of.first_partition, of.end_partition):
+    unit_node, state, following = sim.unit.nodes[node], sim.state.nodes[node], NEVER
+    if unit_node.first_change + state.changes < unit_node.end_change:
+        following = sim.unit.changes[unit_node.first_change + state.changes].time
+    for p in range(unit_node.first_partition, unit_node.end_partition):
         partition = sim.state.partitions[p]
         if partition.taken_at > state.now and partition.is_assigned == 1:
             following = min(following, partition.taken_at)
@@ -125,19 +129,19 @@ def is_unread(sim: Simulation, node: int) -> bool:
 
 @kernel
 def until_response(sim: Simulation, lane: int, node: int, returned: int, has_waited: bool) -> float:
-    """From when a broker answers a fetch with so many bytes until the response is there (us).
+    """How long a response of `returned` bytes is on its way, from when the broker has read it (us).
 
-    What a fetch has waited for can be read when a response showed it (logs.py), which has the answer's time in it once.
-    By the capture's clock an answer takes `speed` times as long.
+    A batch can be read from the time when a captured response showed it (logs.py), so the wait for a batch has the time
+    of one answer in it already. By the capture's clock an answer takes `speed` times as long.
     """
-    of, speed = sim.unit.nodes[node], sim.rules[node, lane].speed
+    unit_node, speed = sim.unit.nodes[node], sim.rules[node, lane].speed
     if has_waited and returned == 0:
-        late: float = speed * of.late_us
+        late: float = speed * unit_node.late_us
         return late
     if has_waited and speed <= 1.0:
         return 0.0
-    sending = sim.unit.sending[of.first_sending : of.end_sending]
-    taken: float = of.answer_us + time_of(sending, sim.state.nodes[node].bytes, returned)
+    sending = sim.unit.sending[unit_node.first_sending : unit_node.end_sending]
+    taken: float = unit_node.answer_us + time_of(sending, sim.state.nodes[node].bytes, returned)
     return (speed - 1.0) * taken if has_waited else speed * taken
 
 
@@ -181,14 +185,16 @@ def receive(sim: Simulation, lane: int, node: int) -> None:
 
 @kernel
 def step_node(sim: Simulation, lane: int, node: int) -> None:
-    """What a node does while it waits for no response: from the first captured fetch until the capture's end, and on
-    until all that the capture shows is read.
+    """What a node does next when it waits for no response.
+
+    It goes on from the first captured fetch until the capture's end, and then until all that the capture shows is read.
     """
-    of, state = sim.unit.nodes[node], sim.state.nodes[node]
+    unit_node, state = sim.unit.nodes[node], sim.state.nodes[node]
     change(sim, lane, node)
-    if state.now > of.horizon and not is_unread(sim, node):
+    waits_endlessly = state.throttle_us > 0 and state.now > unit_node.horizon + ENDLESS_US
+    if state.now > unit_node.horizon and not is_unread(sim, node):
         state.now = NEVER
-    elif state.requests >= of.request_cap or (state.throttle_us > 0 and state.now > of.horizon + ENDLESS_US):
+    elif state.requests >= unit_node.request_cap or waits_endlessly:
         sim.outcome.lanes[lane].is_finished = 0
         state.now = NEVER
     elif state.now < state.stopped_until:
@@ -202,14 +208,14 @@ def step_node(sim: Simulation, lane: int, node: int) -> None:
 @kernel
 def note_end(sim: Simulation, lane: int, node: int) -> None:
     """Note, once, what a node has not read by the capture's end of the partitions that it asks for."""
-    of, state = sim.unit.nodes[node], sim.state.nodes[node]
-    if state.is_over == 1 or state.now <= of.horizon:
+    unit_node, state = sim.unit.nodes[node], sim.state.nodes[node]
+    if state.is_over == 1 or state.now <= unit_node.horizon:
         return
     state.is_over = 1
-    for p in range(of.first_partition, of.end_partition):
+    for p in range(unit_node.first_partition, unit_node.end_partition):
         partition = sim.state.partitions[p]
         if partition.is_assigned == 1:
-            unread = bytes_between(sim, partition.position, readable_to(sim, p, of.horizon))
+            unread = bytes_between(sim, partition.position, readable_to(sim, p, unit_node.horizon))
             sim.outcome.lanes[lane].end_lag += unread
 
 
