@@ -3,16 +3,17 @@
 The fetches alone show it, and it happens in every lane at the captured time:
 
 - a partition that is asked for the first time joins; it may have been wanted since just after the fetch before;
-- one that is left out leaves with the first fetch that does not have it, and what is under way of it is dropped. It
-  comes back like one that joins, and goes on from where the lane had read to, if that is where the capture went on.
-  A Java client from 4.0 on leaves nothing out that it wants. Others do, while records are buffered or for a backoff:
-  of them it takes GIVEN_UP_US;
-- where a partition is read on from elsewhere than where the read before had ended, the reader has sought that, from
-  the response before on, in every lane to the same batch: a consumer that starts over, or goes on from what another
-  had committed. Where that batch is not known, it is left out from then on, and counted as `position_moved`;
-- a full fetch in a session opens it anew, in the client's order (FetchSessionHandler: it was evicted, or the
-  connection broke);
-- where any of these follows on a silence of GIVEN_UP_US, such as a rebalance, the reader stands still as long;
+- a partition that fetches leave out has left with the first fetch that does not name it, and its records that are under
+  way are dropped. It comes back like one that joins. If the capture went on where it had read to, each lane goes on
+  where that lane had read to. A Java client from 4.0 on never leaves out a partition that it wants. Other clients do,
+  while they have records of it buffered or back off: with them it has left only if it is missing for GIVEN_UP_US;
+- where a partition is read from another offset than the one at which the read before had ended, the reader has sought:
+  a consumer starts over, for example, or goes on from what another one had committed. Every lane seeks the same batch,
+  as soon as the response before has come. Where that batch is not known, the partition is left out from then on, and
+  counted as `position_moved`;
+- a full fetch in a session opens a new session, in the client's order (FetchSessionHandler: the session was evicted,
+  or the connection broke);
+- where any of these comes after a silence of GIVEN_UP_US, such as a rebalance, the reader stands still for as long;
 - a response that is empty for a quota stands for nothing read (FetchContext.getThrottledResponse, Kafka 4.3): from
   the response before until the client asks again, having waited for throttle_time_ms (KIP-219), the reader stands
   still. Where a lane's quota is known (quota.py), that alone says when it waits.
@@ -35,16 +36,18 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, GO_ON, LEAVE, NONE, REOPEN, STOP, THROTTLED
 
 GIVEN_UP_US = 1_000_000
-"""A partition that is not asked for in so long was given up, unless the client would never leave it out."""
+"""A partition that is not asked for in so long was given up. A client that leaves nothing out has given it up with the
+first fetch that does not ask for it."""
 BATCH_UNKNOWN = -3
 """In place of the batch that a move leads to."""
 
 
 class Fetches(NamedTuple):
-    """A reader's fetches, int64[fetches] each, those of a node in the order of their times (us).
+    """A reader's fetches, int64[fetches] each, those of a node in the order of their times.
 
-    node: of each. first, last: of its node. opens_session: bool[fetches]. is_throttled: bool[fetches], the response is
-    empty for a quota. horizon: int64[nodes], the capture's end.
+    request, response: us. node: the node of each. first, last: the first and the last fetch of that node.
+    opens_session: bool[fetches]. is_throttled: bool[fetches], the response is empty for a quota. horizon: int64[nodes],
+    the capture's end (us).
     """
 
     request: Ints
@@ -57,8 +60,9 @@ class Fetches(NamedTuple):
     horizon: Ints
 
     def just_after(self, times: Ints, fetches: Ints) -> Ints:
-        """Just after the time of the fetch before each of these, which is `request` or `response`, and not after its
-        own request.
+        """1 us after the fetch before each of these, but no later than the request of the fetch itself (us).
+
+        times: `request` or `response`, whichever of the fetch before counts. fetches: indices of fetches.
         """
         before = np.maximum(fetches - 1, self.first[fetches])
         return np.minimum(times[before] + 1, self.request[fetches])
@@ -91,7 +95,7 @@ class Group(NamedTuple):
 
 
 def group(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> Group:
-    """Changes of one kind; what was buffered is gone at their time, where nothing else is given."""
+    """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change."""
     columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
     return Group(node, records_of(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others}))
 
@@ -115,38 +119,38 @@ def changes_of(
     sought = ~joins & ~lost & (batch != expected)
     jumps = sought & ~absent
     gone = given_up(reads, fetches, leaves_nothing_out)
-    without = reads.partitions["last_fetch"][gone] + 1
+    first_without = reads.partitions["last_fetch"][gone] + 1
     opened = np.flatnonzero(fetches.opens_session)
-    stops = silences(fetches, [fetch[absent | sought | joins], left[absent], without, opened])
+    stops = silences(fetches, [fetch[absent | sought | joins], left[absent], first_without, opened])
     throttled = np.flatnonzero(fetches.is_throttled & (fetches.last != np.arange(len(request))))
     moved = np.flatnonzero(left_at != NEVER)
-    again, had = request[fetch], request[before]
+    asked_again, asked_before = request[fetch], request[before]
     requested, answered = (fetches.just_after(times, fetch) for times in (request, response))
     last_request = request[reads.partitions["last_fetch"][gone]]
     groups = [
-        # At one time: the reader's own, then what leaves, then what comes, in the order in which it was read.
+        # Changes of the same time keep this order: the reader's own, then partitions that leave, then those that come.
         group(fetches.node[stops], fetches.just_after(response, stops), STOP, request[stops]),
         group(fetches.node[throttled], fetches.just_after(response, throttled), THROTTLED, request[throttled + 1]),
         group(fetches.node[opened], fetches.just_after(response, opened), REOPEN, 0),
         group(
             node[absent], request[left[absent]], p[absent], LEAVE,
-            captured_batch=expected[absent], until=again[absent], since=had[absent],
+            captured_batch=expected[absent], until=asked_again[absent], since=asked_before[absent],
         ),
-        group(reads.node[gone], request[without], gone, LEAVE, until=NEVER, since=last_request),
+        group(reads.node[gone], request[first_without], gone, LEAVE, until=NEVER, since=last_request),
         group(reads.node[moved], left_at[moved], moved, LEAVE),
-        group(node[lost], answered[lost], p[lost], LEAVE, until=again[lost], since=had[lost]),
+        group(node[lost], answered[lost], p[lost], LEAVE, until=asked_again[lost], since=asked_before[lost]),
         group(node[joins], reads.partitions["since"][p[joins]], p[joins], batch[joins]),
         group(node[absent], requested[absent], p[absent], np.where(sought, batch, GO_ON)[absent]),
         group(
             node[jumps], answered[jumps], p[jumps], batch[jumps],
-            captured_batch=expected[jumps], until=again[jumps], since=had[jumps],
+            captured_batch=expected[jumps], until=asked_again[jumps], since=asked_before[jumps],
         ),
     ]  # fmt: skip
-    at_node, changes = np.concatenate([of.node for of in groups]), joined(CHANGE, [of.changes for of in groups])
-    order = np.lexsort((changes["time"], at_node))
+    change_node, changes = np.concatenate([g.node for g in groups]), joined(CHANGE, [g.changes for g in groups])
+    order = np.lexsort((changes["time"], change_node))
     return Changes(
         changes=picked(changes, order),
-        node=at_node[order],
+        node=change_node[order],
         lost=np.bincount(node[lost], minlength=len(leaves_nothing_out)),
         stopped=np.append(stops, throttled + 1),
     )
@@ -160,7 +164,10 @@ def given_up(reads: NodeReads, fetches: Fetches, leaves_nothing_out: Bools) -> I
 
 
 def silences(fetches: Fetches, among: Sequence[Ints]) -> Ints:
-    """Those of the fetches that came GIVEN_UP_US or more after the response before."""
-    lengths = np.unique(np.concatenate(among))
-    later = lengths[lengths > fetches.first[lengths]]
+    """The fetches that came GIVEN_UP_US or more after the response before, in ascending order.
+
+    among: indices of the fetches that are looked at.
+    """
+    candidates = np.unique(np.concatenate(among))
+    later = candidates[candidates > fetches.first[candidates]]
     return later[fetches.request[later] - fetches.response[later - 1] >= GIVEN_UP_US]

@@ -1,7 +1,7 @@
 """What the closed loop of a reader works on: what there is to be read, the state of a lane, and what lanes come to.
 
-A reader is a unit. Its nodes, one for each broker that it reads from, are replayed together. What belongs to a node
-lies together in the arrays of partitions and of changes, and its NODE says where.
+A reader is a unit. Its nodes, one for each broker that it reads from, are replayed together. The partitions of a node
+lie together in one array of them all, and so do its changes; the node's NODE says where.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ NONE = -1
 NO_BACKLOG = -1
 """In place of how long a partition's backlog took."""
 REOPEN, STOP, THROTTLED = -1, -2, -3
-"""In place of the partition of a CHANGE: a new session, or the reader stands still, or does so for a quota."""
+"""In place of the partition of a CHANGE: the session is opened anew (REOPEN), or the reader stands still for a while,
+because of a quota (THROTTLED) or for another reason (STOP)."""
 GO_ON, LEAVE = -1, -2
-"""In place of the batch that a CHANGE leads to."""
+"""In place of the batch that a CHANGE leads to: the partition is read on where it was, or is not wanted any more."""
 
 PARTITION = int_fields(
     "number",  # among those of the reader: its row in the sums
     "partition_max_bytes",  # as captured
     "first_batch",  # its batches are [first_batch, end_batch), in offset order
-    "start_batch",  # at which it is first asked for
+    "start_batch",  # the batch that is the first to be asked for
     "end_batch",
     "backlog_end",  # behind the last batch that was there when the capture first asked for the partition
     "is_known",  # 1: no batch is missing behind end_batch
     "previous",  # the same partition at the broker that it moved from, or NONE
-    "batch_shift",  # from a batch's place there to its place here
+    "batch_shift",  # added to a batch's index in `previous` it gives the index of the same batch in this partition
 )
 """A partition that a node reads. A node's partitions are in the order in which it first asked for them."""
 LOG_BATCH = int_fields(
@@ -46,14 +47,14 @@ LOG_BATCH = int_fields(
     "visible_at",  # us: when it can be read; rises within a partition
     "segment_end",  # behind the last batch of its segment, as far as that is known
 )
-"""A batch of any partition. There is one more than there are batches, for what is before the end."""
+"""A batch of any partition. One more row follows the last batch; its sums are those of all batches."""
 CHANGE = int_fields(
     "time",  # us
     "partition",  # or REOPEN, STOP or THROTTLED
     "to",  # a batch, GO_ON or LEAVE; of STOP and THROTTLED: until when, us
-    "until",  # us: what is buffered is gone by then, for the partition is asked for again; NEVER where it is not
-    "since",  # us: when the partition was last asked for before; NEVER where this does not give it up
-    "captured_batch",  # that the capture had read to by then, where that can be compared, else NONE
+    "until",  # us: when the partition is asked for again, so that nothing of it is buffered then; NEVER where it is not
+    "since",  # us: when the partition was last asked for before; NEVER where the change does not give it up
+    "captured_batch",  # the batch that the capture had read to by then, or NONE where that cannot be compared
 )
 """When a node wants something else than before. A node's changes are in the order of their times."""
 NODE: Kind = np.dtype(
@@ -94,9 +95,9 @@ class Unit(NamedTuple):
 
 PARTITION_STATE = int_fields(
     "position",  # the batch to be read next
-    "taken_at",  # us: when the client has taken all that it got of it
-    "held",  # record bytes of that
-    "turn_at",  # us: when the application comes to what it got of it
+    "taken_at",  # us: when the client has taken all that it last got of the partition
+    "held",  # record bytes that it last got
+    "turn_at",  # us: when the application comes to what it last got
     "requested_at",  # us: when the client first asked for it, or NEVER
     "is_assigned",  # 1: the client wants it
     "has_moved",  # 1: it was given up, or sought elsewhere, since the last request
@@ -106,7 +107,7 @@ PARTITION_STATE = int_fields(
 """A partition in the lane that is replayed."""
 NODE_STATE = int_fields(
     "now",  # us: when something happens next, or NEVER
-    "in_flight",  # 1: that is the response to its request
+    "in_flight",  # 1: what happens next is the response to its request
     "sent_at",  # us: the last request
     "read_at",  # us: when the broker read the log for it
     "stopped_until",  # us: the reader stands still
@@ -118,20 +119,20 @@ NODE_STATE = int_fields(
     "requested",  # partitions in the last request
     "requests",  # that were sent
     "bytes",  # record bytes that were read
-    "throttle_us",  # for so long a quota holds the client back after the last response, by the capture's clock; 0: not
+    "throttle_us",  # how long a quota holds the client back after the last response, by the capture's clock, or 0
     "is_over",  # 1: the captured time is over
 )
 """A node in the lane that is replayed."""
 APPLICATION = int_fields(
     "busy_until",  # us: it has worked on all records by then
     "poll_at",  # us: its last call of poll()
-    "poll_room",  # records more that this can return
-    "records",  # that it has had
-    "held",  # bytes
-    "held_from",  # us
-    "held_until",  # us
+    "poll_room",  # how many records more that call can return
+    "records",  # all that it has taken
+    "held",  # record bytes received and not taken, of all nodes; in the first application alone
+    "held_from",  # us: since when
+    "held_until",  # us: until when, at the latest
 )
-"""What takes records. The one of the first node keeps what all hold."""
+"""What takes records, one for each node. Where one application takes those of all nodes, only the first is used."""
 
 
 class Orders(NamedTuple):
@@ -216,7 +217,8 @@ GIVEN_UP = int_fields(
     "until",  # us: when it asks for it again, or NEVER
     "turn_at",  # us: when the application comes to it, to drop it if it has lost the partition
 )
-"""What came of a partition that the client left or sought elsewhere before it had taken that."""
+"""Records of a partition that came in a response, and were dropped since the client left the partition or sought
+elsewhere before it had taken them."""
 BUCKET = int_fields(
     "bytes",  # that came
     "lag",  # bytes not yet read at its end
@@ -224,7 +226,7 @@ BUCKET = int_fields(
 )
 """A stretch of a reader's time, for a partition in a lane."""
 LINE = int_fields(
-    "bucket",  # the first that is not over
+    "bucket",  # the bucket in which the lane is, the first that is not over
     "width",  # us: how long a bucket is
 )
 """A lane's part of the timeline."""
@@ -301,7 +303,9 @@ class Outcome(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What of the state a lane begins with: PARTITION_STATE[n], NODE_STATE[nodes], APPLICATION[nodes]."""
+    """The parts of the state that are the same at each lane's begin: PARTITION_STATE[n], NODE_STATE[nodes],
+    APPLICATION[nodes].
+    """
 
     partitions: Records
     nodes: Records
@@ -339,7 +343,7 @@ def first_above(values: Ints, low: int, high: int, value: int) -> int:
 
 @kernel
 def readable_to(sim: Simulation, partition: int, time: int) -> int:
-    """Behind the last batch of the partition that can be read at that time."""
+    """The index behind the last batch of the partition that can be read at this time (us)."""
     position, end = sim.state.partitions[partition].position, sim.unit.partitions[partition].end_batch
     return first_above(sim.unit.batches["visible_at"], position, end, time)
 
@@ -353,7 +357,7 @@ def bytes_between(sim: Simulation, begin: int, end: int) -> int:
 
 @kernel
 def position_behind(sim: Simulation, partition: int, returned: int) -> int:
-    """Behind the last batch of the partition that is whole in so many bytes from its position on."""
+    """The index behind the last batch that is whole in the next `returned` bytes of the partition."""
     begin, end = sim.state.partitions[partition].position, sim.unit.partitions[partition].end_batch
     reached = sim.unit.batches[begin].bytes_before + returned
     return first_above(sim.unit.batches["bytes_before"], begin, end + 1, reached) - 1
