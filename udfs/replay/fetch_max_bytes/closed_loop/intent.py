@@ -34,19 +34,20 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
 from udfs.replay.fetch_max_bytes.settings import JAVA_4, LIBRDKAFKA
 
 REQUESTS_A_FETCH, MORE_REQUESTS = 64, 1000
-"""A lane is cut off after so many requests for each captured fetch and each batch, and some more."""
+"""A lane is cut off after REQUESTS_A_FETCH requests for each captured fetch and each batch, and MORE_REQUESTS more."""
 TURNS_A_SERVING, MORE_TURNS = 2, 16
-"""Of lane 0 so many turns are kept for each captured serving, and some more."""
+"""Lane 0 keeps TURNS_A_SERVING turns for each captured serving, and MORE_TURNS more."""
 
 
 class Intent(NamedTuple):
     """A reader with answered fetches, ready to be replayed in any lanes, and what the capture shows of it.
 
-    keys: broker, topic and partition of each partition that its fetches name, by number. brokers: by the number that
-    nodes have of them. requested_at: int64[partitions], when each is first asked for (us). profiles: int64[nodes], by
-    which rules each reads. observed: what the capture shows of its pace. largest: int64[nodes], the most records of a
-    response. throttled: int64[nodes], responses that were empty for a quota; is_delayed: bool[nodes], a quota held
-    others back. lost_seeks: int64[nodes], seeks that could not be followed.
+    keys: broker, topic and partition of each partition that the fetches name, by the partition's number. brokers: names
+    by the numbers that `nodes` has of them. observed: what the capture shows of the reader's pace. requested_at:
+    int64[partitions], when each is first asked for (us). profiles: int64[nodes], which client's rules each follows
+    (`PROFILES`). largest: int64[nodes], the most records of a response. throttled: int64[nodes], responses that a quota
+    emptied. is_delayed: bool[nodes], whether a quota held back responses with records. lost_seeks: int64[nodes], seeks
+    that could not be followed.
     """
 
     keys: list[str]
@@ -86,7 +87,7 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     profiles, paced = profiles_of(nodes, reads), paced_fetches(reads, nodes, logs, servings, changes)
     one_polls_for_all = nodes.is_one_process and bool((profiles < LIBRDKAFKA).all())
     observed = observed_pace(paced, len(nodes.nodes), one_polls_for_all)
-    first, is_late = nodes.first_fetch[:-1], reads.fetches["throttled"] == 1
+    first, is_throttled = nodes.first_fetch[:-1], reads.fetches["throttled"] == 1
     return Intent(
         keys=keys,
         brokers=list(captured.brokers),
@@ -97,14 +98,14 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
         requested_at=reads.partitions["first_request"],
         profiles=profiles,
         largest=np.maximum.reduceat(paced.records, first),
-        throttled=np.add.reduceat(is_late & (paced.size == 0), first, dtype=np.int64),
-        is_delayed=np.logical_or.reduceat(is_late & (paced.size != 0), first),
+        throttled=np.add.reduceat(is_throttled & (paced.size == 0), first, dtype=np.int64),
+        is_delayed=np.logical_or.reduceat(is_throttled & (paced.size != 0), first),
         lost_seeks=changes.lost,
     )
 
 
 def fetches_of(reads: NodeReads, nodes: Nodes) -> Fetches:
-    """The fetches as what changes is found in them."""
+    """The fetches as `changes_of` takes them."""
     fetches, first = reads.fetches, nodes.first_fetch
     node = nodes.node[fetches["connection"]]
     request = fetches["request"]
@@ -122,7 +123,7 @@ def fetches_of(reads: NodeReads, nodes: Nodes) -> Fetches:
 
 
 def paced_fetches(reads: NodeReads, nodes: Nodes, logs: Logs, servings: Servings, changes: Changes) -> PacedFetches:
-    """The fetches as their pace is measured."""
+    """The fetches as `observed_pace` takes them."""
     fetches = reads.fetches
     node = nodes.node[fetches["connection"]]
     alike = first_at_their_time(fetches, nodes)
@@ -145,7 +146,10 @@ def paced_fetches(reads: NodeReads, nodes: Nodes, logs: Logs, servings: Servings
 
 
 def first_visible(nodes: Nodes, reads: NodeReads, logs: Logs, servings: Servings) -> Ints:
-    """When the first batch of each serving could be read (us), ALWAYS behind all batches of its node."""
+    """When the first batch of each serving could be read: int64[servings], us.
+
+    ALWAYS for a serving that begins behind the last batch of its node.
+    """
     last_partition = np.searchsorted(reads.node, np.arange(len(nodes.nodes)), side="right") - 1
     end = logs.partitions["end_batch"][last_partition[servings.node]]
     return np.where(servings.begin < end, logs.batches["visible_at"][servings.begin], ALWAYS)
@@ -154,7 +158,7 @@ def first_visible(nodes: Nodes, reads: NodeReads, logs: Logs, servings: Servings
 def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: Pace) -> Unit:
     """What the reader would read, by its nodes."""
     count = len(nodes.nodes)
-    first_partition, first_change = (np.searchsorted(of, np.arange(count + 1)) for of in (reads.node, changes.node))
+    first_partition, first_change = (np.searchsorted(node, np.arange(count + 1)) for node in (reads.node, changes.node))
     batches = np.diff(np.append(logs.partitions["first_batch"], len(logs.captured))[first_partition])
     turns = np.bincount(reads.node[reads.servings["partition"]], minlength=count) * TURNS_A_SERVING + MORE_TURNS
     return Unit(
@@ -183,7 +187,7 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: 
 
 
 def with_pace(nodes: Records, pace: Pace) -> Records:
-    """The nodes with how long they take. Where there is one curve of what records take, it is that of all nodes."""
+    """The nodes with their pace. Nodes whose records one application takes share the curve of taking."""
     nodes["gap_us"], nodes["answer_us"], nodes["late_us"] = pace.gap_us, pace.answer_us, pace.late_us
     nodes["first_taking"], nodes["end_taking"] = pace.taking.first[:-1], pace.taking.first[1:]
     nodes["first_sending"], nodes["end_sending"] = pace.sending.first[:-1], pace.sending.first[1:]

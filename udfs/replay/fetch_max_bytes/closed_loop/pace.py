@@ -44,10 +44,11 @@ class Curves(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How long a reader's nodes take (us); gap_us, answer_us, late_us: float64[nodes], as in NODE.
+    """How long a reader's nodes take (us).
 
-    taking: what records take, by how many were taken before; one curve for the process, or one a node. sending: what
-    record bytes take, by how many were sent before; one curve a node.
+    gap_us, answer_us, late_us: float64[nodes], as in NODE. taking: how long the application works on records, by how
+    many it had taken before; one curve for the process, or one a node. sending: how long record bytes take to arrive,
+    by how many were sent before; one curve a node.
     """
 
     gap_us: Floats
@@ -58,7 +59,7 @@ class Pace(NamedTuple):
 
 
 class Timings(NamedTuple):
-    """How long amounts took, int64[n] each, in the order of time. node: of each. time: us."""
+    """How long each of n amounts took, in the order of time: int64[n] each. time: us."""
 
     node: Ints
     amount: Ints
@@ -91,15 +92,16 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Ob
 
 
 class Sample(NamedTuple):
-    """Which rows of Timings count, in which order. share: of `fitted_line`, for how long a response takes at all."""
+    """Which rows of Timings count, and in which order. share: where `fitted_line` puts the time of an amount of 0."""
 
     rows: Ints
     share: float
 
 
 MOST_SHARE = 0.5
-"""How long a response takes whatever is in it is between the shortest time and this far from there to the median. On a
-live cluster it was nearer to the shortest for librdkafka, and about half this far for Java clients.
+"""The largest share that `fitted_line` is given: an empty response is taken to need between the shortest time, and this
+far from there to the median. On a live cluster librdkafka was nearer to the shortest time, and Java clients were about
+half this far from it.
 """
 
 
@@ -109,22 +111,24 @@ def as_captured(timings: Timings) -> Sample:
 
 
 def pace_of(observed: Observed) -> Pace:
-    """The pace of a reader. Totals are kept: under the captured answers, times add up to the captured."""
+    """The pace of a reader. Under the captured responses its times add up to the captured ones."""
     return pace_of_samples(observed, as_captured(observed.taking), as_captured(observed.sending))
 
 
-def pace_of_samples(observed: Observed, of_taking: Sample, of_sending: Sample) -> Pace:
-    """The pace of a reader, had the capture shown these rows of its times, in this order."""
+def pace_of_samples(observed: Observed, taking_sample: Sample, sending_sample: Sample) -> Pace:
+    """The pace of a reader if the capture had shown these rows of `observed.taking` and `observed.sending`, in this
+    order.
+    """
     nodes = len(observed.late_us)
-    gap_us, taking = lines(observed.taking, of_taking, nodes, observed.is_one_process)
-    answer_us, sending = lines(observed.sending, of_sending, nodes, False)
+    gap_us, taking = lines(observed.taking, taking_sample, nodes, observed.is_one_process)
+    answer_us, sending = lines(observed.sending, sending_sample, nodes, False)
     return Pace(gap_us, answer_us, observed.late_us, taking, sending)
 
 
 def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
     """How long records take from a response to the fetch that follows.
 
-    A fetch that was sent before the response had come tells nothing.
+    A fetch that was sent before the response had come is left out, for it did not wait for these records.
     """
     request, response = fetches.request, fetches.response
     follows = (fetches.node[1:] == fetches.node[:-1]) & (request[1:] >= request[:-1]) & (request[1:] >= response[:-1])
@@ -143,7 +147,7 @@ def busy_before(done: Ints, records: Ints) -> Ints:
 
 
 def lateness(fetches: PacedFetches, nodes: int) -> Floats:
-    """From the end of the longest wait to an empty response, the median of each node: float64[nodes]."""
+    """How long after the longest wait an empty response comes, the median of each node: float64[nodes], us."""
     over = fetches.response - fetches.request - fetches.max_wait_us
     is_late = (fetches.size == 0) & (over >= 0)
     late_us = np.zeros(nodes)
@@ -154,27 +158,27 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
 
 @allocating_kernel
 def lines(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple[Floats, Curves]:
-    """Each node's time for an amount of 0, float64[nodes], and the curves of what amounts take beyond it.
+    """Each node's time for an amount of 0, float64[nodes] (us), and the curves of the time that amounts take beyond it.
 
-    together: one curve for all nodes, else one a node.
+    together: there is one curve for all nodes, else one a node.
     """
     rows = sample.rows
     node, amount, time = timings.node[rows], timings.amount[rows], timings.time[rows]
     base, slope = np.zeros(nodes), np.zeros(nodes)
-    for of in range(nodes):
-        own = node == of
-        base[of], slope[of] = fitted_line(amount[own], time[own], sample.share)
+    for n in range(nodes):
+        is_of_node = node == n
+        base[n], slope[n] = fitted_line(amount[is_of_node], time[is_of_node], sample.share)
     curves = 1 if together else nodes
     points, first = np.zeros(len(rows) + curves, POINT), np.zeros(curves + 1, np.int64)
     for curve in range(curves):
         end, took, total = first[curve] + 1, 0.0, 0.0
         for row in range(len(rows)):
-            of = node[row]
-            if together or of == curve:
-                more = max(time[row] - base[of], 0.0) if slope[of] > 0 else 0.0
-                total += slope[of] * amount[row]
+            n = node[row]
+            if together or n == curve:
+                beyond_base = max(time[row] - base[n], 0.0) if slope[n] > 0 else 0.0
+                total += slope[n] * amount[row]
                 if amount[row] > 0:
-                    took += more
+                    took += beyond_base
                     points[end].amount, points[end].time = points[end - 1].amount + amount[row], took
                     end += 1
         scale = total / took if took > 0 else 0.0  # so that the times end at the total
@@ -186,7 +190,10 @@ def lines(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple
 
 @kernel
 def time_until(curve: Records, amount: int) -> float:
-    """How long a curve's first `amount` takes (us); beyond its end, as long as on average. curve: POINT[points]."""
+    """How long the first `amount` of a curve takes (us). Behind the curve's end the average goes on.
+
+    curve: POINT[points].
+    """
     end = len(curve)
     i = first_above(curve["amount"], 0, end, amount)
     last = curve[end - 1]
@@ -200,5 +207,5 @@ def time_until(curve: Records, amount: int) -> float:
 
 @kernel
 def time_of(curve: Records, done: int, more: int) -> float:
-    """How long so much more takes after what was done (us)."""
+    """How long an amount of `more` takes after an amount of `done` (us). curve: POINT[points]."""
     return time_until(curve, done + more) - time_until(curve, done)
