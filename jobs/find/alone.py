@@ -37,7 +37,7 @@ class Alone:
     def own_places(self) -> list[int]:
         """The axes on which its best lane is another than the one for all."""
         pairs = zip(self.search.best, self.for_all, strict=True)
-        return [k for k, (own, other) in enumerate(pairs) if own != other]
+        return [axis_no for axis_no, (own, other) in enumerate(pairs) if own != other]
 
 
 def better_alone(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> list[Alone]:

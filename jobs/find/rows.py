@@ -1,4 +1,4 @@
-"""Rows of the tables of aims, from what searches come to."""
+"""Makes the rows of the tables AIM_SETTINGS and TRADE_OFF from searches that are over."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from schemas.tables.values import OF_CLUSTER
 from udfs.facts.arrow_tables import arrow_schema
 
 HIGH = "_p90"
-"""How the upper end of an outcome's range is called after it."""
+"""The name of an outcome with this behind it is the name of the upper end of its range."""
 
 
 def rows_of_aims(run_id: str, searches: Iterable[Settled]) -> dict[Table, pa.Table]:
     """The rows of both tables."""
-    done = list(searches)
+    listed = list(searches)
     rows = {
-        AIM_SETTINGS: [row for of in done for row in setting_rows(run_id, of)],
-        TRADE_OFF: [row for of in done for row in curve_rows(run_id, of)],
+        AIM_SETTINGS: [row for settled in listed for row in setting_rows(run_id, settled)],
+        TRADE_OFF: [row for settled in listed for row in curve_rows(run_id, settled)],
     }
-    return {table: pa.Table.from_pylist(of, schema=arrow_schema(table)) for table, of in rows.items()}
+    return {table: pa.Table.from_pylist(dicts, schema=arrow_schema(table)) for table, dicts in rows.items()}
 
 
 def setting_rows(run_id: str, settled: Settled) -> Iterator[dict[str, object]]:
-    """A row for each setting of the aim, and for each that is another one for a client or topic alone."""
+    """A row for each setting of the aim, and for each setting that a client or topic alone has another value of."""
     t, done = AIM_SETTINGS, settled.search
     of_aim: dict[str, object] = {
         t.run_id: run_id, t.algorithm: done.aim.algorithm, t.aim: str(done.aim), t.lanes_replayed: done.replayed,
         t.rounds: done.rounds,
     }  # fmt: skip
-    for k in range(len(done.axes)):
-        yield {**of_aim, **of_scope(FOR_ALL, done), t.for_all: [], **values_of(done, k)}
+    for axis_no in range(len(done.axes)):
+        yield {**of_aim, **of_scope(FOR_ALL, done), t.for_all: [], **values_of(done, axis_no)}
     for one in settled.alone:
         for_all = figures(done, one.search.tried[one.for_all])
-        for k in one.own_places:
-            yield {**of_aim, **of_scope(one.scope, one.search), t.for_all: for_all, **values_of(one.search, k)}
+        for axis_no in one.own_places:
+            yield {**of_aim, **of_scope(one.scope, one.search), t.for_all: for_all, **values_of(one.search, axis_no)}
 
 
 def of_scope(scope: Scope, done: Search) -> dict[str, object]:
@@ -57,13 +57,13 @@ def of_scope(scope: Scope, done: Search) -> dict[str, object]:
     }  # fmt: skip
 
 
-def values_of(done: Search, k: int) -> dict[str, object]:
-    """What a row says of one setting: its value, and from where to where it does as well."""
-    t, axis, at = AIM_SETTINGS, done.axes[k], done.best[k]
-    if at is None:
+def values_of(done: Search, axis_no: int) -> dict[str, object]:
+    """What a row says of one setting: the best value, and the first and last value that do as well."""
+    t, axis, coordinate = AIM_SETTINGS, done.axes[axis_no], done.best[axis_no]
+    if coordinate is None:
         return {t.setting: axis.key, t.value: None, t.value_from: None, t.value_to: None}
-    ends = (at, at) if axis.key == done.aim.target else range_around(done, k)
-    value, first, last = (setting_of(axis.key).format(axis.value(of)) for of in (at, *ends))
+    ends = (coordinate, coordinate) if axis.key == done.aim.target else range_around(done, axis_no)
+    value, first, last = (setting_of(axis.key).format(axis.value(c)) for c in (coordinate, *ends))
     return {t.setting: axis.key, t.value: value, t.value_from: first, t.value_to: last}
 
 

@@ -1,8 +1,8 @@
 """The search for the lane that meets an aim best: rounds of lanes, each where those before leave something open.
 
 What lanes come to neither rises nor falls steadily with a setting, so nothing is bisected. The first round lays a grid
-over all settings. Each that follows puts lanes between neighbours of the best lane, between neighbours of which one
-meets the constraints and one does not, around the lanes of the trade-off, and, seeded, anywhere.
+over all settings. Each round that follows puts lanes between the best lane and its neighbours, between neighbours of
+which one meets the constraints and one does not, around the lanes of the trade-off, and at random, by a seed.
 """
 
 from __future__ import annotations
@@ -28,40 +28,46 @@ WITHOUT_GAIN = 2
 
 
 def search(aim: Aim, axes: tuple[Axis, ...], in_force: Mapping[str, Value], outcomes_of: OutcomesOf) -> Search:
-    """Replay lanes until the aim moves by less than its step, or for so many rounds as it allows. The same arguments
-    give the same lanes.
+    """Replay lanes, round after round, until WITHOUT_GAIN rounds bring nothing better or the aim's rounds are used up.
+
+    in_force: by setting the value of lanes that do not change it. outcomes_of: replays lanes and says what they come
+    to. The same arguments give the same lanes.
     """
-    so_far = Search(aim, axes, in_force)
+    running = Search(aim, axes, in_force)
     random = np.random.default_rng(zlib.crc32(str(aim).encode()))
-    points, without_gain = [so_far.captured, *first_grid(axes)], 0
-    while points and so_far.rounds < aim.rounds and without_gain < WITHOUT_GAIN:
-        before = so_far.judged[so_far.best] if so_far.tried else None
-        replay(so_far, points, outcomes_of)
-        after = so_far.judged[so_far.best]
-        without_gain = without_gain + 1 if before is not None and not is_gain(so_far, before, after) else 0
-        points = next_points(so_far, random)
+    points, without_gain = [running.captured, *first_grid(axes)], 0
+    while points and running.rounds < aim.rounds and without_gain < WITHOUT_GAIN:
+        before = running.judged[running.best] if running.tried else None
+        replay(running, points, outcomes_of)
+        after = running.judged[running.best]
+        without_gain = without_gain + 1 if before is not None and not is_gain(running, before, after) else 0
+        points = next_points(running, random)
     for more in (ends_of_range, ends_of_range):
-        replay(so_far, more(so_far), outcomes_of)
-    return so_far
+        replay(running, more(running), outcomes_of)
+    return running
 
 
-def is_gain(so_far: Search, before: Judged, after: Judged) -> bool:
-    """Whether a round brought a lane that is better by more than the step."""
+def is_gain(running: Search, before: Judged, after: Judged) -> bool:
+    """Whether a round brought a lane that is better by more than the aim's step.
+
+    before, after: the best lane, as judged before the round and after it.
+    """
     if after.failure < before.failure or before.score == inf > after.score:
         return True
-    return isfinite(before.score) and after.score < before.score - so_far.tolerance * abs(before.score)
+    return isfinite(before.score) and after.score < before.score - running.tolerance * abs(before.score)
 
 
-def replay(so_far: Search, points: Iterable[Point], outcomes_of: OutcomesOf) -> None:
-    """Have the lanes of points replayed that were not yet; of those that cannot differ only one."""
-    wanted = [point for point in dict.fromkeys(points) if point not in so_far.tried]
+def replay(running: Search, points: Iterable[Point], outcomes_of: OutcomesOf) -> None:
+    """Replay the lanes of those points that were not tried yet. Of lanes that cannot differ only one is replayed."""
+    wanted = [point for point in dict.fromkeys(points) if point not in running.tried]
     if not wanted:
         return
-    stand_ins = {point: representative(so_far.axes, point) for point in wanted}
-    missing = [point for point in dict.fromkeys(stand_ins.values()) if point not in so_far.tried]
-    lanes = {point: so_far.lane(point) for point in missing}
+    stand_ins = {point: representative(running.axes, point) for point in wanted}
+    missing = [point for point in dict.fromkeys(stand_ins.values()) if point not in running.tried]
+    lanes = {point: running.lane(point) for point in missing}
     outcomes = outcomes_of(list(lanes.values())) if lanes else {}
     came_to = {point: outcomes[lane.name] for point, lane in lanes.items()}
-    so_far.note(came_to | {point: (so_far.tried | came_to)[of] for point, of in stand_ins.items()})
-    so_far.replayed += len(missing)
-    so_far.rounds += 1
+    known = running.tried | came_to
+    running.note(came_to | {point: known[stand_in] for point, stand_in in stand_ins.items()})
+    running.replayed += len(missing)
+    running.rounds += 1

@@ -18,8 +18,10 @@ from jobs.scenarios.settings import Value
 
 
 class Judged(NamedTuple):
-    """What a point's lane is worth: how far it is from meeting the constraints, what it comes to in the aim and what
-    it pays for that, less being better.
+    """What the lane of a point is worth.
+
+    failure: how far it is from meeting the constraints. score: what it comes to in the aim, less being better. costs:
+    what it comes to in each outcome that the aim is traded for, less being better.
     """
 
     failure: Failure
@@ -28,7 +30,7 @@ class Judged(NamedTuple):
 
     @property
     def rank(self) -> tuple[Failure, float]:
-        """Its place: first those that meet the constraints, then those that are best in the aim."""
+        """A sort key: points that fail constraints least come first, and of these the best in the aim."""
         return self.failure, self.score
 
 
@@ -36,9 +38,10 @@ class Judged(NamedTuple):
 class Search:
     """What was replayed so far, and what it came to.
 
-    in_force: by setting the value that lanes have which leave it as captured. tried: by point what its lane comes to;
-    the point without any coordinate is the captured lane. judged: by point what that is worth. best: the point to
-    recommend. coordinates: by axis those that were tried, in order. replayed: how many lanes were.
+    in_force: by setting the value of lanes that leave it as captured. tried: by point what its lane comes to; the point
+    whose coordinates are all None is the captured lane. judged: by point what its lane is worth. best: the point to
+    recommend. coordinates: by axis the coordinates that were tried, ascending. replayed, rounds: how many lanes were
+    replayed, and in how many rounds.
     """
 
     aim: Aim
@@ -66,14 +69,17 @@ class Search:
 
     @property
     def tolerance(self) -> float:
-        """By which share an aim may differ and be as good: none for a setting, which is exact."""
+        """The share by which two lanes may differ in the aim and count as equally good.
+
+        It is 0 where the aim is a setting, whose value is exact.
+        """
         return 0.0 if self.aim.is_of_setting else self.aim.step
 
-    def does_as_well(self, point: Point, as_one: Judged) -> bool:
-        """Whether a point that was tried is as good as one that is judged so."""
+    def does_as_well(self, point: Point, other: Judged) -> bool:
+        """Whether a point that was tried is at least as good as another one, which is judged as `other`."""
         failed, score, _ = self.judged[point]
-        within = isfinite(as_one.score) and score <= as_one.score + self.tolerance * abs(as_one.score)
-        return failed <= as_one.failure and (within or score == as_one.score)
+        within = isfinite(other.score) and score <= other.score + self.tolerance * abs(other.score)
+        return failed <= other.failure and (within or score == other.score)
 
     def note(self, outcomes: Mapping[Point, Outcomes]) -> None:
         """Take in what points come to."""
@@ -83,59 +89,73 @@ class Search:
             costs = tuple(cost(constraint, of) for constraint in prices)
             self.tried[point], self.judged[point] = of, Judged(failure(self.aim.where, of), score, costs)
         self.best = self.best_of(self.tried)
-        self.coordinates = [sorted({at for point in self.tried if (at := point[k]) is not None}) for k in self._places]
+        self.coordinates = [
+            sorted({coordinate for point in self.tried if (coordinate := point[axis_no]) is not None})
+            for axis_no in self._places
+        ]
 
     @property
     def _places(self) -> range:
         return range(len(self.axes))
 
     def best_of(self, points: Iterable[Point]) -> Point:
-        """Of the points that do as well as the best of them that which changes the fewest settings, then that which
-        pays least.
+        """The point to recommend among these: of those that do as well as the best one, the one that changes the fewest
+        settings, and of several such points the one that costs least.
         """
         some = list(points)
         first = min((self.judged[point] for point in some), key=lambda judged: judged.rank)
         alike = [point for point in some if self.does_as_well(point, first)]
-        return min(alike, key=lambda at: (changes(at), self.judged[at].costs, self.judged[at].rank, order_of(at)))
+        return min(
+            alike,
+            key=lambda point: (changes(point), self.judged[point].costs, self.judged[point].rank, order_of(point)),
+        )
 
 
-def nearest_but_for(so_far: Search, constraint: Constraint) -> Point | None:
-    """Of the points that meet all other constraints the one that fails this one least; None if there is none."""
-    others = [other for other in so_far.aim.where if other != constraint]
+def nearest_but_for(search: Search, constraint: Constraint) -> Point | None:
+    """The point that fails this constraint least of those that meet all others; None if there is no such point."""
+    others = [other for other in search.aim.where if other != constraint]
     some = [
         point
-        for point, outcomes in so_far.tried.items()
-        if so_far.judged[point].score != inf and meets(others, outcomes)
+        for point, outcomes in search.tried.items()
+        if search.judged[point].score != inf and meets(others, outcomes)
     ]
-    return min(some, key=lambda at: (cost(constraint, so_far.tried[at]), order_of(at)), default=None)
+    return min(some, key=lambda point: (cost(constraint, search.tried[point]), order_of(point)), default=None)
 
 
-def on_line(so_far: Search, k: int) -> list[int]:
+def on_line(search: Search, axis_no: int) -> list[int]:
     """The coordinates that were tried on an axis through the best point, in order."""
-    return [at for at in so_far.coordinates[k] if with_coordinate(so_far.best, k, at) in so_far.tried]
+    return [
+        coordinate
+        for coordinate in search.coordinates[axis_no]
+        if with_coordinate(search.best, axis_no, coordinate) in search.tried
+    ]
 
 
-def range_around(so_far: Search, k: int) -> tuple[int, int]:
-    """The first and last coordinate around the best point's between which all that were tried do as well."""
-    best, line = so_far.best, on_line(so_far, k)
-    place, own = line.index(best[k] or 0), so_far.judged[best]
+def range_around(search: Search, axis_no: int) -> tuple[int, int]:
+    """The range of coordinates around the best point's in which all that were tried do as well: (first, last)."""
+    best, line = search.best, on_line(search, axis_no)
+    place, judged = line.index(best[axis_no] or 0), search.judged[best]
 
     def end(others: Sequence[int]) -> int:
-        alike = itertools.takewhile(lambda at: so_far.does_as_well(with_coordinate(best, k, at), own), others)
+        alike = itertools.takewhile(
+            lambda coordinate: search.does_as_well(with_coordinate(best, axis_no, coordinate), judged), others
+        )
         return list(alike)[-1]
 
-    low, high, axis = end(line[place::-1]), end(line[place:]), so_far.axes[k]
+    low, high, axis = end(line[place::-1]), end(line[place:]), search.axes[axis_no]
     return low, high if axis.reach is None or high < axis.reach else axis.ends[1]
 
 
-def trade_off(so_far: Search, points: Iterable[Point] | None = None) -> list[Point]:
-    """The points that no other beats in the aim and in all that it is traded for, best aim first; of those that come to
-    the same the one that changes fewest settings. Of these points, or of all that were tried.
+def trade_off(search: Search, points: Iterable[Point] | None = None) -> list[Point]:
+    """The points of the trade-off, the best in the aim first: no other point is at least as good in the aim and in all
+    costs, and better in one of them. Of points that come to the same it has the one that changes the fewest settings.
+
+    points: those to choose from; None for all that were tried.
     """
     by_figures = dict[tuple[float, ...], Point]()
-    some = so_far.tried if points is None else points
-    for point in sorted(some, key=lambda at: (at != so_far.best, changes(at), order_of(at))):
-        figures = (so_far.judged[point].score, *so_far.judged[point].costs)
+    some = search.tried if points is None else points
+    for point in sorted(some, key=lambda point: (point != search.best, changes(point), order_of(point))):
+        figures = (search.judged[point].score, *search.judged[point].costs)
         if figures[0] != inf:
             by_figures.setdefault(figures, point)
     if not by_figures:
@@ -150,16 +170,16 @@ def trade_off(so_far: Search, points: Iterable[Point] | None = None) -> list[Poi
     return kept
 
 
-def with_coordinate(point: Point, k: int, at: int | None) -> Point:
+def with_coordinate(point: Point, axis_no: int, coordinate: int | None) -> Point:
     """The point with another coordinate on an axis."""
-    return (*point[:k], at, *point[k + 1 :])
+    return (*point[:axis_no], coordinate, *point[axis_no + 1 :])
 
 
 def changes(point: Point) -> int:
-    """How many settings a point changes."""
-    return sum(at is not None for at in point)
+    """How many settings the point's lane changes."""
+    return sum(coordinate is not None for coordinate in point)
 
 
 def order_of(point: Point) -> tuple[int, ...]:
     """An order of points: by coordinates, those left as captured first."""
-    return tuple(-1 if at is None else at for at in point)
+    return tuple(-1 if coordinate is None else coordinate for coordinate in point)
