@@ -1,4 +1,7 @@
-"""Who would do better with a setting of their own than with the one for all: each is judged by its own outcomes."""
+"""Which clients and topics would do better with a value of their own than with the one for all.
+
+Each is judged by what lanes come to for it alone.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT
 
 MOST_ALONE = 10
-"""So many clients and topics are told: those that gain most."""
+"""At most so many clients and topics are kept: those that gain most."""
 LEAST_MS = 10.0
 """Times that differ by no more milliseconds are not worth a setting of one's own."""
 
@@ -24,8 +27,9 @@ LEAST_MS = 10.0
 class Alone:
     """A client or topic for which another lane is better than the one for all.
 
-    search: what the lanes come to for it, of which `best` is best for it. for_all: the point of the lane for all.
-    gain: by which share it is better; inf if the lane for all fails a constraint, or never ends.
+    search: what the lanes come to for it, and as `best` the point that is best for it. for_all: the point of the lane
+    for all. gain: the share by which its best lane is better; inf if the lane for all fails a constraint or comes to a
+    time without end.
     """
 
     scope: Scope
@@ -35,58 +39,63 @@ class Alone:
 
     @property
     def own_places(self) -> list[int]:
-        """The axes on which its best lane is another than the one for all."""
+        """The places of the axes on which its best point differs from the one for all."""
         pairs = zip(self.search.best, self.for_all, strict=True)
         return [axis_no for axis_no, (own, other) in enumerate(pairs) if own != other]
 
 
 def better_alone(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> list[Alone]:
-    """Those who would gain from a lane of their own among these points, those that gain most first.
+    """Who would gain from having the lane of one of these points alone; those that gain most come first.
 
-    A topic of which lanes tell the same as of a client is that client's, and not told again.
+    own: what lanes come to for each client or topic. A topic is left out if all lanes come to the same for it as for a
+    client, whose topic it then is.
     """
     names = {point: done.lane(point).name for point in done.tried}
-    some, better = list(points), list[Alone]()
+    candidates, better = list(points), list[Alone]()
     for scope, outcomes in own.items():
-        better += judged_alone(done, scope, came_to(done, names, outcomes), some)
+        better += judged_alone(done, scope, came_to(done, names, outcomes), candidates)
     kept = list[Alone]()
-    for one in sorted(better, key=lambda one: (-one.gain, one.scope)):
-        if one.scope.kind == OF_CLIENT or all(one.search.tried != other.search.tried for other in kept):
-            kept.append(one)
+    for alone in sorted(better, key=lambda alone: (-alone.gain, alone.scope)):
+        if alone.scope.kind == OF_CLIENT or all(alone.search.tried != other.search.tried for other in kept):
+            kept.append(alone)
     return kept[:MOST_ALONE]
 
 
 def came_to(done: Search, names: Mapping[Point, str], outcomes: Mapping[str, Outcomes]) -> dict[Point, Outcomes]:
-    """What points come to for one alone. Of points whose lanes cannot differ one was replayed.
+    """What points come to for one client or topic alone. Of points whose lanes cannot differ only one was replayed.
 
-    names: by point the name of its lane. outcomes: by lane that was replayed.
+    names: by point the name of its lane. outcomes: by the name of a lane that was replayed, what it comes to.
     """
     by_point = dict[Point, Outcomes]()
     for point, name in names.items():
-        of = outcomes.get(name) or outcomes.get(names.get(representative(done.axes, point), ""))
-        if of is not None:
-            by_point[point] = of
+        of_point = outcomes.get(name) or outcomes.get(names.get(representative(done.axes, point), ""))
+        if of_point is not None:
+            by_point[point] = of_point
     return by_point
 
 
 def judged_alone(
     done: Search, scope: Scope, tried: Mapping[Point, Outcomes], points: Iterable[Point]
 ) -> Iterator[Alone]:
-    """The lane among these points that is best for one alone, if that is clearly better than the one for all."""
+    """The best of these points for one client or topic alone, if it is clearly better than the one for all; else none.
+
+    tried: by point what its lane comes to for this client or topic.
+    """
     for_all = done.best if done.is_met(done.best) else done.captured
-    some = [point for point in points if point in tried]
-    if for_all not in tried or not some:
+    candidates = [point for point in points if point in tried]
+    if for_all not in tried or not candidates:
         return
     search = Search(replace(done.aim, where=own_constraints(done.aim, tried[for_all])), done.axes, done.in_force)
     search.note(tried)
-    search.best = search.best_of(some)
+    search.best = search.best_of(candidates)
     if gain := gained(search, for_all):
         yield Alone(scope, search, for_all, gain)
 
 
 def gained(own: Search, for_all: Point) -> float:
-    """By which share the best lane of one alone is better than the one for all; 0 if that is within the step, or if
-    their ranges do not tell them apart.
+    """The share by which the best lane for one client or topic alone is better than the lane for all.
+
+    It is 0 if the share is within the aim's step, or if the ranges of the two lanes do not tell them apart.
     """
     if not own.is_met(own.best):
         return 0.0
@@ -100,14 +109,14 @@ def gained(own: Search, for_all: Point) -> float:
 
 
 def are_failures_apart(own: Search, for_all: Point) -> bool:
-    """Whether each constraint that the lane for all fails is on an outcome that the ranges tell apart."""
+    """Whether the ranges of both lanes are apart in each outcome of which the lane for all fails a constraint."""
     best, other = own.tried[own.best], own.tried[for_all]
-    failed = (of.outcome for of in own.aim.where if not meets([of], other))
+    failed = (constraint.outcome for constraint in own.aim.where if not meets([constraint], other))
     return all(are_apart(best[name], other[name]) for name in failed)
 
 
 def is_target_apart(own: Search, for_all: Point) -> bool:
-    """Whether the ranges tell apart what is to be best, and by enough to matter."""
+    """Whether the ranges of both lanes are apart in the outcome that is to be best, and by enough to matter."""
     target = own.aim.target
     best, other = own.tried[own.best][target], own.tried[for_all][target]
     least = LEAST_MS if outcomes_of(own.aim.algorithm)[target].unit == "ms" else 0.0

@@ -1,4 +1,4 @@
-"""The values of one setting among which one is looked for, as whole coordinates that a search can put more between."""
+"""Axes: the values of a setting among which a search looks, as whole numbers that more can be put between."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ Point = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class Axis:
-    """A setting and its values: those of a span, of which a coordinate is the number itself, or listed ones, of which
-    it is the place.
+    """A setting and its values. The coordinate of a value is the number itself in a span, and its place in a list.
 
-    reach: a coordinate from which on nothing changes, since nothing in the capture is larger; None if not known.
+    reach: the coordinate from which on nothing changes, since nothing in the capture is larger; None if not known.
     closest: values of bytes that differ by a smaller share are taken for the same.
     """
 
@@ -37,28 +36,30 @@ class Axis:
         """The first and the last coordinate."""
         return self.values if isinstance(self.values, Span) else (0, len(self.values) - 1)
 
-    def value(self, at: int) -> Value:
-        """The setting's value there."""
-        return setting_of(self.key).parse(str(at)) if isinstance(self.values, Span) else self.values[at]
+    def value(self, coordinate: int) -> Value:
+        """The setting's value at a coordinate."""
+        if isinstance(self.values, Span):
+            return setting_of(self.key).parse(str(coordinate))
+        return self.values[coordinate]
 
     def spread(self, count: int) -> list[int]:
-        """So many coordinates over the whole axis, both ends among them; fewer if there are no more that differ."""
+        """`count` coordinates over the whole axis up to its reach, with both ends; fewer if there are not so many."""
         first, last = self.ends
         last = max(first, last if self.reach is None else min(last, self.reach))
         return [first, *self.between(first, last, max(count - 2, 0)), *([last] if last > first else [])]
 
     def between(self, low: int, high: int, count: int) -> list[int]:
-        """Up to so many coordinates between two, without these: for a span in equal ratios, and round numbers."""
+        """Up to `count` coordinates between two others, without these. Those of a span are in equal ratios."""
         if not isinstance(self.values, Span):
             return _rounded(np.linspace(low, high, count + 2)[1:-1], low, high)
         if self._is_measure and high <= (1 + self.closest) * low:
             return []
-        # By one more, for 0 has no ratio.
+        # 1 is added for the ratios, because 0 has none.
         return _rounded(np.geomspace(low + 1, high + 1, count + 2)[1:-1] - 1, low, high, rough=self._is_measure)
 
     @property
     def _is_measure(self) -> bool:
-        """Whether it has bytes, of which round numbers will do, and no count."""
+        """Whether the values are bytes, of which round numbers will do, and not a count."""
         return setting_of(self.key).type == "bytes"
 
 
@@ -86,14 +87,16 @@ def lane_at(axes: tuple[Axis, ...], point: Point) -> Lane:
 
 
 def representative(axes: tuple[Axis, ...], point: Point) -> Point:
-    """The point that stands for all that come to the same: beyond the reach of a setting nothing changes."""
+    """The point that stands for all whose lanes cannot differ: beyond a setting's reach nothing changes."""
     return tuple(
         at if at is None or axis.reach is None else min(at, axis.reach) for axis, at in zip(axes, point, strict=True)
     )
 
 
 def _rounded(values: Floats, low: int, high: int, rough: bool = False) -> list[int]:
-    """Whole numbers near the values, between low and high; rough ones have as many zero bits as their distances allow.
+    """Whole numbers near the values, between low and high, ascending.
+
+    rough: the numbers end with as many zero bits as the distances between them allow.
 
     >>> _rounded(np.array([300_000.0, 500_000.0]), 200_000, 800_000, rough=True)
     [327680, 524288]

@@ -1,4 +1,4 @@
-"""What a search comes to: which constraints bind, which one to relax where none can be met, and which lanes to keep."""
+"""What a search comes to: which constraints bind, which to relax if they cannot all be met, and which lanes to keep."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOBODY: OwnOutcomes = {}
 
 
 def binding(done: Search) -> list[str]:
-    """The constraints without which the aim would come out better, by more than its step."""
+    """The constraints that bind, as text: without any one of them the aim would be better by more than its step."""
     if not done.is_met(done.best):
         return []
     score = done.judged[done.best].score
@@ -37,8 +37,10 @@ def binding(done: Search) -> list[str]:
 
 
 def to_relax(done: Search) -> list[str]:
-    """Where no lane meets all constraints: each that would have to give way alone, as it would have to be; if none
-    suffices alone, those that the best lane fails, as one.
+    """How constraints would have to be for a lane to meet them all, as text; empty if one does.
+
+    Each text relaxes one constraint, which would be enough. If no single constraint is enough, there is one text with
+    all that the best lane fails.
     """
     if done.is_met(done.best):
         return []
@@ -46,7 +48,7 @@ def to_relax(done: Search) -> list[str]:
     if alone:
         return alone
     outcomes = done.tried[done.best]
-    failed = [of for of in done.aim.where if not meets([of], outcomes)]
+    failed = [constraint for constraint in done.aim.where if not meets([constraint], outcomes)]
     return [" and ".join(_relaxed(done, constraint, cost(constraint, outcomes)) for constraint in failed)]
 
 
@@ -58,7 +60,7 @@ def _alone(done: Search) -> Iterator[str]:
 
 
 def _relaxed(done: Search, constraint: Constraint, pays: float) -> str:
-    """A constraint as it would have to be for a lane that pays so much."""
+    """A constraint as it would have to be for a lane whose `cost` is `pays` to meet it, as text."""
     if not isfinite(pays):
         return f"no bound on {constraint.outcome}"
     unit = known_outcomes(done.aim.algorithm)[constraint.outcome].unit
@@ -73,22 +75,23 @@ def _relaxed(done: Search, constraint: Constraint, pays: float) -> str:
 
 
 def curve(done: Search) -> list[Point]:
-    """The points of the trade-off that are kept, best aim first: the best one, and as many others as can be shown,
-    evenly from end to end.
+    """The points of the trade-off that are kept, the best in the aim first: the best point, the captured one, and at
+    most MOST_ON_CURVE others, evenly from end to end.
     """
     points = trade_off(done)
     if len(points) > MOST_ON_CURVE:
         places = {round(i * (len(points) - 1) / (MOST_ON_CURVE - 1)) for i in range(MOST_ON_CURVE)}
-        points = [point for at, point in enumerate(points) if at in places or point == done.best]
+        points = [point for place, point in enumerate(points) if place in places or point == done.best]
     return sorted({*points, done.best, done.captured}, key=lambda point: (done.judged[point][1:], order_of(point)))
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A search that is over, with the points of its trade-off in order; the best one is among them.
+    """A search that is over.
 
-    kept: the points whose lanes are replayed in full: those of the curve, then others that are best for one alone.
-    alone: who would gain from one of them, those that gain most first.
+    curve: the points of its trade-off, in order, with the best one. kept: the points whose lanes are replayed in full:
+    those of the curve, then those that are best for one client or topic alone. alone: who would gain from having one of
+    these alone; those that gain most come first.
     """
 
     search: Search
@@ -103,14 +106,16 @@ class Settled:
 
 
 def settled(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf, own: OwnOutcomes = NOBODY) -> Settled:
-    """The end of a search: the lanes of the trade-off once more, and those that are best for one alone, together with
-    those that a run replays beside them.
+    """End a search: replay the lanes that are kept once more, together with the other lanes of the run.
 
-    How often a pace is drawn anew depends on how many lanes are replayed together, and an aim has to say of a lane
-    what the run's tables have. own: what lanes come to for each alone, in which `outcomes_of` notes what it replays.
+    How often a pace is drawn anew depends on how many lanes are replayed together, and what an aim says of a lane has
+    to be what the run's tables have. Replays without ranges draw no pace, and need no second time.
+
+    beside: the other lanes of the run. own: what lanes come to for each client or topic alone; `outcomes_of` adds what
+    it replays to it.
     """
     points = curve(done)
-    own_best = [one.search.best for one in better_alone(done, own, [*done.tried])]
+    own_best = [alone.search.best for alone in better_alone(done, own, [*done.tried])]
     kept = tuple(dict.fromkeys((*points, *own_best)))
     if any(outcome.ranges for outcome in known_outcomes(done.aim.algorithm).values()):
         lanes = {point: done.lane(point) for point in kept}

@@ -14,7 +14,11 @@ from schemas.tables.outcomes import outcomes_of
 
 
 class Failure(NamedTuple):
-    """How far a lane is from what constraints ask: how many are failed without measure, and by which shares others."""
+    """How far a lane is from what constraints ask.
+
+    without_end: how many constraints it fails by an amount that is infinite. share: the sum over the others of how far
+    each is failed, as a share of its bound.
+    """
 
     without_end: int
     share: float
@@ -22,11 +26,11 @@ class Failure(NamedTuple):
 
 NO_FAILURE = Failure(0, 0.0)
 Outcomes = Mapping[str, Ranged]
-"""What a lane comes to, by outcome."""
+"""What a lane comes to, by the outcome's name."""
 
 
 def aimed(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value]) -> float:
-    """What a lane comes to in the aim, less being better; inf if that is not known or never ends.
+    """What a lane comes to in the aim, less being better; inf if it is not known or is a time without end.
 
     in_force: by setting the value of lanes that do not change it.
     """
@@ -40,22 +44,25 @@ def aimed(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value
 
 
 def as_captured(key: str, in_force: Mapping[str, Value]) -> Value | None:
-    """The value of a setting in the captured lane; None where nobody knows it. What exists in the model alone, such as
-    `traffic.speed`, has its default there.
+    """The value of a setting in the captured lane; None where nobody knows it.
+
+    A setting that exists in the model alone, such as `traffic.speed`, has its default in that lane.
     """
     setting = setting_of(key)
     return setting.default_value if setting.exists_as == "model" else in_force.get(key)
 
 
 def number_of(value: Value | None) -> float:
-    """The number that a value is; inf for one that is none."""
+    """A value as a number; inf if it is not a number."""
     if isinstance(value, int | float):
         return float(value)
     return float(value) if value is not None and value.isdecimal() else inf
 
 
 def cost(constraint: Constraint, outcomes: Outcomes) -> float:
-    """The end of an outcome's range that the constraint is about, less being better."""
+    """What a lane comes to in the outcome of a constraint, less being better: the worse end of the outcome's range. For
+    a constraint with `=` it is the distance of the farther end from the bound.
+    """
     figure = outcomes[constraint.outcome]
     if constraint.relation in ("<=", "<"):
         return figure.high
@@ -76,7 +83,7 @@ def excess(constraint: Constraint, outcomes: Outcomes) -> float:
 
 def failure(constraints: Iterable[Constraint], outcomes: Outcomes) -> Failure:
     """How far a lane is from meeting constraints; NO_FAILURE if it meets them."""
-    shares = [excess(of, outcomes) / (abs(of.bound) or 1.0) for of in constraints]
+    shares = [excess(constraint, outcomes) / (abs(constraint.bound) or 1.0) for constraint in constraints]
     return Failure(shares.count(inf), sum(share for share in shares if share != inf))
 
 
@@ -86,12 +93,13 @@ def meets(constraints: Iterable[Constraint], outcomes: Outcomes) -> bool:
 
 
 def traded(aim: Aim) -> tuple[Constraint, ...]:
-    """What the aim is traded for: its constraints; without any the first other outcome of the replay, smaller or larger
-    as is better.
+    """What the aim is traded for: its constraints.
+
+    Without any it is the first other outcome of the replay that is about the same side, without a bound.
     """
     if aim.where:
         return aim.where
     known = outcomes_of(aim.algorithm)
     side = known[aim.target].side if aim.target in known else None
-    other = next(of for of in known.values() if of.name != aim.target and side in (None, of.side))
+    other = next(outcome for outcome in known.values() if outcome.name != aim.target and side in (None, outcome.side))
     return (Constraint(other.name, "<=" if other.is_smaller_better else ">=", inf),)

@@ -1,4 +1,4 @@
-"""What lanes come to: an algorithm's pass over the capture set for these lanes, of whose rows only sums are kept."""
+"""What lanes come to. An algorithm replays the capture set in these lanes, and only sums of its rows are kept."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _FIELDS: list[pa.Field[Any]] = [
     *(pa.field(key, pa.string()) for key in (LANE, OUTCOME, KIND, NAME)), *(pa.field(end, pa.float64()) for end in ENDS)
 ]  # fmt: skip
 SUMS = pa.schema(_FIELDS)
-"""What becomes of a table's rows: by lane, outcome and scope the aggregate of the value, and of both ends of its range.
-"""
+"""What becomes of a table's rows: for each lane, outcome and scope, the aggregate of the value and of both ends of its
+range."""
 READER, SCENARIO = str(FETCH_RANGES.reader), str(FETCH_RANGES.scenario)
 AGGREGATES: Mapping[str, str] = {"most": "max", "least": "min", "total": "sum", "rows": "sum"}
 MOST_OF_A_KIND = 100
@@ -42,10 +42,10 @@ MOST_OF_A_KIND = 100
 
 @dataclass(eq=False)
 class LaneOutcomes:
-    """A function of lanes that replays them, the captured one with them, and returns what they come to.
+    """A function that replays lanes, always with the captured one, and returns what they come to.
 
-    own: what the lanes came to that were replayed so far, for each client or topic that is judged alone; only outcomes
-    that the aim is judged by. first: by kind of scope the names of those.
+    own: for each client or topic that is judged alone, what all lanes came to that were replayed so far, in the
+    outcomes that the aim is judged by. first: by kind of scope, the names of these clients or topics.
     """
 
     source: Source
@@ -59,8 +59,8 @@ class LaneOutcomes:
         known, judged = tuple(outcomes_of(self.aim.algorithm).values()), named(self.aim)
         figures = figures_of(self._wanted(self._summed(lanes, known)))
         names = (CAPTURED_LANE, *(lane.name for lane in lanes))
-        for kind, those in self.first.items():
-            for scope in (Scope(kind, name) for name in those):
+        for kind, scope_names in self.first.items():
+            for scope in (Scope(kind, name) for name in scope_names):
                 came_to = {name: whole(figures.get((scope, name), {}), judged) for name in names}
                 self.own.setdefault(scope, {}).update(came_to)
         return {name: whole(figures.get((FOR_ALL, name), {}), known) for name in names}
@@ -91,8 +91,9 @@ class LaneOutcomes:
 
 
 def outcomes_of_lanes(packed: DataFrame, aim: Aim, lanes: Iterable[Lane]) -> list[Outcomes]:
-    """What each of these lanes of a replay's packed rows comes to for all clients together: the outcomes that the aim
-    is judged by.
+    """What each of these lanes comes to for all clients together, in the outcomes that the aim is judged by.
+
+    packed: the packed rows of a replay of these lanes.
     """
     judged = named(aim)
     figures = figures_of(summed(packed, judged, readers_of(aim), {}).collect())
@@ -108,30 +109,32 @@ def summed(packed: DataFrame, known: Sequence[Outcome], readers: Sequence[str], 
 
 
 def combined(end: str, outcomes: Iterable[Outcome]) -> Column:
-    """The aggregate of a value, as the outcome of its rows has it."""
-    names = {kind: [of.name for of in outcomes if AGGREGATES[of.aggregate] == kind] for kind in ("max", "min")}
+    """The largest, the least or the sum of a value, whichever the outcome of its rows asks for. end: one of ENDS."""
+    names = {
+        kind: [outcome.name for outcome in outcomes if AGGREGATES[outcome.aggregate] == kind] for kind in ("max", "min")
+    }
     of_max = F.when(F.col(OUTCOME).isin(names["max"]), F.max(end))
     return of_max.when(F.col(OUTCOME).isin(names["min"]), F.min(end)).otherwise(F.sum(end))
 
 
 def first_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:
-    """The names of one kind of scope that come first by an outcome of the captured lane, the worst first."""
+    """The names of one kind of scope that are worst off by an outcome of the captured lane, the worst first."""
     order = F.desc_nulls_last if outcome.is_smaller_better else F.asc_nulls_last
-    own = (F.col(KIND) == kind) & (F.col(LANE) == CAPTURED_LANE) & (F.col(OUTCOME) == outcome.name)
-    first = rows.where(own).orderBy(order("value"), NAME).limit(MOST_OF_A_KIND)
+    is_of_kind = (F.col(KIND) == kind) & (F.col(LANE) == CAPTURED_LANE) & (F.col(OUTCOME) == outcome.name)
+    first = rows.where(is_of_kind).orderBy(order("value"), NAME).limit(MOST_OF_A_KIND)
     return [row[NAME] for row in first.select(NAME).collect()]
 
 
 def with_lanes(source: Source, algorithm: str, lanes: Sequence[Lane]) -> Source:
-    """The source of a replay of these lanes alone: of other replays there are none to hand anything on to."""
+    """The source of a replay of these lanes alone. Other replays have no lanes, so nothing is handed on to them."""
     others = dict.fromkeys(source.run.scenario.replay, ())
-    own = tuple(lane for lane in lanes if lane.name != CAPTURED_LANE)
-    scenario = replace(source.run.scenario, listed={**others, algorithm: own})
+    listed = tuple(lane for lane in lanes if lane.name != CAPTURED_LANE)
+    scenario = replace(source.run.scenario, listed={**others, algorithm: listed})
     return replace(source, run=replace(source.run, scenario=scenario), before={})
 
 
 def readers_of(aim: Aim) -> tuple[str, ...]:
-    """Whose fetches an aim is about: consumers' or followers', if its settings are of one of them alone."""
+    """The kinds of reader whose fetches an aim is about: both, unless its settings are set on one of them alone."""
     set_on = {setting_of(key).set_on for key in aim.over}
     if "broker" in set_on or {"replica", "consumer"} <= set_on:
         return (CONSUMER, FOLLOWER)
@@ -152,20 +155,20 @@ def sums(
     rows: pa.RecordBatch, outcome: Outcome, readers: Sequence[str], by: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of SUMS for one outcome, a row a lane and scope."""
-    own = pa.Table.from_batches([rows])
+    counted = pa.Table.from_batches([rows])
     for column, value in outcome.where:
-        own = own.filter(pc.equal(own[column], value))
-    if READER in own.column_names:
-        own = own.filter(pc.is_in(own[READER], value_set=pa.array(readers)))
-    ends, everyone = ends_of(own, outcome), pa.array([""] * own.num_rows, pa.string())
+        counted = counted.filter(pc.equal(counted[column], value))
+    if READER in counted.column_names:
+        counted = counted.filter(pc.is_in(counted[READER], value_set=pa.array(readers)))
+    ends, everyone = ends_of(counted, outcome), pa.array([""] * counted.num_rows, pa.string())
     aggregate: Any = AGGREGATES[outcome.aggregate]
-    names: dict[str, Any] = {kind: own[named] for kind, named in by.items() if named in own.column_names}
-    for kind, of_scopes in ({OF_CLUSTER: everyone} | names).items():
-        figures: Any = {LANE: own[SCENARIO], NAME: of_scopes, **dict(zip(ENDS, ends, strict=True))}
-        some = pa.table(figures).group_by([LANE, NAME], use_threads=False)
-        grouped = some.aggregate([(end, aggregate) for end in ENDS])
-        same = {OUTCOME: outcome.name, KIND: kind}
-        columns: Any = {key: pa.array([text] * grouped.num_rows, pa.string()) for key, text in same.items()}
+    names: dict[str, Any] = {kind: counted[column] for kind, column in by.items() if column in counted.column_names}
+    for kind, scope_names in ({OF_CLUSTER: everyone} | names).items():
+        figures: Any = {LANE: counted[SCENARIO], NAME: scope_names, **dict(zip(ENDS, ends, strict=True))}
+        groups = pa.table(figures).group_by([LANE, NAME], use_threads=False)
+        grouped = groups.aggregate([(end, aggregate) for end in ENDS])
+        constants = {OUTCOME: outcome.name, KIND: kind}
+        columns: Any = {key: pa.array([text] * grouped.num_rows, pa.string()) for key, text in constants.items()}
         columns |= {LANE: grouped[LANE], NAME: grouped[NAME]}
         columns |= {end: grouped[f"{end}_{aggregate}"].cast(pa.float64()) for end in ENDS}
         yield from pa.table(columns).select(SUMS.names).cast(SUMS).to_batches()
@@ -202,7 +205,9 @@ def figures_of(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Ranged]
 
 
 def whole(figures: Mapping[str, Ranged], outcomes: Iterable[Outcome]) -> Outcomes:
-    """These outcomes of a lane, all of them: where there are no rows, nothing was lost, and nothing is near."""
+    """All these outcomes of a lane. One without rows is 0, for nothing was lost; if it is the least of several values,
+    it is inf, for nothing is near.
+    """
     return {
         outcome.name: figures.get(outcome.name, exact(inf if outcome.aggregate == "least" else 0.0))
         for outcome in outcomes

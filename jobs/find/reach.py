@@ -1,4 +1,4 @@
-"""From which value on a limit changes nothing: nothing in the capture is larger."""
+"""The value from which on a limit changes nothing, because nothing in the capture is larger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FETCH_LIMITS = (
 
 
 def reach_of(source: Source, algorithm: str) -> Mapping[str, int]:
-    """By setting a value from which on all are alike; of settings without an entry none is known."""
+    """By setting the value from which on a limit changes nothing; a setting without an entry has none that is known."""
     if algorithm == algorithms.FETCH_MAX_BYTES:
         return reach_of_fetches(source)
     if algorithm == algorithms.CONSUMER_MEMORY:

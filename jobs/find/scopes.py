@@ -1,4 +1,4 @@
-"""Whom lanes are judged for, beside all together: clients or topics that no other one influences."""
+"""For whom lanes are judged: for all together, and for each client or topic that no other one influences."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_TOPIC
 
 
 class Scope(NamedTuple):
-    """What a setting is of: all together, or one client, topic or broker. name: empty for all, and for clients without
-    client.id.
+    """Who has a setting: all together, or one client, topic or broker.
+
+    name: empty for all together, and for clients without client.id.
     """
 
     kind: str = OF_CLUSTER
@@ -26,7 +27,7 @@ class Scope(NamedTuple):
 
 FOR_ALL = Scope()
 OwnOutcomes = Mapping[Scope, Mapping[str, Outcomes]]
-"""By client or topic what lanes come to for it alone, by their names."""
+"""By client or topic, by the name of a lane, what that lane comes to for it alone."""
 _CLIENT, _TOPIC = {OF_CLIENT: str(FETCH_RANGES.client_id)}, {OF_TOPIC: str(BATCH_SPLIT.topic)}
 ALONE: Mapping[tuple[str, str], Mapping[str, str]] = {
     (algorithms.FETCH_MAX_BYTES, "consumer"): _CLIENT,
@@ -35,16 +36,20 @@ ALONE: Mapping[tuple[str, str], Mapping[str, str]] = {
     (algorithms.BATCH_SPLIT, "producer"): _CLIENT | _TOPIC,
     (algorithms.BATCH_SPLIT, "topic"): _TOPIC,
 }
-"""By replay, and by who has the settings, of whom there can be one with a value of its own: the column of their names.
+"""The replays and settings in which one client or topic can have a value of its own.
 
-Each of these replays takes a client by itself, and nothing of its lanes enters that of another: logs are as captured,
-and a pool is of one process. Slots of a session cache, pools of brokers and limits of partitions are shared.
+By replay and by what the settings are set on: for each kind of scope, the column that has the names of clients or
+topics. Each of these replays takes a client by itself, and what its lanes do does not change another client: logs are
+as captured, and a pool belongs to one process. Slots of a session cache, pools of brokers and limits of partitions are
+shared, and therefore not here.
 """
 
 
 def kinds_of(aim: Aim) -> Mapping[str, str]:
-    """By kind of scope that the aim can be judged for alone the column of its names; none where one influences another,
-    or where the aim names what is of others.
+    """The kinds of scope for which the aim can be judged alone, with the column of their names.
+
+    There are none where one client influences another, or where the aim names outcomes of others than those who have
+    its settings.
     """
     set_on = {setting_of(key).set_on for key in aim.over}
     if len(set_on) != 1 or any(shared(constraint, aim.algorithm) for constraint in aim.where):
@@ -55,7 +60,7 @@ def kinds_of(aim: Aim) -> Mapping[str, str]:
 
 
 def shared(constraint: Constraint, algorithm: str) -> bool:
-    """Whether a constraint is on a sum that must come to a certain value, of which nobody has a share of their own."""
+    """Whether a constraint asks that a sum over all has a certain value: nobody has a share of their own in it."""
     return is_sum(outcomes_of(algorithm)[constraint.outcome]) and constraint.relation == "=" and constraint.bound != 0
 
 
@@ -65,26 +70,28 @@ def is_sum(outcome: Outcome) -> bool:
 
 
 def named(aim: Aim) -> list[Outcome]:
-    """The outcomes by which lanes are judged: what is to be best, and what that is traded for."""
+    """The outcomes by which lanes are judged: the one that is to be best, and those that it is traded for."""
     known = outcomes_of(aim.algorithm)
     names = (aim.target, *(constraint.outcome for constraint in traded(aim)))
     return [known[name] for name in dict.fromkeys(names) if name in known]
 
 
 def own_constraints(aim: Aim, for_all: Outcomes) -> tuple[Constraint, ...]:
-    """The constraints of one alone. A bound on a sum becomes what it has of that sum in the lane for all, so that the
-    sum keeps to its bound whoever takes a lane of their own; a sum that is to be 0 is to be 0 for everyone.
+    """The constraints under which one client or topic alone is judged.
 
-    for_all: what the lane for all comes to for it.
+    A bound on a sum becomes the part of the sum that this client or topic has in the lane for all, so that the sum
+    keeps to its bound whoever takes a lane of their own. A sum that has to be 0 has to be 0 for everyone.
+
+    for_all: what the lane for all comes to for this client or topic.
     """
     known = outcomes_of(aim.algorithm)
     return tuple(
-        _own(constraint, for_all) if is_sum(known[constraint.outcome]) and constraint.bound else constraint
+        _with_own_part(constraint, for_all) if is_sum(known[constraint.outcome]) and constraint.bound else constraint
         for constraint in aim.where
     )
 
 
-def _own(constraint: Constraint, for_all: Outcomes) -> Constraint:
+def _with_own_part(constraint: Constraint, for_all: Outcomes) -> Constraint:
     figure = for_all[constraint.outcome]
     if constraint.relation in ("<=", "<"):
         return Constraint(constraint.outcome, "<=", figure.high)

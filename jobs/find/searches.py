@@ -19,7 +19,9 @@ from udfs.errors import CaptureError
 
 
 def searched(source: Source) -> list[Settled]:
-    """A search for each aim, but for those of replays that the captures do not carry, which are refused later."""
+    """The search for each aim. Aims of replays that the captures do not carry are left out; those replays are refused
+    later, with the reason.
+    """
     scenario = source.run.scenario
     done = []
     for algorithm in asked(scenario):

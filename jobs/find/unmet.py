@@ -1,4 +1,4 @@
-"""What to go on looking for where what happens now hurts, and no lane that was asked for ends it."""
+"""The aim that is looked for unasked, where the captured settings do harm and no lane that was asked for ends that."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from udfs.replay.batch_split.settings import BATCH_SIZE
 
 BUFFER_MEMORY = "producer.buffer.memory"
 ROUNDS = 2
-"""A grid, and lanes between its best lane and that lane's neighbours: to a few percent, which nobody asked for."""
+"""One round for a grid, and one for lanes between the best lane and its neighbours. That finds a value to within a few
+percent, which is enough for an aim that nobody asked for."""
 FEW_SPLITS = (Constraint("split_rate", "<=", MOST_SPLIT_RATE), Constraint("failed", "=", 0))
 NO_WAITS = (Constraint("producer_waits", "=", 0), Constraint("producer_failed", "=", 0))
 
 
 def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | None:
-    """The aim that neither the captured settings nor a lane of the scenario's grid meets, if the grid is about it.
+    """The usual aim of the replay, if the scenario's grid varies its setting and no lane meets it, the captured one
+    included; else None. None also where a search for an aim has made the lanes already.
 
-    packed: the rows of a replay of the scenario's lanes. None where lanes were looked for before, as for an aim.
+    packed: the rows of a replay of the scenario's lanes.
     """
     scenario = source.run.scenario
     if algorithm.name in scenario.listed or algorithm.name not in USUAL_AIMS:
@@ -36,7 +38,7 @@ def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | 
     if not values:
         return None
     aim = aim_over(values)
-    return None if any(meets(aim.where, of) for of in outcomes_of_lanes(packed, aim, lanes)) else aim
+    return None if any(meets(aim.where, outcomes) for outcomes in outcomes_of_lanes(packed, aim, lanes)) else aim
 
 
 def safe_batch_size(replayed: Sequence[int]) -> Aim:
@@ -57,6 +59,8 @@ USUAL_AIMS: Mapping[str, tuple[str, Callable[[Sequence[int]], Aim]]] = {
     algorithms.BATCH_SPLIT: (BATCH_SIZE, safe_batch_size),
     algorithms.CONSUMER_MEMORY: (BUFFER_MEMORY, enough_memory),
 }
-"""By replay the setting that the aim is about, and the aim. The other replays say what is enough whatever their lanes,
-or look for two settings at once, which takes too long for a run that was not asked to.
+"""By replay, the setting that its usual aim is about, and the function from replayed values to that aim.
+
+The other replays say what is enough whatever their lanes, or would have to look for two settings at once, which takes
+too long for a run that was not asked to.
 """
