@@ -41,19 +41,23 @@ class CompactedLake(BaseModel):
     files_removed: int | None
 
 
-def lines(of: CompactedLake, run: Run) -> Iterator[str]:
+def lines(compacted: CompactedLake, run: Run) -> Iterator[str]:
     """What is printed: the tables whose files were joined, and what that comes to."""
-    yield f"Files of the tables of {of.lake}"
-    joined = [one for one in of.tables if one.files_after != one.files_before]
+    yield f"Files of the tables of {compacted.lake}"
+    joined = [table for table in compacted.tables if table.files_after != table.files_before]
     cells = [
-        [one.table, f"{one.files_before:,}", "written meanwhile" if one.files_after is None else f"{one.files_after:,}"]
-        for one in joined
+        [
+            table.table,
+            f"{table.files_before:,}",
+            "written meanwhile" if table.files_after is None else f"{table.files_after:,}",
+        ]
+        for table in joined
     ]
-    before = sum(one.files_before for one in of.tables)
-    after = sum(one.files_before if one.files_after is None else one.files_after for one in of.tables)
-    cells.append([f"{counted(len(of.tables), 'table')} in all", f"{before:,}", f"{after:,}"])
+    before = sum(table.files_before for table in compacted.tables)
+    after = sum(table.files_before if table.files_after is None else table.files_after for table in compacted.tables)
+    cells.append([f"{counted(len(compacted.tables), 'table')} in all", f"{before:,}", f"{after:,}"])
     yield from grid_lines(Grid(("table", "files before", "after"), cells, ("table",)), len(cells))
-    removed, stay = counted(of.files_removed or 0, "file"), span_said(run.retention)
+    removed, stay = counted(compacted.files_removed or 0, "file"), span_said(run.retention)
     yield f"{removed} removed that no table has needed for {stay}; those joined now stay as long, for readers"
 
 
@@ -62,14 +66,14 @@ def main(run: Run) -> None:
     spark = spark_session(run.master, "refetch compact", run.spark_conf)
     with stage("compact", spark):
         stored = stored_tables(spark, run.lake)
-        to_join = {table: one for table, one in stored.items() if table not in AS_WRITTEN}
-        compacted = dict(zip(to_join, side_by_side(spark, [one.compact for one in to_join.values()]), strict=True))
+        to_join = {table: store for table, store in stored.items() if table not in AS_WRITTEN}
+        compacted = dict(zip(to_join, side_by_side(spark, [store.compact for store in to_join.values()]), strict=True))
         removed = vacuumed(spark, list(stored.values()), run.retention)
     result = CompactedLake(
         lake=run.lake,
         tables=[
-            TableFiles(table=f"{table.layer}/{table.name}", files_before=of.before, files_after=of.after)
-            for table, of in compacted.items()
+            TableFiles(table=f"{table.layer}/{table.name}", files_before=files.before, files_after=files.after)
+            for table, files in compacted.items()
         ],
         files_removed=removed,
     )

@@ -83,9 +83,9 @@ def by_expectations(
 def refusals(lake: str, checked: Sequence[Checked]) -> list[str]:
     """Say on stderr what was found. Returns what gates that refuse say."""
     lines = []
-    for of in checked:
+    for subject_checked in checked:
         try:
-            tell(lake, of.subject, of.results)
+            tell(lake, subject_checked.subject, subject_checked.results)
         except GateError as refusal:
             lines.append(str(refusal))
     return lines

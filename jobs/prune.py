@@ -74,35 +74,39 @@ def counts(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
     return sum(map(bool, own.values())), sum(of.files for of in all_of), sum(of.size for of in all_of)
 
 
-def lines(of: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
+def lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
     """What is printed."""
-    would = "would go" if of.dry_run else "removed"
-    if not (of.runs or of.capture_sets or of.unfinished):
+    would = "would go" if pruned.dry_run else "removed"
+    if not (pruned.runs or pruned.capture_sets or pruned.unfinished):
         since = moment(run.run_at - (run.older_than or timedelta(0)))
         yield from labelled("PRUNE", f"nothing {would}: every run and capture set is of {since} or later")
-    for name, ids in (("Run", of.runs), ("Capture", of.capture_sets), ("Unfinished", of.unfinished)):
+    for name, ids in (("Run", pruned.runs), ("Capture", pruned.capture_sets), ("Unfinished", pruned.unfinished)):
         listed = [of_one(one, known) for one in ids[:MOST_SHOWN]]
         for text in with_rest(listed, len(ids)):
             yield from labelled(name, f"{text} {would}" if text in listed else text)
-    if of.tables:
-        rows = f"{counted(of.files, 'file')} of {counted(of.tables, 'table')}, {short_size(of.bytes)}"
+    if pruned.tables:
+        rows = f"{counted(pruned.files, 'file')} of {counted(pruned.tables, 'table')}, {short_size(pruned.bytes)}"
         stay = f"the files stay on the disk for {span_said(run.retention)}, for those who read them"
         yield from labelled("Rows", f"{rows} {would}; {stay}")
-    if of.pages:
-        yield from labelled("Pages", f"{', '.join(with_rest(of.pages[:MOST_SHOWN], len(of.pages)))} {would}")
-    if of.page_shows is not None:
-        yield from labelled("", f"report.html shows run {of.page_shows} now")
-    if of.files_removed is not None:
-        earlier = f"{counted(of.files_removed, 'file')} that no table has needed for {span_said(run.retention)} removed"
+    if pruned.pages:
+        yield from labelled("Pages", f"{', '.join(with_rest(pruned.pages[:MOST_SHOWN], len(pruned.pages)))} {would}")
+    if pruned.page_shows is not None:
+        yield from labelled("", f"report.html shows run {pruned.page_shows} now")
+    if pruned.files_removed is not None:
+        earlier = (
+            f"{counted(pruned.files_removed, 'file')} that no table has needed for {span_said(run.retention)} removed"
+        )
         yield from labelled("Disk", earlier)
-    if of.dry_run:
+    if pruned.dry_run:
         yield from labelled("", "nothing was changed: --dry-run")
 
 
 def of_one(identity: str, known: Mapping[str, FinishedRun]) -> str:
     """A run or capture set in a line."""
-    one = known.get(identity)
-    return identity if one is None else f"{identity}, {moment(one.run_at)}, on capture set {one.capture_id}"
+    known_run = known.get(identity)
+    if known_run is None:
+        return identity
+    return f"{identity}, {moment(known_run.run_at)}, on capture set {known_run.capture_id}"
 
 
 def main(run: Run) -> None:

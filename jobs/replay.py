@@ -225,7 +225,7 @@ def check_refused(run: Run, done: Replayed) -> None:
 
 def lane_names(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
     """The lanes of several algorithms, each once."""
-    return tuple(dict.fromkeys(lane.name for of in algorithms for lane in run.scenario.lanes(of.name)))
+    return tuple(dict.fromkeys(lane.name for algorithm in algorithms for lane in run.scenario.lanes(algorithm.name)))
 
 
 def main(run: Run) -> None:

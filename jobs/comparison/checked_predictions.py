@@ -131,7 +131,7 @@ def captured_sessions(own_rows: OwnRows) -> DataFrame:
     """The same of the capture itself."""
     c, x = SESSION_CACHE, EXCHANGES
     refused, created = F.col(c.captured_refused), F.col(c.captured_created)
-    sums = captured(own_rows(c)).agg(*(F.sum(of).alias(of) for of in (
+    sums = captured(own_rows(c)).agg(*(F.sum(column).alias(column) for column in (
         c.captured_refused, c.captured_created, c.captured_not_found, c.captured_fetches
     )))  # fmt: skip
     full = fetches(own_rows).agg(
@@ -224,9 +224,9 @@ def settings_by_lane(run: ComparedRun, algorithm: str) -> Mapping[str, InForce]:
 def is_in_own_lane(client_lanes: Sequence[ClientLane], client: str) -> Column:
     """Whether a row is of one of the clients and in that client's lane. client: the column with the client."""
     clients_by_lane: dict[str, list[str]] = {}
-    for one in client_lanes:
-        if one.lane is not None:
-            clients_by_lane.setdefault(one.lane, []).append(one.scope)
+    for client_lane in client_lanes:
+        if client_lane.lane is not None:
+            clients_by_lane.setdefault(client_lane.lane, []).append(client_lane.scope)
     parts = ((F.col(SCENARIO) == lane) & F.col(client).isin(*names) for lane, names in clients_by_lane.items())
     return reduce(or_, parts, F.lit(False))
 
@@ -235,7 +235,7 @@ def is_of_clients(client_lanes: Sequence[ClientLane], client: str) -> Column:
     """Whether a row is of one of these clients, in whatever lane. client: the column with the client."""
     if not client_lanes:
         return F.lit(False)
-    return F.coalesce(F.col(client), F.lit("")).isin(*(one.scope for one in client_lanes))
+    return F.coalesce(F.col(client), F.lit("")).isin(*(client_lane.scope for client_lane in client_lanes))
 
 
 def figures_in(rows: DataFrame) -> Figures:
@@ -251,18 +251,18 @@ def predictions_seen(
     kind: str = CLIENT,
 ) -> tuple[Prediction, ...]:
     """Every figure that is both predicted and seen. predicted: in each client's lane. kind: what scopes are."""
-    by_scope = {one.scope: one for one in client_lanes if one.lane is not None}
+    by_scope = {client_lane.scope: client_lane for client_lane in client_lanes if client_lane.lane is not None}
     predictions = []
     for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):
-        own, shown = by_scope.get(scope), figures_after.of(scope, metric)
-        if own is None or own.lane is None or shown is None:
+        client_lane, shown = by_scope.get(scope), figures_after.of(scope, metric)
+        if client_lane is None or client_lane.lane is None or shown is None:
             continue
         seen_by, seen_figure = shown
         predictions.append(
             Prediction(
                 algorithm=algorithm,
-                lane=own.lane,
-                is_changed=own.is_changed,
+                lane=client_lane.lane,
+                is_changed=client_lane.is_changed,
                 kind=kind,
                 scope=scope,
                 metric=metric,
@@ -276,7 +276,7 @@ def predictions_seen(
 
 def clients_without_lane(client_lanes: Sequence[ClientLane]) -> int:
     """How many clients no lane predicts."""
-    return sum(one.lane is None for one in client_lanes)
+    return sum(client_lane.lane is None for client_lane in client_lanes)
 
 
 def clients_left_out(rows: Sequence[Row]) -> int:

@@ -163,7 +163,7 @@ def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list
     """The settings of a run that have another value, or that one run alone takes."""
     return [
         Change(SETTINGS, SETTING, key, "value", *(
-            Figure(text=of[key]) if key in of else None for of in (before, after)
+            Figure(text=values[key]) if key in values else None for values in (before, after)
         ))
         for key in dict.fromkeys([*before, *after])
         if before.get(key) != after.get(key)
@@ -177,9 +177,9 @@ def checked_predictions(
     tasks = [partial(check, before, after) for name, check in CHECKS.items() if name in replays]
     checks = side_by_side(spark, tasks)
     return Checked(
-        tuple(one for of in checks for one in of.predictions),
-        sum(of.without_lane for of in checks),
-        sum(of.left_out for of in checks),
+        tuple(prediction for checked in checks for prediction in checked.predictions),
+        sum(checked.without_lane for checked in checks),
+        sum(checked.left_out for checked in checks),
     )
 
 

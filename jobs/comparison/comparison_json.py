@@ -104,56 +104,57 @@ class Comparison(Part):
     without_lane: int
 
 
-def comparison_of(of: Compared) -> Comparison:
+def comparison_of(compared: Compared) -> Comparison:
     """What is printed of a comparison."""
     return Comparison(
-        before=run_of(of.before), after=run_of(of.after), changes=[change_of(one) for one in of.changes],
-        left_out=dict(of.left_out), upgrades=[upgrade_of(one) for one in of.upgrades],
-        replayed_once=list(of.replayed_once),
-        predictions=[prediction_of(one) for one in of.checked.predictions], without_lane=of.checked.without_lane,
+        before=run_of(compared.before), after=run_of(compared.after), changes=[*map(change_of, compared.changes)],
+        left_out=dict(compared.left_out), upgrades=[*map(upgrade_of, compared.upgrades)],
+        replayed_once=list(compared.replayed_once), predictions=[*map(prediction_of, compared.checked.predictions)],
+        without_lane=compared.checked.without_lane,
     )  # fmt: skip
 
 
-def run_of(of: ComparedRun) -> RunOf:
+def run_of(run: ComparedRun) -> RunOf:
     """A run."""
     return RunOf(
-        lake=of.lake, run_id=of.run_id, capture_id=of.run.capture_id,
-        run_at=in_utc(of.run.rows[0][RUNS.run_at]),
-        captures=[path.rpartition("/")[2] for path in of.captures.first_paths], files=of.captures.files,
+        lake=run.lake, run_id=run.run_id, capture_id=run.run.capture_id,
+        run_at=in_utc(run.run.rows[0][RUNS.run_at]),
+        captures=[path.rpartition("/")[2] for path in run.captures.first_paths], files=run.captures.files,
     )  # fmt: skip
 
 
-def change_of(one: Change) -> ChangeOf:
+def change_of(change: Change) -> ChangeOf:
     """A change."""
     return ChangeOf(
-        part=one.part, kind=one.kind, scope=one.scope, metric=one.metric, judgement=one.judgement,
-        before=figure_of(one.before), after=figure_of(one.after),
+        part=change.part, kind=change.kind, scope=change.scope, metric=change.metric, judgement=change.judgement,
+        before=figure_of(change.before), after=figure_of(change.after),
     )  # fmt: skip
 
 
-def figure_of(of: Figure | None) -> FigureOf | None:
+def figure_of(figure: Figure | None) -> FigureOf | None:
     """A figure."""
-    if of is None:
+    if figure is None:
         return None
-    low, high = of.range or (None, None)
-    ends = (None if end is None else finite(end) for end in (of.value, low, high))
+    low, high = figure.range or (None, None)
+    ends = (None if end is None else finite(end) for end in (figure.value, low, high))
     value, low, high = ends
-    return FigureOf(value=value, low=low, high=high, text=of.text)
+    return FigureOf(value=value, low=low, high=high, text=figure.text)
 
 
-def upgrade_of(one: Upgrade) -> UpgradeOf:
+def upgrade_of(upgrade: Upgrade) -> UpgradeOf:
     """An upgrade."""
     return UpgradeOf(
-        name=one.name, versions_before=list(one.was), versions_after=list(one.now),
-        changes=[change_of(of) for of in one.changes],
+        name=upgrade.name, versions_before=list(upgrade.was), versions_after=list(upgrade.now),
+        changes=[change_of(change) for change in upgrade.changes],
     )  # fmt: skip
 
 
-def prediction_of(one: Prediction) -> PredictionOf:
+def prediction_of(prediction: Prediction) -> PredictionOf:
     """A prediction."""
-    low, high = one.range
+    low, high = prediction.range
     return PredictionOf(
-        algorithm=one.algorithm, scenario=one.lane, is_changed=one.is_changed, scope_kind=one.kind, scope=one.scope,
-        metric=one.metric, predicted=finite(number(one.predicted)), p10=finite(low), p90=finite(high),
-        seen=finite(number(one.seen)), seen_by=one.seen_by, is_hit=one.is_hit,
+        algorithm=prediction.algorithm, scenario=prediction.lane, is_changed=prediction.is_changed,
+        scope_kind=prediction.kind, scope=prediction.scope,
+        metric=prediction.metric, predicted=finite(number(prediction.predicted)), p10=finite(low), p90=finite(high),
+        seen=finite(number(prediction.seen)), seen_by=prediction.seen_by, is_hit=prediction.is_hit,
     )  # fmt: skip

@@ -63,7 +63,7 @@ class Change:
     @property
     def size(self) -> float:
         """How large the change is, from 0 to 1: relative to the larger of the two."""
-        before, after = (None if of is None else of.value for of in (self.before, self.after))
+        before, after = (None if figure is None else figure.value for figure in (self.before, self.after))
         if before is None or after is None:
             return 1.0
         most = max(abs(before), abs(after))
@@ -103,5 +103,5 @@ def range_of_share(share: float, cases: float) -> tuple[float, float]:
 
 def changed(changes: Iterable[Change]) -> list[Change]:
     """Those that are more than noise, the largest first; equal ones by what they are of."""
-    real = (one for one in changes if one.judgement not in NO_CHANGE)
-    return sorted(real, key=lambda one: (-one.size, one.kind, one.scope, one.metric))
+    real = (change for change in changes if change.judgement not in NO_CHANGE)
+    return sorted(real, key=lambda change: (-change.size, change.kind, change.scope, change.metric))

@@ -73,7 +73,9 @@ def in_force(
     out are set on.
     """
     others = tuple(apart_from)
-    wanted = [key for key, of in settings().items() if algorithm in of.algorithms and of.set_on not in others]
+    wanted = [
+        key for key, setting in settings().items() if algorithm in setting.algorithms and setting.set_on not in others
+    ]
     wanted += [key for key in captured if algorithm in setting_of(key).algorithms and key not in wanted]
     known = {KAFKA_RELEASE: release, **{key: str(value) for key, value in captured.items()}, **shown}
     return {key: known.get(key, default_of(key)) for key in wanted if setting_of(key).set_on not in others}
@@ -118,11 +120,12 @@ def prediction_rows(predicted_by: str, run_id: str, predictions: Sequence[Predic
     rows: list[dict[str, object]] = [
         {
             t.check_id: check_id(predicted_by, run_id), t.run_id: run_id, t.predicted_by: predicted_by,
-            t.algorithm: one.algorithm, t.scenario: one.lane, t.is_changed: one.is_changed, t.scope_kind: one.kind,
-            t.scope: one.scope, t.metric: one.metric, t.predicted: finite(number(one.predicted)),
-            t.p10: finite(one.range[0]), t.p90: finite(one.range[1]), t.seen: finite(number(one.seen)),
-            t.seen_by: one.seen_by, t.is_hit: one.is_hit,
+            t.algorithm: prediction.algorithm, t.scenario: prediction.lane, t.is_changed: prediction.is_changed,
+            t.scope_kind: prediction.kind, t.scope: prediction.scope, t.metric: prediction.metric,
+            t.predicted: finite(number(prediction.predicted)), t.p10: finite(prediction.range[0]),
+            t.p90: finite(prediction.range[1]), t.seen: finite(number(prediction.seen)),
+            t.seen_by: prediction.seen_by, t.is_hit: prediction.is_hit,
         }
-        for one in predictions
+        for prediction in predictions
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=arrow_schema(t))

@@ -162,12 +162,13 @@ def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, Checked])
     )  # fmt: skip
 
 
-def listed_set(of: CaptureSet, gates: dict[str, Checked], runs: int) -> ListedSet:
+def listed_set(capture_set: CaptureSet, gates: dict[str, Checked], runs: int) -> ListedSet:
     """A capture set."""
-    first, last = (None if at is None else in_utc(at) for at in (of.first_time, of.last_time))
+    first, last = (None if at is None else in_utc(at) for at in (capture_set.first_time, capture_set.last_time))
     return ListedSet(
-        capture_id=of.capture_id, files=of.files, captures=names(of), first_time=first, last_time=last,
-        gate=gate_of(gates.get(of.capture_id)), runs=runs,
+        capture_id=capture_set.capture_id, files=capture_set.files, captures=names(capture_set),
+        first_time=first, last_time=last,
+        gate=gate_of(gates.get(capture_set.capture_id)), runs=runs,
     )  # fmt: skip
 
 
@@ -176,18 +177,20 @@ def in_utc(at: datetime) -> str:
     return at.astimezone(UTC).isoformat()
 
 
-def names(of: CaptureSet) -> list[str]:
+def names(capture_set: CaptureSet) -> list[str]:
     """The names of the first files of a set."""
-    return [path.rpartition("/")[2] for path in of.first_paths]
+    return [path.rpartition("/")[2] for path in capture_set.first_paths]
 
 
-def list_lines(of: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
+def list_lines(listed: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
     """Both as tables, so many rows of each at most."""
-    yield f"Runs of {of.lake}, the newest first, times in UTC"
-    yield from table(HEAD, [run_cells(one) for one in of.runs], of.runs_in_all, most, "run")
+    yield f"Runs of {listed.lake}, the newest first, times in UTC"
+    yield from table(HEAD, [run_cells(one) for one in listed.runs], listed.runs_in_all, most, "run")
     yield from ("", "Capture sets, the one written last first")
-    yield from table(SET_HEAD, [set_cells(one) for one in of.capture_sets], of.capture_sets_in_all, most, "capture set")
-    if of.runs:
+    yield from table(
+        SET_HEAD, [set_cells(one) for one in listed.capture_sets], listed.capture_sets_in_all, most, "capture set"
+    )
+    if listed.runs:
         yield from (
             "",
             "compare RUN RUN says what changed between two of them; report --run=RUN writes the page of one.",
@@ -204,19 +207,19 @@ def table(head: Sequence[str], cells: Sequence[Sequence[str]], in_all: int, most
     return [*lines, f"  ... {left:,} more"] if left else lines
 
 
-def run_cells(one: ListedRun) -> list[str]:
+def run_cells(run: ListedRun) -> list[str]:
     """A run as cells."""
-    files = ", ".join(with_rest(one.captures[:1], one.files)) if one.files else "a cluster's file"
-    replays = ", ".join(kip for name, kip in KIPS.items() if name in one.replays)
-    at = short_moment(one.run_at)
-    return [one.run_id, at, one.capture_id, replays, one.gate, share(one.agreed, one.checked), printable(files)]
+    files = ", ".join(with_rest(run.captures[:1], run.files)) if run.files else "a cluster's file"
+    replays = ", ".join(kip for name, kip in KIPS.items() if name in run.replays)
+    at = short_moment(run.run_at)
+    return [run.run_id, at, run.capture_id, replays, run.gate, share(run.agreed, run.checked), printable(files)]
 
 
-def set_cells(one: ListedSet) -> list[str]:
+def set_cells(listed: ListedSet) -> list[str]:
     """A capture set as cells."""
-    files = ", ".join(with_rest(one.captures, one.files))
-    times = [short_moment(at) for at in (one.first_time, one.last_time)]
-    return [one.capture_id, f"{one.files:,}", *times, one.gate, f"{one.runs:,}", printable(files)]
+    files = ", ".join(with_rest(listed.captures, listed.files))
+    times = [short_moment(at) for at in (listed.first_time, listed.last_time)]
+    return [listed.capture_id, f"{listed.files:,}", *times, listed.gate, f"{listed.runs:,}", printable(files)]
 
 
 def short_moment(at: str | None) -> str:

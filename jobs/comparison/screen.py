@@ -53,34 +53,34 @@ NOTHING = {
 }
 
 
-def screen_lines(of: Compared) -> list[str]:
+def screen_lines(compared: Compared) -> list[str]:
     """The first screen: at most 40 lines."""
-    lines = block("COMPARE", [described(of.before)], MOST_OF_A_NAME)
-    lines += block("with", [described(of.after)], MOST_OF_A_NAME)
-    for head, sentences in parts(of):
+    lines = block("COMPARE", [described(compared.before)], MOST_OF_A_NAME)
+    lines += block("with", [described(compared.after)], MOST_OF_A_NAME)
+    for head, sentences in parts(compared):
         lines += block(head, sentences, MOST_OF_HEAD[head])
-    return [*lines, *block("Tables", [place(of)], MOST_OF_A_NAME)]
+    return [*lines, *block("Tables", [place(compared)], MOST_OF_A_NAME)]
 
 
-def parts(of: Compared) -> Iterator[tuple[str, Sequence[str]]]:
+def parts(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
     """By head what is said of each part of a comparison."""
     for part in PARTS:
-        yield HEADS[part], [*part_sentences(of, part)] or [NOTHING[part]]
-    yield PREDICTED, [*predicted_sentences(of)]
-    yield NOISE, [noise(of)]
+        yield HEADS[part], [*part_sentences(compared, part)] or [NOTHING[part]]
+    yield PREDICTED, [*predicted_sentences(compared)]
+    yield NOISE, [noise(compared)]
 
 
-def page_parts(of: Compared) -> Iterator[tuple[str, Sequence[str]]]:
+def page_parts(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
     """The same as a page has it: the first sentences of each part."""
-    for head, sentences in parts(of):
+    for head, sentences in parts(compared):
         more = len(sentences) - MOST_ON_PAGE
         left = [f"and {more:,} more, which `compare --verbose` prints"] if more > 0 else []
         yield head.capitalize(), [*sentences[:MOST_ON_PAGE], *left]
 
 
-def described(of: ComparedRun) -> str:
+def described(run: ComparedRun) -> str:
     """A run: its id, clock and captures."""
-    return f"run {of.run_id}, {moment(of.run.rows[0][RUNS.run_at])}: capture {of.captures}"
+    return f"run {run.run_id}, {moment(run.run.rows[0][RUNS.run_at])}: capture {run.captures}"
 
 
 def block(head: str, sentences: Sequence[str], most: int) -> list[str]:
@@ -95,159 +95,179 @@ def block(head: str, sentences: Sequence[str], most: int) -> list[str]:
     return lines
 
 
-def part_sentences(of: Compared, part: str) -> Iterator[str]:
+def part_sentences(compared: Compared, part: str) -> Iterator[str]:
     """What changed in a part of the comparison, a sentence each."""
-    own = [one for one in of.changes if one.part == part]
-    both = changed(one for one in own if one.before is not None and one.after is not None)
+    changes = [one for one in compared.changes if one.part == part]
+    both = changed(one for one in changes if one.before is not None and one.after is not None)
     if part == TRAFFIC:
-        yield from came_and_went(own)
+        yield from came_and_went(changes)
     if part == VERSIONS:
-        yield from (sentence for one in of.upgrades for sentence in upgrade_sentences(one))
+        yield from (sentence for one in compared.upgrades for sentence in upgrade_sentences(one))
     if part == SETTINGS:
-        yield from (lone_setting(one) for one in own if one.before is None or one.after is None)
-    if part == OUTCOMES_PART and of.replayed_once:
-        yield f"replayed in one of the runs alone: {', '.join(of.replayed_once)}"
+        yield from (lone_setting(one) for one in changes if one.before is None or one.after is None)
+    if part == OUTCOMES_PART and compared.replayed_once:
+        yield f"replayed in one of the runs alone: {', '.join(compared.replayed_once)}"
     if part == ADVICE:
-        yield from advice_sentences(own)
+        yield from advice_sentences(changes)
         both = []
     yield from map(change_sentence, both)
-    if of.left_out.get(part):
-        yield f"{of.left_out[part]:,} smaller changes were not looked at"
+    if compared.left_out.get(part):
+        yield f"{compared.left_out[part]:,} smaller changes were not looked at"
 
 
 def came_and_went(changes: Iterable[Change]) -> Iterator[str]:
     """Which clients and topics one run alone has."""
-    lone = [one for one in changes if one.metric in LONE and (one.before is None or one.after is None)]
+    lone = [change for change in changes if change.metric in LONE and (change.before is None or change.after is None)]
     for kind in (CLIENT, TOPIC):
         for judgement, word in (("new", "new"), ("gone", "gone")):
-            own = [one for one in lone if one.kind == kind and one.judgement == judgement]
-            names = dict.fromkeys(name_of(one.scope) for one in sorted(own, key=lambda one: -largest(one)))
+            of_kind = [change for change in lone if change.kind == kind and change.judgement == judgement]
+            names = dict.fromkeys(
+                name_of(change.scope) for change in sorted(of_kind, key=lambda change: -largest(change))
+            )
             if names:
                 shown = ", ".join(with_rest([*names][:MOST_NAMES], len(names)))
                 yield f"{counted(len(names), kind)} {'is' if len(names) == 1 else 'are'} {word}: {shown}"
 
 
-def largest(one: Change) -> float:
+def largest(change: Change) -> float:
     """The figure of the run that has it."""
-    of = one.before or one.after
-    return of.value or 0.0 if of is not None else 0.0
+    figure = change.before or change.after
+    return figure.value or 0.0 if figure is not None else 0.0
 
 
-def change_sentence(one: Change) -> str:
+def change_sentence(change: Change) -> str:
     """A figure before and after: `app  longest wait 122 ms -> 0 ms`."""
-    of = f"{name_of(one.scope):<{NAME}}" if one.kind == CLIENT else f"{f'{one.kind} {one.scope}':<{NAME}}"
-    return f"{of}  {WORDS.get(one.metric, one.metric)} {figure_said(one, one.before)} -> {figure_said(one, one.after)}"
+    subject = f"{name_of(change.scope) if change.kind == CLIENT else f'{change.kind} {change.scope}':<{NAME}}"
+    before, after = figure_said(change, change.before), figure_said(change, change.after)
+    return f"{subject}  {WORDS.get(change.metric, change.metric)} {before} -> {after}"
 
 
-def lone_setting(one: Change) -> str:
+def lone_setting(change: Change) -> str:
     """A setting that one run alone takes."""
-    which, of = ("second", one.after) if one.before is None else ("first", one.before)
-    return f"{one.scope}={of.text if of else ''}  taken by the {which} run alone"
+    which, figure = ("second", change.after) if change.before is None else ("first", change.before)
+    return f"{change.scope}={figure.text if figure else ''}  taken by the {which} run alone"
 
 
 def advice_sentences(changes: Iterable[Change]) -> Iterator[str]:
     """What is recommended now and was not before; to keep something is news where it was to be changed."""
-    for one in sorted(changes, key=lambda one: (one.judgement != "exact", one.judgement == "gone", one.scope)):
-        texts = [(of.text or "") if of is not None else "" for of in (one.before, one.after)]
-        if any(text.startswith((CHANGE, WITHHELD)) for text in texts) or one.judgement == "exact":
-            yield f"{one.scope}: {figure_said(one, one.before)} -> {figure_said(one, one.after)}"
+    for change in sorted(
+        changes, key=lambda change: (change.judgement != "exact", change.judgement == "gone", change.scope)
+    ):
+        texts = [(figure.text or "") if figure is not None else "" for figure in (change.before, change.after)]
+        if any(text.startswith((CHANGE, WITHHELD)) for text in texts) or change.judgement == "exact":
+            yield f"{change.scope}: {figure_said(change, change.before)} -> {figure_said(change, change.after)}"
 
 
-def upgrade_sentences(one: Upgrade) -> Iterator[str]:
+def upgrade_sentences(upgrade: Upgrade) -> Iterator[str]:
     """Question 18: the versions, and what of the fetches changed by more than chance."""
-    fetches = " -> ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in one.apis)
-    yield f"{one.name} {', '.join(one.was)} -> {', '.join(one.now)}, Fetch {fetches} (question 18)"
-    real = [of for of in changed(one.changes) if of.before is not None and of.after is not None]
-    for of in real:
-        yield f"its {WORDS[of.metric]} {figure_said(of, of.before)} -> {figure_said(of, of.after)}"
+    fetches = " -> ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in upgrade.apis)
+    yield f"{upgrade.name} {', '.join(upgrade.was)} -> {', '.join(upgrade.now)}, Fetch {fetches} (question 18)"
+    real = [change for change in changed(upgrade.changes) if change.before is not None and change.after is not None]
+    for change in real:
+        yield f"its {WORDS[change.metric]} {figure_said(change, change.before)} -> {figure_said(change, change.after)}"
     if not real:
         yield "its fetches are as full, as often lost and as large as before"
 
 
-def predicted_sentences(of: Compared) -> Iterator[str]:
+def predicted_sentences(compared: Compared) -> Iterator[str]:
     """How the predictions of the first run came out; those for changed settings one by one, misses first."""
-    predictions = of.checked.predictions
-    new, same = ([one for one in predictions if one.is_changed is is_changed] for is_changed in (True, False))
+    predictions = compared.checked.predictions
+    new, same = (
+        [prediction for prediction in predictions if prediction.is_changed is is_changed]
+        for is_changed in (True, False)
+    )
     if new:
         yield f"{hits(new)} of {counted(len(new), 'figure')} under changed settings came as the first run predicted"
     if same:
         yield f"{hits(same)} of {counted(len(same), 'figure')} under unchanged settings stayed in their ranges"
-    for one in sorted(new, key=lambda one: (one.is_hit, one.metric != WAIT, one.scope)):
-        yield prediction_sentence(one)
-    if of.checked.without_lane:
-        who = counted(of.checked.without_lane, "client or cluster", "clients or clusters")
+    for prediction in sorted(
+        new, key=lambda prediction: (prediction.is_hit, prediction.metric != WAIT, prediction.scope)
+    ):
+        yield prediction_sentence(prediction)
+    if compared.checked.without_lane:
+        who = counted(compared.checked.without_lane, "client or cluster", "clients or clusters")
         yield f"{who} with other settings than before: the first run has no lane with these settings"
-    if not predictions and not of.checked.without_lane:
+    if not predictions and not compared.checked.without_lane:
         yield "nothing: no client and no replay is in both runs"
-    if of.in_all > len(new):
-        yield f"in this lake so far {of.hits:,} of {of.in_all:,} figures under changed settings came as predicted"
+    if compared.in_all > len(new):
+        figures = f"{compared.hits:,} of {compared.in_all:,} figures"
+        yield f"in this lake so far {figures} under changed settings came as predicted"
 
 
 def hits(predictions: Iterable[Prediction]) -> int:
     """How many hit."""
-    return sum(one.is_hit for one in predictions)
+    return sum(prediction.is_hit for prediction in predictions)
 
 
-def prediction_sentence(one: Prediction) -> str:
+def prediction_sentence(prediction: Prediction) -> str:
     """`app  hit   longest wait 0 ms predicted, 0 ms seen, with fetch.max.bytes=1 MiB`."""
-    as_change = Change("predicted", one.kind, one.scope, one.metric, one.predicted, one.seen)
-    whose = name_of(one.scope) if one.kind == CLIENT else one.kind
-    lane = "" if one.lane == CAPTURED_LANE else f", {lane_said(one.lane)}"
-    low, high = one.range
-    predicted = figure_said(as_change, one.predicted) if low == high else said_range(one.metric, low, high)
-    value = figure_said(as_change, one.seen)
-    came, what = "hit " if one.is_hit else "MISS", WORDS[one.metric]
+    as_change = Change(
+        "predicted", prediction.kind, prediction.scope, prediction.metric, prediction.predicted, prediction.seen
+    )
+    whose = name_of(prediction.scope) if prediction.kind == CLIENT else prediction.kind
+    lane = "" if prediction.lane == CAPTURED_LANE else f", {lane_said(prediction.lane)}"
+    low, high = prediction.range
+    predicted = (
+        figure_said(as_change, prediction.predicted) if low == high else said_range(prediction.metric, low, high)
+    )
+    value = figure_said(as_change, prediction.seen)
+    came, what = "hit " if prediction.is_hit else "MISS", WORDS[prediction.metric]
     return f"{whose:<{NAME}}  {came}  {what} {predicted} predicted, {value} seen{lane}"
 
 
-def noise(of: Compared) -> str:
+def noise(compared: Compared) -> str:
     """How many differences are within ranges."""
-    count = sum(one.judgement == "noise" for one in of.changes)
+    count = sum(change.judgement == "noise" for change in compared.changes)
     return f"{counted(count, 'other figure')} {'differs' if count == 1 else 'differ'} within the ranges of both runs"
 
 
-def place(of: Compared) -> str:
+def place(compared: Compared) -> str:
     """Where the predictions are kept."""
-    if not of.checked.predictions:
+    if not compared.checked.predictions:
         return "--verbose prints every difference; --json has the same for programs"
-    path = shown_path(table_path(of.after.lake, PREDICTIONS_CHECKED))
+    path = shown_path(table_path(compared.after.lake, PREDICTIONS_CHECKED))
     return f"{path}; --verbose prints every difference, --json has them for programs"
 
 
-def verbose_lines(of: Compared) -> Iterator[str]:
+def verbose_lines(compared: Compared) -> Iterator[str]:
     """Every change and every prediction as tables."""
     head = ("part", "of", "what", "before", "range", "after", "range after", "judged")
     for part in PARTS:
-        own = [one for one in of.changes if one.part == part]
-        if own:
-            cells = [change_cells(one) for one in sorted(own, key=lambda one: (one.judgement == "noise", -one.size))]
+        changes = [one for one in compared.changes if one.part == part]
+        if changes:
+            cells = [
+                change_cells(one) for one in sorted(changes, key=lambda one: (one.judgement == "noise", -one.size))
+            ]
             yield from ("", HEADS[part].capitalize())
             yield from grid_lines(Grid(head[1:], cells, head[1:]), MOST_ROWS)
-    if of.checked.predictions:
+    if compared.checked.predictions:
         yield from ("", "Predicted")
         names = ("of", "what", "lane", "predicted", "range", "seen", "by", "came")
-        cells = [prediction_cells(one) for one in of.checked.predictions]
+        cells = [prediction_cells(one) for one in compared.checked.predictions]
         yield from grid_lines(Grid(names, cells, names), MOST_ROWS)
 
 
-def change_cells(one: Change) -> list[str]:
+def change_cells(change: Change) -> list[str]:
     """A change as cells of a table."""
-    cells = [f"{one.kind} {name_of(one.scope)}", WORDS.get(one.metric, one.metric)]
-    for of in (one.before, one.after):
-        cells += ["-", ""] if of is None else [figure_said(one, of), range_of(one, of)]
-    return [*cells, "beyond both ranges" if one.judgement == "beyond" else one.judgement]
+    cells = [f"{change.kind} {name_of(change.scope)}", WORDS.get(change.metric, change.metric)]
+    for figure in (change.before, change.after):
+        cells += ["-", ""] if figure is None else [figure_said(change, figure), range_of(change, figure)]
+    return [*cells, "beyond both ranges" if change.judgement == "beyond" else change.judgement]
 
 
-def range_of(one: Change, of: Figure) -> str:
+def range_of(change: Change, figure: Figure) -> str:
     """A figure's range; nothing where it is exact."""
-    return "" if of.range is None else said_range(one.metric, *of.range)
+    return "" if figure.range is None else said_range(change.metric, *figure.range)
 
 
-def prediction_cells(one: Prediction) -> list[str]:
+def prediction_cells(prediction: Prediction) -> list[str]:
     """A prediction as cells of a table."""
-    as_change = Change("predicted", one.kind, one.scope, one.metric, one.predicted, one.seen)
+    as_change = Change(
+        "predicted", prediction.kind, prediction.scope, prediction.metric, prediction.predicted, prediction.seen
+    )
     return [
-        name_of(one.scope) if one.kind == CLIENT else one.kind, WORDS[one.metric], one.lane,
-        figure_said(as_change, one.predicted), said_range(one.metric, *one.range), figure_said(as_change, one.seen),
-        one.seen_by, "hit" if one.is_hit else "miss",
+        name_of(prediction.scope) if prediction.kind == CLIENT else prediction.kind, WORDS[prediction.metric],
+        prediction.lane, figure_said(as_change, prediction.predicted),
+        said_range(prediction.metric, *prediction.range), figure_said(as_change, prediction.seen),
+        prediction.seen_by, "hit" if prediction.is_hit else "miss",
     ]  # fmt: skip

@@ -22,10 +22,10 @@ PLOTTED: Mapping[Name, Scale] = {
 """By figure how its axis is written."""
 
 
-def trend_plots(of: Trend) -> Iterator[Plot]:
+def trend_plots(trend: Trend) -> Iterator[Plot]:
     """A plot of each figure that enough nights have; none of one that is nothing in all of them."""
     for name, scale in PLOTTED.items():
-        nights = [night for night in of.nights if value_of(night, name) is not None]
+        nights = [night for night in trend.nights if value_of(night, name) is not None]
         if len(nights) >= FEWEST and any(value_of(night, name) for night in nights):
             yield plot(name, scale, nights)
 

@@ -67,45 +67,48 @@ class Trends(BaseModel):
     others: int
 
 
-def trends_of(lake: str, of: Trend) -> Trends:
+def trends_of(lake: str, trend: Trend) -> Trends:
     """What is printed as JSON."""
     return Trends(
-        lake=lake, run_id=of.of.run_id, cluster_id=of.of.cluster_id, nights=[night_json(one) for one in of.nights],
-        others=of.others,
+        lake=lake, run_id=trend.of.run_id, cluster_id=trend.of.cluster_id, nights=[*map(night_json, trend.nights)],
+        others=trend.others,
     )  # fmt: skip
 
 
-def night_json(of: Night) -> NightOf:
+def night_json(night: Night) -> NightOf:
     """A night."""
-    first, last = (None if at is None else at.isoformat() for at in (of.first, of.last))
+    first, last = (None if at is None else at.isoformat() for at in (night.first, night.last))
     return NightOf(
-        run_id=of.run_id, capture_id=of.capture_id, run_at=of.run_at.isoformat(), first_time=first, last_time=last,
+        run_id=night.run_id, capture_id=night.capture_id, run_at=night.run_at.isoformat(),
+        first_time=first, last_time=last,
         figures=[
-            FigureOfNight(kind=kind, metric=metric, scope=of.scopes.get((kind, metric)), figure=figure_of(figure))
-            for (kind, metric), figure in sorted(of.figures.items(), key=lambda item: item[0])
+            FigureOfNight(kind=kind, metric=metric, scope=night.scopes.get((kind, metric)), figure=figure_of(figure))
+            for (kind, metric), figure in sorted(night.figures.items(), key=lambda item: item[0])
         ],
     )  # fmt: skip
 
 
-def trend_lines(lake: str, of: Trend) -> Iterator[str]:
+def trend_lines(lake: str, trend: Trend) -> Iterator[str]:
     """The table of the figures that matter most, and what it leaves out."""
-    cluster = "" if of.of.cluster_id is None else f" of cluster {of.of.cluster_id}"
+    cluster = "" if trend.of.cluster_id is None else f" of cluster {trend.of.cluster_id}"
     yield f"Nights{cluster} in {lake}, the newest last, captured at (UTC)"
-    yield from grid_lines(handful(of), MOST_LISTED)
+    yield from grid_lines(handful(trend), MOST_LISTED)
     yield f"{CHANGED} differs from the night before by more than the ranges of both"
     yield "longest wait and memory held are of the client that has most; refused are sessions, split are batches"
-    if of.others:
-        other = f"{counted(of.others, 'other capture set')} {'is' if of.others == 1 else 'are'} of another cluster"
+    if trend.others:
+        other = (
+            f"{counted(trend.others, 'other capture set')} {'is' if trend.others == 1 else 'are'} of another cluster"
+        )
         yield f"{other}, or more than {LENGTHS:.0f} times as long or as short"
 
 
-def handful(of: Trend) -> Grid:
+def handful(trend: Trend) -> Grid:
     """A row a night."""
-    names = [name for name in HANDFUL if any(name in night.figures for night in of.nights)]
+    names = [name for name in HANDFUL if any(name in night.figures for night in trend.nights)]
     cells = [
         [moment(night.begin)[:16], duration(1000 * night.seconds), *(said(name, night, before) for name in names),
          night.run_id]
-        for before, night in night_pairs(of.nights)
+        for before, night in night_pairs(trend.nights)
     ]  # fmt: skip
     return Grid(("night", "long", *(HANDFUL[name] for name in names), "run"), cells, ("night", "run"))
 
@@ -120,12 +123,12 @@ def said(name: Name, night: Night, before: Night | None) -> str:
     return f"{said_number(name[1], figure.value)}{CHANGED if is_changed else ''}"
 
 
-def every_figure(of: Trend) -> Iterator[str]:
+def every_figure(trend: Trend) -> Iterator[str]:
     """A table a metric: its figure in each night, with its range and whose it is."""
-    for name in sorted({name for night in of.nights for name in night.figures}):
+    for name in sorted({name for night in trend.nights for name in night.figures}):
         kind, metric = name
         yield from ("", f"{WORDS.get(metric, metric).capitalize()}, by {kind}")
-        cells = [figure_cells(name, night, before) for before, night in night_pairs(of.nights)]
+        cells = [figure_cells(name, night, before) for before, night in night_pairs(trend.nights)]
         head = ("night", "figure", "range", "of", "run")
         yield from grid_lines(Grid(head, cells, ("night", "of", "run")), MOST_LISTED)
 

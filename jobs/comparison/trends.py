@@ -95,12 +95,16 @@ def trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | N
     return among(kept[run.run_id], kept.values(), most)
 
 
-def among(own: Night, nights: Iterable[Night], most: int) -> Trend:
+def among(reference: Night, nights: Iterable[Night], most: int) -> Trend:
     """A night with those that can be compared with it: of the same cluster, about as long, one of each capture set."""
     by_set = {night.capture_id: night for night in sorted(nights, key=lambda night: night.run_at)}
-    all_of = sorted({**by_set, own.capture_id: own}.values(), key=lambda night: (night.begin, night.run_id))
-    alike = [night for night in all_of if night.cluster_id == own.cluster_id and is_as_long(night.seconds, own.seconds)]
-    return Trend(own, alike[-most:], len(all_of) - len(alike))
+    all_of = sorted({**by_set, reference.capture_id: reference}.values(), key=lambda night: (night.begin, night.run_id))
+    alike = [
+        night
+        for night in all_of
+        if night.cluster_id == reference.cluster_id and is_as_long(night.seconds, reference.seconds)
+    ]
+    return Trend(reference, alike[-most:], len(all_of) - len(alike))
 
 
 def is_as_long(one: float, other: float) -> bool:
@@ -176,25 +180,25 @@ def in_utc(at: datetime | None) -> datetime | None:
 
 def made_night(spark: SparkSession, lake: str, run_id: str) -> Night:
     """A night by the tables of its run."""
-    of = compared_run(spark, lake, known_run(spark, lake, run_id))
-    rows = night_figures(of.own_rows, run_span(of), replays_of(of)).collect()
+    run = compared_run(spark, lake, known_run(spark, lake, run_id))
+    rows = night_figures(run.own_rows, run_span(run), replays_of(run)).collect()
     by_name = {(row["kind"], row["metric"]): row for row in rows}
     return Night(
         run_id=run_id,
-        capture_id=of.run.capture_id,
-        cluster_id=cluster_of(spark, of),
-        first=in_utc(of.captures.first_time),
-        last=in_utc(of.captures.last_time),
-        run_at=of.run.rows[0][RUNS.run_at].astimezone(UTC),
+        capture_id=run.run.capture_id,
+        cluster_id=cluster_of(spark, run),
+        first=in_utc(run.captures.first_time),
+        last=in_utc(run.captures.last_time),
+        run_at=run.run.rows[0][RUNS.run_at].astimezone(UTC),
         figures={name: Figure(row["value"], row["low"], row["high"], row["cases"]) for name, row in by_name.items()},
         scopes={name: row["scope"] for name, row in by_name.items() if row["scope"] is not None},
     )
 
 
-def cluster_of(spark: SparkSession, of: ComparedRun) -> str | None:
+def cluster_of(spark: SparkSession, run: ComparedRun) -> str | None:
     """The cluster that is replayed; None where the captures do not show its id."""
-    clusters = seen_clusters(spark, of.lake, of.run.capture_id)
-    return of.run.cluster_id or next((one.cluster_id for one in clusters), None)
+    clusters = seen_clusters(spark, run.lake, run.run.capture_id)
+    return run.run.cluster_id or next((cluster.cluster_id for cluster in clusters), None)
 
 
 def keep(spark: SparkSession, lake: str, night: Night, replayed_by: str) -> None:

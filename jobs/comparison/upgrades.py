@@ -37,7 +37,7 @@ def upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
         {row[x.client_software_name] for row in before} & {row[x.client_software_name] for row in after} - {None}
     )
     all_of = (upgrade(name, of(name, before), of(name, after)) for name in names)
-    return [one for one in all_of if one is not None]
+    return [upgraded for upgraded in all_of if upgraded is not None]
 
 
 def of(name: str, rows: Iterable[Any]) -> dict[str, Any]:

@@ -226,10 +226,10 @@ def at_ms(ms: int) -> datetime:
 def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> None:
     """Remove folders in which nothing has changed for so long, and nothing is."""
     latest = time.time() - retention.total_seconds()
-    for of in folder.glob(pattern):
+    for subfolder in folder.glob(pattern):
         with suppress(OSError):  # those that are not empty, and those that another process has removed
-            if of.stat().st_mtime < latest:
-                of.rmdir()
+            if subfolder.stat().st_mtime < latest:
+                subfolder.rmdir()
 
 
 @contextmanager
