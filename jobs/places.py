@@ -30,9 +30,9 @@ def absolute_lake(lake: str, named_by: str = BY_FLAG) -> str:
 
 
 def page_path(out: str | None, lake: str) -> Path | None:
-    """Where the report goes: as told, else into the lake, else nowhere, where that is no local folder.
+    """The file of the report: the one that --out names, else one in the lake; None if the lake is not a local folder.
 
-    Raises ArgumentError where a folder is in the way, or a URI is told.
+    Raises ArgumentError where --out names a folder or a URI.
     """
     if out is None:
         return None if is_uri(lake) else Path(lake) / "report.html"
@@ -45,8 +45,10 @@ def page_path(out: str | None, lake: str) -> Path | None:
 
 
 def check_lake_writable(name: str, lake: str, named_by: str = BY_FLAG) -> None:
-    """Try a lake that is a local folder before anything is read for it. Raises ArgumentError where nothing can be
-    written there. told: as the user names it, by `named_by`.
+    """Try to write into a lake that is a local folder, before anything is read for it. Raises ArgumentError where that
+    fails.
+
+    name: the lake as the user names it. lake: the same from the root. named_by: the flag or the line that names it.
     """
     # Hadoop's configuration may say that paths without a scheme are on another file system.
     if not is_uri(lake) and not _HADOOP_CONFIGURED & set(os.environ):
@@ -65,18 +67,19 @@ def check_page_writable(name: str | None, page: Path) -> None:
 
 def _check_writable(folder: Path, what: str, to_do: str) -> None:
     """Make a folder for temporary files there, or in the nearest existing folder around it, and remove it."""
-    there = folder
+    existing = folder
     try:
-        there = next(at for at in (folder, *folder.parents) if at.exists())
-        with TemporaryDirectory(dir=there, prefix=".refetch-"):
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        with TemporaryDirectory(dir=existing, prefix=".refetch-"):
             pass
     except OSError as fault:
-        raise ArgumentError(f"{what}: nothing can be written there ({there}: {fault.strerror}); {to_do}") from fault
+        raise ArgumentError(f"{what}: nothing can be written there ({existing}: {fault.strerror}); {to_do}") from fault
 
 
 def junit_path(name: str | None) -> Path | None:
-    """The file of JUnit's XML that is told, from the root. Raises ArgumentError for a URI, for a folder, and where
-    nothing can be written.
+    """The file of JUnit's XML that --junit names, as an absolute path; None without the flag.
+
+    Raises ArgumentError for a URI, for a folder, and where nothing can be written.
     """
     if name is None:
         return None
@@ -90,7 +93,10 @@ def junit_path(name: str | None) -> Path | None:
 
 
 def docs_folder(name: str | None) -> str | None:
-    """The folder of Data Docs that is told, from the root. Raises ArgumentError for a URI."""
+    """The folder of Data Docs that --data-docs names, as an absolute path; None without the flag.
+
+    Raises ArgumentError for a URI.
+    """
     if name is None:
         return None
     folder = without_file_scheme(name)

@@ -15,15 +15,15 @@ from udfs.replay.shared.client_software import Software
 from udfs.replay.shared.silver_files import FilePart
 
 OwnRows = Callable[[Table], DataFrame]
-"""A table's rows that belong to the run."""
+"""A function from a table to its rows that belong to the run."""
 
 
 @dataclass
 class Lookups:
-    """What several replays look up in one capture set, once it has been read.
+    """What several replays look up in one capture set: the first that needs it does, and the others take what it found.
 
-    software: by connection. parts: of a silver table's files, None where workers do not see them. connections: those of
-    the cluster that is replayed.
+    software: by connection id; None until it is looked up. parts: by silver table the parts of its files, None where
+    workers do not see the files. connections: the connection ids of the cluster that is replayed, None where all are.
     """
 
     software: Mapping[int, Software] | None = None
@@ -33,9 +33,9 @@ class Lookups:
 
 @dataclass(frozen=True)
 class Source:
-    """What a replay is made from: a capture set, as the run asks for it.
+    """What a replay is made from: a capture set, and the run that asks for the replay.
 
-    before: by name the packed rows of the replays before it, in the order of `algorithms.ALGORITHMS`.
+    before: by name the packed rows of the replays of this run that come before it in `algorithms.ALGORITHMS`.
     """
 
     spark: SparkSession
@@ -55,12 +55,12 @@ class Algorithm:
     """One of Kafka's algorithms, replayed over a capture set under every lane of a scenario.
 
     name: as conf/settings.yaml and scenarios have it, and the part of `udfs.kernels.warm_up` that compiles its kernels.
-    title: what it tells, as a heading.
-    tables: the gold tables that are its own; `fidelity` is everyone's.
-    packed: from a source to the packed rows of its tables and of `fidelity`. Raises CaptureError where the captures do
-    not show what it needs.
-    queries: what to ask of the tables for the summary, by name, in rows so few that the driver can hold them.
-    lines: of the queries' rows by name and the lanes in order, the summary's lines.
+    title: the heading of its lines in the summary.
+    tables: the gold tables that it alone writes; all replays write `fidelity`.
+    packed: makes the packed rows of its tables and of `fidelity` from a source. Raises CaptureError where the captures
+    do not show what it needs.
+    queries: by name what the summary asks of the tables; each gives so few rows that the driver can hold them.
+    lines: makes the summary's lines from the rows of each query, by the query's name, and the lanes in order.
     """
 
     name: str

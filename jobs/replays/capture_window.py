@@ -1,4 +1,4 @@
-"""The window of a run in the times of its capture set: where a scenario says `5m`, when that was."""
+"""Turns the window of a run into times of its capture set: `5m` becomes five minutes after its begin."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from udfs.errors import ArgumentError
 
 
 def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
-    """The run with its window in the capture's own times, without an end of it that leaves nothing out.
+    """The run with the begin and the end of its window as times; an end that leaves nothing of the capture out is None.
 
-    Raises ArgumentError where the window is empty, or has no request; it names the capture's begin and end.
+    Raises ArgumentError where the window is empty or has no request; the message names the capture's begin and end.
     """
     scenario = run.scenario
     if scenario.begin is None and scenario.end is None:
@@ -60,7 +60,10 @@ def micros(column: str) -> Column:
 
 
 def narrowed(scenario: Scenario, first: int, last: int) -> Scenario:
-    """The scenario with the ends of its window as times, without those that lie outside the capture (us)."""
+    """The scenario with begin and end of its window as times; None for one that lies outside the capture.
+
+    first, last: the first and the last time of the capture, us since 1970.
+    """
     begin = None if scenario.begin is None else scenario.begin.in_capture(first)
     end = None if scenario.end is None else scenario.end.in_capture(first)
     return replace(

@@ -31,11 +31,11 @@ TOLD_BY_BATCHES = {
     BATCH_SIZE: f"in {BATCH_SPLIT} inferred from each producer's batches, elsewhere Kafka's default",
     BROKER_LIMIT: f"in {BATCH_SPLIT} inferred from brokers' responses for a topic, else Kafka's default",
 }
-"""What is taken of settings that nobody states where producers are replayed."""
+"""By setting that nobody states, the value that is taken for it where producers are replayed, in words."""
 
 
 def run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = None) -> str:
-    """The identity of a run: what was captured, what is asked of it, and of which cluster, where there are several."""
+    """The identity of a run, 16 hex digits. cluster_id: None where the capture set has only one cluster."""
     of_cluster = "" if cluster_id is None else f":{cluster_id}"
     return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}{of_cluster}".encode()).hexdigest()[:16]
 
@@ -79,7 +79,7 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
 
 
 def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
-    """What nobody stated; with what the capture tells of it, where it does."""
+    """The settings that nobody stated, as `runs` has them: a key alone, or `key: what the capture tells of it`."""
     stated = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
     return [f"{key}: {stated[key]}" if key in stated else key for key in scenario.assumed]
 
@@ -93,31 +93,31 @@ def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:
 
 
 def written_as(spark: SparkSession, lake: str, capture_id: str) -> frozenset[str]:
-    """Which files have the capture set's rows of `captures`: others when it was ingested again, and none while it is.
-    Raises LakeError where there is no table of captures.
+    """The files that have the capture set's rows of `captures`. After it is ingested again they are other files, and
+    while that is going on there are none. Raises LakeError where there is no table of captures.
     """
     rows = rows_of(spark, lake, CAPTURES, capture_id).select(F.input_file_name()).distinct().collect()
     return frozenset(path for (path,) in rows)
 
 
 def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapping[str, str] | None:
-    """Why algorithms of this very run were refused, by their names, if the gold tables hold the run; else None.
+    """By name, why algorithms of this very run were refused, if gold tables hold it as made by this code; else None.
 
-    A run is there once `runs` has its rows, which are written last. Their time becomes that of this call, and so does
-    what nobody stated: who states a default of Kafka's asks for the same run as who leaves it out.
+    A run is there once `runs` has its rows, which are written last. These rows are given the time of this call, and
+    the settings that nobody states in it: stating a default of Kafka's asks for the same run as leaving it out.
     """
     t, is_now = RUNS, "is_now"
     if not has_table(spark, run.lake, t):
         return None
-    own = rows_of(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
-    rows = own.select(t.refused, t.assumed, (F.col(t.run_at) == F.lit(run.run_at)).alias(is_now)).collect()
+    stored = rows_of(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
+    rows = stored.select(t.refused, t.assumed, (F.col(t.run_at) == F.lit(run.run_at)).alias(is_now)).collect()
     if not rows:
         return None
     assumed = assumed_of(run.scenario, captured_release(rows[0][t.assumed]))
     if not all(row[is_now] and row[t.assumed] == assumed for row in rows):
         now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}
         to = Target(run.lake, run_name, Watch())
-        to.write(own.withColumns({str(column): value for column, value in now.items()}), t)
+        to.write(stored.withColumns({str(column): value for column, value in now.items()}), t)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
     refused: Mapping[str, str] = rows[0][t.refused]
     return refused

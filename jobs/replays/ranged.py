@@ -1,4 +1,4 @@
-"""What a lane comes to at the captured pace, and between what that lies when the pace is drawn anew."""
+"""What a lane comes to at the captured pace, with the range in which that lies when the pace is drawn anew."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_DIFFERENCE = "no difference that this capture can tell"
 
 
 class Ranged(NamedTuple):
-    """An outcome and its range, in the outcome's unit; inf for what is not known, or never ends."""
+    """An outcome and its range, in the outcome's unit; inf where it is not known or is a time without end."""
 
     value: float
     low: float
@@ -32,14 +32,15 @@ def exact(value: float) -> Ranged:
 
 
 def range_of(metric: str) -> str:
-    """The column with the range of an outcome."""
+    """The name of the column that has the range of an outcome."""
     return f"{metric}_range"
 
 
 def ranged(value: float, within: Row | None) -> Ranged:
-    """An outcome with its range; a point where pace does not matter, or where no range is known.
+    """An outcome with its range, which has the value at the captured pace always in it.
 
-    The value at the captured pace is always inside. A range without an end is of a backlog that a slow pace leaves.
+    within: the range, with p10 and p90; p90 is null for a backlog that is not read to its end at a slow pace. It is
+    None where pace does not matter or no range is known; both ends are then the value.
     """
     others = () if within is None else (within["p10"], within["p90"])
     ends = [value, *(inf if end is None else end for end in others)]
@@ -47,29 +48,29 @@ def ranged(value: float, within: Row | None) -> Ranged:
 
 
 def time_within(ms: float, within: Row | None) -> str:
-    """A time with the range in which it lies at other paces, `146 ms (120 to 210 ms)`; alone where these do not matter.
+    """A time with the range in which it lies at other paces, `146 ms (120 to 210 ms)`, or alone where it has no range.
 
-    A backlog that is not read at a slow pace has no end of its range.
+    within: as in `ranged`.
     """
     return said_within(ms, within, duration)
 
 
 def said_within(value: float, within: Row | None, worded: Callable[[float], str]) -> str:
-    """The same of any outcome. said: writes one of its values."""
+    """Any outcome with its range, as `time_within` writes a time. worded: writes one value of the outcome."""
     return ranged_said(ranged(value, within), worded)
 
 
-def ranged_said(of: Ranged, worded: Callable[[float], str]) -> str:
-    """An outcome with its range, `41 (8 to 62)`; alone if both ends read the same."""
-    value, low, high = (NOT_READ if end == inf else worded(end) for end in of)
+def ranged_said(outcome: Ranged, worded: Callable[[float], str]) -> str:
+    """An outcome with its range, `41 (8 to 62)`; alone if both ends read the same. worded: writes one value of it."""
+    value, low, high = (NOT_READ if figure == inf else worded(figure) for figure in outcome)
     return value if low == high else f"{value} ({ends_said(low, high)})"
 
 
 def is_larger(one: Ranged, other: Ranged) -> bool:
-    """Whether an outcome is larger than another at whatever pace: their ranges do not meet."""
+    """Whether an outcome is larger than another at any pace: its range lies above the other's."""
     return one.low > other.high
 
 
 def are_apart(one: Ranged, other: Ranged) -> bool:
-    """Whether either of two outcomes is larger at whatever pace."""
+    """Whether one of two outcomes is larger than the other at any pace: their ranges do not meet."""
     return is_larger(one, other) or is_larger(other, one)

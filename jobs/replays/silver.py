@@ -1,4 +1,4 @@
-"""How replays read silver tables: workers that see the lake read columns themselves, others are sent them by Spark."""
+"""How replays read silver tables: workers that see the lake read columns themselves; Spark sends them to others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from udfs.replay.shared.dealing import DEALT, Step, deal_events, whole_rows, wit
 from udfs.replay.shared.silver_files import FilePart, columns_in, file_parts
 
 PART_BYTES = 4 << 20
-"""Bytes of a file that a task reads at least: rows for about a second of work."""
+"""The least bytes of a file that a task reads: rows for about a second of work."""
 Mapped = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _WORK: list[pa.Field[Any]] = [
     pa.field("task", pa.int32()),
@@ -38,7 +38,7 @@ _WORK: list[pa.Field[Any]] = [
 
 
 class Read(NamedTuple):
-    """Columns of a silver table, and what a task makes of some of its rows, however many it is given."""
+    """Columns of a silver table that a replay reads. mapped: what a task makes of batches of their rows."""
 
     table: Table
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Read(NamedTuple):
 
 
 def small_table(source: Source, table: Table, columns: Sequence[str]) -> pa.Table:
-    """These columns of a silver table that is small however long the capture is, of the rows that the run replays."""
+    """Columns of the rows that the run replays, for a silver table that is small however long the capture is."""
     parts = parts_of(source, table)
     if parts is None or source.run.cluster_id is not None:
         return source.rows(table).select(*columns).toArrow()
@@ -69,7 +69,7 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
             rows_of(source.spark, source.run.lake, read.table, source.capture_id).select(*read.columns)
             for read in reads
         )
-        frames = [rows.mapInArrow(of, from_arrow_schema(schema)) for rows, of in zip(sent, mapped, strict=True)]
+        frames = [rows.mapInArrow(kept, from_arrow_schema(schema)) for rows, kept in zip(sent, mapped, strict=True)]
         return reduce(DataFrame.unionByName, frames)
     work = [(number, part) for number, of_table in enumerate(parts) for part in of_table or ()]
     read_parts = partial(rows_of_work, [(read.table, read.columns) for read in reads], mapped)
@@ -77,7 +77,7 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
 
 
 def table_rows(source: Source, table: Table, reads: Sequence[Read]) -> DataFrame:
-    """Rows of a step table that tasks make of the rows of silver tables, as Spark has rows."""
+    """Rows of a step table that tasks make of the rows of silver tables, in Spark's own types and not yet dealt."""
     plain = [read._replace(mapped=partial(rows_of_table, read.mapped, table)) for read in reads]
     return mapped_silver(source, plain, arrow_schema(table))
 
@@ -107,13 +107,16 @@ def parts_of(source: Source, table: Table) -> list[FilePart] | None:
 
 
 def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFrame:
-    """A row for each part to be read, with the number of its read, in the task that reads it."""
+    """A row of _WORK for each part to be read, in the partition of the task that reads it.
+
+    work: the number of the read and the part.
+    """
     spark = source.spark
     tasks = max(1, min(len(work), 2 * driver_of(spark).cores()))
     task = pack_shards(np.array([part.size for _, part in work], np.int64), tasks)
     rows = [
-        {"task": of, "read": number, "path": part.path, "groups": list(part.groups)}
-        for of, (number, part) in zip(task.tolist(), work, strict=True)
+        {"task": task_of_part, "read": number, "path": part.path, "groups": list(part.groups)}
+        for task_of_part, (number, part) in zip(task.tolist(), work, strict=True)
     ]
     frame = rows_here(spark, pa.Table.from_pylist(rows, schema=pa.schema(_WORK)))
     return frame.repartitionById(tasks, "task")
