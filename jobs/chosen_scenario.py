@@ -1,4 +1,4 @@
-"""What is replayed where nobody says what: grids chosen from the capture, printed and kept as a scenario."""
+"""Chooses grids from the capture where nobody says what to replay, prints them and keeps them as a scenario."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ NAME = "scenario.yaml"
 
 
 def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
-    """The run with grids chosen from a capture set of the lake, where nobody says what to replay; else as it is. Raises
-    LakeError where they cannot be written beside the page.
+    """The run, with grids that are chosen from a capture set of the lake if nobody says what to replay.
+
+    Raises LakeError where the file that states them cannot be written beside the page.
     """
     if not run.chooses:
         return run
@@ -49,10 +50,10 @@ def keep(file: Path, scenario: Scenario, captures: tuple[Path | str, ...]) -> No
 
 
 def chosen_lines(scenario: Scenario, kept: Path | None) -> list[str]:
-    """What was chosen, for people: a line a setting of a replay."""
+    """What was chosen, for people: a heading, and a line for each replay."""
     file = "" if kept is None else f"; {shown_path(str(kept))} states them"
     lines = [f"no --set and no scenario says what to replay: these values are chosen from the capture{file}"]
     for name, grid in sorted(scenario.replay.items()):
-        values = [f"{key}={','.join(map(setting_of(key).format, of))}" for key, of in grid.items()]
+        values = [f"{key}={','.join(map(setting_of(key).format, chosen))}" for key, chosen in grid.items()]
         lines.append(f"  {name}: {' '.join(values) or 'as captured'}")
     return lines

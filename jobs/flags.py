@@ -46,7 +46,9 @@ class Flag:
 
 
 def instant(text: str) -> datetime:
-    """The time of an ISO 8601 text, UTC. Raises ArgumentTypeError for any other, and for one without a zone."""
+    """The time that an ISO 8601 text spells, in UTC. Raises ArgumentTypeError for other texts and for those without a
+    zone.
+    """
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -57,7 +59,7 @@ def instant(text: str) -> datetime:
 
 
 def age(text: str) -> timedelta:
-    """The time of a text such as `90d` or `36h`. Raises ArgumentTypeError for any other, and beyond a century."""
+    """How long a text such as `90d` or `36h` says. Raises ArgumentTypeError for other texts, and beyond a century."""
     match = _AGE.fullmatch(text)
     if match is None or int(match[1]) * _HOURS[match[2]] > _CENTURY:
         raise argparse.ArgumentTypeError(f"`{text}` is no number of days or hours, e.g. 90d or 36h")
@@ -163,7 +165,7 @@ FLAGS: Mapping[str, Flag] = {
         {"type": instant},
     ),
 }
-"""By name, in the order of --help."""
+"""Every flag by its name, in the order of --help."""
 
 
 def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
@@ -178,8 +180,9 @@ def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
 
 
 def not_taken(job: str, arguments: Sequence[str]) -> str:
-    """What to say of arguments that the job's parser does not know: which jobs take them, if any, or
-    that they stand before the job."""
+    """The message about arguments that the job's parser does not know: which jobs take them, if any, or that they stand
+    before the job.
+    """
     flags = list(dict.fromkeys(argument.partition("=")[0] for argument in arguments))
     messages = [
         f"{name} belongs behind the job: {job} {name}"

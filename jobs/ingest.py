@@ -1,7 +1,7 @@
 """ingest: decode captures into the silver tables.
 
-Every byte of TCP payload ends in an exchange, in quarantine, or is counted in `connections`. Not here: what needs a
-log's content or a broker's state; that is replay's.
+Every byte of TCP payload ends in an exchange, in quarantine, or is counted in `connections`. What needs a log's content
+or a broker's state is not done here, but by replays.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ PACKETS, LOGS = "packets", "logs"
 def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     """Write the silver tables of the run's captures and have them pass the gate; returns the capture id.
 
+    keep: leave the tables as they are if this decoder has already written them for the same files.
+
     Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
-    keep: leave them as they are if this decoder has already written them for the same files.
     """
     check_names(spark, run.lake, run.pseudonyms)
     side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
@@ -78,15 +79,18 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
 
 
 def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
-    """Whether the silver tables exist and hold these very files, read by this decoder: `captures` is written last."""
+    """Whether the silver tables exist and hold these very files, read by this decoder.
+
+    The rows of `captures` tell, since they are written last.
+    """
     if not all(has_table(spark, run.lake, table) for table in SILVER):
         return False
     t = CAPTURES
     rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
     gated = run.gates.quarantine_id
     enough = {decoder(run.pseudonyms, records, run.log_zone, gated, run.brokers) for records in sufficient(run.records)}
-    if {reason for _, reason in rows} - enough or sorted(path for path, _ in rows) != sorted(
-        i.path for i in plan.indexes
+    if {decoded_by for _, decoded_by in rows} - enough or sorted(path for path, _ in rows) != sorted(
+        index.path for index in plan.indexes
     ):
         return False
     sys.stderr.write(f"refetch: capture {plan.capture_id} was ingested before; `ingest` would do it again\n")
@@ -96,7 +100,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
 def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
     """From planned captures to silver tables; returns what the gate's rules on rows found on the way."""
     check_tables(spark, run.lake, SILVER)
-    # On disk, for it grows with the captures.
+    # The rows are kept on disk, because there are the more of them the larger the captures are.
     decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
     try:
         with stage("decode", spark):

@@ -1,4 +1,4 @@
-"""replay: the silver tables under other settings, into the gold tables."""
+"""replay: replays what the silver tables have under other settings, and writes the gold tables."""
 
 from __future__ import annotations
 
@@ -64,13 +64,14 @@ class Replayed:
 
 
 def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
-    """Write the gold tables of one capture set. Raises LakeError, ArgumentError where the capture set does not show the
-    cluster that is named or a request in the window, or is pseudonymised and the scenario names its topics, and
-    CaptureError where no algorithm that is asked for can be replayed, since the captures do not tell what they need;
-    GateError where they hold nothing that could be. LakeError too where tables to be written have other columns, or the
-    capture set is ingested again meanwhile.
+    """Write the gold tables of one capture set.
 
-    keep: leave them as they are where the same code has written them from the same silver rows before.
+    keep: leave them as they are if the same code has written them from the same silver rows before.
+
+    Raises ArgumentError if the capture set does not show the cluster that is named, or no request in the window, or if
+    it is pseudonymised and the scenario names its topics. Raises GateError if the captures hold nothing to replay, and
+    CaptureError if no algorithm that is asked for can be replayed, since the captures do not show what it needs. Raises
+    LakeError if tables are missing or have other columns, or the capture set is ingested again meanwhile.
     """
     ingested = written_as(spark, run.lake, capture_id)
     check_replayable(spark, run.lake, capture_id)
@@ -83,8 +84,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     made_by = replayer(decoded)
     kept = kept_run(spark, run, run_name, made_by) if keep else None
     if kept is not None:
-        done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
-        return Replayed(run_name, done, kept, None)
+        replayed = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
+        return Replayed(run_name, replayed, kept, None)
     check_tables(spark, run.lake, tables_of(run))
     searches = searched(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = with_lanes_of(run, searches)
@@ -96,34 +97,36 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
             f"{run.lake}: capture set {capture_id} was ingested again while it was replayed, and run {run_name} may be "
             "of both: run the replay again"
         )
-    done = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
+    replayed = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
     if searches:
         for table, rows in rows_of_aims(run_name, searches).items():
             to.write_here(spark, rows, table)
     to.check_there()
-    of_run = RunRows(run_name, capture_id, made_by, release.told if release else None, refused)
-    to.write_here(spark, run_rows(run, of_run, done), RUNS)
-    return Replayed(run_name, done, refused, to.watch.counts())
+    known = RunRows(run_name, capture_id, made_by, release.told if release else None, refused)
+    to.write_here(spark, run_rows(run, known, replayed), RUNS)
+    return Replayed(run_name, replayed, refused, to.watch.counts())
 
 
 def tables_of(run: Run) -> list[Table]:
     """The tables that a run writes."""
-    own = [table for algorithm in asked(run.scenario) for table in algorithm.tables]
+    of_algorithms = [table for algorithm in asked(run.scenario) for table in algorithm.tables]
     may_search = run.scenario.aims or BATCH_SPLIT in run.scenario.replay
     of_aims = [AIM_SETTINGS, TRADE_OFF] if may_search else []
-    return [*own, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
+    return [*of_algorithms, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
 
 
 def with_release(run: Run, seen_in_capture: SeenRelease | None) -> Run:
-    """The run with what follows of the brokers' release for settings that nobody states."""
+    """The run with the settings that the release seen in the capture tells, and with that release's defaults, where
+    nobody states other values.
+    """
     run = replace(run, seen=seen_in_capture.settings if seen_in_capture else {})
     release = run.in_force.get(KAFKA_RELEASE)
     return replace(run, scenario=with_defaults_of(run.scenario, None if release is None else str(release)))
 
 
 def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
-    """Raises GateError where the captures hold nothing of Kafka's, or one direction of it: tables of no responses would
-    say that nobody waits and nobody is refused.
+    """Raises GateError where the captures hold no Kafka traffic, or one direction of it alone: without responses the
+    tables would say that nobody waits and nobody is refused.
     """
     traffic = look_up_traffic(spark, lake, capture_id)
     lacks = missing_direction(traffic) or missing_traffic(traffic)
@@ -135,8 +138,8 @@ def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
 class Written:
     """What became of the replays of a run.
 
-    run: the run, with the lanes that were added. further: the searches that added them. refused: by name of the replays
-    that wrote nothing, why.
+    run: the run, with the lanes that searches added to its replays. further: these searches. refused: by name of the
+    replays that wrote nothing, why.
     """
 
     run: Run
@@ -145,16 +148,16 @@ class Written:
 
 
 def write_replays(source: Source, to: Target) -> Written:
-    """Make the replays that are asked for, one after the other, and write their tables. Raises LakeError, and
-    CaptureError where all are refused.
+    """Make the replays that are asked for, one after the other, and write their tables. Raises LakeError where a table
+    cannot be written, and CaptureError where all replays are refused.
     """
     packed, further, refused = dict[str, DataFrame](), list[Settled](), dict[str, str]()
     run = source.run
     with ExitStack() as until_written:
         for algorithm in asked(run.scenario):
             try:
-                own = replace(source, run=run, before=packed)
-                packed[algorithm.name], aim_results = write_replay(own, algorithm, to, until_written)
+                of_replay = replace(source, run=run, before=packed)
+                packed[algorithm.name], aim_results = write_replay(of_replay, algorithm, to, until_written)
             except CaptureError as fault:
                 refused[algorithm.name] = str(fault)
                 continue
@@ -169,8 +172,10 @@ def write_replays(source: Source, to: Target) -> Written:
 def write_replay(
     source: Source, algorithm: Algorithm, to: Target, until_written: ExitStack
 ) -> tuple[DataFrame, list[Settled]]:
-    """Make one replay and write its tables: (its packed rows, the search by which it went on, where no lane answered
-    what it is asked). The rows are kept until `until_written` ends. Raises LakeError and CaptureError.
+    """Make one replay and write its tables. Returns its packed rows, and the search that was made because no lane met
+    the replay's usual aim, if there was one. The rows are kept in Spark until `until_written` ends.
+
+    Raises LakeError and CaptureError.
     """
     with stage(f"replay {algorithm.name}", source.spark):
         rows = algorithm.packed(source).persist()
@@ -195,8 +200,9 @@ def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replaye
 
 
 def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
-    """Have a run pass the gate, write what it recommends, print what it comes to and write its page. Raises what
-    `pass_gold_gate` and `check_refused` do, when all that is done.
+    """Check a run by the gate, write what it recommends, print what it comes to and write its page.
+
+    After all that it raises what `pass_gold_gate` and `check_refused` raise.
     """
     refused: GateError | None = None
     known = known_run(spark, run.lake, done.run_id)
@@ -214,7 +220,7 @@ def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) ->
 
 
 def check_refused(run: Run, done: Replayed) -> None:
-    """Raises CaptureError where a replay was refused, and --strict asks for all of them."""
+    """Raises CaptureError if a replay was refused and --strict asks for all of them."""
     if run.strict and done.refused:
         asked_for = len(done.refused) + len(done.algorithms)
         raise CaptureError(
@@ -229,8 +235,9 @@ def lane_names(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
 
 
 def main(run: Run) -> None:
-    """Run the job: replay a capture set of the lake, write the gold tables, print what the run comes to. Raises what
-    `replay` and `concluded` do.
+    """Run the job: replay a capture set of the lake, write the gold tables, and print what the run comes to.
+
+    Raises what `replay` and `concluded` raise.
     """
     spark = ready_session(run, run.algorithms)
     check_rules(spark, run.gates.in_pipeline)

@@ -28,15 +28,15 @@ from udfs.errors import LakeError
 
 
 class Place(NamedTuple):
-    """The file of a page, and that of the same for programs."""
+    """Where a page is written. page: the HTML file. summary: the JSON file with the same for programs."""
 
     page: Path
     summary: Path
 
 
 def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
-    """Write the pages, if there are to be any. Returns what to print: the verdict, and where everything is; before them
-    every answer and table, where the run is to print them.
+    """Write the pages, if the run has any. Returns what to print: with --verbose every answer and table, then the
+    verdict, and where pages and tables are.
     """
     written = places(run, verdict.run)
     if written:
@@ -50,8 +50,8 @@ def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
 
 
 def places(run: Run, known: KnownRun) -> list[Place]:
-    """Where the page goes: into the file that was named; else into one of the run's own, and into `report.html` where
-    no run of the lake is newer.
+    """Where the page goes: to the file that --out names. Without --out it goes to a file of the run's own, and also to
+    `report.html` if no run of the lake is newer.
     """
     if run.page is None:
         return []
@@ -64,8 +64,8 @@ def places(run: Run, known: KnownRun) -> list[Place]:
 
 
 def write_report(to: Sequence[Place], lake: str, verdict: Verdict, beside: OtherRuns) -> None:
-    """Write the page, and the same for programs beside it, once, and copy both to the other places. Raises LakeError
-    where they cannot be.
+    """Write the page, and the JSON file beside it, at the first place, and copy both to the others. Raises LakeError
+    where that fails.
     """
     # Drawing takes a second to load, which a run without a page does not need.
     from jobs.report_page.page import write_page

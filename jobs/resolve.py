@@ -46,8 +46,9 @@ from jobs.scenarios.stated_brokers import stated_brokers
 from udfs.errors import ArgumentError
 
 NEARLY = 1.1
-"""Sizes whose ratio is less may be meant for the same, as GB and GiB are."""
+"""Two sizes whose ratio is less than this may be meant to be the same one, such as 1 GB and 1 GiB."""
 PRUNED_BY = ("older_than", "run", "capture")
+"""The flags that tell `prune` what is to go; it takes exactly one of them."""
 Told = Mapping[str, Any]
 """The arguments by name, `job` among them; None for a flag that is not given, or that the job does not read."""
 
@@ -102,14 +103,14 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
 
 
 def unlike_units(scenario: Scenario) -> Iterator[str]:
-    """A note on each setting whose lanes have values that may be meant for the same: 8MB beside 8MiB."""
+    """A note on each setting of which two lanes have values that may be meant to be the same: 8MB beside 8MiB."""
     varied = {key: values for grid in scenario.replay.values() for key, values in grid.items()}
     for key, values in varied.items():
         setting = setting_of(key)
         sizes = [value for value in values if setting.type == "bytes" and isinstance(value, int)]
-        for one, other in pairwise(sizes):
-            if one and other / one < NEARLY:
-                pair = f"{setting.format(one)} and {setting.format(other)}"
+        for smaller, larger in pairwise(sizes):
+            if smaller and larger / smaller < NEARLY:
+                pair = f"{setting.format(smaller)} and {setting.format(larger)}"
                 yield f"{key}: {pair} are two lanes; a MB is 1,000,000 bytes, a MiB 1,048,576"
 
 
@@ -147,8 +148,8 @@ def lake_and_page(options: Told, scenario: Scenario) -> tuple[str, Path | None]:
 
 
 def compared_runs(names: Sequence[str]) -> tuple[str, ...]:
-    """The two runs to compare, lakes from the root; what is not named is `previous`, and `latest`. Raises ArgumentError
-    for more than two.
+    """The two runs to compare; lakes among them as absolute paths. One name is compared with `latest`; without names
+    it is `previous` and `latest`. Raises ArgumentError for more than two.
     """
     if len(names) > 2:
         raise ArgumentError(f"compare takes two runs, and not {len(names)}: {', '.join(names)}")
@@ -157,12 +158,14 @@ def compared_runs(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def names_lake(name: str) -> bool:
-    """Whether what is to be compared is the newest run of a lake: a folder or a URI, and no run of this one."""
+    """Whether a name stands for a lake, whose newest run is then compared, and not for a run of the lake at hand."""
     return "/" in name or Path(name).is_dir()
 
 
 def gates_of(options: Told) -> tuple[Gate, ...]:
-    """The gates that the job `gate` applies, each once. Raises ArgumentError where a run is named for none of them."""
+    """The gates that the job `gate` applies, each once. Raises ArgumentError where --run is given without the gate
+    `gold`, which alone checks runs.
+    """
     on = tuple(dict.fromkeys(options["on"] or ()))
     if options["job"] == GATE and options["run"] and "gold" not in on:
         raise ArgumentError("--run names the run that the gold gate checks: give `--on gold`, or --capture=ID instead")
@@ -180,7 +183,7 @@ def check_pruned(options: Told) -> None:
 
 
 def retention_of(options: Told) -> timedelta:
-    """How long files stay that are needed no more; a note where that is shorter than jobs may take."""
+    """How long files stay that no table needs any more. stderr warns where that is shorter than a job may take."""
     retention: timedelta | None = options["retention"]
     if retention is not None and retention < RETENTION:
         sys.stderr.write(
@@ -191,7 +194,10 @@ def retention_of(options: Told) -> timedelta:
 
 
 def spark_properties(texts: Iterable[str]) -> dict[str, str]:
-    """Spark properties from KEY=VALUE texts; of one key the last counts. Raises ArgumentError for any other text."""
+    """Spark properties by key, from KEY=VALUE texts. If a key comes twice, the last one counts.
+
+    Raises ArgumentError for any other text.
+    """
     pairs = [text.partition("=") for text in texts]
     wrong = [key for key, equals, _ in pairs if not equals or not key.startswith("spark.")]
     if wrong:

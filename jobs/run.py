@@ -19,7 +19,7 @@ from udfs.facts.record_sampling import RecordSampling
 from udfs.replay.consumer_memory.settings import QUEUE_KEYS
 
 RETENTION = timedelta(days=7)
-"""Delta's own: nobody reads or writes a table for longer than that."""
+"""As long as Delta's own default: nobody is taken to read or write a table for longer than that."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Run:
     log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
     chooses: nobody says what to replay, and grids are to be chosen from the capture.
-    seen: settings that the capture itself tells, where nobody states them.
+    seen: by key the settings that the capture itself shows, where nobody states them.
     gates: the rules that tables have to pass.
     on: the gates that the job `gate` applies.
-    data_docs: the folder where that puts Data Docs, absolute; None beside the tables of the lake.
+    data_docs: the folder where the job `gate` puts Data Docs, absolute; None for the one beside the lake's tables.
     junit: the file of JUnit's XML that `gate` writes; None for none.
     page: the file of the report to write; None for no report.
     capture: the id of the capture set to replay or to check; None for the one written last.
@@ -47,14 +47,14 @@ class Run:
     verbose: all answers and tables are printed.
     strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
-    older_than: the age from which on `prune` removes runs and capture sets; None where it does so by id.
-    dry_run: what would go is printed, and nothing is changed.
+    older_than: the age from which on `prune` removes runs and capture sets; None where it removes one by its id.
+    dry_run: `prune` prints what it would remove, and changes nothing.
     retention: how long files stay that no table needs any more.
     compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
     compared_with: the run that the page compares its own with, as named: an id or `previous`; None for no other runs.
     trend: `runs` prints what runs come to, night by night.
     as_json: what is printed is JSON.
-    keeps_pages: the page of each run has a place of its own beside `page`, which has the newest run's.
+    keeps_pages: each run's page is kept in a file of its own as well; `page` is then that of the newest run.
     job: its name on the command line.
     """
 
@@ -102,12 +102,12 @@ class Run:
 
     @property
     def replays_queues(self) -> bool:
-        """Whether lanes differ in the queue of librdkafka consumers, which has messages as they are uncompressed."""
+        """Whether lanes differ in the queue of librdkafka consumers, for which sizes of uncompressed messages count."""
         return not {*QUEUE_KEYS}.isdisjoint(self.scenario.replay.get(CONSUMER_MEMORY, {}))
 
     @property
     def records(self) -> RecordSampling | None:
-        """What ingest is to learn of records: nothing, unless a replay of the scenario needs it."""
+        """How ingest is to read the records of batches; None where no replay of the scenario needs that."""
         if not ON_REQUEST & set(self.algorithms) and not self.replays_queues:
             return None
         return RecordSampling(every=1) if self.scenario.captured.get("recompress") == "all" else RecordSampling()
