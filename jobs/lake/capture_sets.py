@@ -58,12 +58,12 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
     t = CAPTURES
     if not has_table(spark, lake, t):
         return
-    own = "" if pseudonyms is None else pseudonyms.key_id
+    key_id = "" if pseudonyms is None else pseudonyms.key_id
     decoders = read_table(spark, lake, t).select(t.capture_id, t.decoder).distinct().collect()
-    others = sorted((capture_id, key_in(decoder)) for capture_id, decoder in decoders if key_in(decoder) != own)
+    others = sorted((capture_id, key_in(decoder)) for capture_id, decoder in decoders if key_in(decoder) != key_id)
     if others:
         ids = ", ".join(with_rest((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
-        raise LakeError(_other_names(lake, ids, own, {key for _, key in others}))
+        raise LakeError(_other_names(lake, ids, key_id, {key for _, key in others}))
 
 
 def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
@@ -86,14 +86,14 @@ def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
         )
 
 
-def _other_names(lake: str, ids: str, own: str, keys: set[str]) -> str:
+def _other_names(lake: str, ids: str, key_id: str, keys: set[str]) -> str:
     if "" in keys:
         return (
             f"{lake} has names that are not pseudonymised, of capture {ids}, "
             "and would keep them in files of earlier versions of its tables: name another folder by --lake"
         )
     state = f"{lake} has names that are pseudonymised, of capture {ids}"
-    if not own:
+    if not key_id:
         return (
             f"{state}, and real names would come beside them: give --pseudonymise=KEYFILE with the key of that "
             "capture, or name another folder by --lake"
@@ -144,12 +144,12 @@ def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str =
     sets = capture_sets(spark, lake)
     if not sets:
         raise LakeError(f"{lake}: no capture was ingested; run `ingest` with captures and this --lake first")
-    chosen = next((one for one in sets if named in (None, one.capture_id)), None)
+    chosen = next((capture_set for capture_set in sets if named in (None, capture_set.capture_id)), None)
     if chosen is None:
         raise ArgumentError("\n  ".join([f"{lake}: no capture set {named}; it has", *_listed(sets, MOST_SETS)]))
     if len(sets) > 1:
         why = "written last" if named is None else "as named"
-        others = ", ".join(_listed([one for one in sets if one is not chosen], MOST_OTHERS))
+        others = ", ".join(_listed([capture_set for capture_set in sets if capture_set is not chosen], MOST_OTHERS))
         sys.stderr.write(f"refetch: capture set {chosen}, {why}; {how} names another of this lake's: {others}\n")
     return chosen.capture_id
 

@@ -149,8 +149,8 @@ class LocalTable:
         added = [AddAction(file.path, file.size, {column: value}, now, True, file.stats) for file in files]
         # Two who write a partition's first rows remove nothing that the other has read. So each tells of a transaction
         # of the same name, of which Delta lets one through.
-        own = Transaction(_name(partition), 0 if self.log is None else self.log.version() + 1, now)
-        properties = CommitProperties(app_transactions=[own])
+        transaction = Transaction(_name(partition), 0 if self.log is None else self.log.version() + 1, now)
+        properties = CommitProperties(app_transactions=[transaction])
         forget_checksum(self.path)
         if self.log is None:
             create_table_with_add_actions(

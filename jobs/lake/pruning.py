@@ -71,7 +71,7 @@ class Pruned:
 def stored_tables(spark: SparkSession, lake: str) -> Stored:
     """The tables that the lake has. Raises LakeError where it has none."""
     tables = side_by_side(spark, [partial(stored_table, spark, lake, table) for table in TABLES])
-    stored = {table: one for table, one in zip(TABLES, tables, strict=True) if one is not None}
+    stored = {table: found for table, found in zip(TABLES, tables, strict=True) if found is not None}
     if not stored:
         raise LakeError(f"{lake}: no captures and no runs, so there is nothing to do; --lake names another folder")
     return stored
@@ -79,7 +79,7 @@ def stored_tables(spark: SparkSession, lake: str) -> Stored:
 
 def holdings_of(spark: SparkSession, stored: Stored) -> Holdings:
     """What each table has, by capture set and run."""
-    return dict(zip(stored, side_by_side(spark, [one.holdings for one in stored.values()]), strict=True))
+    return dict(zip(stored, side_by_side(spark, [table.holdings for table in stored.values()]), strict=True))
 
 
 def known_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
@@ -89,28 +89,28 @@ def known_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
         return []
     rows = read_table(spark, lake, t).groupBy(t.run_id, t.capture_id).agg(F.max(t.run_at).alias("at"))
     runs = rows.orderBy(F.desc("at"), t.run_id).collect()
-    return [FinishedRun(run, of, at.astimezone(UTC)) for run, of, at in runs]
+    return [FinishedRun(run_id, capture_id, at.astimezone(UTC)) for run_id, capture_id, at in runs]
 
 
 def of_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
     """A run by its id, finished or not. Raises ArgumentError where the lake has nothing of it."""
-    if any(one.run_id == run_id for one in runs):
+    if any(run.run_id == run_id for run in runs):
         return Pruned(runs=(run_id,))
-    if run_id in written_by_id({table: of for table, of in holdings.items() if table.replaced_by == RUNS.run_id}):
+    if run_id in written_by_id({table: held for table, held in holdings.items() if table.replaced_by == RUNS.run_id}):
         return Pruned(unfinished=(run_id,))
-    newest = ", ".join(with_rest([one.run_id for one in runs[:MOST_NAMED]], len(runs))) or "none"
+    newest = ", ".join(with_rest([run.run_id for run in runs[:MOST_NAMED]], len(runs))) or "none"
     raise ArgumentError(f"no run {run_id}; the newest are {newest}")
 
 
 def of_capture_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
     """A capture set by its id with its runs. Raises ArgumentError where the lake has nothing of it."""
-    own = tuple(one.run_id for one in runs if one.capture_id == capture_id)
+    its_runs = tuple(run.run_id for run in runs if run.capture_id == capture_id)
     sets = holdings.get(CAPTURES, {})
     if capture_id in sets:
-        return Pruned(own, (capture_id,))
-    of_sets = {table: of for table, of in holdings.items() if table.replaced_by == CAPTURES.capture_id}
-    if own or capture_id in written_by_id(of_sets):
-        return Pruned(own, unfinished=(capture_id,))
+        return Pruned(its_runs, (capture_id,))
+    of_sets = {table: held for table, held in holdings.items() if table.replaced_by == CAPTURES.capture_id}
+    if its_runs or capture_id in written_by_id(of_sets):
+        return Pruned(its_runs, unfinished=(capture_id,))
     known = ", ".join(with_rest([*sets][:MOST_NAMED], len(sets))) or "none"
     raise ArgumentError(f"no capture set {capture_id}; it has {known}")
 
@@ -120,11 +120,11 @@ def older_than(age: timedelta, now: datetime, runs: Sequence[FinishedRun], holdi
     was left by jobs that were ended.
     """
     latest = now - age
-    old = tuple(one.run_id for one in runs if one.run_at < latest)
-    in_use = {one.capture_id for one in runs if one.run_at >= latest}
+    old = tuple(run.run_id for run in runs if run.run_at < latest)
+    in_use = {run.capture_id for run in runs if run.run_at >= latest}
     sets = holdings.get(CAPTURES, {})
     old_sets = tuple(of for of, holding in sets.items() if holding.written < latest and of not in in_use)
-    finished = {*sets, *(id_of for one in runs for id_of in (one.run_id, one.capture_id))}
+    finished = {*sets, *(id_of for run in runs for id_of in (run.run_id, run.capture_id))}
     written = written_by_id({table: of for table, of in holdings.items() if table not in RECORD})
     left_latest = now - max(age, UNFINISHED_FOR)
     left = (of for of, at in written.items() if of not in finished and at < left_latest)
@@ -151,6 +151,6 @@ def vacuumed(
     spark: SparkSession, tables: Collection[StoredTable], retention: timedelta, *, dry_run: bool = False
 ) -> int | None:
     """Remove files that are needed no more from all tables. Returns how many; None where a dry run does not tell."""
-    counts = side_by_side(spark, [partial(one.vacuum, retention, dry_run=dry_run) for one in tables])
+    counts = side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None

@@ -41,10 +41,10 @@ class Target:
 
     def write(self, rows: DataFrame, table: Table) -> None:
         """Write rows of a table that Spark has, less those that rules take out. Raises LakeError for other columns."""
-        spark, own, identity = rows.sparkSession, self.watch.over(rows, table), self.identity
+        spark, accepted, identity = rows.sparkSession, self.watch.over(rows, table), self.identity
         local = table_to_write(spark, self.lake, table)
         if local is None:
-            write_table(own, self.lake, table, identity)
+            write_table(accepted, self.lake, table, identity)
             return
         path = local.path
         check_columns(rows.schema, table, f"what is to be written to {path}")
@@ -54,7 +54,7 @@ class Target:
                 ((table, rows) for rows in gathered_batches(batches, PACKED_ROWS)), {table: path}, identity
             )
 
-        written = own.select(*table.columns).mapInArrow(write_rows, FILE_COLUMNS).toArrow()
+        written = accepted.select(*table.columns).mapInArrow(write_rows, FILE_COLUMNS).toArrow()
         keep_files(local, table, self, files_by_table(written, [table])[table])
 
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:

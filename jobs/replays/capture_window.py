@@ -87,7 +87,9 @@ def rows_in_window(rows: DataFrame, column: str, begin: Moment | None, end: Mome
 
 def beside_the_capture(scenario: Scenario, first: int, last: int) -> str:
     """A window, and the capture's begin and end beside it."""
-    begin, end = (None if at is None else time_of(at.us) for at in (scenario.begin, scenario.end))
+    begin, end = (
+        None if end_of_window is None else time_of(end_of_window.us) for end_of_window in (scenario.begin, scenario.end)
+    )
     whole = f"the capture goes from {moment(time_of(first))} to {moment(time_of(last))}"
     return f"{window_said(begin, end)}; {whole}"
 

@@ -1,4 +1,4 @@
-"""The axes of a plot: which ticks, and how they are written, as Vega-Lite has them."""
+"""The axes of a plot as Vega-Lite takes them: their ticks, and how these are written."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from jobs.report_page.question import Axis, Plot
 
 LONGEST_LABEL = 230
-"""As measured in the font of vl-convert; what is longer is cut."""
+"""The most pixels of a label, as measured in the font of vl-convert; a longer one is cut."""
 WIDEST_LABEL, CHARACTER = 290, 8.4
-"""Width of the same label, and of a character, in the widest of the fonts that a browser may take."""
+"""The pixels of such a label, and of one character, in the widest of the fonts that a browser may take."""
 WIDTH, ACROSS, PADDING = 560, 530, 10
-"""Of a plot, and without what is empty at its sides; between a name and what it is of, which half a point may cover."""
+"""Pixels: the width of a plot; the same without the empty space at its sides; the space between a name and its mark, of
+which half a point may cover a part."""
 _OF_NUMBERS = 8
 MOST_TICKS, _MOST_DOUBLINGS = 5, 7
 _BYTES = " : ".join(
@@ -30,52 +31,71 @@ LABELS = {
 """Vega expressions that write a tick, by scale."""
 
 
-def encoding(plot: Plot, of: Axis) -> dict[str, Any]:
+def encoding(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
     """Field, type, title, ticks and scale of an axis. Names stand as they come."""
-    kind = {"type": "nominal", "sort": None} if of.scale == "name" else {"type": "quantitative"}
-    return {"field": of.field, "title": of.title or None, "axis": axis(plot, of), "scale": scale(plot, of), **kind}
+    kind = {"type": "nominal", "sort": None} if drawn_axis.scale == "name" else {"type": "quantitative"}
+    return {
+        "field": drawn_axis.field,
+        "title": drawn_axis.title or None,
+        "axis": axis(plot, drawn_axis),
+        "scale": scale(plot, drawn_axis),
+        **kind,
+    }
 
 
-def scale(plot: Plot, of: Axis) -> dict[str, Any]:
-    """In doublings where asked for; to a round end but for bytes, whose ticks are not decimal."""
-    if of.log:
-        return {"type": "log", "base": 2, "domain": list(reach(plot, of)), "nice": False}
-    return {} if of.scale == "name" else {"nice": of.scale != "bytes"}
+def scale(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
+    """The scale of an axis: in doublings if the axis is `log`.
+
+    Other axes end at a round value, except those of bytes, whose ticks are not decimal.
+    """
+    if drawn_axis.log:
+        return {"type": "log", "base": 2, "domain": list(reach(plot, drawn_axis)), "nice": False}
+    return {} if drawn_axis.scale == "name" else {"nice": drawn_axis.scale != "bytes"}
 
 
-def reach(plot: Plot, of: Axis) -> tuple[float, float]:
-    """The least and the greatest value on an axis, with the ends of histogram bars and of intervals, and the rule."""
-    ends = (of.field, "until", "low", "high")
+def reach(plot: Plot, drawn_axis: Axis) -> tuple[float, float]:
+    """The least and the greatest value on an axis.
+
+    Ends of histogram bars and of intervals count, and so does the rule on a `log` axis.
+    """
+    ends = (drawn_axis.field, "until", "low", "high")
     values = [float(str(row[name])) for row in plot.rows for name in ends if name in row]
-    if plot.rule is not None and of.log:
+    if plot.rule is not None and drawn_axis.log:
         values.append(plot.rule[0])
     return min(values), max(values)
 
 
-def axis(plot: Plot, of: Axis) -> dict[str, Any]:
+def axis(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
     """Ticks at round values, written with their unit."""
-    if of.scale == "name":
-        few = {} if of is plot.y else {"labelLimit": room_below(plot)}
+    if drawn_axis.scale == "name":
+        few = {} if drawn_axis is plot.y else {"labelLimit": room_below(plot)}
         shape = {"labelAngle": 0, "grid": False, "ticks": False, "domain": False, "labelPadding": PADDING}
-        return {**shape, **few, **above(plot, of)}
-    ticks = few_ticks(plot, of)
-    shown: dict[str, Any] = {"labelExpr": LABELS[of.scale], "labelOverlap": True, "tickCount": ticks, **above(plot, of)}
-    if of.scale == "bytes":
-        low, high = reach(plot, of)
-        shown |= {"values": doublings(low, high) if of.log else round_bytes(high), "grid": not of.log}
+        return {**shape, **few, **above(plot, drawn_axis)}
+    ticks = few_ticks(plot, drawn_axis)
+    shown: dict[str, Any] = {
+        "labelExpr": LABELS[drawn_axis.scale],
+        "labelOverlap": True,
+        "tickCount": ticks,
+        **above(plot, drawn_axis),
+    }
+    if drawn_axis.scale == "bytes":
+        low, high = reach(plot, drawn_axis)
+        shown |= {"values": doublings(low, high) if drawn_axis.log else round_bytes(high), "grid": not drawn_axis.log}
     return shown
 
 
-def few_ticks(plot: Plot, of: Axis) -> int:
+def few_ticks(plot: Plot, drawn_axis: Axis) -> int:
     """About how many ticks: as many as have room, of counts no more than there are numbers."""
-    room = (ACROSS - room_beside(plot)) / (_OF_NUMBERS * CHARACTER) if of is plot.x else MOST_TICKS
-    numbers = int(reach(plot, of)[1]) if of.scale == "count" else MOST_TICKS
+    room = (ACROSS - room_beside(plot)) / (_OF_NUMBERS * CHARACTER) if drawn_axis is plot.x else MOST_TICKS
+    numbers = int(reach(plot, drawn_axis)[1]) if drawn_axis.scale == "count" else MOST_TICKS
     return max(1, min(int(room), numbers, MOST_TICKS))
 
 
-def above(plot: Plot, of: Axis) -> dict[str, Any]:
-    """Of the axis on the left: room for labels in the widest of the fonts a browser may take, and the title above."""
-    if of is not plot.y:
+def above(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
+    """For the axis on the left: room for its labels in the widest font that a browser may take, and the title above it.
+    Nothing for the other axis.
+    """
+    if drawn_axis is not plot.y:
         return {}
     room = room_beside(plot)
     title = {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "start", "titleX": -room, "titleY": -12}

@@ -1,4 +1,4 @@
-"""One look at the tables of a run: every query once, side by side."""
+"""Reads from the tables of a run all that the summary and the report need: every query once, several at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_RUNS = 20
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run of a lake as its rows of `runs` have it, a row an algorithm; the lake's newest runs beside it."""
+    """A run of a lake. rows: those that `runs` has of it, one for each algorithm. newest: the lake's newest runs."""
 
     rows: tuple[Row, ...]
     newest: tuple[Row, ...]
@@ -75,7 +75,7 @@ class KnownRun:
 
     @property
     def seen(self) -> list[str]:
-        """Settings that the captures tell, each with its value and by what it is known."""
+        """Settings that the captures tell, as `key: value and how it is known`."""
         return sorted(line for line in self.rows[0][RUNS.assumed] if ": " in line)
 
     @property
@@ -86,19 +86,21 @@ class KnownRun:
     @property
     def stated(self) -> list[str]:
         """Settings that somebody stated to have been in force, each with its value."""
-        own = {key: value for key, value in self.captured.items() if key not in self.nobody_stated}
-        return sorted(f"{key}={setting_of(key).format(value)}" for key, value in own.items())
+        by_key = {key: value for key, value in self.captured.items() if key not in self.nobody_stated}
+        return sorted(f"{key}={setting_of(key).format(value)}" for key, value in by_key.items())
 
     @property
     def captured(self) -> Mapping[str, Value]:
-        """By setting the value that was taken to be in force, but for what the captures tell."""
+        """By setting the value that was taken to be in force, without the settings that the captures tell."""
         return json.loads(self.rows[0][RUNS.scenario_json])["captured"]
 
     @property
     def varied(self) -> Mapping[str, list[str]]:
         """By setting the values that lanes have of it, as --set has them."""
         grids = json.loads(self.rows[0][RUNS.scenario_json])["replay"].values()
-        return {key: [setting_of(key).format(value) for value in of] for grid in grids for key, of in grid.items()}
+        return {
+            key: [setting_of(key).format(value) for value in values] for grid in grids for key, values in grid.items()
+        }
 
     @property
     def window(self) -> tuple[Moment | None, Moment | None]:
@@ -121,13 +123,13 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
     none, ArgumentError if the named one does not exist.
     """
     t = RUNS
-    of = "" if capture_id is None else f" of capture set {capture_id}"
+    of_set = "" if capture_id is None else f" of capture set {capture_id}"
     everything = rows_on_captures(spark, lake, capture_id)
     listed = runs_on_captures(spark, lake, capture_id)
     newest = tuple(listed.orderBy(F.desc(t.run_at), t.run_id).limit(MOST_RUNS).collect())
     if not newest:
         raise LakeError(
-            f"{lake}: no run{of or ' on captures'} is finished; run `pipeline` or `replay` with this --lake first"
+            f"{lake}: no run{of_set or ' on captures'} is finished; run `pipeline` or `replay` with this --lake first"
         )
     chosen = run_id or newest[0][t.run_id]
     rows = tuple(everything.where(F.col(t.run_id) == chosen).orderBy(t.algorithm).collect())
@@ -135,7 +137,7 @@ def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: st
         known = ", ".join(row[t.run_id] for row in newest)
         runs = read_table(spark, lake, t)
         is_known = capture_id is None and not runs.where(F.col(t.run_id) == chosen).isEmpty()
-        message = f"run {chosen} is of `size`, and not on captures" if is_known else f"no run {chosen}{of}"
+        message = f"run {chosen} is of `size`, and not on captures" if is_known else f"no run {chosen}{of_set}"
         raise ArgumentError(f"{lake}: {message}; the newest are {known}")
     return KnownRun(rows, newest)
 
@@ -152,7 +154,7 @@ def rows_on_captures(spark: SparkSession, lake: str, capture_id: str | None = No
 
 
 def runs_on_captures(spark: SparkSession, lake: str, capture_id: str | None = None) -> DataFrame:
-    """(run_id, capture_id, run_at, replays): the same, a row a run."""
+    """(run_id, capture_id, run_at, replays) of each run on captures, or of each on this capture set."""
     t = RUNS
     replays = F.array_sort(F.collect_list(t.algorithm)).alias("replays")
     return rows_on_captures(spark, lake, capture_id).groupBy(t.run_id, t.capture_id, t.run_at).agg(replays)
@@ -207,7 +209,7 @@ def of_captures_alone(spark: SparkSession, lake: str, capture_id: str, queries: 
 
 
 def asked(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Query, list[Row]]:
-    """The rows of each query of the tables that it is to see, all made side by side."""
+    """The rows of each query. queries: by query the function that gives it the rows of a table. They run at once."""
 
     def rows(query: Query, own_rows: OwnRows) -> list[Row]:
         return query(own_rows).collect()

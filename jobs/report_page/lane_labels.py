@@ -40,10 +40,10 @@ def own_labels(findings: Findings, lanes: Sequence[str], subject: Subject) -> di
     """By lane its name for a plot or table that is of the subject: its own settings, where those tell the lanes apart
     and all change the same; else the lane's whole name.
     """
-    own = {lane: own_name(findings, lane, subject) for lane in lanes}
-    keys = {tuple(changed(name)) for lane, name in own.items() if lane != CAPTURED_LANE}
-    tells = len(set(own.values())) == len(own) and len(keys) <= 1
-    return own if tells else {lane: lane for lane in lanes}
+    names = {lane: own_name(findings, lane, subject) for lane in lanes}
+    keys = {tuple(changed(name)) for lane, name in names.items() if lane != CAPTURED_LANE}
+    tells = len(set(names.values())) == len(names) and len(keys) <= 1
+    return names if tells else {lane: lane for lane in lanes}
 
 
 def settings_of_consumers(lane: str) -> dict[str, str]:

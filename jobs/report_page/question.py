@@ -14,7 +14,8 @@ from jobs.terminal.lane_rows import in_lane_order
 from jobs.terminal.screen import Grid
 
 Query = Callable[[OwnRows], DataFrame]
-"""What to ask of the tables: a frame of so few rows that the driver can hold them, however large the capture."""
+"""A function that asks the tables something. It gives so few rows that the driver can hold them, however large the
+capture is."""
 
 Marked = TypeVar("Marked", bound=Row | Mapping[str, Any])
 Mark = Literal["line", "step", "bar", "grouped", "point", "interval", "heat"]
@@ -37,10 +38,11 @@ class Axis:
 class Plot:
     """A plot as data.
 
-    rows: one a mark; bars of a histogram, which has x in doublings, end at `until`; intervals, and bands around lines,
-    are from `low` to `high`.
-    rule: a value of x to draw a line at, and what it is.
-    diagonal: what it is where x and y are the same, which a line shows; none where empty.
+    says: what the plot shows, as a sentence.
+    rows: one for each mark. A bar of a histogram, whose x is in doublings, ends at `until`. An interval, or the band
+    around a line, goes from `low` to `high`.
+    rule: a value of x at which a line is drawn, and what the line means.
+    diagonal: what it means that x and y are equal; a line is drawn there. Empty for no line.
     """
 
     says: str
@@ -77,7 +79,7 @@ class Findings:
         return self.rows.get(query, [])
 
     def by_lane(self, query: Query, algorithm: str) -> list[Row]:
-        """The same of a query whose rows are each a lane's, in the order of that replay's lanes."""
+        """The rows of a query that has one row for each lane, in the order of the lanes of this replay."""
         return in_lane_order(self.of(query), self.lanes.get(algorithm, ()))
 
 
@@ -87,10 +89,11 @@ class Question:
 
     algorithms: the replays it needs, by name; none for what the capture alone tells.
     queries: what is asked of the tables.
-    beside: by further replay what is asked where this is there too; the answer does without where it is not.
-    sentence: the answer, with its numbers; Unanswered is raised where there is none.
-    plots: what shows it; Unplotted is raised where there is nothing to be seen.
+    beside: by the name of a further replay, what is asked in addition if the run has that replay too.
+    sentence: makes the answer, with its numbers. Raises Unanswered where there is none.
+    plots: make what shows the answer. Each raises Unplotted where there is nothing to be seen.
     trust: metrics of `fidelity`, of these algorithms, that say how far the answer can be trusted.
+    is_proposal: the question is about a KIP that is only proposed.
     """
 
     number: int
@@ -109,7 +112,10 @@ class Question:
 def lanes_of(
     algorithm: str, query: Query, table: Callable[[list[Row], Sequence[str]], Grid]
 ) -> Callable[[Findings], Grid]:
-    """An answer's table: the lanes of a replay, as the summary has them. table: of the rows and the lanes in order."""
+    """A function that makes an answer's table of the lanes of a replay, as the summary has it.
+
+    table: makes it from the rows of the query and the lanes in order.
+    """
     return lambda found: table(found.of(query), found.lanes[algorithm])
 
 
@@ -122,14 +128,14 @@ class Unplotted(Exception):  # noqa: N818 - it is no error: the report says why 
 
 
 def seen_in(rows: Sequence[Marked], why: str, field: str = "") -> Sequence[Marked]:
-    """The rows of a plot. Raises Unplotted with `why` where there are none, or a field is nothing in all of them."""
+    """The rows of a plot. Raises Unplotted with `why` if there are none, or if `field` is 0 or null in all of them."""
     if not any(row[field] for row in rows) if field else not rows:
         raise Unplotted(why)
     return rows
 
 
 def told_apart(rows: Sequence[Marked], why: str, field: str) -> Sequence[Marked]:
-    """The rows of a plot that compares. Raises Unplotted with `why` where a field has less than two values."""
+    """The rows of a plot that compares. Raises Unplotted with `why` if `field` has fewer than two different values."""
     if len({row[field] for row in rows}) < 2:
         raise Unplotted(why)
     return rows

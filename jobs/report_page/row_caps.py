@@ -1,4 +1,4 @@
-"""Rows so few that the driver and a page can hold them, however many there are, with how many there are in all."""
+"""Takes so few rows that the driver and a page can hold them, and notes with them how many there are in all."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ IN_ALL = "in_all"
 
 
 def first_rows(rows: DataFrame, most: int, *order: Column | str) -> DataFrame:
-    """The first rows in an order, each with the number of all as `in_all`."""
+    """The first `most` rows in an order, each with the number of all rows as `in_all`."""
     in_all = rows.agg(F.count("*").alias(IN_ALL))
     return rows.orderBy(*order).limit(most).crossJoin(F.broadcast(in_all)).orderBy(*order)
 
 
-def first_of_each(rows: DataFrame, of: str, most: int, *order: Column | str) -> DataFrame:
-    """The first rows of each value of a column, each with the number of all that have it as `in_all`."""
-    alike = Window.partitionBy(of)
+def first_of_each(rows: DataFrame, column: str, most: int, *order: Column | str) -> DataFrame:
+    """The first `most` rows of each value of a column, each with the number of all rows of that value as `in_all`."""
+    alike = Window.partitionBy(column)
     numbered = rows.withColumn(IN_ALL, F.count("*").over(alike)).withColumn(
         "place", F.row_number().over(alike.orderBy(*order))
     )
-    return numbered.where(F.col("place") <= most).drop("place").orderBy(of, *order)
+    return numbered.where(F.col("place") <= most).drop("place").orderBy(column, *order)
 
 
 def and_more(rows: Sequence[Row], table: Table) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The first screen of a run: can it be trusted, what to change, what to keep, and what was not answered."""
+"""The first screen of a run: whether it can be trusted, what to change, what to keep, and what was not answered."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def first_screen(lake: str, verdict: Verdict) -> list[str]:
-    """The verdict as lines, but for where report and tables are."""
+    """The lines of the verdict. Those that say where report and tables are follow in `jobs/report.py`."""
     return [
         headline(verdict.run, verdict.findings),
         *(line for window_line in window_told(verdict.run) for line in labelled("WINDOW", window_line)),
@@ -97,15 +97,22 @@ def trust(findings: Findings) -> list[str]:
 
 def equal(findings: Findings) -> str:
     """How often the replay as captured equals the capture."""
-    of = summed(compared(findings))
-    if not of.checked:
-        return f"nothing of the replay could be checked against the capture; {counted(of.unknown, 'result')} unknown"
-    of_all = f"all {of.checked:,}" if of.agreed == of.checked else f"{share(of.agreed, of.checked)} of {of.checked:,}"
-    return f"{of_all} results that could be checked equal the capture; {of.unknown:,} unknown"
+    total = summed(compared(findings))
+    if not total.checked:
+        return f"nothing of the replay could be checked against the capture; {counted(total.unknown, 'result')} unknown"
+    of_all = (
+        f"all {total.checked:,}"
+        if total.agreed == total.checked
+        else f"{share(total.agreed, total.checked)} of {total.checked:,}"
+    )
+    return f"{of_all} results that could be checked equal the capture; {total.unknown:,} unknown"
 
 
 def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What to change: of each change its settings, then gain, cost and how sure that is; so many as a screen holds."""
+    """What to change: the settings of each change, then its gain, its cost and how sure that is.
+
+    Only as many changes are shown as a screen holds.
+    """
     blocks = [[*block_lines(block)] for block in changes(made)]
     shown = [n for n in range(len(blocks)) if n == 0 or sum(map(len, blocks[: n + 1])) <= MOST_CHANGE_LINES]
     yield from chain(*(blocks[n] for n in shown))
@@ -125,16 +132,20 @@ def block_lines(block: list[Alike]) -> Iterator[str]:
 
 
 def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
-    """The changes, those that a lane makes together in a block, and clients together for which they are the same."""
+    """The changes, a block each. A block has the changes that one lane makes together; clients for which all of these
+    are the same share a block.
+    """
     of_scope: dict[object, list[Recommendation]] = {}
-    for one in made:
-        if one.verdict == CHANGE:
-            of_scope.setdefault((one.algorithm, one.scope), []).append(one)
+    for recommendation in made:
+        if recommendation.verdict == CHANGE:
+            of_scope.setdefault((recommendation.algorithm, recommendation.scope), []).append(recommendation)
     blocks: dict[object, list[Alike]] = {}
     for together in of_scope.values():
-        key = tuple((one.setting, one.now, one.recommended) for one in together)
-        for alike, one in zip(blocks.setdefault(key, [[] for _ in together]), together, strict=True):
-            alike.append(one)
+        key = tuple(
+            (recommendation.setting, recommendation.now, recommendation.recommended) for recommendation in together
+        )
+        for alike, recommendation in zip(blocks.setdefault(key, [[] for _ in together]), together, strict=True):
+            alike.append(recommendation)
     return list(blocks.values())
 
 
@@ -147,28 +158,32 @@ def whose(alike: Alike) -> str:
     return f"{name} and {counted(others, f'more {first.scope.kind}')}" if others else name
 
 
-def from_to(one: Recommendation) -> str:
+def from_to(recommendation: Recommendation) -> str:
     """`195 KiB (captured) -> 1 MiB`."""
-    return f"{now(one)} -> {said_value(one.setting, one.recommended)}"
+    return f"{now(recommendation)} -> {said_value(recommendation.setting, recommendation.recommended)}"
 
 
-def now(one: Recommendation) -> str:
+def now(recommendation: Recommendation) -> str:
     """The value in force, and where that is known from."""
-    value = said_value(one.setting, one.now.value)
-    return value if one.now.value is None else f"{value} ({one.now.source})"
+    value = said_value(recommendation.setting, recommendation.now.value)
+    return value if recommendation.now.value is None else f"{value} ({recommendation.now.source})"
 
 
-def sure(one: Recommendation) -> str:
+def sure(recommendation: Recommendation) -> str:
     """How far the replay agrees with the capture."""
-    c = one.sure
-    if not c.checked:
+    confidence = recommendation.sure
+    if not confidence.checked:
         return "not checked"
-    of_all = f"all {c.checked:,}" if c.agreed == c.checked else f"{c.agreed:,} of {c.checked:,}"
-    return f"{of_all} results equal the capture{f', {c.unknown:,} unknown' if c.unknown else ''}"
+    of_all = (
+        f"all {confidence.checked:,}"
+        if confidence.agreed == confidence.checked
+        else f"{confidence.agreed:,} of {confidence.checked:,}"
+    )
+    return f"{of_all} results equal the capture{f', {confidence.unknown:,} unknown' if confidence.unknown else ''}"
 
 
 def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
-    """What the replays do not carry."""
+    """What is withheld, because replays agree too seldom with the capture or a gate refused them."""
     alike = not_carried(made)
     for together in alike[:MOST_WITHHELD]:
         yield from labelled("WITHHELD", f"{settings_of_all(together)}: {together[0].reason}")
@@ -179,15 +194,15 @@ def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
 def not_carried(made: Sequence[Recommendation]) -> list[Alike]:
     """What is withheld, those with the same reason together."""
     by_reason: dict[tuple[str, str], Alike] = {}
-    for one in made:
-        if one.verdict == WITHHELD:
-            by_reason.setdefault((one.algorithm, one.reason), []).append(one)
+    for recommendation in made:
+        if recommendation.verdict == WITHHELD:
+            by_reason.setdefault((recommendation.algorithm, recommendation.reason), []).append(recommendation)
     return list(by_reason.values())
 
 
 def settings_of_all(alike: Alike) -> str:
     """The settings that these recommendations are about."""
-    return ", ".join(dict.fromkeys(one.name for one in alike))
+    return ", ".join(dict.fromkeys(recommendation.name for recommendation in alike))
 
 
 def again_lines(lake: str, verdict: Verdict) -> Iterator[str]:
@@ -202,9 +217,10 @@ def again(lake: str, verdict: Verdict) -> str:
     """
     findings, run = verdict.findings, verdict.run
     doubtful = dict.fromkeys(
-        one.algorithm
-        for one in verdict.made
-        if one.now.value is None or (one.verdict == WITHHELD and low_fidelity(findings, one.algorithm))
+        recommendation.algorithm
+        for recommendation in verdict.made
+        if recommendation.now.value is None
+        or (recommendation.verdict == WITHHELD and low_fidelity(findings, recommendation.algorithm))
     )
     flags = dict.fromkeys(flag for name in doubtful for flag in corrected(findings, name))
     if not flags:
@@ -212,8 +228,8 @@ def again(lake: str, verdict: Verdict) -> str:
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
     aims = dict.fromkeys(f"--find={row[AIM_SETTINGS.aim]}" for row in findings.of(aim_settings))
     stated = [f"--captured={pair}" for pair in run.stated]
-    own = [*sets, *aims, *stated, *window_flags(run), *flags]
-    return shlex.join([COMMAND, "replay", f"--lake={shown_path(lake)}", *own])
+    arguments = [*sets, *aims, *stated, *window_flags(run), *flags]
+    return shlex.join([COMMAND, "replay", f"--lake={shown_path(lake)}", *arguments])
 
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
@@ -247,15 +263,17 @@ def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[]
 def kept(made: Sequence[Recommendation]) -> list[Alike]:
     """What is to be kept, those of one setting and value together."""
     by_value: dict[tuple[str, str | None], Alike] = {}
-    for one in made:
-        if one.verdict == KEEP:
-            by_value.setdefault((one.setting, one.now.value), []).append(one)
+    for recommendation in made:
+        if recommendation.verdict == KEEP:
+            by_value.setdefault((recommendation.setting, recommendation.now.value), []).append(recommendation)
     return list(by_value.values())
 
 
 def enough(alike: Alike) -> str:
-    """The smallest value that would do for all of them; that the setting is proposed, where it is."""
-    values = [int(one.enough) for one in alike if one.enough is not None]
+    """The end of a line on what to keep: the smallest value that would do for all of them, if it is known, and that the
+    setting is only proposed, if it is.
+    """
+    values = [int(recommendation.enough) for recommendation in alike if recommendation.enough is not None]
     would_do = f"; {said_value(alike[0].setting, str(max(values)))} would do" if values else ""
     return f"{would_do}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
 
@@ -263,7 +281,7 @@ def enough(alike: Alike) -> str:
 def ask_lines(findings: Findings) -> Iterator[str]:
     """Which questions have no answer, and what would answer them."""
     lines = [*to_ask(findings)]
-    yield from (line for one in lines[:MOST_ASKED] for line in labelled("ASK", one))
+    yield from (line for text in lines[:MOST_ASKED] for line in labelled("ASK", text))
     if len(lines) > MOST_ASKED:
         yield from labelled("", f"and {len(lines) - MOST_ASKED:,} more, in the report")
 
@@ -289,7 +307,7 @@ def lacks(findings: Findings, without: Iterable[Answer], name: str) -> list[int]
     return [
         reply.question.number
         for reply in without
-        if next((of for of in reply.question.algorithms if of not in findings.lanes), None) == name
+        if next((needed for needed in reply.question.algorithms if needed not in findings.lanes), None) == name
     ]
 
 
@@ -305,5 +323,5 @@ def labelled(label: str, text: str) -> list[str]:
 
 def shown_path(path: str) -> str:
     """A path relative to the current folder, where it is inside."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+    current_folder = Path.cwd()
+    return str(Path(path).relative_to(current_folder)) if Path(path).is_relative_to(current_folder) else path

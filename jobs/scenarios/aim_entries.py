@@ -125,8 +125,8 @@ def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Ov
     """
     known = outcomes_of(algorithm)
     if target not in known:
-        own = settings()[target]
-        return {} if own.searched is None else {own.key: Span(*own.searched_span)}
+        setting = settings()[target]
+        return {} if setting.searched is None else {setting.key: Span(*setting.searched_span)}
     sides = {known[name].side for name in (target, *(constraint.outcome for constraint in where))}
     wanted = {side for side in sides if side is not None} or {CONSUMER}
     several = {setting.set_on for setting in _searched(algorithm)} > {CONSUMER}
@@ -139,7 +139,11 @@ def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Ov
 
 def _searched(algorithm: str) -> list[Setting]:
     """The settings that are mostly about a replay and have usual bounds."""
-    return [of for of in settings().values() if of.searched is not None and of.algorithms[:1] == (algorithm,)]
+    return [
+        setting
+        for setting in settings().values()
+        if setting.searched is not None and setting.algorithms[:1] == (algorithm,)
+    ]
 
 
 def _place(located: LocatedYaml, *address: str | int) -> Place:
@@ -195,7 +199,7 @@ def _bounded(place: Place, outcome: Outcome, relation: str, text: str, faults: l
     except ValueError as fault:
         faults.append(Fault(place, f"{outcome.name}: {fault}"))
         return None
-    return Constraint(outcome.name, next(of for of in RELATIONS if of == relation), bound)
+    return Constraint(outcome.name, next(known for known in RELATIONS if known == relation), bound)
 
 
 def _over(

@@ -47,12 +47,12 @@ def parse_moment(text: str) -> Moment:
     if _AFTER.fullmatch(word):
         return _after_begin(text, word)
     try:
-        at = datetime.fromisoformat(word)
+        time = datetime.fromisoformat(word)
     except ValueError:
         raise ValueError(f"`{text}` is not {EXPECTED}") from None
-    if at.tzinfo is None:
+    if time.tzinfo is None:
         raise ValueError(f"`{text}` has no time zone; end it with Z or an offset")
-    return Moment((at - _EPOCH) // timedelta(microseconds=1))
+    return Moment((time - _EPOCH) // timedelta(microseconds=1))
 
 
 def time_of(us: int) -> datetime:

@@ -103,7 +103,7 @@ class Scenario:
         grids = {
             algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
         }
-        window = {key: str(at) for key, at in (("from", self.begin), ("to", self.end)) if at is not None}
+        window = {key: str(moment) for key, moment in (("from", self.begin), ("to", self.end)) if moment is not None}
         plain: dict[str, object] = {"captured": dict(self.captured), "replay": grids, **window}
         if self.aims:
             plain["find"] = {algorithm: aim.plain() for algorithm, aim in self.aims.items()}

@@ -181,7 +181,7 @@ def followed_for(release: str, releases: Sequence[str]) -> str | None:
     ('3.7', '3.7')
     """
     wanted = release_number(release)[:2]
-    return next((of for of in reversed(releases) if release_number(of) >= wanted), None)
+    return next((candidate for candidate in reversed(releases) if release_number(candidate) >= wanted), None)
 
 
 @cache
@@ -251,8 +251,8 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
         if setting.name == name:
             return setting
     for setting in candidates:
-        if own := of_one_topic(name, setting):
-            return own
+        if of_topic := of_one_topic(name, setting):
+            return of_topic
     holding = [setting for setting in candidates if f".{name}." in f".{setting.name}."]
     if len(holding) == 1:
         return holding[0]

@@ -1,4 +1,4 @@
-"""What the run's aims (`--find`) come to, as their tables have it, and in words."""
+"""What the run's aims (`--find`) come to: rows of their tables, and the words for them."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def scope_of(row: Row) -> Scope:
 
 
 def aim_text(row: Row) -> str:
-    """The aim without the settings that it is over."""
+    """The aim as text, without its replay's name in front and without the settings that it is over."""
     return str(row[AIM_SETTINGS.aim]).partition(": ")[2].partition(" over ")[0]
 
 
 def names_of(row: Row) -> list[str]:
-    """The outcomes that an aim names, what is to be best first."""
+    """The outcomes that an aim names; the one that is to be best comes first."""
     t = AIM_SETTINGS
     known, words = outcomes_of(row[t.algorithm]), aim_text(row).split()
     return [word for word in dict.fromkeys(words) if word in known]
@@ -80,8 +80,12 @@ def lane_told(lane: str) -> str:
 
 
 def lanes_of_aim(findings: Findings, row: Row) -> list[Row]:
-    """The lanes of an aim's trade-off that the run has."""
+    """The rows of TRADE_OFF of an aim, for those lanes that the run has. row: one of the aim, of AIM_SETTINGS."""
     t = TRADE_OFF
-    mine = (t.algorithm, t.scope_kind, t.scope)
+    of_aim = (t.algorithm, t.scope_kind, t.scope)
     lanes = set(findings.lanes.get(row[t.algorithm], ()))
-    return [of for of in findings.of(trade_off) if all(of[c] == row[c] for c in mine) and of[SCENARIO] in lanes]
+    return [
+        lane_row
+        for lane_row in findings.of(trade_off)
+        if all(lane_row[column] == row[column] for column in of_aim) and lane_row[SCENARIO] in lanes
+    ]

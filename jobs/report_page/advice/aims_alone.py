@@ -51,48 +51,53 @@ def whose(findings: Findings, scope: Scope) -> str:
 
 
 def gain_alone(findings: Findings, row: Row) -> float:
-    """By which share one is better alone in what is to be best, or has more or less of that setting; inf where the lane
-    for all never ends, or leaves the setting as captured.
+    """The share by which a client or topic gains from a lane of its own: in the outcome that is to be best, or by how
+    much the value of the setting differs if that is to be best. It is inf if the lane for all comes to a time without
+    end, or leaves the setting as captured.
     """
     t, target = AIM_SETTINGS, target_of(row)
     if target in outcomes_of(row[t.algorithm]):
-        own, other = row[t.outcomes][target], row[t.for_all][target]
+        alone, for_everyone = row[t.outcomes][target], row[t.for_all][target]
     else:
-        own, other = (value_for(findings, row[t.algorithm], target, scope) for scope in (scope_of(row), FOR_ALL))
-    return inf if isinf(other) or not other else abs(other - own) / abs(other)
+        alone, for_everyone = (
+            value_for(findings, row[t.algorithm], target, scope) for scope in (scope_of(row), FOR_ALL)
+        )
+    return inf if isinf(for_everyone) or not for_everyone else abs(for_everyone - alone) / abs(for_everyone)
 
 
 def value_for(findings: Findings, algorithm: str, key: str, scope: Scope) -> float:
-    """A setting's value in the lane for all or for one alone; inf where it is left as captured."""
+    """A setting's value in the best lane of a scope; inf if that lane leaves it as captured."""
     t = AIM_SETTINGS
-    own = (row for row in findings.of(aim_settings) if (row[t.algorithm], row[t.setting]) == (algorithm, key))
-    text = next((row[t.value] for row in own if scope_of(row) == scope), None)
+    of_setting = (row for row in findings.of(aim_settings) if (row[t.algorithm], row[t.setting]) == (algorithm, key))
+    text = next((row[t.value] for row in of_setting if scope_of(row) == scope), None)
     return inf if text is None else float(setting_of(key).parse(text))
 
 
 def for_all(findings: Findings, row: Row) -> Row:
     """The row of the same aim for all together."""
     t = AIM_SETTINGS
-    same = (of for of in findings.of(aim_settings) if of[t.algorithm] == row[t.algorithm])
-    return next(of for of in same if of[t.scope_kind] == OF_CLUSTER)
+    same = (other for other in findings.of(aim_settings) if other[t.algorithm] == row[t.algorithm])
+    return next(other for other in same if other[t.scope_kind] == OF_CLUSTER)
 
 
 def reason_alone(findings: Findings, row: Row) -> str:
-    """Why one has a setting of its own, as a sentence."""
+    """Why a client or topic has a setting of its own, as a sentence."""
     if not for_all(findings, row)[AIM_SETTINGS.is_met]:
         return f"It meets the aim alone, and no setting meets it for all: {beside_all(findings, row)}."
     return f"Alone it is better than with what is best for all: {beside_all(findings, row)}."
 
 
 def beside_all(findings: Findings, row: Row) -> str:
-    """What one comes to alone, beside what it comes to with the lane for all; both lanes if the aim is of a setting."""
+    """What a client or topic comes to with its own lane, beside what it comes to with the lane for all. If the aim is a
+    setting, both lanes themselves.
+    """
     t, every, target = AIM_SETTINGS, for_all(findings, row), target_of(row)
     if not every[t.is_met]:
         return "; ".join(f"{name} {outcome_said(row[t.algorithm], name, row[t.outcomes])}" for name in names_of(row))
     if target not in outcomes_of(row[t.algorithm]):
         return f"{lane_told(row[t.scenario])} instead of {lane_told(every[t.scenario])}"
-    own, other = (outcome_said(row[t.algorithm], target, row[of]) for of in (t.outcomes, t.for_all))
-    return f"{target} {own} instead of {other}"
+    alone, other = (outcome_said(row[t.algorithm], target, row[column]) for column in (t.outcomes, t.for_all))
+    return f"{target} {alone} instead of {other}"
 
 
 def target_of(row: Row) -> str:

@@ -22,22 +22,22 @@ NO_BOUND = "no bound"
 
 @dataclass(frozen=True)
 class InForce:
-    """The value in force, as Kafka's files have it, None where it is not known; and where that is known from."""
+    """The value in force, as Kafka's configuration files have it, None if it is not known; and where it is known from."""
 
     value: str | None
     source: str
 
 
 Ends = tuple[float | None, float | None]
-"""Between what a value lies at other paces; the same twice where pace does not matter. None where that is not known,
-and in place of the time of a backlog that is not read.
+"""The range of a value at other paces: (low, high), the same twice where pace does not matter. None where an end is not
+known, or is the time of a backlog that is never read.
 """
 NO_ENDS: Ends = (None, None)
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change gains or costs: as a sentence, and by a metric before and after, each with its range."""
+    """What a change gains or costs. text: as a sentence. before, after: the metric without and with the change."""
 
     text: str = ""
     metric: str | None = None
@@ -61,9 +61,10 @@ NOTHING = Effect()
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to do about a setting, and why. recommended: the value to set; that in force where it is to be kept.
+    """What to do about a setting, and why.
 
-    enough: the smallest value that would do, where the replay tells it.
+    verdict: CHANGE, KEEP or WITHHELD. recommended: the value to set, or the value in force if it is to be kept. enough:
+    the smallest value that would do, if the replay tells it. sure: how far the replay agrees with the capture.
     """
 
     algorithm: str
@@ -86,7 +87,7 @@ class Recommendation:
 
     @property
     def weight(self) -> float:
-        """How much a change gains, as a share of what there was before; to rank by."""
+        """How much a change gains, as a share of the metric before it. Recommendations are ranked by it."""
         before, after = self.gain.before or 0.0, self.gain.after or 0.0
         return (before - after) / before if before else 0.0
 
@@ -107,12 +108,12 @@ def said_value(setting: str, value: str | None) -> str:
 
 
 def ranked(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
-    """Changes first, then what is withheld, then what is kept; those that gain most first."""
+    """Changes come first, then what is withheld, then what is kept; among these, those that gain most come first."""
 
-    def place(one: Recommendation) -> tuple[object, ...]:
-        """Equal weights are in the order of names, whatever order the rows came in."""
-        of = (one.algorithm, one.scope.kind, one.scope.name, one.setting)
-        return (ORDER.index(one.verdict), one.is_proposal, -one.weight, *of)
+    def place(recommendation: Recommendation) -> tuple[object, ...]:
+        """A sort key. It ends with names, so that the order of rows does not decide between equal weights."""
+        names = (recommendation.algorithm, recommendation.scope.kind, recommendation.scope.name, recommendation.setting)
+        return (ORDER.index(recommendation.verdict), recommendation.is_proposal, -recommendation.weight, *names)
 
     return sorted(recommendations, key=place)
 

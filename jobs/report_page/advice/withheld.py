@@ -1,4 +1,4 @@
-"""What is not advised, because the replay that it rests on does not carry it; and the command that may mend that."""
+"""What is not advised, since the replay that it rests on cannot be trusted enough, and the flags that may mend that."""
 
 from __future__ import annotations
 
@@ -24,38 +24,40 @@ UNCHECKED = "Nothing of its replay could be checked against the capture."
 
 
 def withheld(findings: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations; withheld is what a refused or unchecked replay does not carry."""
-    for one in recommendations:
-        why = why_not(findings, one)
-        yield replace(one, verdict=WITHHELD, reason=why) if why else one
+    """The recommendations. Those that rest on a refused, unchecked or seldom agreeing replay are marked as withheld."""
+    for recommendation in recommendations:
+        why = why_not(findings, recommendation)
+        yield replace(recommendation, verdict=WITHHELD, reason=why) if why else recommendation
 
 
-def why_not(findings: Findings, one: Recommendation) -> str:
-    """Why a recommendation is not carried by its replay; empty where it is."""
-    low = low_fidelity(findings, one.algorithm)
+def why_not(findings: Findings, recommendation: Recommendation) -> str:
+    """Why a recommendation is withheld, as a sentence; empty if it is not."""
+    low = low_fidelity(findings, recommendation.algorithm)
     if low:
         return f"{begun(said_low(low[0]))}."
     for row in findings.of(refusals):
         if row[GATE_RESULTS.table_name] != FIDELITY.name:
             return f"The {row[GATE_RESULTS.gate]} gate refused it: {row[GATE_RESULTS.rule]}."
-    return UNCHECKED if one.verdict == CHANGE and not one.sure.checked else ""
+    return UNCHECKED if recommendation.verdict == CHANGE and not recommendation.sure.checked else ""
 
 
 def unstated(findings: Findings, algorithm: str) -> list[str]:
     """The settings of a replay that captures do not show and nobody stated: what may be behind a low fidelity."""
-    of = settings()
+    known = settings()
     return [
-        key for key in findings.assumed if key in of and algorithm in of[key].algorithms and of[key].name != "kafka"
+        key
+        for key in findings.assumed
+        if key in known and algorithm in known[key].algorithms and known[key].name != "kafka"
     ]
 
 
 def corrected(findings: Findings, algorithm: str) -> list[str]:
     """The flags to state what was in force: values where the capture tells them, else names to fill in."""
-    own = unstated(findings, algorithm)
+    keys = unstated(findings, algorithm)
     need = next((row for row in findings.of(slots) if row[SESSION_SLOTS.slots] is not None), None)
-    if SLOTS in own and need is not None and not are_possible(need):
+    if SLOTS in keys and need is not None and not are_possible(need):
         return [f"--captured={settings()[SLOTS].name}={possible_slots(need)}"]
-    return [f"--captured={key}=..." for key in own]
+    return [f"--captured={key}=..." for key in keys]
 
 
 def possible_slots(need: Row) -> int:
