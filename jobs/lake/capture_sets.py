@@ -1,4 +1,4 @@
-"""The capture sets of a lake, and the one that a job works on: the one that is named, else the one written last."""
+"""The capture sets of a lake, and the choice of the one that a job works on: as named, else the one written last."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from udfs.facts.pseudonyms import Pseudonyms, is_pseudonym
 BY_FLAG = "--capture=ID"
 """How a command line names a capture set."""
 MOST_FILES, MOST_SETS, MOST_OTHERS = 3, 20, 3
-"""What is shown: files of a set, sets of a list, and other sets of the one line that tells of the set taken."""
+"""How many are shown at most: files of a set, sets in a list, other sets in the line that says which is taken."""
 _WRITTEN = "_metadata.file_modification_time"
 """When a row's file was written, as Delta's log has it. It is not a column, so that tables do not depend on the wall
 clock; nor is it asked of Delta's transactions, for the log forgets those of a month ago."""
@@ -52,8 +52,8 @@ class CaptureSet(NamedTuple):
 
 
 def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -> None:
-    """Raises LakeError where the lake has a capture set whose names are other ones than these pseudonyms; than those on
-    the wire, where there are none.
+    """Raises LakeError if the lake has a capture set with names of another kind: under another key than that of these
+    pseudonyms, or, without pseudonyms, under any key.
     """
     t = CAPTURES
     if not has_table(spark, lake, t):
@@ -105,7 +105,7 @@ def _other_names(lake: str, ids: str, key_id: str, keys: set[str]) -> str:
 
 
 def check_captures(spark: SparkSession, lake: str) -> None:
-    """Raises LakeError that says what the lake has instead, where `size` alone has written it."""
+    """Raises LakeError if the lake has no captures because only `size` has written it; the message says what it has."""
     if has_table(spark, lake, CAPTURES) or not has_table(spark, lake, RUNS):
         return
     runs = sorted(row[0] for row in read_table(spark, lake, RUNS).select(RUNS.run_id).distinct().collect())
@@ -138,8 +138,8 @@ def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
 def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str = BY_FLAG) -> str:
     """The id of the capture set that is named, else of the one whose rows were written last.
 
-    Where the lake has others, stderr tells which it is. how: by what a user names one. Raises LakeError if there is
-    none, ArgumentError if the named one does not exist.
+    If the lake has several, stderr says which one it is. how: the flag or argument by which a user names another one.
+    Raises LakeError if there is none, ArgumentError if the named one does not exist.
     """
     sets = capture_sets(spark, lake)
     if not sets:

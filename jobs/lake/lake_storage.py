@@ -53,9 +53,7 @@ def check_reachable(spark: SparkSession, lake: str) -> None:
 
 
 def largest_part(lake: str) -> int:
-    """The bytes that the largest capture set or run of a lake takes in all its tables together; 0 where that is not
-    known, as of a URI.
-    """
+    """The bytes of the largest capture set or run of a lake, in all tables together; 0 for a lake that is a URI."""
     if is_uri(lake):
         return 0
     sizes: Counter[str] = Counter()
@@ -79,7 +77,7 @@ def _told(lake: str, cause: str, version: str) -> str:
 
 
 def workers_folder(spark: SparkSession, lake: str) -> str | None:
-    """The lake's folder where it is on a file system that workers write as any other; None elsewhere.
+    """The lake's folder if it is on a file system that this process and workers write to like any other; else None.
 
     Where Delta's classes are not those of delta-spark (Databricks), Spark has to write as well.
     """
@@ -91,7 +89,7 @@ def workers_folder(spark: SparkSession, lake: str) -> str | None:
 
 
 def as_pattern(path: str) -> str:
-    """The pattern that a path alone matches, for Spark takes what it is to read for patterns.
+    """The pattern that matches this path alone, because Spark reads paths as patterns.
 
     >>> as_pattern("/lake [1]/part.parquet")
     '/lake \\\\[1\\\\]/part.parquet'

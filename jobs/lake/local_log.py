@@ -1,7 +1,7 @@
 """The log of a Delta table in a folder that this process sees, by delta-rs.
 
-It reads a log or adds a version in milliseconds; in a Java that has only begun Delta's own classes take a tenth of a
-second for each table, and look for its files by a Spark job.
+delta-rs reads a log or adds a version in milliseconds. Delta's own classes, in a Java that has only just started, need
+a tenth of a second for each table, and a Spark job to look for its files.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ from udfs.columns.time_units import NS_PER_MS
 from udfs.errors import LakeError
 
 _PLAIN = 1, 2
-"""Reader and writer version of a table that has all rows of its files, by the names that they have there, and asks
-nothing of those who write (protocol, "Requirements for Readers", "Requirements for Writers")."""
+"""The highest reader and writer version of tables whose files have just the table's rows and column names, and that ask
+nothing more of a writer (Delta's protocol, "Requirements for Readers", "Requirements for Writers")."""
 _NOT_TAKEN_AS_IT_IS = re.compile(r"[\x00-\x1f\x7f\\]|%[0-9A-Fa-f]{2}")
-"""In a path: delta-rs takes it for something else, or not at all."""
+"""What a path must not have: delta-rs takes such a path for another one, or not at all."""
 _NOT_OURS = re.compile(r"/|.*[%:]")
-"""In the path of a file: it is elsewhere, as those of a clone, or encoded, which delta-rs 1.6.6 forgets when it removes
-the file."""
+"""How the log calls a file that is in another folder, as files of a clone are, or whose path is encoded, which delta-rs
+1.6.6 forgets when it removes the file."""
 _NEW_TABLE = {"delta.checkpointInterval": "10"}
-"""As Delta has it: a log is read from its last checkpoint on, which delta-rs would make at each hundredth version."""
+"""Delta's own default. Logs are read from the last checkpoint on, and delta-rs would make one each hundred versions.
+"""
 FEW_FILES = 32
-"""So many are read without statistics to pass over some of them, and Spark lists them without a job."""
+"""Up to so many files are read whole, without statistics that would pass over some, and Spark lists them without a job.
+"""
 _COLOURS = re.compile(r"\x1b\[\d*m|↳")
 _OWN_CALLS = re.compile(r"\n\s*0: .*", re.DOTALL)
-"""The stack trace that delta-rs puts behind some of what it says."""
+"""The stack trace that delta-rs puts behind some of its messages."""
 NOT_READ = "its log could not be read"
 _TRIES = 20
-"""Where others write other rows of the table at the same time."""
+"""How often a version is tried to be added while others write other rows of the table."""
 
 Partition = tuple[str, str]
 """A column by which a table is laid out in folders, and one of its values."""
@@ -76,23 +78,22 @@ class LocalTable:
             return StructType.fromJson(json.loads(self.log.schema().to_json()))
 
     def files(self, partition: Partition | None = None) -> tuple[str, ...] | None:
-        """The files that are the table's rows, or the partition's; None where they are many, so that Delta had better
-        read them, which passes over some of them by statistics.
+        """The files with the table's rows, or with the partition's. None if they are more than FEW_FILES: Delta reads
+        those faster, since it passes over some of them by statistics.
         """
         paths = self.all_files(partition)
         return None if len(paths) > FEW_FILES else paths
 
     def all_files(self, partition: Partition | None = None) -> tuple[str, ...]:
-        """The files that are the table's rows, or the partition's, however many there are."""
+        """The files with the table's rows, or with the partition's, however many there are."""
         return tuple(f"{self.path}/{path}" for path in self._paths(partition))
 
     def replace(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
-        """Put the files in the place of those that have the partition's value in its column.
+        """Put the files in the place of the partition's, as a write with `replaceWhere` does.
 
-        As a write with `replaceWhere` does: a table that is not there is made, with this schema; who writes other
-        partitions at the same time is no hindrance. The files' columns have to be the table's own, which is not checked
-        here. Raises LakeError where another process has replaced the same partition meanwhile, and where the log
-        cannot be written.
+        A table that is not there is made, with this schema. Others may write other partitions at the same time. The
+        files must have the table's columns; that is not checked here. Raises LakeError if another process has replaced
+        the same partition meanwhile, or if the log cannot be written.
         """
         before, table = self._state_of(partition), self
         if self.log is not None and not files and not before[0]:
@@ -138,7 +139,7 @@ class LocalTable:
         return sorted(map(str, files["path"]))
 
     def _state_of(self, partition: Partition) -> tuple[list[str], int | None]:
-        """The partition's files, and which of its transactions was the last."""
+        """The partition's files, and the version of its last transaction; None where it has had none."""
         with lake_errors(self.path, NOT_READ):
             last = None if self.log is None else self.log.transaction_version(_name(partition))
         return self._paths(partition), last
@@ -147,8 +148,8 @@ class LocalTable:
         column, value = partition
         now = time.time_ns() // NS_PER_MS
         added = [AddAction(file.path, file.size, {column: value}, now, True, file.stats) for file in files]
-        # Two who write a partition's first rows remove nothing that the other has read. So each tells of a transaction
-        # of the same name, of which Delta lets one through.
+        # Two processes that both write the first rows of a partition remove no file that the other has read, so Delta
+        # sees no conflict. Each therefore names the same transaction, and of two such commits Delta lets one through.
         transaction = Transaction(_name(partition), 0 if self.log is None else self.log.version() + 1, now)
         properties = CommitProperties(app_transactions=[transaction])
         forget_checksum(self.path)
@@ -164,37 +165,40 @@ class LocalTable:
 
 
 def opened(path: str) -> LocalTable | None:
-    """The table in this folder, or that is to be made there; None where Delta's own classes have to read and write it:
-    delta-rs does not take some paths as they are, and does not know all of Delta's features. Raises LakeError where the
-    log is there and cannot be read.
+    """The table in this folder, or the one that is to be made there. None where Delta's own classes have to read and
+    write it, because delta-rs does not take its path as it is, or does not know a feature that it uses.
+
+    Raises LakeError where there is a log that cannot be read.
     """
     if _NOT_TAKEN_AS_IT_IS.search(path):
         return None
     try:
         table = LocalTable(path, DeltaTable(path) if DeltaTable.is_deltatable(path) else None)
         return table if table._is_ours() else None
-    except DeltaError:  # of what it does not know, or a broken log: Delta reads it, or says what is wrong
+    except DeltaError:  # a feature that delta-rs does not know, or a broken log: Delta reads it, or says what is wrong
         return None
     except OSError as fault:
         raise LakeError(f"{path}: {NOT_READ}: {_plain(fault)}") from fault
 
 
 def has_files(path: str, partition: Partition) -> bool:
-    """Whether the newest version of a table has files of a partition; of a log that delta-rs does not know, it is taken
-    for granted. Raises LakeError.
+    """Whether the newest version of a table has files of a partition; also True where delta-rs cannot read the log.
+
+    Raises LakeError as `opened` does.
     """
     table = opened(path)
     return table is None or bool(table.all_files(partition))
 
 
 def forget_checksum(path: str) -> None:
-    """Remove Java's checksum of what delta-rs is about to write anew: Delta's own classes would find it wrong."""
+    """Remove Hadoop's checksum of `_last_checkpoint`, which delta-rs may write anew: Delta would find it wrong."""
     Path(path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
 
 
 def rows_in_files(paths: Sequence[str]) -> int:
-    """How many rows Parquet files have. The log does not tell it of files that were written without statistics. Raises
-    LakeError where one cannot be read.
+    """How many rows Parquet files have, by their footers: the log does not have it for files without statistics.
+
+    Raises LakeError where a file cannot be read.
     """
     return sum(_rows_in(path) for path in paths)
 

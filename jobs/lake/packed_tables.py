@@ -1,4 +1,4 @@
-"""Tables out of packed rows: the workers that unpack the rows write the files where they can; elsewhere Spark does."""
+"""Makes tables of packed rows. The workers that unpack the rows write the files if they can; if not, Spark does."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PACKED_TABLE, PACKED_ROWS = "table", "rows"
 
 
 def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Table], to: Target) -> None:
-    """Write these tables out of packed rows, columns PACKED_TABLE and PACKED_ROWS. Raises LakeError where one is there
-    with other columns.
+    """Write these tables from packed rows, with the columns PACKED_TABLE and PACKED_ROWS. Raises LakeError if the lake
+    has one of them with other columns.
     """
     opened = {table: table_to_write(spark, to.lake, table) for table in tables}
     by_target = [table for table, local in opened.items() if local is None]
@@ -31,7 +31,7 @@ def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Tabl
 
 
 def unpacked(packed: DataFrame, table: Table, names: ClusterNames | None = None) -> DataFrame:
-    """One table's rows out of the packed ones, called by their names where any are given."""
+    """The rows of one table among packed rows. names: names of brokers and topics that are put into them, if given."""
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, rows in unpacked_rows(batches, [table], names):
@@ -49,12 +49,12 @@ def of_tables(packed: DataFrame, tables: Iterable[Table]) -> DataFrame:
 def written_by_workers(
     spark: SparkSession, packed: DataFrame, opened: Mapping[Table, LocalTable], to: Target
 ) -> list[Table]:
-    """Have the workers write the tables' files as they unpack the rows; returns the tables that are still to be
-    written, by whoever takes rows out as rules ask.
+    """Have the workers write the tables' files while they unpack the rows. Returns the tables that are still to be
+    written, because a rule takes rows out of them.
     """
     if not opened:
         return []
-    # Workers cannot be sent `to`, whose watch has rows of Spark's, nor a log.
+    # Workers cannot be sent `to`, because its watch has DataFrames, nor a table's log.
     folders, identity, names = {table: local.path for table, local in opened.items()}, to.identity, to.names
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What is to leave a lake: runs and capture sets by age or id, with everything that the tables have of them."""
+"""Which runs and capture sets leave a lake, by age or by id, and how all their rows leave its tables."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from udfs.errors import ArgumentError, LakeError
 
 TABLES = (*SILVER, *GOLD)
 FIRST = (RUNS, CAPTURES)
-"""Who looks for runs and capture sets finds them here: they leave these tables before all others."""
+"""The tables in which commands look for runs and capture sets. These leave them before all others, so that no command
+finds one whose rows are half gone."""
 RECORD = (PREDICTIONS_CHECKED, TRENDS)
-"""Small tables that tell of the lake's past: age alone takes nothing from them."""
+"""Small tables that tell of the lake's past. Nothing leaves them only because of its age."""
 BETWEEN = "-"
-"""In the identity of rows that are of two runs, between their ids."""
+"""What stands between the ids of two runs in the identity of rows that are of both."""
 UNFINISHED_FOR = timedelta(days=1)
-"""Rows that no finished run or capture set has are at least so old when age takes them: one may be under way."""
+"""Rows of a run or capture set that is not finished are left alone until they are so old: it may still be under way."""
 MOST_NAMED = 20
 Stored = Mapping[Table, StoredTable]
 Holdings = Mapping[Table, Mapping[str, Holding]]
@@ -47,8 +48,8 @@ class FinishedRun(NamedTuple):
 class Pruned:
     """What goes.
 
-    runs, capture_sets: those that were finished, by id. unfinished: ids of what was ended before it was. is_by_age:
-    nobody named them, so that `RECORD` keeps what it has of them.
+    runs, capture_sets: ids of those that were finished. unfinished: ids of runs and capture sets that were ended before
+    they were finished. is_by_age: they go because of their age and not by id, so `RECORD` keeps its rows of them.
     """
 
     runs: tuple[str, ...] = ()
@@ -58,11 +59,11 @@ class Pruned:
 
     @property
     def ids(self) -> frozenset[str]:
-        """All of them."""
+        """The ids of all that goes."""
         return frozenset((*self.runs, *self.capture_sets, *self.unfinished))
 
     def of(self, table: Table, identities: Iterable[str]) -> list[str]:
-        """Those identities of a table's rows that go."""
+        """The identities of rows that go from a table. identities: all that the table has."""
         if self.is_by_age and table in RECORD:
             return []
         return [identity for identity in identities if not self.ids.isdisjoint(identity.split(BETWEEN))]
@@ -93,7 +94,7 @@ def known_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
 
 
 def of_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
-    """A run by its id, finished or not. Raises ArgumentError where the lake has nothing of it."""
+    """What goes with a run of this id, finished or not. Raises ArgumentError if the lake has nothing of it."""
     if any(run.run_id == run_id for run in runs):
         return Pruned(runs=(run_id,))
     if run_id in written_by_id({table: held for table, held in holdings.items() if table.replaced_by == RUNS.run_id}):
@@ -103,7 +104,7 @@ def of_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Prun
 
 
 def of_capture_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
-    """A capture set by its id with its runs. Raises ArgumentError where the lake has nothing of it."""
+    """What goes with a capture set of this id: its runs, too. Raises ArgumentError if the lake has nothing of it."""
     its_runs = tuple(run.run_id for run in runs if run.capture_id == capture_id)
     sets = holdings.get(CAPTURES, {})
     if capture_id in sets:
@@ -116,23 +117,25 @@ def of_capture_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdi
 
 
 def older_than(age: timedelta, now: datetime, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
-    """Runs whose clock is so long ago, and capture sets written so long ago that have no younger run; with them what
-    was left by jobs that were ended.
+    """What goes because of its age: runs whose clock is older than `age`, capture sets that were written earlier and
+    have no younger run, and what jobs left that were ended before they were done.
     """
     latest = now - age
     old = tuple(run.run_id for run in runs if run.run_at < latest)
     in_use = {run.capture_id for run in runs if run.run_at >= latest}
     sets = holdings.get(CAPTURES, {})
-    old_sets = tuple(of for of, holding in sets.items() if holding.written < latest and of not in in_use)
+    old_sets = tuple(
+        capture_id for capture_id, holding in sets.items() if holding.written < latest and capture_id not in in_use
+    )
     finished = {*sets, *(id_of for run in runs for id_of in (run.run_id, run.capture_id))}
-    written = written_by_id({table: of for table, of in holdings.items() if table not in RECORD})
+    written = written_by_id({table: held for table, held in holdings.items() if table not in RECORD})
     left_latest = now - max(age, UNFINISHED_FOR)
-    left = (of for of, at in written.items() if of not in finished and at < left_latest)
+    left = (identity for identity, time in written.items() if identity not in finished and time < left_latest)
     return Pruned(old, old_sets, tuple(sorted(left)), is_by_age=True)
 
 
 def written_by_id(holdings: Holdings) -> dict[str, datetime]:
-    """By capture set and run when a table's newest file of it was written."""
+    """By the id of a capture set or run, when its newest file in any of these tables was written."""
     written: dict[str, datetime] = {}
     for of_table in holdings.values():
         for identity, holding in of_table.items():
@@ -141,7 +144,7 @@ def written_by_id(holdings: Holdings) -> dict[str, datetime]:
 
 
 def drop(spark: SparkSession, stored: Stored, holdings: Holdings, pruned: Pruned) -> None:
-    """Delete what is to go: runs and capture sets first from the tables in which others look for them."""
+    """Delete what is to go, from the tables `FIRST` before all others."""
     by_table = {table: pruned.of(table, holdings[table]) for table in stored}
     for tables in (FIRST, [table for table in stored if table not in FIRST]):
         side_by_side(spark, [partial(stored[table].drop, by_table[table]) for table in tables if by_table.get(table)])
@@ -150,7 +153,9 @@ def drop(spark: SparkSession, stored: Stored, holdings: Holdings, pruned: Pruned
 def vacuumed(
     spark: SparkSession, tables: Collection[StoredTable], retention: timedelta, *, dry_run: bool = False
 ) -> int | None:
-    """Remove files that are needed no more from all tables. Returns how many; None where a dry run does not tell."""
+    """Remove the files that no version of these tables has needed for the retention. Returns how many; None where a dry
+    run does not tell.
+    """
     counts = side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None

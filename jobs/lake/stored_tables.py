@@ -1,6 +1,6 @@
-"""Tables as files: what each has of a capture set or run, and how rows leave it, files are joined and old ones removed.
+"""Tables as files: what a table has of each capture set or run, and how rows are deleted, files joined and removed.
 
-All of it is safe beside readers: a version of a table that somebody reads keeps its files for the retention.
+Readers are not disturbed: the files of a version that somebody reads stay for the retention.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from udfs.errors import LakeError
 HOUR = timedelta(hours=1)
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
-"""Delta counts the files that it removes where it logs that."""
+"""Delta tells how many files a vacuum removed only if this is set, for it is its log of vacuums that has the number."""
 _CONFLICT = "[DELTA_CONCURRENT_"
-"""What Delta says first where somebody has written meanwhile what a statement is about. It has several exceptions for
-that, which come by other names through Spark Connect."""
+"""How Delta's message begins if somebody else has meanwhile written the rows that a statement is about. There are
+several exceptions for that, and through Spark Connect they have other names."""
 _VACUUMED, _REMOVED = "VACUUM END", "numDeletedFiles"
 
 
@@ -45,8 +45,8 @@ class Holding(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """The files of a table before and after they were joined; None after, where somebody wrote it meanwhile, so that
-    all is as it was.
+    """How many files a table had before and after they were joined. after: None if somebody wrote the table meanwhile;
+    then nothing was changed.
     """
 
     before: int
@@ -57,7 +57,7 @@ class StoredTable(Protocol):
     """A table that is there."""
 
     def holdings(self) -> Mapping[str, Holding]:
-        """What it has, by capture set or run."""
+        """What the table has, by the id of a capture set or run."""
 
     def drop(self, identities: Collection[str]) -> None:
         """Delete the rows of these capture sets or runs. Raises LakeError where somebody writes the same rows."""
@@ -207,7 +207,7 @@ class DeltaStore:
 
 
 def in_use(path: str) -> LakeError:
-    """What is raised where somebody else changes rows that are to be deleted."""
+    """The error to raise where somebody else changes rows that are to be deleted."""
     return LakeError(
         f"{path}: another refetch changes the rows that are to go: run the command again when that has ended"
     )
@@ -224,7 +224,7 @@ def at_ms(ms: int) -> datetime:
 
 
 def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> None:
-    """Remove folders in which nothing has changed for so long, and nothing is."""
+    """Remove the empty folders that match the pattern and have not changed for the retention."""
     latest = time.time() - retention.total_seconds()
     for subfolder in folder.glob(pattern):
         with suppress(OSError):  # those that are not empty, and those that another process has removed

@@ -1,7 +1,7 @@
-"""Where a job's rows go: into a lake's tables, by files that the workers or this process write where they see the lake,
-and elsewhere by Spark.
+"""Where a job's rows go: into the tables of a lake.
 
-For small tables Spark's own way takes longer than everything else that is done for them.
+Workers or this process write the files if they see the lake as a folder; if not, Spark does. They do so because for
+small tables a write by Spark takes longer than everything else that is done for them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ FILE_COLUMNS = from_arrow_schema(FILES)
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go: the lake, the capture set or run whose rows they replace, the rules that watch over them, and the
-    names of brokers and topics where they are known. filled: tables that have got files with such rows.
+    """Where rows go.
+
+    identity: the capture set or run whose rows they replace. watch: the gate's rules on rows. names: those of brokers
+    and topics, where they are known. filled: the tables that were given files with rows of this identity.
     """
 
     lake: str
@@ -40,7 +42,9 @@ class Target:
     filled: dict[Table, LocalTable] = field(default_factory=dict, compare=False)
 
     def write(self, rows: DataFrame, table: Table) -> None:
-        """Write rows of a table that Spark has, less those that rules take out. Raises LakeError for other columns."""
+        """Write rows that Spark has, without those that rules take out. Raises LakeError if their columns are not the
+        table's.
+        """
         spark, accepted, identity = rows.sparkSession, self.watch.over(rows, table), self.identity
         local = table_to_write(spark, self.lake, table)
         if local is None:
@@ -58,7 +62,7 @@ class Target:
         keep_files(local, table, self, files_by_table(written, [table])[table])
 
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
-        """Write rows of a table that this process has. Raises LakeError for other columns."""
+        """Write rows that this process has. Raises LakeError if their columns are not the table's."""
         local = table_to_write(spark, self.lake, table)
         if local is None or self.watch.gates.row_rules(table):
             self.write(rows_here(spark, rows), table)
@@ -69,7 +73,7 @@ class Target:
         self.watch.note(table, rows.num_rows)
 
     def check_there(self) -> None:
-        """See that nobody has taken away what was written, before it is listed as complete. Raises LakeError."""
+        """Check that what was written is still there, before it is listed as complete. Raises LakeError if not."""
         gone = [
             table.name
             for table, local in self.filled.items()
@@ -83,14 +87,14 @@ class Target:
 
 
 def files_by_table(written: pa.Table, tables: Collection[Table]) -> Files:
-    """Rows of FILES, by table."""
+    """The files that rows of FILES describe, by table; each of these tables has an entry."""
     columns = (written[name].to_pylist() for name in FILES.names)
     files = [(name, DataFile(*values)) for name, *values in zip(*columns, strict=True)]
     return {table: [file for name, file in files if name == table.name] for table in tables}
 
 
 def keep_files(local: LocalTable, table: Table, to: Target, files: Sequence[DataFile]) -> None:
-    """Have the table take the files in the place of those that the capture set or run had."""
+    """Add the files to the table's log, in the place of those that the capture set or run had there."""
     local.replace(described_schema(table), (str(table.replaced_by), to.identity), files)
     to.filled.pop(table, None)
     if files:

@@ -22,7 +22,7 @@ NO_BOUND = "no bound"
 
 @dataclass(frozen=True)
 class InForce:
-    """The value in force, as Kafka's configuration files have it, None if it is not known; and where it is known from."""
+    """The value in force, as Kafka's configuration files have it, None if it is not known; and where it comes from."""
 
     value: str | None
     source: str
