@@ -79,7 +79,7 @@ class OpenLake:
     replays: Mapping[str, Replay]
 
     def __repr__(self) -> str:
-        replays = ", ".join(f"{name} ({counted(len(of.lanes), 'lane')})" for name, of in self.replays.items())
+        replays = ", ".join(f"{name} ({counted(len(replay.lanes), 'lane')})" for name, replay in self.replays.items())
         return f"OpenLake({self.path}, capture set {self.capture_id}, replays: {replays or 'none'})"
 
     def tables(self) -> DataFrame:
@@ -108,7 +108,7 @@ class OpenLake:
             return read_table(self.spark, self.path, table)
         if table in _OF_ALL:
             return self._of_newest_replays(table)
-        (algorithm,) = (name for name, one in ALGORITHMS.items() if table in one.tables)
+        (algorithm,) = (name for name, algorithm_made in ALGORITHMS.items() if table in algorithm_made.tables)
         return rows_of(self.spark, self.path, table, self.replay_of(algorithm).run_id)
 
     def replay_of(self, algorithm: str) -> Replay:

@@ -1,4 +1,4 @@
-"""What the page of a run shows of others in its lake, asked of their tables."""
+"""What the page of a run shows of other runs in its lake: a comparison with one of them, and the trend."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from udfs.errors import ArgumentError, LakeError
 
 
 def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> OtherRuns:
-    """What there is beside a run: `named`, which is an id or `previous`, and the nights before it.
+    """The comparison with another run, and the nights up to this one.
 
-    Where another run's tables are not such as this version reads, stderr says so and the page does without. Raises
-    ArgumentError for an id that the lake does not have.
+    named: the other run, as an id or `previous`. If this version cannot read the tables of other runs, stderr says so
+    and the page shows none. Raises ArgumentError for an id that the lake does not have.
     """
     sets = {row[RUNS.capture_id] for row in run.newest} | {run.capture_id}
     try:
@@ -41,7 +41,7 @@ def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> Oth
 
 
 def may_have_trend(spark: SparkSession, lake: str, sets: set[str]) -> bool:
-    """Whether there may be nights enough: captures that are there, or figures of some that are not."""
+    """Whether there may be nights enough for a trend: enough capture sets, or kept figures of some that have left."""
     return len(sets) >= FEWEST or has_table(spark, lake, TRENDS)
 
 
@@ -63,7 +63,7 @@ def with_other(spark: SparkSession, lake: str, run: KnownRun, other: KnownRun) -
 
 
 def shown(compared: Compared | None, nights: Trend | None) -> OtherRuns:
-    """Both as the page takes them; a trend where it has nights enough."""
+    """The comparison and the trend as the page takes them. There is a trend only if it has nights enough."""
     has_trend = nights is not None and len(nights.nights) >= FEWEST
     grid = handful(nights) if nights is not None and has_trend else None
     plots = [*trend_plots(nights)] if nights is not None and has_trend else []

@@ -1,4 +1,4 @@
-"""The predictions of an earlier run, looked up in its tables, beside what a later run's tables show."""
+"""Checks predictions: looks up what an earlier run predicted in its tables, and what came in a later run's tables."""
 
 from __future__ import annotations
 
@@ -37,21 +37,23 @@ from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.replay.fetch_max_bytes.rows import OPEN_LOOP
 
 MOST_CLIENTS = 100
-"""Clients whose predictions are checked: those whose settings changed before others."""
+"""At most so many clients are checked. Those whose settings changed come first."""
 WAIT = "longest_wait_ms"
 SPLITS: Mapping[str, str] = {
     "producer.batch.size": BATCH_SPLIT.batch_size,
     "topic.max.message.bytes": BATCH_SPLIT.max_message_bytes,
 }
-"""Settings of producers and topics, by the column that has what was in force."""
+"""By setting of producers and topics, the column that has the value in force."""
 Figures = Mapping[tuple[str, str], Figure]
 """Figures by scope and metric."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The predictions of some replays; for how many clients with other settings than before no lane has them; how many
-    clients were not looked at.
+    """The predictions of some replays, with what came.
+
+    without_lane: how many clients have new settings that no lane of the earlier run had, so that nothing was predicted.
+    left_out: how many clients were not looked at.
     """
 
     predictions: tuple[Prediction, ...] = ()
@@ -61,10 +63,10 @@ class Checked:
 
 @dataclass(frozen=True)
 class ClientLane:
-    """The lane of the earlier run that predicts a client: the one with the settings that are in force for it later.
+    """The lane of the earlier run that predicts a client: it has the settings that are in force in the later run.
 
-    scope: the client, empty for the whole cluster. lane: None where no lane has these settings. is_changed: they are
-    others than those in force in the earlier run.
+    scope: the client, empty for the whole cluster. lane: None where no lane has these settings. is_changed: the client
+    had other settings in the earlier run.
     """
 
     scope: str
@@ -106,7 +108,7 @@ def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
 
 
 def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
-    """By client its longest wait as captured: what open loop at the captured settings has."""
+    """Figures of each client's longest wait in the capture, which open loop in the captured lane has."""
     t = FETCH_FAIRNESS
     rows = captured(own_rows(t)).where((F.col(t.mode) == OPEN_LOOP) & is_of_clients(client_lanes, str(t.client_id)))
     waits = rows.groupBy(t.client_id).agg(F.max(t.longest_wait_ms).alias(WAIT))
@@ -128,7 +130,7 @@ def checked_sessions(before: ComparedRun, after: ComparedRun) -> Checked:
 
 
 def captured_sessions(own_rows: OwnRows) -> DataFrame:
-    """The same of the capture itself."""
+    """Figures of full fetches, refused and lost sessions as the capture itself shows them."""
     c, x = SESSION_CACHE, EXCHANGES
     refused, created = F.col(c.captured_refused), F.col(c.captured_created)
     sums = captured(own_rows(c)).agg(*(F.sum(column).alias(column) for column in (
@@ -164,7 +166,7 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
 
 
 def captured_splits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
-    """By producer how many of its batches brokers refused as too large: those that it had to split."""
+    """Figures of the share of each producer's batches that brokers refused as too large: those that it had to split."""
     b = RECORD_BATCHES
     rows = produced(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
         F.count_if(F.col(b.error_code) == MESSAGE_TOO_LARGE).alias("refused"), F.count("*").alias("sent")
@@ -177,12 +179,13 @@ CHECKS = {
     algorithms.SESSION_CACHE: checked_sessions,
     algorithms.BATCH_SPLIT: checked_splits,
 }
-"""By replay what is checked of its predictions; limits on partitions and KIP-81's pool are in no production."""
+"""By replay, the function that checks its predictions. Limits on partitions and KIP-81's pool are in no release, so no
+production can show whether their predictions came true."""
 
 
 def clients_of_both(of_runs: Sequence[DataFrame], keys: Sequence[str]) -> DataFrame:
-    """The rows of two runs that have the same key, as the structs `before` and `after`; of the first clients, those
-    with other values before others.
+    """The rows of two runs joined by their keys, as the structs `before` and `after`, for at most MOST_CLIENTS clients.
+    Those whose values differ come first.
     """
     sides = [
         rows.select(*keys, F.struct(*(name for name in rows.columns if name not in keys)).alias(side))
@@ -196,7 +199,7 @@ def client_lanes_of(
     algorithm: str, before: ComparedRun, after: ComparedRun, rows: Iterable[Row],
     shown_by: Mapping[str, Mapping[str, str]],
 ) -> Iterator[ClientLane]:  # fmt: skip
-    """The lane of each client. shown_by: by kind of reader the column that shows a setting."""
+    """The lane of each client. shown_by: by kind of reader and by setting, the column that shows the value in force."""
     lanes = settings_by_lane(before, algorithm)
     for row in rows:
         reader = row.asDict().get("reader", CONSUMER)
@@ -210,7 +213,10 @@ def client_lanes_of(
 
 
 def run_in_force(algorithm: str, run: ComparedRun, shown: InForce, apart_from: str = "") -> InForce:
-    """Every setting of a replay with its value in force in a run. shown: by its capture."""
+    """Every setting of a replay with its value in force in a run.
+
+    shown: the values that its capture shows. apart_from: settings that are set on this are left out.
+    """
     release = run.run.kafka.partition(",")[0].partition(" ")[0]
     return in_force(algorithm, run.run.captured, release, shown, (apart_from,))
 

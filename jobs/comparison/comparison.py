@@ -1,4 +1,4 @@
-"""Two runs compared: every figure of theirs, in few rows, and the predictions of the first."""
+"""Compares two runs: the figures of both, of which few rows come to the driver, and the predictions of the first."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ SETTING = "setting"
 
 @dataclass(frozen=True)
 class Compared:
-    """What lies between two runs.
+    """How two runs differ.
 
-    changes: of all parts, the largest of each metric. left_out: by part how many more there are, each of them smaller.
-    upgrades: by software. replayed_once: replays that one run alone has. checked: predictions of the first run.
-    hits, in_all: of all predictions that the lake of the second run has, how many hit.
+    changes: those of all parts; of each metric only the largest. left_out: by part, how many smaller changes there are
+    beside these. upgrades: one for each software. replayed_once: the replays that one run alone has. checked: the
+    predictions of the first run. hits, in_all: how many predictions in the lake of the second run hit, of how many.
     """
 
     before: ComparedRun
@@ -74,11 +74,11 @@ class Compared:
 def compare(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Compared:
     """Ask the tables of both runs, and keep what was predicted and seen in `predictions_checked`."""
     rows = differing_rows(spark, before, after)
-    changes = [change_of(row, part) for part, of_part in rows for row in of_part]
+    changes = [change_of(row, part) for part, part_rows in rows for row in part_rows]
     changes += setting_changes(stated(before.run), stated(after.run))
-    more: dict[str, int] = {}
-    for part, of_part in rows:
-        more[part] = more.get(part, 0) + left_out(of_part)
+    left_out_by_part: dict[str, int] = {}
+    for part, part_rows in rows:
+        left_out_by_part[part] = left_out_by_part.get(part, 0) + left_out(part_rows)
     was, now = side_by_side(spark, [partial(software_rows, run) for run in (before, after)])
     replays = [frozenset(replays_of(run)) for run in (before, after)]
     checked = checked_predictions(spark, before, after, replays[0] & replays[1])
@@ -87,7 +87,7 @@ def compare(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Com
         before=before,
         after=after,
         changes=changes,
-        left_out=more,
+        left_out=left_out_by_part,
         upgrades=upgrades(was, now),
         replayed_once=sorted(replays[0] ^ replays[1]),
         checked=checked,
@@ -97,13 +97,13 @@ def compare(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Com
 
 
 def differing_rows(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> list[tuple[str, list[Row]]]:
-    """By part the rows of figures that differ."""
+    """(part, rows of the figures that differ), one for each query; a part has several queries."""
     spans = side_by_side(spark, [partial(run_span, run) for run in (before, after)])
-    # A run that was ended before it had any, has no advice.
+    # A run that was ended before it wrote recommendations has no such table.
     has_advice = all(has_table(spark, run.lake, RECOMMENDATIONS) for run in (before, after))
     tasks: list[Callable[[], tuple[str, list[Row]]]] = [
-        partial(differing, part, before, after, of)
-        for part, of in queries(before, after, spans)
+        partial(differing, part, before, after, query)
+        for part, query in queries(before, after, spans)
         if part != ADVICE or has_advice
     ]
     return side_by_side(spark, tasks)
@@ -112,7 +112,7 @@ def differing_rows(spark: SparkSession, before: ComparedRun, after: ComparedRun)
 def queries(
     before: ComparedRun, after: ComparedRun, spans: Sequence[TimeSpan]
 ) -> Iterable[tuple[str, Callable[[ComparedRun], DataFrame]]]:
-    """What is asked of each run, by part."""
+    """(part, query): each query makes rows of figures from a run."""
     span = dict(zip((before.run_id, after.run_id), spans, strict=True))
     yield TRAFFIC, lambda run: client_figures(run.own_rows, span[run.run_id])
     yield TRAFFIC, lambda run: topic_figures(run.own_rows, span[run.run_id])
@@ -126,15 +126,15 @@ def queries(
 
 
 def of_run(outcomes: Callable[..., DataFrame], run: ComparedRun) -> DataFrame:
-    """The outcomes of a run."""
+    """The rows of figures that `outcomes` makes from a run."""
     return outcomes(run.own_rows)
 
 
 def differing(
-    part: str, before: ComparedRun, after: ComparedRun, of: Callable[[ComparedRun], DataFrame]
+    part: str, before: ComparedRun, after: ComparedRun, query: Callable[[ComparedRun], DataFrame]
 ) -> tuple[str, list[Row]]:
-    """The rows of one query."""
-    return part, side_by_side_rows(of(before), of(after), LONE).collect()
+    """(part, rows of the figures that differ) of one query."""
+    return part, side_by_side_rows(query(before), query(after), LONE).collect()
 
 
 def run_span(run: ComparedRun) -> TimeSpan:
@@ -154,7 +154,7 @@ def replays_of(run: ComparedRun) -> list[str]:
 
 
 def stated(run: KnownRun) -> dict[str, str]:
-    """By setting the value in force that the capture does not show by client."""
+    """By setting the value in force, for those settings that the capture does not show for each client."""
     captured = {key: setting_of(key).format(value) for key, value in run.captured.items()}
     return {**captured, KAFKA_RELEASE: run.kafka.partition(",")[0]}
 
@@ -173,7 +173,7 @@ def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list
 def checked_predictions(
     spark: SparkSession, before: ComparedRun, after: ComparedRun, replays: Collection[str]
 ) -> Checked:
-    """Those of every replay that both runs have."""
+    """The checked predictions of all replays that both runs have. replays: their names."""
     tasks = [partial(check, before, after) for name, check in CHECKS.items() if name in replays]
     checks = side_by_side(spark, tasks)
     return Checked(
@@ -186,8 +186,9 @@ def checked_predictions(
 def keep(
     spark: SparkSession, before: ComparedRun, after: ComparedRun, predictions: Sequence[Prediction]
 ) -> tuple[int, int]:
-    """Put the predictions in the place of those that the same two runs had. Returns how many of all that the lake has
-    hit, and how many there are; of changed settings alone.
+    """Put the predictions in the place of those that the same two runs had.
+
+    Returns (how many hit, how many there are) of all predictions in the lake that are for changed settings.
     """
     t, identity = PREDICTIONS_CHECKED, check_id(before.run_id, after.run_id)
     if predictions or has_table(spark, after.lake, t):

@@ -1,4 +1,4 @@
-"""Figures as rows of Spark: one for each thing and metric, however many things a run has."""
+"""Figures as rows in Spark, one for each scope and metric, since a run may have any number of clients and topics."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ KIND, SCOPE, METRIC = "kind", "scope", "metric"
 NUMBERS = ("value", "low", "high", "cases", "text")
 SIDES = ("before", "after")
 MOST_OF_A_METRIC = 100
-"""Changes of one metric that come to the driver: the largest, the largest of what is new, and of what is gone."""
+"""Most changes of one metric that come to the driver: so many of those that both runs have, of those that are new, and
+of those that are gone, always the largest."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that a figure is made of: either a value, with its range or its number of cases, or a text."""
+    """The columns that a figure is made of: a value, with its range or its number of cases, or else a text."""
 
     value: Column | None = None
     low: Column | None = None
@@ -31,8 +32,10 @@ class Columns:
     def struct(self, metric: str) -> Column:
         """The figure as one column."""
         none = F.lit(None)
-        value, low, high = ((none if of is None else of).cast("double") for of in (self.value, self.low, self.high))
-        cases, text = ((none if of is None else of) for of in (self.cases, self.text))
+        value, low, high = (
+            (none if column is None else column).cast("double") for column in (self.value, self.low, self.high)
+        )
+        cases, text = ((none if column is None else column) for column in (self.cases, self.text))
         parts = (value, low, high, cases.cast("bigint"), text.cast("string"))
         named = (part.alias(name) for part, name in zip(parts, NUMBERS, strict=True))
         return F.struct(F.lit(metric).alias(METRIC), *named)
@@ -44,7 +47,11 @@ def share(part: Column, cases: Column) -> Columns:
 
 
 def figure_rows(rows: DataFrame, kind: str, scope: Column | str, figures: Mapping[str, Columns]) -> DataFrame:
-    """(kind, scope, metric, *NUMBERS) of rows that are each of one thing; figures without value and text are none."""
+    """Rows (kind, scope, metric, *NUMBERS) of the figures in `rows`, which has one row for each scope.
+
+    scope: the column with the scope's name. figures: by metric the columns of its figure. A figure that has neither
+    value nor text gives no row.
+    """
     name = F.col(scope) if isinstance(scope, str) else scope
     all_of = F.array(*(columns.struct(metric) for metric, columns in figures.items()))
     made = rows.select(F.lit(kind).alias(KIND), F.coalesce(name, F.lit("")).alias(SCOPE), F.inline(all_of))
@@ -52,9 +59,11 @@ def figure_rows(rows: DataFrame, kind: str, scope: Column | str, figures: Mappin
 
 
 def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str] = ()) -> DataFrame:
-    """The figures of two runs that differ in any way, those of each metric with the largest changes, each with the
-    number of all that its metric has on the same sides as `in_all`. lone: the metrics whose figures are to be there
-    where one run alone has them.
+    """The figures that differ between two runs, as the structs `before` and `after`, a row each.
+
+    before, after: rows of `figure_rows`. lone: metrics of which a figure that only one run has is a difference too.
+    Of each metric there are the MOST_OF_A_METRIC largest differences that both runs have, that only the first has, and
+    that only the second has; `in_all` is how many there are of the kind in all.
     """
     key = [KIND, SCOPE, METRIC]
     sides = [
@@ -72,12 +81,12 @@ def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str]
 
 
 def change_of(row: Row, part: str) -> Change:
-    """The change that a row of `side_by_side_rows` has."""
+    """The change in a row of `side_by_side_rows`."""
     before, after = (None if row[side] is None else Figure(**row[side].asDict()) for side in SIDES)
     return Change(part, row[KIND], row[SCOPE], row[METRIC], before, after)
 
 
 def left_out(rows: Sequence[Row]) -> int:
-    """How many changes stayed behind."""
+    """How many changes are not among these rows of `side_by_side_rows`, which has only the largest of each metric."""
     groups = {row["group"]: row[IN_ALL] for row in rows}
     return sum(groups.values()) - len(rows)

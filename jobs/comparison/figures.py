@@ -1,4 +1,4 @@
-"""Figures of two runs, what lies between them, and whether that is more than their ranges allow."""
+"""Figures of two runs, and whether they differ by more than their ranges allow."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from math import inf, sqrt
 from typing import Literal
 
 Judgement = Literal["same", "noise", "exact", "beyond", "new", "gone"]
-"""`beyond`: the ranges of the two do not meet. `noise`: they do. `exact`: neither figure has a range, so that every
-difference is one. `new`, `gone`: the second run or the first alone has it."""
+"""`beyond`: the ranges of the two figures do not meet. `noise`: they do. `exact`: neither figure has a range, so any
+difference is real. `new`, `gone`: only the second run or only the first has the figure."""
 NO_CHANGE = ("same", "noise")
 SCORE = 1.2816
-"""The standard normal's 90th percentile: between minus and plus that lie 80 %, as between p10 and p90."""
+"""The standard normal's 90th percentile: 80 % lie between -SCORE and SCORE, as between p10 and p90."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number that a run has of something, or a text such as a setting's value.
+    """A number that describes a run, or a text such as a setting's value.
 
-    value: inf for a time without end. low, high: between them lie 80 % of what it is when pace or time varies; None
-    where it is exact. cases: of a share, of how many it is one.
+    value: None for a text, inf for a time without end. low, high: p10 and p90 of the values that it takes when pace or
+    time varies; None where it is exact. cases: of how many a share is a share; None for other figures.
     """
 
     value: float | None = None
@@ -31,7 +31,7 @@ class Figure:
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """Its range, which has the value in it; None where the figure is exact."""
+        """The range of the figure, which always has its value in it; None where the figure is exact or a text."""
         if self.value is None:
             return None
         if self.cases is not None:
@@ -45,7 +45,7 @@ class Figure:
 class Change:
     """A figure in the first run and in the second; None in one that does not have it.
 
-    part, kind, scope, metric: what it is a figure of: `traffic`, `client`, `app`, `requests_per_s`.
+    part, kind, scope, metric: what the figure describes, such as `traffic`, `client`, `app`, `requests_per_s`.
     """
 
     part: str
@@ -62,7 +62,7 @@ class Change:
 
     @property
     def size(self) -> float:
-        """How large the change is, from 0 to 1: relative to the larger of the two."""
+        """How large the change is, from 0 to 1, relative to the larger figure; 1 where only one is a number."""
         before, after = (None if figure is None else figure.value for figure in (self.before, self.after))
         if before is None or after is None:
             return 1.0
@@ -86,14 +86,14 @@ def judged(before: Figure | None, after: Figure | None) -> Judgement:
     if ranges == (None, None) or before.value is None or after.value is None:
         return "exact"
     (low, high), (least, most) = (
-        (of.value or 0.0, of.value or 0.0) if own is None else own
-        for of, own in zip((before, after), ranges, strict=True)
+        (figure.value or 0.0, figure.value or 0.0) if range_of_figure is None else range_of_figure
+        for figure, range_of_figure in zip((before, after), ranges, strict=True)
     )
     return "beyond" if least > high or most < low else "noise"
 
 
 def range_of_share(share: float, cases: float) -> tuple[float, float]:
-    """Between which shares 80 % of such samples lie: Wilson's score interval, which also holds near 0 and 1."""
+    """The range in which 80 % of such samples lie: Wilson's score interval, which also holds near 0 and 1."""
     if cases <= 0:
         return 0.0, 1.0
     z = SCORE**2 / cases
@@ -102,6 +102,6 @@ def range_of_share(share: float, cases: float) -> tuple[float, float]:
 
 
 def changed(changes: Iterable[Change]) -> list[Change]:
-    """Those that are more than noise, the largest first; equal ones by what they are of."""
+    """The changes that are more than noise, the largest first; equally large ones by kind, scope and metric."""
     real = (change for change in changes if change.judgement not in NO_CHANGE)
     return sorted(real, key=lambda change: (-change.size, change.kind, change.scope, change.metric))

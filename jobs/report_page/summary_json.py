@@ -167,9 +167,10 @@ def advised(one: Recommendation) -> Advised:
     )  # fmt: skip
 
 
-def effect(of: Effect) -> TableEffect:
-    """What a change gains or costs."""
+def effect(change_effect: Effect) -> TableEffect:
+    """What a change gains or costs, as JSON has it."""
     return TableEffect(
-        sentence=of.text, metric=of.metric, before=of.before, before_range=of.before_range, after=of.after,
-        after_range=of.after_range,
+        sentence=change_effect.text, metric=change_effect.metric,
+        before=change_effect.before, before_range=change_effect.before_range,
+        after=change_effect.after, after_range=change_effect.after_range,
     )  # fmt: skip

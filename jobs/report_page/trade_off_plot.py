@@ -49,19 +49,19 @@ def is_far_apart(values: Sequence[float]) -> bool:
 def points(findings: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
     """The lanes with an end to both; of what has a range the p90, which constraints are held against."""
     t = TRADE_OFF
-    for of in lanes_of_aim(findings, row):
-        figures = of[t.outcomes]
+    for lane_row in lanes_of_aim(findings, row):
+        figures = lane_row[t.outcomes]
         pays = figures.get(f"{paid}{HIGH}", figures[paid])
-        aim = figures.get(target, of[t.aim])
+        aim = figures.get(target, lane_row[t.aim])
         if aim is not None and isfinite(aim) and isfinite(pays):
-            yield {"lane": name_of_lane(of), "paid": pays, "aim": aim}
+            yield {"lane": name_of_lane(lane_row), "paid": pays, "aim": aim}
 
 
-def name_of_lane(of: Row) -> str:
+def name_of_lane(lane_row: Row) -> str:
     """What a lane of the trade-off is called."""
     t = TRADE_OFF
-    name = CAPTURED_LANE if of[t.scenario] == CAPTURED_LANE else changes_said(of[t.scenario])
-    return f"{name}, chosen" if of[t.is_chosen] else name
+    name = CAPTURED_LANE if lane_row[t.scenario] == CAPTURED_LANE else changes_said(lane_row[t.scenario])
+    return f"{name}, chosen" if lane_row[t.is_chosen] else name
 
 
 def scale_of(algorithm: str, name: str) -> Scale:

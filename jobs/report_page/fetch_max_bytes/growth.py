@@ -54,17 +54,17 @@ def differences(captured: Row, row: Row) -> Iterator[str]:
             yield f"{name}{whose(row, metric, after)} {ranged_said(before, worded)} -> {ranged_said(after, worded)}"
 
 
-def whose(row: Row, metric: str, of: Ranged) -> str:
+def whose(row: Row, metric: str, outcome: Ranged) -> str:
     """The consumer that comes to most of an outcome; empty where nobody comes to any, or one reads no backlog to its
     end, for which the table has no number.
     """
     most = row[range_of(metric)]
-    return f" of {name_of(most[FETCH_RANGES.client_id])}" if most and 0 < of.value < inf else ""
+    return f" of {name_of(most[FETCH_RANGES.client_id])}" if most and 0 < outcome.value < inf else ""
 
 
-def whole_size(of: float) -> str:
+def whole_size(amount: float) -> str:
     """Bytes for people."""
-    return size(round(of))
+    return size(round(amount))
 
 
 def end_lag(row: Row) -> Ranged:
