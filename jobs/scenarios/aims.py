@@ -1,4 +1,4 @@
-"""Aims: which outcome is to be least or most, what must hold meanwhile, and over which values of which settings."""
+"""Aims: which outcome is to be least or most, which constraints must hold, and which values of settings may be used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_STEP, DEFAULT_ROUNDS = 0.01, 8
 
 
 class Span(NamedTuple):
-    """All values of a setting from one to another, both included."""
+    """All values of a setting from `least` to `most`, both included."""
 
     least: int
     most: int
@@ -30,16 +30,16 @@ class Constraint(NamedTuple):
 
 
 Over = Mapping[str, Span | tuple[Value, ...]]
-"""By setting the values among which one is looked for."""
+"""By setting, the values among which `find` looks."""
 
 
 @dataclass(frozen=True)
 class Aim:
     """What `find` looks for in one replay.
 
-    target: an outcome's name, or the key of one of the settings in `over`. is_least: whether it is to be least, else
-    most. step: the share by which an outcome may differ and still be as good, and values of bytes be the same.
-    rounds: in so many at most lanes are replayed.
+    target: what is to be best: an outcome's name, or the key of a setting in `over`. is_least: whether the least is
+    best, or the most. where: the constraints. step: outcomes that differ by a smaller share are equally good, and
+    values in bytes that do are taken for the same. rounds: the most rounds in which lanes are replayed.
     """
 
     algorithm: str
@@ -68,7 +68,7 @@ class Aim:
 
 
 def values_text(key: str, values: Span | tuple[Value, ...]) -> str:
-    """`64KiB..100MiB`, `100,500`."""
+    """The values of a setting as --find has them: `64KiB..100MiB`, `100,500`."""
     setting = setting_of(key)
     if isinstance(values, Span):
         return "..".join(setting.format(setting.parse(str(end))) for end in values)
@@ -76,7 +76,7 @@ def values_text(key: str, values: Span | tuple[Value, ...]) -> str:
 
 
 def constraint_text(algorithm: str, constraint: Constraint) -> str:
-    """`held <= 64MiB`."""
+    """A constraint as --find has it: `held <= 64MiB`."""
     name, relation, bound = constraint
     return f"{name} {relation} {figure_text(outcomes_of(algorithm)[name], bound)}"
 

@@ -14,11 +14,11 @@ from jobs.scenarios.settings import Value, setting_of
 from schemas.tables import algorithms
 
 DEFAULT_SHARDS = 8
-"""Shards of a broker's cache of fetch sessions since Kafka 3.8: fewer slots than that are none at all."""
+"""Shards of a broker's cache of fetch sessions since Kafka 3.8. With fewer slots than shards there is none at all."""
 FULL = 0.5
 """A response that holds this share of what its request allows may have been bounded by it."""
 Grid = Mapping[str, tuple[int, ...]]
-"""The values of each setting of a replay, ascending; none where the captured lane is alone."""
+"""By setting of a replay, its values in ascending order. Empty if only the captured lane is replayed."""
 
 
 class Limits(NamedTuple):
@@ -53,12 +53,12 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Amounts:
-    """What a capture set shows of what settings bound; None where it shows nothing of the kind.
+    """The amounts in a capture set that settings bound; None where it shows nothing of the kind.
 
     consumers, followers: what they fetch. batch: bytes of the largest batch. readers: the most connections that fetch
-    in sessions from one broker at a time. produced: bytes of the largest batch of several records that a broker took, 0
-    if producers send single ones. sent: bytes of the largest produce request. replicas: the most on one broker, without
-    internal topics, as the last Metadata responses have them.
+    in sessions from one broker at the same time. produced: bytes of the largest batch that a broker took and that has
+    several records, 0 if all have a single one. sent: bytes of the largest produce request. replicas: the most replicas
+    on one broker, without internal topics, by the last Metadata responses.
     """
 
     consumers: Fetched | None = None
@@ -71,8 +71,8 @@ class Amounts:
 
 
 def chosen_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
-    """The grid of each replay, with at most 12 lanes beside the captured one, which is alone where captures show
-    nothing to choose by. Batches are not replayed where no producer is captured.
+    """The grid of each replay, with at most 12 lanes beside the captured one. Where captures show nothing to choose by,
+    the grid is empty. `batch_split` is left out where no producer is captured.
 
     stated: by key the settings that somebody stated to be in force.
     """
@@ -88,8 +88,9 @@ def chosen_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
 
 
 def fetch_limits(amounts: Amounts) -> Grid:
-    """Limits from the largest batch to what requests ask for; the consumers', or the followers' where nobody else
-    fetches."""
+    """Limits from the largest batch up to what requests ask for: those of consumers, or of followers if no consumer
+    fetches.
+    """
     fetched, keys = (amounts.consumers, OF_CONSUMERS) if amounts.consumers else (amounts.followers, OF_FOLLOWERS)
     if fetched is None:
         return {}
@@ -105,7 +106,9 @@ def fetch_limits(amounts: Amounts) -> Grid:
 
 
 def memory(amounts: Amounts) -> Grid:
-    """Pools from all that a consumer may hold down to a sixteenth; a producer's where nobody consumes."""
+    """Pools of a consumer: all that it may hold, a quarter and a sixteenth. If nobody consumes, pools of a producer:
+    its largest request, four times and sixteen times that.
+    """
     if amounts.consumers:
         held = doubled(amounts.consumers.held)
         return {CONSUMER_MEMORY: tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))}
@@ -115,7 +118,7 @@ def memory(amounts: Amounts) -> Grid:
 
 
 def slots(amounts: Amounts) -> Grid:
-    """Half, all and twice the slots that would do if every reader had a session at a time, in whole shards."""
+    """Half, all and twice the slots that would be enough if all readers had a session at once, in whole shards."""
     if amounts.readers is None:
         return {}
     enough = -(-amounts.readers // DEFAULT_SHARDS) * DEFAULT_SHARDS
@@ -124,15 +127,16 @@ def slots(amounts: Amounts) -> Grid:
 
 
 def batch_sizes(produced: int, stated: Mapping[str, Value]) -> Grid:
-    """From a quarter of what is in force to four times as much: as stated, else Kafka's default or, where batches are
-    larger than that, what the largest shows."""
+    """From a quarter of the batch.size in force to four times as much. What is in force is what was
+    stated; else Kafka's default or, if captured batches are larger, the power of two nearest to the largest.
+    """
     default = int(setting_of(BATCH_SIZE).default_value or 0)
     base = int(stated.get(BATCH_SIZE, max(default, nearest_doubling(produced))))
     return {BATCH_SIZE: tuple(sorted({max(base * times // 4, 1) for times in (1, 2, 4, 8, 16)}))}
 
 
 def partitions(amounts: Amounts) -> Grid:
-    """Limits from three quarters of what the fullest broker has to twice as much."""
+    """Limits from three quarters of the replicas that the fullest broker has to twice as many."""
     if amounts.replicas is None:
         return {}
     return {BROKER_PARTITIONS: tuple(sorted({rounded(amounts.replicas * part / 4) for part in (3, 4, 5, 8)}))}
@@ -158,7 +162,7 @@ def nearest_doubling(amount: int) -> int:
 
 
 def between(least: int, most: int, count: int) -> tuple[int, ...]:
-    """So many powers of two, evenly spread by ratio, both ends among them; fewer where there are not so many.
+    """`count` powers of two from `least` to `most`, with both, evenly spread by ratio; fewer if there are not so many.
 
     >>> between(1 << 16, 1 << 20, 3), between(1 << 20, 1 << 16, 3)
     ((65536, 262144, 1048576), (1048576,))
@@ -169,7 +173,7 @@ def between(least: int, most: int, count: int) -> tuple[int, ...]:
 
 
 def rounded(amount: float) -> int:
-    """To two digits, and no less than 1: a limit as people set them.
+    """An amount rounded to two digits, at least 1: a limit as people set them.
 
     >>> rounded(43.0), rounded(3_127.5), rounded(0.2)
     (43, 3100, 1)
@@ -178,7 +182,7 @@ def rounded(amount: float) -> int:
 
 
 def _within_bounds(grid: Grid) -> dict[str, tuple[Value, ...]]:
-    """The grid with values beyond a setting's bounds at them, as the catalogue parses them."""
+    """The grid with values above a setting's maximum lowered to it, and all as the catalogue parses them."""
 
     def bounded(key: str, value: int) -> Value:
         setting = setting_of(key)

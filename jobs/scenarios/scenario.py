@@ -18,12 +18,12 @@ from udfs.replay.shared.lanes import NONE, release_numbers
 from udfs.replay.shared.window import Window
 
 Grids = Mapping[str, Mapping[str, tuple[Value, ...]]]
-"""By algorithm, the values of each varied setting."""
+"""By algorithm and by setting that is varied, its values."""
 CAPTURED_LANE = "captured"
 """Name of the lane that replays what was captured, with no setting changed."""
 
 MOST_LANES = 1024
-"""Most lanes of one algorithm; a larger grid is a slip of the pen, and its state would not fit a task's memory."""
+"""Most lanes of one algorithm. A larger grid is taken for a mistake, since its state would not fit a task's memory."""
 
 
 @dataclass(frozen=True)
@@ -36,22 +36,22 @@ class Lane:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What to replay. Where captures and lake are is not part of its identity: content is, paths are not.
+    """What to replay. Its identity (`scenario_id`) depends on settings, aims and window, and not on where files are.
 
-    captured: value in force by setting key, of the settings that concern the replays; Kafka's default where nothing was
-    stated. A setting that is no bound, by default or as stated, is not among them.
-    replay: by algorithm, the values of each varied setting, in ascending order.
+    captured: by key the value in force of each setting that concerns the replays; Kafka's default where nothing was
+    stated. A bound whose value is `none`, by default or as stated, is not among them.
+    replay: by algorithm and by setting that is varied, its values in ascending order.
     captures, lake, cluster: as written in the scenario file, resolved against its folder; None where it names none.
-    places: the file and line of each of the captures.
+    places: by capture the file and line that name it.
     log_zone: the zone of times in request logs, as written; None where it names none.
     assumed: keys of `captured` that nobody stated.
-    stated: by key the values of those that somebody did.
+    stated: by key the values in force that somebody stated.
     names_replays: whether somebody names a replay, or a value to replay; if nobody does, grids are chosen from the
     capture.
-    begin, end: of the window, None where it goes as far as the capture.
+    begin, end: those of the window; None for one that is the capture's own.
     aims: by algorithm what `find` looks for.
-    listed: by algorithm the lanes to replay beside the captured one, in the place of the grid's. They follow from the
-    aims and from what is captured, and so are no part of the identity.
+    listed: by algorithm the lanes to replay beside the captured one, instead of those of the grid. Searches find them;
+    they follow from aims and captures, and so are no part of the identity.
     """
 
     captured: Mapping[str, Value]
@@ -71,12 +71,12 @@ class Scenario:
 
     @property
     def window(self) -> Window:
-        """The time that counts. Its begin and end must be times by now, and not relative to a capture."""
+        """The time that counts. Begin and end must already be times, and no longer relative to the capture's begin."""
         return Window(ALWAYS if self.begin is None else self.begin.us, NEVER if self.end is None else self.end.us)
 
     @property
     def whole(self) -> Scenario:
-        """The same without a window."""
+        """The scenario without its window."""
         return replace(self, begin=None, end=None)
 
     @property
@@ -85,10 +85,10 @@ class Scenario:
         return tuple(sorted(self.replay))
 
     def lanes(self, algorithm: str) -> list[Lane]:
-        """The captured lane, then those listed, else the grid: the settings in catalogue order, the last one varying
-        fastest.
+        """The captured lane, then the lanes that are listed for this algorithm; without a list, those of its grid.
 
-        Raises KeyError for an algorithm that the scenario does not replay.
+        Settings of the grid are in catalogue order, and the last one varies fastest. Raises KeyError for an algorithm
+        that the scenario does not replay.
         """
         if algorithm in self.listed:
             return [Lane(CAPTURED_LANE, {}), *self.listed[algorithm]]
@@ -99,7 +99,9 @@ class Scenario:
         return [Lane(CAPTURED_LANE, {}), *(lane_of(changed) for changed in varied if changed)]
 
     def to_json(self) -> str:
-        """The canonical form, stored with each run: same meaning, same text, and no path in it."""
+        """The canonical form that is stored with each run: scenarios of the same meaning have the same text. It has no
+        paths.
+        """
         grids = {
             algorithm: {key: list(values) for key, values in grid.items()} for algorithm, grid in self.replay.items()
         }
@@ -116,14 +118,18 @@ class Scenario:
 
 
 def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
-    """The scenario with these grids as its own, as if somebody named them, and what is in force of their settings."""
+    """The scenario with these grids, as if somebody had named them, and with the values in force that concern them."""
     named = {
         *scenario.stated,
         *itertools.chain.from_iterable([*grids.values(), *(aim.over for aim in scenario.aims.values())]),
     }
-    concern = {key: s for key, s in settings().items() if s.captured and set(s.algorithms) & set(grids)}
-    matter = {key: s for key, s in concern.items() if s.only_with is None or s.only_with in named}
-    in_force = {key: setting.default_value for key, setting in matter.items()} | dict(scenario.stated)
+    of_replays = {
+        key: setting for key, setting in settings().items() if setting.captured and set(setting.algorithms) & set(grids)
+    }
+    needed = {
+        key: setting for key, setting in of_replays.items() if setting.only_with is None or setting.only_with in named
+    }
+    in_force = {key: setting.default_value for key, setting in needed.items()} | dict(scenario.stated)
     return replace(
         scenario,
         captured={key: value for key, value in in_force.items() if value not in (None, NONE)},
@@ -146,7 +152,10 @@ def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
 
 
 def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scenario:
-    """The scenario with what the lake calls a topic in place of its name, in keys of settings that are one topic's."""
+    """The scenario with topics called as the lake calls them, in the keys of settings that are for one topic.
+
+    called: from a topic's name to what the lake calls it.
+    """
     grids = {
         algorithm: {key_with_topic(key, called): values for key, values in grid.items()}
         for algorithm, grid in scenario.replay.items()
@@ -168,7 +177,7 @@ def lane_count(grid: Mapping[str, Sequence[object]]) -> int:
 
 
 def without_captured_speed(changed: Mapping[str, Value]) -> dict[str, Value]:
-    """The same without `traffic.speed` where that is the captured one: such a lane is one of the captured traffic."""
+    """What a lane changes, without `traffic.speed` if that is 1, which is the speed of the captured traffic."""
     return {key: value for key, value in changed.items() if (key, value) != (TRAFFIC_SPEED, 1)}
 
 

@@ -25,8 +25,8 @@ _PARSERS: Mapping[str, Callable[[str], int | float]] = {
 }  # fmt: skip
 _FORMATS: Mapping[str, Callable[[int], str]] = {"bytes": format_bytes, "ms": format_ms}
 ON_REQUEST = frozenset({"batch_split"})
-"""Replays that need more of a capture than others do. They are made only where a scenario names them, a flag names a
-setting that is about them first, or nobody names anything."""
+"""Replays that read more of a capture than others do. They are made only if a scenario names them, if a flag names a
+setting whose `algorithms` begin with them, or if nobody names anything."""
 TRIES: Mapping[str, str] = {
     "fetch_max_bytes": "consumer.fetch.max.bytes=1MiB,8MiB,50MiB",
     "consumer_memory": "consumer.buffer.memory=16MiB,64MiB",
@@ -34,9 +34,9 @@ TRIES: Mapping[str, str] = {
     "batch_split": "producer.batch.size=16KiB,64KiB",
     "partition_limits": "max.broker.partitions=2000,4000",
 }
-"""By replay a --set that asks for it."""
+"""By replay, an example of --set that asks for it."""
 MOST_LISTED, NEAREST = 12, 3
-"""Known words that are all named where one is unknown; how many of more."""
+"""Where a word is unknown, all known words are named if there are at most MOST_LISTED, else the NEAREST ones."""
 _SETTINGS_FILE = CONF / "settings.yaml"
 _TOPIC = "[a-zA-Z0-9._-]{1,249}"
 """A topic's name (org.apache.kafka.common.internals.Topic)."""
@@ -97,12 +97,12 @@ class Setting(BaseModel):
 
     @property
     def is_in_production(self) -> bool:
-        """Whether a production can have it: only then does it show whether a prediction was right."""
+        """Whether a cluster in production can have it. Only then can a capture show whether a prediction was right."""
         return self.exists_as in ("setting", "release")
 
     @property
     def is_optional(self) -> bool:
-        """Whether `none` is a value, which is then the default."""
+        """Whether the setting can be `none`; if it can, that is the default."""
         return self.default == NONE and not self.choices
 
     @property
@@ -111,7 +111,7 @@ class Setting(BaseModel):
         return None if self.default is None else self.parse(str(self.default))
 
     def default_in(self, release: tuple[int, ...] | None) -> Value | None:
-        """The default in a release, such as (2, 4), of what it is set on; the newest one's where none is known."""
+        """The default in a release such as (2, 4) of what the setting is set on; None stands for the newest release."""
         for first, value in sorted(self.default_before.items(), key=lambda earlier: release_number(earlier[0])):
             if release is not None and release < release_number(first):
                 return self.parse(str(value))
@@ -148,11 +148,11 @@ class Setting(BaseModel):
 
     @property
     def searched_span(self) -> tuple[int, int]:
-        """The ends of `searched`, which the setting must have."""
+        """The ends of `searched`. Only for settings that have it."""
         return self.span(str(self.searched))
 
     def _of_a_release(self, text: str) -> str:
-        """Of a release that is no choice where others are, which of them has its rules."""
+        """The end of a message on an unknown release: which known one has the same rules. Empty for other texts."""
         releases = [choice for choice in self.choices if _RELEASE.fullmatch(choice)]
         followed = followed_for(text, releases) if _RELEASE.fullmatch(text) else None
         return f"; the rules of {text} are those of {followed}" if followed else ""
@@ -174,8 +174,8 @@ class Setting(BaseModel):
 
 
 def followed_for(release: str, releases: Sequence[str]) -> str | None:
-    """Of releases, newest first, the one whose rules a release has: the oldest that is not older; None beyond the
-    newest.
+    """The release among `releases`, newest first, whose rules `release` follows: the oldest one that is not older than
+    it. None if `release` is newer than all.
 
     >>> followed_for("3.5", ["4.0", "3.7", "2.4"]), followed_for("3.7.1", ["4.0", "3.7", "2.4"])
     ('3.7', '3.7')
@@ -213,13 +213,13 @@ def setting_of(key: str) -> Setting:
 
 
 def key_with_topic(key: str, called: Callable[[str], str]) -> str:
-    """The key with the topic that it names called by another name; of any other setting as it is."""
+    """The key of a setting with its topic called by another name. Keys that name no topic stay as they are."""
     setting = setting_of(key)
     return key if setting.topic is None else setting.model_copy(update={"topic": called(setting.topic)}).key
 
 
 def in_catalogue_order(keys: Iterable[str]) -> list[str]:
-    """Keys in the order of the file, those of a topic behind that of all, by topic."""
+    """Keys in the order of the file. Keys of single topics follow the key for all topics, sorted by topic."""
     places = {setting.key: place for place, setting in enumerate(settings().values())}
 
     def place(key: str) -> tuple[int, str]:
@@ -230,7 +230,7 @@ def in_catalogue_order(keys: Iterable[str]) -> list[str]:
 
 
 def of_one_topic(name: str, setting: Setting) -> Setting | None:
-    """The topics' setting of the one topic that topic.NAME.max.message.bytes names; None for any other name."""
+    """The setting for one topic, if `name` is spelt like topic.NAME.max.message.bytes; else None."""
     spelt = re.fullmatch(rf"topic\.({_TOPIC})\.{re.escape(setting.name)}", name) if setting.set_on == "topic" else None
     return spelt and setting.model_copy(update={"topic": spelt[1]})
 
