@@ -20,13 +20,16 @@ from schemas.tables.outcomes import outcomes_of
 SCALES: Mapping[str, Scale] = {"bytes": "bytes", "ms": "ms", "share": "percent"}
 """How the ticks of a unit are written; anything else is a count."""
 FAR_APART = 20
-"""How many times the least value the greatest one may be on an even axis."""
+"""An axis is in doublings if the greatest value is more than so many times the least."""
 ONE_OUTCOME = "the aim names one outcome alone"
 ONE_LANE = "fewer than two lanes have an end to what the aim names"
 
 
 def trade_off_plot(findings: Findings, row: Row) -> Plot:
-    """A point a lane. row: one of `aim_settings` of the aim. Raises Unplotted where there is nothing to compare."""
+    """The plot of an aim, with a point for each lane. Raises Unplotted where there is nothing to compare.
+
+    row: one of the aim's rows of `aim_settings`.
+    """
     t, names, target = AIM_SETTINGS, names_of(row), aim_text(row).split()[1]
     paid = next((name for name in names if name != target), None)
     if paid is None:
@@ -47,7 +50,11 @@ def is_far_apart(values: Sequence[float]) -> bool:
 
 
 def points(findings: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
-    """The lanes with an end to both; of what has a range the p90, which constraints are held against."""
+    """The points of the plot. Lanes are left out whose aim or price is unknown or a time without end.
+
+    target: the outcome or setting that is to be best. paid: the outcome that it is traded for; if it has a range, its
+    p90 counts, as it does for constraints.
+    """
     t = TRADE_OFF
     for lane_row in lanes_of_aim(findings, row):
         figures = lane_row[t.outcomes]

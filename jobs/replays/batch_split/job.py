@@ -43,18 +43,18 @@ from udfs.replay.batch_split.silver_events import (
 from udfs.replay.shared.dealing import SHARD
 
 ORDER = (*PRODUCERS.unit, IS_SENT, *PACKET_ORDER, *PRODUCERS.order)
-"""How rows come to a task that measures sizes: of a producer first the packets, then what it sent."""
+"""The order of rows in a task that measures sizes: producer by producer, first its packets, then what it sent."""
 
 
 def lanes_of(scenario: Scenario) -> SplitLanes:
-    """The scenario's lanes. Which release a client has, it shows itself unless a release is stated."""
+    """The scenario's lanes. The release of a client is taken from the capture, unless one is stated."""
     lanes = split_lanes(lane_settings(scenario, algorithms.BATCH_SPLIT, scenario.captured), scenario.assumed)
     return replace(lanes, window=scenario.window)
 
 
 def packed(source: Source) -> DataFrame:
-    """Every producer of the capture set; if lanes measure sizes, the packets of a producer's connections come with what
-    it sent. Raises CaptureError if the sizes of records are not known.
+    """Replay every producer of the capture set. If lanes measure sizes, a task has the packets of a producer's
+    connections beside the batches that it sent. Raises CaptureError if the sizes of records are not known.
     """
     lanes = lanes_of(source.run.scenario)
     batches = source.rows(RECORD_BATCHES)

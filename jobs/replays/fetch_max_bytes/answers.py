@@ -54,8 +54,10 @@ def open_lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def closed_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row per reader and lane of the closed loop. own_bound: of the reader that held most. sharing: of those that a
-    quota concerns, how many there are beyond one of each client.id.
+    """A row for each kind of reader and lane of the closed loop.
+
+    own_bound: the memory bound of the reader that held most. sharing: of the readers that a quota concerns, how many
+    share their client.id with one that is already counted.
     """
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     is_throttled = F.col(c.throttle_time_ms) > 0
@@ -69,7 +71,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         (F.count_if(has_quota) - F.size(client_ids)).alias("sharing"),
     )  # fmt: skip
     name = F.concat_ws("-", f.topic, f.partition).alias("partition")
-    # The largest struct is that of the longest wait, of equal ones that of the last name.
+    # The largest struct has the longest wait; of equally long waits it has the last name.
     waited = F.struct(f.longest_wait_ms, name, f.share_of_available, f.share_of_bytes, f.client_id)
     waits = own_rows(f).where(F.col(f.mode) == CLOSED_LOOP).groupBy(f.reader, f.scenario).agg(
         F.max(waited).alias("longest"), F.sum((F.col(f.empty_though_available) > 0).cast("int")).alias("waiting"),
@@ -102,24 +104,26 @@ def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], 
     return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
 
 
-def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
-    """A line per reader and lane, in the order of the lanes, of each loop."""
-    if not any(answers.values()):
+def answer_lines(rows_by_query: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
+    """The summary's lines: for each loop a table with a row for each kind of reader and lane, in their order."""
+    if not any(rows_by_query.values()):
         yield "  no fetch was captured"
         return
     yield CLOSED
-    yield from grid_lines(closed_table(answers["closed"], lane_names))
-    left_out = sum({row["reader"]: row["left_out"] for row in answers["closed"]}.values())
+    yield from grid_lines(closed_table(rows_by_query["closed"], lane_names))
+    left_out = sum({row["reader"]: row["left_out"] for row in rows_by_query["closed"]}.values())
     if left_out:
         yield f"  ! {left_out:,} fetches are beyond the first {FETCH_CAP:,} of their connections, and left out"
-    for reader, given_up in {row["reader"]: row["given_up"] for row in answers["closed"] if row["given_up"]}.items():
+    for reader, given_up in {
+        row["reader"]: row["given_up"] for row in rows_by_query["closed"] if row["given_up"]
+    }.items():
         yield f"  ! catch-up leaves out {given_up:,} backlogs that a {reader} left before they were read"
     yield OPEN
-    yield from grid_lines(open_table(answers["open"], lane_names))
+    yield from grid_lines(open_table(rows_by_query["open"], lane_names))
 
 
 def lane_of(row: Row) -> str:
-    """The lane's name: the reader's own settings without saying again whose they are."""
+    """The lane's name, in which the settings of the row's own kind of reader are without `consumer.` or `replica.`."""
     return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
 
 

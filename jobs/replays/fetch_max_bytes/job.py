@@ -26,8 +26,8 @@ from udfs.replay.fetch_max_bytes.silver_events import READERS
 
 
 def packed(source: Source) -> DataFrame:
-    """Every fetch of the capture set; with the responses that the replay of memory goes on from, where the scenario has
-    it. Raises CaptureError where batch sizes are not known.
+    """Replay every fetch of the capture set. If the scenario replays memory under other fetch limits, the rows have the
+    responses that this needs, too. Raises CaptureError where batch sizes are not known.
     """
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.FETCH_MAX_BYTES)
     scenario, shards = source.run.scenario, shards_of(source.spark)

@@ -1,4 +1,4 @@
-"""The reads of fetches, with what was there to be read: from silver tables by way of each partition's log."""
+"""The reads of fetches, with what was there to be read. They come from silver tables by way of partitions' logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from udfs.replay.fetch_max_bytes.silver_events import (
 )
 
 KNOWN_BYTES_CAP = 64 << 20
-"""Of a partition no more batch sizes than these bytes are handed on. What a lane reads beyond them is unknown."""
+"""Sizes of the batches that a read could return are handed on up to so many bytes. What lies beyond is unknown."""
 
 
 def dealt_reads(source: Source, shards: int) -> DataFrame:

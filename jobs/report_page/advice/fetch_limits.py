@@ -28,10 +28,11 @@ from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
 LEAST_MS = 10.0
-"""Times that differ by no more milliseconds than so many are not worth a change."""
+"""Times that differ by at most so many milliseconds are not worth a change."""
 MOST_FETCHES = 2.0
-"""A lane with more fetches than so many times the captured ones is not advised."""
+"""A lane is not advised if it has more than so many times the fetches of the captured lane."""
 MOST_VALUES = 5
+"""Most values of one limit that are shown of a client whose requests have several."""
 NOT_SHORTER = "No replayed value shortens waits or catch-up at every pace that was drawn, and makes neither longer."
 SHOWN = {
     "consumer.fetch.max.bytes": FETCH_PARTITIONS.max_bytes,
@@ -39,14 +40,15 @@ SHOWN = {
     "consumer.fetch.min.bytes": FETCH_PARTITIONS.min_bytes,
     "consumer.fetch.max.wait.ms": FETCH_PARTITIONS.max_wait_ms,
 }
-"""By setting the column of requests that shows it."""
+"""By setting, the column of fetch requests that shows its value."""
 WAIT, TOOK = str(FETCH_FAIRNESS.longest_wait_ms), str(FETCH_CONSUMERS.catch_up_ms)
 HELD = str(FETCH_MEMORY.bytes_max)
 
 
 def consumer_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row a consumer's client.id and lane of the closed loop, with what its requests ask for, of the clients that
-    wait longest as captured.
+    """A row for each client.id of consumers and each lane of the closed loop, with the limits that its requests have.
+
+    Only of the clients that wait longest in the captured lane.
     """
     c, f, m = FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
     keys = [str(c.client_id), str(c.scenario)]
@@ -67,14 +69,14 @@ def consumer_lanes(own_rows: OwnRows) -> DataFrame:
 
 
 def limits_asked(own_rows: OwnRows) -> DataFrame:
-    """By client.id of consumers the values that its requests have of each limit."""
+    """A row for each client.id of consumers: for each limit, the first values that its requests have, ascending."""
     p = FETCH_PARTITIONS
     values = [F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES).alias(column) for column in SHOWN.values()]
     return own_rows(p).where(F.col(p.reader) == CONSUMER).groupBy(p.client_id).agg(*values)
 
 
 def fetch_limits(findings: Findings) -> Iterable[Recommendation]:
-    """A row for each setting to change of each client; where no lane is better, that its limits are kept."""
+    """A recommendation for each client and each setting to change; if no lane is better, to keep its limits."""
     rows = in_lane_order(findings.of(consumer_lanes), findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     for client, lanes in by_client(rows).items():
         captured, *others = [row for row in lanes if can_be_set(row) and CONSUMER_QUOTA not in row[SCENARIO]]
@@ -84,12 +86,12 @@ def fetch_limits(findings: Findings) -> Iterable[Recommendation]:
 
 def of_one(findings: Findings, scope: Scope, captured: Row, others: Sequence[Row]) -> Iterable[Recommendation]:
     """The advice for one client."""
-    own = {row[SCENARIO]: changes(findings, captured, row) for row in others}
-    best = best_lane([row for row in others if own[row[SCENARIO]]], captured, own)
+    changes_by_lane = {row[SCENARIO]: changes(findings, captured, row) for row in others}
+    best = best_lane([row for row in others if changes_by_lane[row[SCENARIO]]], captured, changes_by_lane)
     if best is None:
-        yield from kept(findings, scope, captured, own)
+        yield from kept(findings, scope, captured, changes_by_lane)
         return
-    for key, value in own[best[SCENARIO]].items():
+    for key, value in changes_by_lane[best[SCENARIO]].items():
         yield Recommendation(
             algorithm=algorithms.FETCH_MAX_BYTES,
             scope=scope,
@@ -104,9 +106,14 @@ def of_one(findings: Findings, scope: Scope, captured: Row, others: Sequence[Row
         )
 
 
-def kept(findings: Findings, scope: Scope, captured: Row, own: dict[str, dict[str, str]]) -> Iterable[Recommendation]:
-    """That each setting that lanes vary keeps its value."""
-    for key in dict.fromkeys(key for changed in own.values() for key in changed):
+def kept(
+    findings: Findings, scope: Scope, captured: Row, changes_by_lane: dict[str, dict[str, str]]
+) -> Iterable[Recommendation]:
+    """The advice for a client to keep the value of each setting that lanes vary.
+
+    changes_by_lane: by lane, the settings that it changes for this client and their values.
+    """
+    for key in dict.fromkeys(key for changed in changes_by_lane.values() for key in changed):
         now = now_of(findings, captured, key)
         yield Recommendation(
             algorithm=algorithms.FETCH_MAX_BYTES,
@@ -121,49 +128,54 @@ def kept(findings: Findings, scope: Scope, captured: Row, own: dict[str, dict[st
 
 
 def now_of(findings: Findings, captured: Row, key: str) -> InForce:
-    """The value that the client's requests have, else the one stated or Kafka's default."""
+    """The value in force: what the client's requests show; else what is stated, or Kafka's default."""
     values = captured[SHOWN[key]] if key in SHOWN else None
     return InForce(", ".join(map(str, values)), CAPTURED) if values else in_force(findings, key)
 
 
 def changes(findings: Findings, captured: Row, lane: Row) -> dict[str, str]:
-    """By setting the value that a lane has in the place of another one of this client."""
+    """The settings that a lane changes for this client, with the lane's values."""
     stated = settings_of_consumers(lane[SCENARIO])
     values = {key: str(setting_of(key).parse(text)) for key, text in stated.items()}
     return {key: value for key, value in values.items() if value != now_of(findings, captured, key).value}
 
 
-def best_lane(lanes: Sequence[Row], captured: Row, own: dict[str, dict[str, str]]) -> Row | None:
-    """Of the lanes that are better: those in which nobody waits at whatever pace, else all; of these those with the
-    shortest wait, then those with the shortest catch-up, with all lanes that may be as short; of these the one that
-    changes least, then that with the lowest bound of memory. None if no lane is better.
+def best_lane(lanes: Sequence[Row], captured: Row, changes_by_lane: dict[str, dict[str, str]]) -> Row | None:
+    """The lane to advise, None if no lane is better. These steps choose it among the better ones:
+
+    1. the lanes in which nobody waits at any pace; if there are none, all;
+    2. of these, the lanes with the shortest wait, and all whose wait is not clearly longer;
+    3. of these, the lanes with the shortest catch-up, and all whose catch-up is not clearly longer;
+    4. of these, the one that changes the fewest settings, then the one with the lowest bound of memory.
+
+    changes_by_lane: as in `kept`.
     """
     better = [lane for lane in lanes if is_better(lane, captured)]
     better = [lane for lane in better if not time_of(lane, WAIT).high] or better
     for metric in (WAIT, TOOK):
         shortest = min(better, key=lambda lane: time_of(lane, metric).value, default=None)
         better = [lane for lane in better if shortest and not is_clearly_longer(metric, lane, shortest)]
-    return min(better, key=lambda lane: (len(own[lane[SCENARIO]]), lane["bound"], lane[HELD]), default=None)
+    return min(better, key=lambda lane: (len(changes_by_lane[lane[SCENARIO]]), lane["bound"], lane[HELD]), default=None)
 
 
 def is_better(lane: Row, captured: Row) -> bool:
-    """Whether waits or the catch-up are shorter at whatever pace, and nothing is worse."""
+    """Whether waits or the catch-up of a lane are shorter at any pace, and nothing in it is worse."""
     if lane["never"] > captured["never"] or lane[FETCH_CONSUMERS.requests] > MOST_FETCHES * captured["requests"]:
         return False
     is_worse = lane["waiting"] > captured["waiting"] or any(
-        is_clearly_longer(by, lane, captured) for by in (WAIT, TOOK)
+        is_clearly_longer(metric, lane, captured) for metric in (WAIT, TOOK)
     )
-    return not is_worse and any(is_clearly_longer(by, captured, lane) for by in (WAIT, TOOK))
+    return not is_worse and any(is_clearly_longer(metric, captured, lane) for metric in (WAIT, TOOK))
 
 
-def is_clearly_longer(metric: str, one: Row, other: Row) -> bool:
-    """Whether a time of a lane is longer than that of another at whatever pace, and by enough to matter."""
-    first, second = time_of(one, metric), time_of(other, metric)
+def is_clearly_longer(metric: str, lane: Row, other: Row) -> bool:
+    """Whether a time of a lane is longer than that of another lane at any pace, and by enough to matter."""
+    first, second = time_of(lane, metric), time_of(other, metric)
     return is_larger(first, second) and first.value - second.value > LEAST_MS
 
 
 def time_of(lane: Row, metric: str) -> Ranged:
-    """A time of a lane, and between what it lies at other paces."""
+    """A time of a lane in ms, with its range at other paces."""
     return UNREAD if metric == TOOK and lane["never"] else ranged(lane[metric], lane[range_of(metric)])
 
 
@@ -179,7 +191,7 @@ def gain(captured: Row, best: Row) -> Effect:
 
 
 def of_time(metric_name: str, metric: str, captured: Row, best: Row) -> Effect:
-    """What becomes of a time, None in place of that of a backlog that is not read."""
+    """The effect on a time, in ms. A time of a backlog that is not read to its end is None."""
     before, after = ([finite(ms) for ms in time_of(row, metric)] for row in (captured, best))
     return Effect(metric_name, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
 

@@ -29,7 +29,7 @@ NO_RECORDS = "The capture shows no records that a consumer fetched: capture a br
 NO_OTHER_LIMITS = "only the captured limits were replayed"
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14
 TOLD_APART = {CONSUMER_QUOTA, TRAFFIC_SPEED}
-"""Settings whose lanes do not say what other limits would do: those of more traffic, and those of a quota."""
+"""Settings whose lanes the page shows apart, since they do not say what other limits would do: traffic and quotas."""
 OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
 
 
@@ -45,13 +45,13 @@ def waiting_partitions(own_rows: OwnRows) -> DataFrame:
 
 
 def consumers_in_closed_loop(findings: Findings) -> list[Row]:
-    """A row a lane, in the order of the lanes."""
+    """The rows of consumers in the closed loop, one for each lane, in the order of the lanes."""
     return [row for row in findings.by_lane(closed_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
 
 
 def own_in_closed_loop(findings: Findings) -> list[Row]:
-    """The same, a row for all lanes that differ in settings of others than consumers, without those that the page tells
-    of on their own.
+    """The rows of `consumers_in_closed_loop` for lanes of limits. Lanes that differ only in settings of others than
+    consumers share a row. Lanes that the page shows apart (TOLD_APART) are left out.
     """
     rows = [row for row in consumers_in_closed_loop(findings) if not TOLD_APART & settings_of(row["scenario"]).keys()]
     return own_lanes(findings, rows, "consumers")
@@ -116,23 +116,23 @@ def best_and_worst(rows: list[Row], captured: Row) -> str:
 
 
 def waits(row: Row) -> Ranged:
-    """The longest wait of a lane, and between what it lies at other paces."""
+    """The longest wait of a lane in ms, with its range at other paces."""
     return ranged(row["longest"][0], row["longest_wait_ms_range"])
 
 
 def wait_of(row: Row) -> str:
-    """The same as a sentence that names the lane."""
+    """The longest wait of a lane as a sentence that names the lane."""
     longest = f"the longest wait is {time_within(row['longest'][0], row['longest_wait_ms_range'])}"
     return f"{lane_said(row['scenario'])} {longest if waits(row).high else 'nobody waits'}"
 
 
 def unlike(row: Row, captured: Row) -> str:
-    """That a wait is not known to differ from that of the captured lane; empty where it does."""
+    """The end of a sentence on a wait that may be that of the captured lane; empty if it is known to differ."""
     return "" if are_apart(waits(row), waits(captured)) else f", {NO_DIFFERENCE}"
 
 
 def waits_by_lane(findings: Findings) -> Plot:
-    """A point a partition and lane."""
+    """A plot of the longest waits, with a point for each partition and lane."""
     f, lanes = FETCH_FAIRNESS, plotted_lanes(findings)
     rows = [
         {"lane": lane_label(lane), "wait": row[f.longest_wait_ms], WHOSE: whose(row)}
@@ -148,7 +148,9 @@ def waits_by_lane(findings: Findings) -> Plot:
 
 
 def shares(findings: Findings) -> Plot:
-    """A point a partition: what there was of it, and what the consumer got, as captured."""
+    """A plot of the captured lane, with a point for each partition: its share of the bytes that were there to be read,
+    and of the bytes that the consumer got.
+    """
     f = FETCH_FAIRNESS
     rows = [
         {
@@ -185,12 +187,12 @@ def plotted_lanes(findings: Findings) -> list[str]:
 
 
 def room_for(findings: Findings) -> str:
-    """What a plot of those says where there are more."""
+    """What the title of a plot says if there are more lanes than it has room for; else empty."""
     return first_lanes(MOST_PLOTTED, len(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())))
 
 
 def waits_table(findings: Findings) -> Grid:
-    """The partitions that wait longest in any lane, as captured; then the lanes."""
+    """A table of the partitions that wait longest in any lane, with their figures in the captured lane."""
     f = FETCH_FAIRNESS
     rows = [row for row in findings.of(waiting_partitions) if row[f.scenario] == CAPTURED_LANE]
     cells = [

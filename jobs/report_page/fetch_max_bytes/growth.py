@@ -24,7 +24,7 @@ ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
 
 
 def growth(findings: Findings) -> Iterator[tuple[str, str]]:
-    """Of each lane with another speed its name, and what of consumers differs from the captured lane."""
+    """(lane, text) for each lane with another traffic speed: what differs for consumers from the captured lane."""
     rows = consumers_in_closed_loop(findings)
     captured = captured_of(rows)
     if captured is None:
@@ -36,27 +36,31 @@ def growth(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def sureness(findings: Findings) -> str:
-    """How sure that is; where the replay is below its floor at the captured settings, by how much."""
+    """How sure the lines of `growth` are: that they extrapolate; and, if the captured lane agrees with the capture less
+    often than its floor asks, how often.
+    """
     low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
     return f"{EXTRAPOLATED}; {said_low(low[0])}" if low else EXTRAPOLATED
 
 
 def differences(captured: Row, row: Row) -> Iterator[str]:
-    """The outcomes of a lane whose ranges do not meet those of the captured one, and whose they are in the lane."""
+    """A text for each outcome whose ranges in a lane and in the captured lane do not meet: before, after, and the
+    consumer that has the largest in the lane.
+    """
     spans: tuple[tuple[str, str, Callable[[Row], Ranged], Callable[[float], str]], ...] = (
         ("catch_up_ms", "catch-up", takes, duration),
         ("longest_wait_ms", "longest wait", waits, duration),
         ("end_lag_bytes", "not read at the end", end_lag, whole_size),
     )
-    for metric, name, of, worded in spans:
-        before, after = of(captured), of(row)
+    for metric, name, outcome_of, worded in spans:
+        before, after = outcome_of(captured), outcome_of(row)
         if are_apart(before, after):
             yield f"{name}{whose(row, metric, after)} {ranged_said(before, worded)} -> {ranged_said(after, worded)}"
 
 
 def whose(row: Row, metric: str, outcome: Ranged) -> str:
-    """The consumer that comes to most of an outcome; empty where nobody comes to any, or one reads no backlog to its
-    end, for which the table has no number.
+    """` of CLIENT`, who is the consumer with the largest value of an outcome. Empty if all values are 0, or if a
+    consumer does not read its backlog to the end, for which the table has no number.
     """
     most = row[range_of(metric)]
     return f" of {name_of(most[FETCH_RANGES.client_id])}" if most and 0 < outcome.value < inf else ""
