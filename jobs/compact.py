@@ -17,8 +17,8 @@ from jobs.terminal.wording import counted, span_said
 from schemas.tables.silver import CAPTURES
 
 AS_WRITTEN = (CAPTURES,)
-"""Files of a capture set are as old as the set: by them it is known which one was written last, and whether one was
-ingested again while a job replays it."""
+"""Tables whose files are not joined. The age of a capture set's files in `captures` tells which set was written last,
+and the files themselves tell whether a set was ingested again while a job replays it."""
 
 
 class TableFiles(BaseModel):

@@ -26,7 +26,7 @@ from udfs.capture.locations import is_uri
 from udfs.errors import GateError
 
 DATA_DOCS, CONTEXT = "data_docs", "_expectations"
-"""Folders of the lake: of the pages, and of what Great Expectations keeps for them."""
+"""Folders in the lake: one for the pages of Data Docs, and one for what Great Expectations keeps for them."""
 
 
 def check(spark: SparkSession, run: Run, subject: Subject) -> Checked:
@@ -39,8 +39,9 @@ def check(spark: SparkSession, run: Run, subject: Subject) -> Checked:
 
 
 def subjects(spark: SparkSession, run: Run) -> list[Subject]:
-    """What is to be checked: the capture set that is named, else the one written last; the run. Raises LakeError if
-    there is none, ArgumentError if the named one does not exist.
+    """What is to be checked, one for each gate that --on names: for silver the capture set that is named, else the one
+    written last; for gold what `subject_run` gives. Raises LakeError if there is none, ArgumentError if the named one
+    does not exist.
     """
     takes_a_set = run.capture is not None or "silver" in run.on
     capture_id = chosen_capture(spark, run.lake, run.capture) if takes_a_set else ""
@@ -48,8 +49,8 @@ def subjects(spark: SparkSession, run: Run) -> list[Subject]:
 
 
 def subject_run(spark: SparkSession, run: Run) -> Subject:
-    """The run that is named, else the newest; of the capture set, where one is named. Raises LakeError if there is
-    none, ArgumentError if the named one does not exist.
+    """The run that is named, else the newest; if a capture set is named, the newest of that set. Raises LakeError if
+    there is none, ArgumentError if the named one does not exist.
     """
     known = known_run(spark, run.lake, run.run_id, run.capture)
     lanes = {lane for row in known.rows for lane in row[RUNS.lanes]}
@@ -57,7 +58,7 @@ def subject_run(spark: SparkSession, run: Run) -> Subject:
 
 
 def data_docs(run: Run) -> str | None:
-    """The folder of Data Docs; None where the lake is on no file system that Great Expectations writes pages to."""
+    """The folder of Data Docs; None if the lake is on a file system to which Great Expectations writes no pages."""
     if run.data_docs:
         return run.data_docs
     return None if is_uri(run.lake) else f"{run.lake}/{DATA_DOCS}"
@@ -66,7 +67,10 @@ def data_docs(run: Run) -> str | None:
 def by_expectations(
     spark: SparkSession, run: Run, subject: Subject, rules: Sequence[SetRule], row_results: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
-    """Every rule about sets of rows by Great Expectations, and Data Docs of all rules where they have a place."""
+    """Apply every rule about sets of rows by Great Expectations; write Data Docs of all rules if they have a folder.
+
+    Returns what each rule found, by rule and table. row_results: what rules about single rows found.
+    """
     from jobs.gates.expectations import Checking, met, met_with_data_docs
 
     rows = partial(rows_to_check, spark, run.lake, subject)
@@ -81,7 +85,7 @@ def by_expectations(
 
 
 def refusals(lake: str, checked: Sequence[Checked]) -> list[str]:
-    """Say on stderr what was found. Returns what gates that refuse say."""
+    """Say on stderr what was found. Returns the messages of the gates that refuse."""
     lines = []
     for subject_checked in checked:
         try:

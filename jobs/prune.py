@@ -56,7 +56,7 @@ class PrunedLake(BaseModel):
 
 
 def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
-    """What the command line names. Raises ArgumentError where the lake has no such thing."""
+    """The runs and capture sets that the command line names. Raises ArgumentError where the lake lacks one."""
     try:
         if run.run_id is not None:
             return of_run(run.run_id, runs, holdings)
@@ -68,10 +68,14 @@ def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
 
 
 def counts(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
-    """How many tables have something that goes, its files and their bytes."""
-    own = {table: [of[one] for one in pruned.of(table, of)] for table, of in holdings.items()}
-    all_of = [holding for of in own.values() for holding in of]
-    return sum(map(bool, own.values())), sum(of.files for of in all_of), sum(of.size for of in all_of)
+    """(tables that have something that goes, files of it, bytes of these files)."""
+    going = {table: [held[identity] for identity in pruned.of(table, held)] for table, held in holdings.items()}
+    all_going = [holding for of_table in going.values() for holding in of_table]
+    return (
+        sum(map(bool, going.values())),
+        sum(holding.files for holding in all_going),
+        sum(holding.size for holding in all_going),
+    )
 
 
 def lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
@@ -102,7 +106,7 @@ def lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Ite
 
 
 def of_one(identity: str, known: Mapping[str, FinishedRun]) -> str:
-    """A run or capture set in a line."""
+    """A run or capture set as text: its id and, of a finished run, its time and capture set."""
     known_run = known.get(identity)
     if known_run is None:
         return identity
@@ -110,7 +114,7 @@ def of_one(identity: str, known: Mapping[str, FinishedRun]) -> str:
 
 
 def main(run: Run) -> None:
-    """Run the job. Raises LakeError where the lake has no tables, ArgumentError where it has not what is named."""
+    """Run the job. Raises LakeError if the lake has no tables, ArgumentError if it lacks the one that is named."""
     spark = spark_session(run.master, "refetch prune", run.spark_conf)
     with stage("prune", spark):
         stored = stored_tables(spark, run.lake)

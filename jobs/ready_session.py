@@ -1,4 +1,4 @@
-"""The kernels' machine code: compiled once for a version of refetch, in processes of their own while Spark starts."""
+"""Starts the Spark session, and meanwhile compiles the kernels in processes of their own, once for each version."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from udfs.kernels.compiled_parts import DECODER, compiled
 
 
 def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
-    """The session to work in, with the kernels of the decoder and these algorithms in this machine's cache where they
-    are used. Raises SetupError, and what `begun_session` does.
+    """The session to work in. If kernels run on this machine, those of the decoder and of these algorithms are in its
+    cache then. Raises SetupError, and what `begun_session` raises.
     """
     with compiling_for(SparkSession.getActiveSession(), algorithms):
         spark = begun_session(run)
@@ -42,8 +42,8 @@ def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> Abst
 
 
 def begun_session(run: Run) -> SparkSession:
-    """The session to work in; one that is not there yet suits the size of the captures, else of what the lake has, and
-    whether the job replays that. Raises SetupError and SparkError, and LakeError where it does not reach the lake.
+    """The session to work in. A new one is set up for the size of the captures or, without captures, of what the lake
+    has, and for whether the job replays. Raises SetupError and SparkError, and LakeError if it cannot reach the lake.
     """
     is_new = SparkSession.getActiveSession() is None and not is_asked_for()
     captures = run.captures if is_new else ()
@@ -57,13 +57,13 @@ def begun_session(run: Run) -> SparkSession:
 
 
 def start_workers(spark: SparkSession) -> None:
-    """Have Spark start the process that workers are forked from, which loads for seconds, beside other work."""
+    """Have Spark start the process that workers are forked from. It loads for seconds, beside other work."""
     spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 @contextmanager
 def compiling(algorithms: Sequence[str]) -> Iterator[None]:
-    """While the block runs, compile what is not in the cache; wait for it behind the block. Raises SetupError."""
+    """Compile what is not in the cache while the block runs, and wait for it when the block ends. Raises SetupError."""
     capture, facts = DECODER
     # Two processes, as the work of the decoder's parts is about the same; the algorithms are dealt out.
     wanted = ((capture, *algorithms[1::2]), (facts, *algorithms[::2]))

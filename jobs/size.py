@@ -37,7 +37,7 @@ ALGORITHM = PARTITION_LIMITS.name
 
 
 def own_part(scenario: Scenario) -> Scenario:
-    """The part of a scenario that is tried on a cluster; stderr names settings that are not."""
+    """The part of a scenario that `size` replays: limits on partitions. stderr names the settings of other replays."""
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
         sys.stderr.write(f"refetch: size replays {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")
@@ -73,7 +73,7 @@ def events_of(cluster: Cluster, seed: int) -> pa.Table:
 
 
 def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> str:
-    """The screen as text, from the tables alone."""
+    """What is printed, made from the tables alone."""
 
     def own_rows(table: Table) -> DataFrame:
         return rows_of(spark, run.lake, table, run_name)

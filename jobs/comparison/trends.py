@@ -1,4 +1,4 @@
-"""Nights side by side: what the runs of a lake come to, kept in `trends`, of captures that can be compared."""
+"""Nights side by side: what runs on comparable captures of a lake come to. The table `trends` keeps it."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from udfs.errors import LakeError
 from udfs.facts.arrow_tables import arrow_schema
 
 FEWEST = 3
-"""Nights of a trend: two are a comparison."""
+"""The fewest nights that make a trend; two are a comparison."""
 LENGTHS = 2.0
-"""Captures are compared that are at most so many times as long as each other: a longest wait grows with the time in
-which it is looked for."""
+"""Captures are comparable if the longer one is at most so many times as long as the other: the longest wait grows with
+the time in which it is looked for."""
 Name = tuple[str, str]
-"""Of a figure: what it is of, and the metric."""
+"""The name of a figure: (kind, metric)."""
 
 
 @dataclass(frozen=True)
 class Night:
     """A run of a capture set, and what it comes to.
 
-    first, last: times of the first and last packet; None where the captures have none. scopes: by figure the client or
-    broker that has most.
+    first, last: the times of the first and last packet; None where the captures have none. scopes: by the name of a
+    figure, the client or broker that has the largest.
     """
 
     run_id: str
@@ -68,8 +68,10 @@ class Night:
 
 @dataclass(frozen=True)
 class Trend:
-    """The nights that can be compared, the newest last, the one they are compared with among them; and how many others
-    the lake has.
+    """The nights of a trend.
+
+    of: the night that others are compared with. nights: those that can be compared, with `of`, the newest last. others:
+    how many more nights the lake has.
     """
 
     of: Night
@@ -78,8 +80,10 @@ class Trend:
 
 
 def trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | None:
-    """The last nights up to a run's that can be compared with it, so many at most. What `trends` lacks of them is made
-    from their tables, and kept there where the lake can be written. None for a run of a part of its captures alone.
+    """At most `most` nights that can be compared with a run's: its own, and others up to it.
+
+    Nights that `trends` lacks are made from the tables of their runs, and kept in `trends` if the lake can be written.
+    None for a run of a window, which has only a part of its captures.
     """
     wanted = {row[RUNS.run_id]: row[RUNS.replayed_by] for row in newest_of_each(spark, lake, run, most)}
     if run.run_id not in wanted:
@@ -96,7 +100,10 @@ def trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | N
 
 
 def among(reference: Night, nights: Iterable[Night], most: int) -> Trend:
-    """A night with those that can be compared with it: of the same cluster, about as long, one of each capture set."""
+    """The trend of a night: the nights that are of the same cluster and about as long, one for each capture set.
+
+    reference: the night that others are compared with.
+    """
     by_set = {night.capture_id: night for night in sorted(nights, key=lambda night: night.run_at)}
     all_of = sorted({**by_set, reference.capture_id: reference}.values(), key=lambda night: (night.begin, night.run_id))
     alike = [
@@ -113,17 +120,17 @@ def is_as_long(one: float, other: float) -> bool:
 
 
 def newest_of_each(spark: SparkSession, lake: str, run: KnownRun, most: int) -> list[Row]:
-    """(run_id, replayed_by): this run, and the newest one of each other capture set that is no younger, of whole
-    captures; so many at most.
+    """Rows (run_id, replayed_by), at most `most`: this run, and for each other capture set its newest run that is not
+    younger than this one. Runs of a window are left out.
     """
     t = RUNS
-    of = run.rows[0]
+    run_row = run.rows[0]
     rows = read_table(spark, lake, t).where(is_whole()).join(
         runs_on_captures(spark, lake).select(t.run_id), str(t.run_id), "left_semi"
     )  # fmt: skip
-    not_younger = rows.where((F.col(t.run_at) <= F.lit(of[t.run_at])) & (F.col(t.capture_id) != run.capture_id))
-    own = rows.where(F.col(t.run_id) == run.run_id)
-    by_run = own.unionByName(not_younger).groupBy(t.capture_id).agg(
+    not_younger = rows.where((F.col(t.run_at) <= F.lit(run_row[t.run_at])) & (F.col(t.capture_id) != run.capture_id))
+    this_run = rows.where(F.col(t.run_id) == run.run_id)
+    by_run = this_run.unionByName(not_younger).groupBy(t.capture_id).agg(
         F.max_by(F.struct(t.run_id, t.replayed_by), F.struct(t.run_at, t.run_id)).alias("newest"),
         F.max(t.run_at).alias("at"),
     )  # fmt: skip
@@ -137,8 +144,10 @@ def is_whole() -> Column:
 
 
 def kept_nights(spark: SparkSession, lake: str, wanted: Mapping[str, str], most: int) -> dict[str, Night]:
-    """By run the nights that `trends` has: those that are wanted and were made by the same code, and the last ones
-    whose runs have left the lake.
+    """By run id the nights that `trends` has: of wanted runs those that the same code has made, and of runs that have
+    left the lake the last `most`.
+
+    wanted: by run id what has replayed it.
     """
     t = TRENDS
     if not has_table(spark, lake, t):
