@@ -54,7 +54,9 @@ def test_a_run_that_is_pruned_while_it_is_replayed_again_is_not_listed(
 
     with monkeypatch.context() as patched:
         patched.setattr(jobs.replay, "write_packed", write_then_prune)
-        with pytest.raises(LakeError, match=f"rows of {run_id} .* went while they were written: .* run .* again"):
+        with pytest.raises(
+            LakeError, match=f"rows of {run_id} .* went while they were written, .*: run the command again"
+        ):
             jobs.replay.replay(spark, later, capture_id)
     assert rows_of(spark, run.lake, RUNS, run_id).isEmpty()
     assert jobs.replay.replay(spark, later, capture_id).refused == {}
