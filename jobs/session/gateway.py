@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socketserver import BaseServer
 from typing import Any
 
 from py4j.java_gateway import JVMView
@@ -68,6 +70,19 @@ def remember(java: JVMView, names: Iterable[str]) -> None:
     """Keep what these names stand for. Py4J would look through all jars for a class of that name at each use."""
     for name in names:
         setattr(java, name, getattr(java, name))
+
+
+def keep_quiet_at_its_end(updates: BaseServer) -> None:
+    """Have pyspark's server of accumulators print nothing when Java ends in the middle of a connection, for what the
+    job says of that. It prints other failures as before.
+    """
+    printed = updates.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            printed(request, client_address)
+
+    updates.handle_error = handle_error  # type: ignore[method-assign]
 
 
 def _awaited(java: subprocess.Popen[bytes], address_file: Path) -> tuple[int, str]:

@@ -22,7 +22,7 @@ from jobs.paths import CONF, ROOT, SHOWN_CONF
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
 from jobs.session.connect_server import connected_session, is_asked_for
 from jobs.session.driver import driver_of
-from jobs.session.gateway import launched_gateway
+from jobs.session.gateway import keep_quiet_at_its_end, launched_gateway
 from jobs.session.java import check_java
 from jobs.session.java_log import quiet_properties
 from jobs.session.shipped_code import ship_code
@@ -130,6 +130,7 @@ def _started_session(master: str, app: str, conf: dict[str, str], work: Work) ->
         context = SparkContext(conf=spark_conf, gateway=gateway)
     except (PySparkRuntimeError, Py4JError) as fault:
         raise _not_started(log) from fault
+    keep_quiet_at_its_end(context._accumulatorServer)
     # pyspark deletes it where Spark is stopped; Java does it at any end.
     updates = context._accumulatorServer.server_address
     if isinstance(updates, str) and context._jvm is not None:
