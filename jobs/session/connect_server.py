@@ -77,7 +77,7 @@ def code_of_workers(spark: SparkSession) -> str | None:
     """
     needed = _NEEDED
 
-    def told(batches: Iterable[Any]) -> Iterator[Any]:
+    def look(batches: Iterable[Any]) -> Iterator[Any]:
         # Sent whole, for workers may not have this module: all that it uses is imported here.
         from importlib.util import find_spec
 
@@ -94,7 +94,7 @@ def code_of_workers(spark: SparkSession) -> str | None:
                 [pa.array([missing], pa.list_(pa.string())), pa.array([code], pa.string())], ["missing", "code"]
             )
 
-    missing, code = spark.range(1).repartition(1).mapInArrow(told, "missing array<string>, code string").collect()[0]
+    missing, code = spark.range(1).repartition(1).mapInArrow(look, "missing array<string>, code string").collect()[0]
     if missing:
         raise SetupError(
             f"The Python workers of the Spark Connect server lack {', '.join(missing)}. Install requirements.txt in "

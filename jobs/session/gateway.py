@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from socketserver import BaseServer
@@ -62,19 +62,19 @@ def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     finally:
         address_file.unlink(missing_ok=True)
     gateway.proc = java
-    remember(gateway.jvm, _NAMED_OFTEN)
+    remember_classes(gateway.jvm)
     return gateway
 
 
-def remember(java: JVMView, names: Iterable[str]) -> None:
-    """Keep what these names stand for. Py4J would look through all jars for a class of that name at each use."""
-    for name in names:
+def remember_classes(java: JVMView) -> None:
+    """Keep the classes and packages that queries name often. Py4J would look through all jars for them at each use."""
+    for name in _NAMED_OFTEN:
         setattr(java, name, getattr(java, name))
 
 
 def keep_quiet_at_its_end(updates: BaseServer) -> None:
-    """Have pyspark's server of accumulators print nothing when Java ends in the middle of a connection, for what the
-    job says of that. It prints other failures as before.
+    """Have pyspark's server of accumulators print nothing if Java ends during a connection, because the job itself says
+    that Java has ended. The server prints other failures as before.
     """
     printed = updates.handle_error
 

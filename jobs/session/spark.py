@@ -22,7 +22,7 @@ from jobs.paths import CONF, ROOT, SHOWN_CONF
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
 from jobs.session.connect_server import connected_session, is_asked_for
 from jobs.session.driver import driver_of
-from jobs.session.gateway import keep_quiet_at_its_end, launched_gateway
+from jobs.session.gateway import keep_quiet_at_its_end, launched_gateway, remember_classes
 from jobs.session.java import check_java
 from jobs.session.java_log import quiet_properties
 from jobs.session.shipped_code import ship_code
@@ -159,6 +159,7 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str], work:
     on = master or submitted.get("spark.master", "") or ""
     own = own_properties(on, work)
     if SparkContext._jvm is not None:
+        remember_classes(SparkContext._jvm)
         own |= quiet_properties(SparkContext._jvm)
     if is_one_machine(on):
         # Elsewhere the packages come by --py-files, and the executors' path and Python are the cluster's own business.
@@ -167,6 +168,7 @@ def _submitted_session(master: str | None, app: str, conf: dict[str, str], work:
     for key, value in ({key: own[key] for key in own if not submitted.contains(key)} | conf).items():
         builder = builder.config(key, value)
     session = (builder.master(master) if master else builder).getOrCreate()
+    keep_quiet_at_its_end(session.sparkContext._accumulatorServer)
     ship_code(session)
     return session
 

@@ -106,9 +106,13 @@ def is_there(lake: Path, table: Table) -> bool:
 
 def whole(lake: Path, table: Table) -> tuple[int, str]:
     """(rows, their hash) of a table, all of whose files are read."""
-    path = table_path(str(lake), table)
+    rows = rows_in(table_path(str(lake), table))
+    return rows.num_rows, rows_hash(rows, table)
+
+
+def rows_in(path: str) -> pa.Table:
+    """The rows of the Delta table at a path, all of whose files are read. Raises TornTableError."""
     try:
-        rows = DeltaTable(path).to_pyarrow_table()
+        return DeltaTable(path).to_pyarrow_table()
     except (DeltaError, OSError, pa.ArrowException) as fault:
         raise TornTableError(f"{path}: {fault}") from fault
-    return rows.num_rows, rows_hash(rows, table)

@@ -12,14 +12,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from jobs.lake.delta_tables import table_path
 from schemas.tables.gold import GOLD, RUNS
 from schemas.tables.silver import CAPTURES, SILVER
 from schemas.tables.table import Table
 from tests.equal_rows.hashes import rows_hash
-from tests.faults.undisturbed import TornTableError
+from tests.faults.undisturbed import rows_in
 from tests.histories.model import Cell
 
 HOUR = timedelta(hours=1)
@@ -49,7 +48,7 @@ def seen(lake: Path, begin: datetime) -> Seen:
     """Everything about a lake. begin: of its history. Raises TornTableError where a table cannot be read."""
     tables = {table: Path(table_path(str(lake), table)) for table in (*SILVER, *GOLD)}
     there = {table: path for table, path in tables.items() if DeltaTable.is_deltatable(str(path))}
-    read = {table: rows_in(path) for table, path in there.items()}
+    read = {table: rows_in(str(path)) for table, path in there.items()}
     cells, files_of, strays, unneeded = dict[Cell, str](), dict[Cell, int](), list[str](), list[str]()
     for table, path in there.items():
         cells |= hashes(table, read[table])
@@ -69,14 +68,6 @@ def seen(lake: Path, begin: datetime) -> Seen:
         shown=shown_run(lake), tables=frozenset(table.name for table in there), strays=tuple(strays),
         unneeded=tuple(unneeded),
     )  # fmt: skip
-
-
-def rows_in(path: Path) -> pa.Table:
-    """A table's rows. Raises TornTableError."""
-    try:
-        return DeltaTable(str(path)).to_pyarrow_table()
-    except (DeltaError, OSError, pa.ArrowException) as fault:
-        raise TornTableError(f"{path}: {fault}") from fault
 
 
 def hashes(table: Table, rows: pa.Table) -> dict[Cell, str]:

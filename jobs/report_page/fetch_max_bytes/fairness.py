@@ -28,7 +28,7 @@ NO_CONSUMER = "The capture shows no consumer that fetches: capture a broker that
 NO_RECORDS = "The capture shows no records that a consumer fetched: capture a broker that consumers read from."
 NO_OTHER_LIMITS = "only the captured limits were replayed"
 MOST_PARTITIONS, MOST_PLOTTED = 20, 14
-TOLD_APART = {CONSUMER_QUOTA, TRAFFIC_SPEED}
+SHOWN_APART = {CONSUMER_QUOTA, TRAFFIC_SPEED}
 """Settings whose lanes the page shows apart, since they do not say what other limits would do: traffic and quotas."""
 OF_LOOP = ("closed_loop_order", "closed_loop_catch_up")
 
@@ -51,9 +51,9 @@ def consumers_in_closed_loop(findings: Findings) -> list[Row]:
 
 def own_in_closed_loop(findings: Findings) -> list[Row]:
     """The rows of `consumers_in_closed_loop` for lanes of limits. Lanes that differ only in settings of others than
-    consumers share a row. Lanes that the page shows apart (TOLD_APART) are left out.
+    consumers share a row. Lanes that the page shows apart (SHOWN_APART) are left out.
     """
-    rows = [row for row in consumers_in_closed_loop(findings) if not TOLD_APART & settings_of(row["scenario"]).keys()]
+    rows = [row for row in consumers_in_closed_loop(findings) if not SHOWN_APART & settings_of(row["scenario"]).keys()]
     return own_lanes(findings, rows, "consumers")
 
 

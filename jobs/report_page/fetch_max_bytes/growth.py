@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
 from pyspark.sql import Row
@@ -36,11 +36,16 @@ def growth(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def sureness(findings: Findings) -> str:
-    """How sure the lines of `growth` are: that they extrapolate; and, if the captured lane agrees with the capture less
-    often than its floor asks, how often.
+    """How sure the lines of `growth` are."""
+    return with_low_fidelity(findings, [EXTRAPOLATED])
+
+
+def with_low_fidelity(findings: Findings, reasons: Sequence[str]) -> str:
+    """Reasons to be sure or not; and, if the captured lane agrees with the capture less often than its floor asks, how
+    often.
     """
     low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
-    return f"{EXTRAPOLATED}; {said_low(low[0])}" if low else EXTRAPOLATED
+    return "; ".join([*reasons, *map(said_low, low[:1])])
 
 
 def differences(captured: Row, row: Row) -> Iterator[str]:
@@ -55,15 +60,17 @@ def differences(captured: Row, row: Row) -> Iterator[str]:
     for metric, name, outcome_of, worded in spans:
         before, after = outcome_of(captured), outcome_of(row)
         if are_apart(before, after):
-            yield f"{name}{whose(row, metric, after)} {ranged_said(before, worded)} -> {ranged_said(after, worded)}"
+            client = largest_consumer(row, metric, after)
+            subject = f"{name} of {client}" if client else name
+            yield f"{subject} {ranged_said(before, worded)} -> {ranged_said(after, worded)}"
 
 
-def whose(row: Row, metric: str, outcome: Ranged) -> str:
-    """` of CLIENT`, who is the consumer with the largest value of an outcome. Empty if all values are 0, or if a
-    consumer does not read its backlog to the end, for which the table has no number.
+def largest_consumer(row: Row, metric: str, outcome: Ranged) -> str:
+    """The name of the consumer with the largest value of an outcome. Empty if all values are 0, or if a consumer does
+    not read its backlog to the end, for which the table has no number.
     """
     most = row[range_of(metric)]
-    return f" of {name_of(most[FETCH_RANGES.client_id])}" if most and 0 < outcome.value < inf else ""
+    return name_of(most[FETCH_RANGES.client_id]) if most and 0 < outcome.value < inf else ""
 
 
 def whole_size(amount: float) -> str:

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from pyspark.sql import Row
 
 from jobs.replays.ranged import range_of, ranged, ranged_said
-from jobs.report_page.advice.floors import low_fidelity, said_low
 from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_closed_loop
-from jobs.report_page.fetch_max_bytes.growth import differences, whose
+from jobs.report_page.fetch_max_bytes.growth import differences, largest_consumer, with_low_fidelity
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import settings_of
 from jobs.terminal.wording import changes_said, counted, duration
-from schemas.tables import algorithms
 from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
 BY_RULES = "the broker's own rules, with clients and brokers at their captured pace"
@@ -22,8 +20,8 @@ THROTTLED = "throttle_time_ms"
 
 
 def throttling(findings: Findings) -> Iterator[tuple[str, str]]:
-    """Of each lane with a quota its name, and who is throttled for how long; then what else differs from the captured
-    lane.
+    """The name of each lane with a quota, and a line: who is throttled for how long, and what else differs from the
+    captured lane.
     """
     captured = captured_of(consumers_in_closed_loop(findings))
     if captured is None:
@@ -50,21 +48,20 @@ def throttled(row: Row) -> str:
         at_most = f", at other paces for {duration(longest.high)} over its brokers at most" if longest.high else ""
         return f"none of {consumers} is throttled{at_most}"
     are = "is" if row["throttled"] == 1 else "are"
-    most, so_long = whose(row, THROTTLED, longest).removeprefix(" of "), ranged_said(longest, duration)
-    return f"{row['throttled']:,} of {consumers} {are} throttled, {most} for {so_long} over its brokers"
+    client, so_long = largest_consumer(row, THROTTLED, longest), ranged_said(longest, duration)
+    return f"{row['throttled']:,} of {consumers} {are} throttled, {client} for {so_long} over its brokers"
 
 
 def quota_sureness(findings: Findings) -> str:
-    """How sure that is, where there are such lanes: by which rules, who shares a quota in truth, and how far the replay
-    as captured is off.
+    """How sure the lines of `throttling` are, if there are any: which rules they follow, and how many consumers share a
+    quota that each of them has whole in the replay.
     """
-    parts = [BY_RULES]
+    reasons = [BY_RULES]
     sharing = max(row["sharing"] for row in quota_lanes(findings))
     if sharing:
         have = "has" if sharing == 1 else "have"
-        parts.append(
+        reasons.append(
             f"{counted(sharing, 'consumer')} {have} the client.id of another: brokers have them share its quota, and "
             "here each has all of it"
         )
-    low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
-    return "; ".join([*parts, *([said_low(low[0])] if low else [])])
+    return with_low_fidelity(findings, reasons)

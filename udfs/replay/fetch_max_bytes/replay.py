@@ -165,12 +165,8 @@ def rows_of_reader(
     has_same_limits = responses_under is not None and lanes.equals(responses_under, reader.kind)
     in_lanes = replayed_reader(intent, reader, lanes, room if has_same_limits else 0)
     yield from closed_rows(labels, intent, in_lanes, memory_bound)
-    yield (
-        FETCH_RANGES,
-        range_rows(
-            labels, drawn_figures(intent, reader, lanes, in_lanes), has_quota=bool((limits["byte_rate"] > 0).any())
-        ),
-    )
+    has_quota = bool((limits["byte_rate"] > 0).any())
+    yield FETCH_RANGES, range_rows(labels, drawn_figures(intent, reader, lanes, in_lanes), has_quota)
     if responses_under is not None and room:
         with_responses = in_lanes if has_same_limits else replayed_reader(intent, reader, responses_under, room)
         yield from ((MEMORY_EVENTS, rows) for rows in memory_events(intent, reader, with_responses))

@@ -10,6 +10,7 @@ import numpy as np
 from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.records import int_fields, records_of
+from udfs.columns.time_units import MS_PER_S
 from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, NONE, PROPOSAL, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
@@ -32,7 +33,6 @@ REQUEST_WAITS: Mapping[str, tuple[str, str]] = {
 """By kind of reader, what sets min_bytes and max_wait_ms of its requests."""
 MOST_BYTES = (1 << 31) - 1
 """max_bytes is an int32."""
-MS_PER_S = 1000
 DEFAULT_MAX_POLL_RECORDS = 500
 
 JAVA_4, JAVA_3, LIBRDKAFKA, REPLICA_FETCHER = range(4)
