@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from jobs.captures.amounts import amounts_of
 from jobs.captures.clusters import seen_clusters
-from jobs.report_page.verdict import shown_path
+from jobs.report_page.verdict import short_path
 from jobs.run import Run
 from jobs.scenarios.chosen_grids import chosen_grids
 from jobs.scenarios.scenario import Scenario, with_grids
@@ -51,7 +51,7 @@ def keep(file: Path, scenario: Scenario, captures: tuple[Path | str, ...]) -> No
 
 def chosen_lines(scenario: Scenario, kept: Path | None) -> list[str]:
     """What was chosen, for people: a heading, and a line for each replay."""
-    file = "" if kept is None else f"; {shown_path(str(kept))} states them"
+    file = "" if kept is None else f"; {short_path(str(kept))} states them"
     lines = [f"no --set and no scenario says what to replay: these values are chosen from the capture{file}"]
     for name, grid in sorted(scenario.replay.items()):
         values = [f"{key}={','.join(map(setting_of(key).format, chosen))}" for key, chosen in grid.items()]

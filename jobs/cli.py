@@ -147,9 +147,9 @@ def _run_job(arguments: argparse.Namespace) -> None:
 
     run = resolve_run(arguments)
     from jobs.gates.rule_failures import rule_failures_told
-    from jobs.terminal.failures import spark_failures_told
+    from jobs.terminal.failures import readable_spark_failures
 
-    with spark_failures_told(), rule_failures_told(run.gates.rules), ExitStack() as until_done:
+    with readable_spark_failures(), rule_failures_told(run.gates.rules), ExitStack() as until_done:
         _job(run, until_done).main(run)
 
 
@@ -158,13 +158,13 @@ def _job(run: Run, until_done: ExitStack) -> ModuleType:
     if run.job == SIZE:
         return import_module(f"jobs.{run.job}")
     from jobs.ready_session import begun_session
-    from jobs.terminal.interrupts import cancelled_at_interrupt
+    from jobs.terminal.interrupts import cancel_at_interrupt
 
     with ThreadPoolExecutor(max_workers=1) as beside:
         loaded = beside.submit(import_module, f"jobs.{run.job}")
         spark = begun_session(run)
         if not are_watched():
-            until_done.enter_context(cancelled_at_interrupt(spark))
+            until_done.enter_context(cancel_at_interrupt(spark))
     return loaded.result()
 
 

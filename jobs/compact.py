@@ -13,7 +13,7 @@ from jobs.run import Run
 from jobs.session.spark import spark_session
 from jobs.terminal.progress import stage
 from jobs.terminal.screen import Grid, grid_lines
-from jobs.terminal.wording import counted, span_said
+from jobs.terminal.wording import days_or_hours, quantity
 from schemas.tables.silver import CAPTURES
 
 AS_WRITTEN = (CAPTURES,)
@@ -55,9 +55,9 @@ def lines(compacted: CompactedLake, run: Run) -> Iterator[str]:
     ]
     before = sum(table.files_before for table in compacted.tables)
     after = sum(table.files_before if table.files_after is None else table.files_after for table in compacted.tables)
-    cells.append([f"{counted(len(compacted.tables), 'table')} in all", f"{before:,}", f"{after:,}"])
+    cells.append([f"{quantity(len(compacted.tables), 'table')} in all", f"{before:,}", f"{after:,}"])
     yield from grid_lines(Grid(("table", "files before", "after"), cells, ("table",)), len(cells))
-    removed, stay = counted(compacted.files_removed or 0, "file"), span_said(run.retention)
+    removed, stay = quantity(compacted.files_removed or 0, "file"), days_or_hours(run.retention)
     yield f"{removed} removed that no table has needed for {stay}; those joined now stay as long, for readers"
 
 

@@ -33,11 +33,11 @@ from jobs.lake.packed_tables import unpacked, write_packed
 from jobs.lake.target import Target
 from jobs.ready_session import ready_session, start_workers
 from jobs.report_page.findings import look_up_captured
-from jobs.report_page.summary import captured_summary
+from jobs.report_page.summary import capture_summary
 from jobs.run import Run
 from jobs.session.driver import driver_of
 from jobs.terminal.progress import stage
-from jobs.terminal.screen import printable, with_rest
+from jobs.terminal.screen import printable_text, with_rest_count
 from jobs.version import decoder
 from schemas.tables import algorithms
 from schemas.tables.silver import (
@@ -116,7 +116,7 @@ def tell_unknown(stated: Mapping[str, str], names: ClusterNames) -> None:
     """Name on stderr the stated servers that the captures do not have, so that a slip of the pen is seen."""
     unknown = sorted(stated.keys() - names.broker_of.keys())
     if unknown:
-        listed = ", ".join(with_rest(map(printable, unknown[:MOST_NAMED]), len(unknown)))
+        listed = ", ".join(with_rest_count(map(printable_text, unknown[:MOST_NAMED]), len(unknown)))
         sys.stderr.write(f"refetch: --brokers: no connection of the captures is to {listed}\n")
 
 
@@ -200,4 +200,4 @@ def main(run: Run) -> None:
     walks_records = [] if run.records is None else [algorithms.BATCH_SPLIT]
     spark = ready_session(run, walks_records)
     capture_id = ingest(spark, run)
-    sys.stdout.write(captured_summary(run.lake, capture_id, look_up_captured(spark, run.lake, capture_id)))
+    sys.stdout.write(capture_summary(run.lake, capture_id, look_up_captured(spark, run.lake, capture_id)))

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
-from jobs.terminal.lane_rows import settings_of
+from jobs.terminal.lane_rows import settings_in_name
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.silver import EXCHANGES
 from schemas.tables.table import Table
@@ -75,7 +75,7 @@ def lane_settings(lanes: Mapping[str, Sequence[str]]) -> pa.Table:
     as Kafka calls the setting, `fetch_max_bytes`; by its whole key where another one is called so.
     """
     rows = [
-        ({"algorithm": algorithm, "scenario": lane, "place": place}, settings_of(lane))
+        ({"algorithm": algorithm, "scenario": lane, "place": place}, settings_in_name(lane))
         for algorithm, of in lanes.items()
         for place, lane in enumerate(of)
     ]

@@ -20,7 +20,7 @@ from jobs.captures.held_captures import HeldCaptures, hold_captures
 from jobs.captures.inputs import resolve_captures
 from jobs.captures.pseudonym_key import pseudonyms_by
 from jobs.ready_session import compiling
-from jobs.terminal.wording import counted
+from jobs.terminal.wording import quantity
 from jobs.version import decoder
 from schemas.tables.silver import DECODED
 from udfs.errors import ArgumentError
@@ -41,8 +41,8 @@ class OpenCapture:
         indexes = self.held.plan.indexes
         packets = sum(index.counts.packets for index in indexes)
         faults = sum(len(index.faults) for index in indexes)
-        faulty = f"; {counted(faults, 'fault')} of files, which `files` tells" if faults else ""
-        return f"<capture {self.capture_id}: {counted(packets, 'packet')} of {counted(len(indexes), 'file')}{faulty}>"
+        faulty = f"; {quantity(faults, 'fault')} of files, which `files` tells" if faults else ""
+        return f"<capture {self.capture_id}: {quantity(packets, 'packet')} of {quantity(len(indexes), 'file')}{faulty}>"
 
     @property
     def capture_id(self) -> str:

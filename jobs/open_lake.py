@@ -34,12 +34,12 @@ from jobs.places import absolute_lake
 from jobs.quickstart import INSTALLED_LAKE, SCENARIO
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import known_run
-from jobs.report_page.refusals import by_rules, is_of_captures, refusals
+from jobs.report_page.refusals import gate_refusals, is_of_captures, subjects_with_rules
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES, meant
 from jobs.session.spark import spark_session
 from jobs.session.spark_properties import Work
-from jobs.terminal.wording import counted
+from jobs.terminal.wording import quantity
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
@@ -79,7 +79,7 @@ class OpenLake:
     replays: Mapping[str, Replay]
 
     def __repr__(self) -> str:
-        replays = ", ".join(f"{name} ({counted(len(replay.lanes), 'lane')})" for name, replay in self.replays.items())
+        replays = ", ".join(f"{name} ({quantity(len(replay.lanes), 'lane')})" for name, replay in self.replays.items())
         return f"OpenLake({self.path}, capture set {self.capture_id}, replays: {replays or 'none'})"
 
     def tables(self) -> DataFrame:
@@ -197,12 +197,12 @@ def _replays_in(rows: Iterable[Row]) -> Mapping[str, Replay]:
 def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> None:
     """Say on stderr what gates refused of a capture set and its runs, whose tables stay."""
     t = GATE_RESULTS
-    rows = refusals(lambda _: results_there(spark, lake, identities)).collect()
+    rows = gate_refusals(lambda _: results_there(spark, lake, identities)).collect()
 
     def refused(row: Row) -> str:
         return f"{'capture set' if is_of_captures(row) else 'run'} {row[t.checked_id]} was refused by its gate,"
 
-    for line in by_rules(rows, refused):
+    for line in subjects_with_rules(rows, refused):
         sys.stderr.write(f"refetch: {line}: {table_path(lake, t)} says why\n")
 
 

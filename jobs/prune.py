@@ -23,12 +23,12 @@ from jobs.lake.pruning import (
 )
 from jobs.places import page_path
 from jobs.report_page.run_pages import pages_of_runs, remove_pages
-from jobs.report_page.verdict import labelled
+from jobs.report_page.verdict import labelled_lines
 from jobs.run import Run
 from jobs.session.spark import spark_session
 from jobs.terminal.progress import stage
-from jobs.terminal.screen import with_rest
-from jobs.terminal.wording import counted, moment, short_size, span_said
+from jobs.terminal.screen import with_rest_count
+from jobs.terminal.wording import days_or_hours, quantity, short_size, utc_time
 from udfs.errors import ArgumentError
 
 MOST_SHOWN = 20
@@ -82,27 +82,27 @@ def lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Ite
     """What is printed."""
     would = "would go" if pruned.dry_run else "removed"
     if not (pruned.runs or pruned.capture_sets or pruned.unfinished):
-        since = moment(run.run_at - (run.older_than or timedelta(0)))
-        yield from labelled("PRUNE", f"nothing {would}: every run and capture set is of {since} or later")
+        since = utc_time(run.run_at - (run.older_than or timedelta(0)))
+        yield from labelled_lines("PRUNE", f"nothing {would}: every run and capture set is of {since} or later")
     for name, ids in (("Run", pruned.runs), ("Capture", pruned.capture_sets), ("Unfinished", pruned.unfinished)):
         listed = [of_one(one, known) for one in ids[:MOST_SHOWN]]
-        for text in with_rest(listed, len(ids)):
-            yield from labelled(name, f"{text} {would}" if text in listed else text)
+        for text in with_rest_count(listed, len(ids)):
+            yield from labelled_lines(name, f"{text} {would}" if text in listed else text)
     if pruned.tables:
-        rows = f"{counted(pruned.files, 'file')} of {counted(pruned.tables, 'table')}, {short_size(pruned.bytes)}"
-        stay = f"the files stay on the disk for {span_said(run.retention)}, for those who read them"
-        yield from labelled("Rows", f"{rows} {would}; {stay}")
+        rows = f"{quantity(pruned.files, 'file')} of {quantity(pruned.tables, 'table')}, {short_size(pruned.bytes)}"
+        stay = f"the files stay on the disk for {days_or_hours(run.retention)}, for those who read them"
+        yield from labelled_lines("Rows", f"{rows} {would}; {stay}")
     if pruned.pages:
-        yield from labelled("Pages", f"{', '.join(with_rest(pruned.pages[:MOST_SHOWN], len(pruned.pages)))} {would}")
-    if pruned.page_shows is not None:
-        yield from labelled("", f"report.html shows run {pruned.page_shows} now")
-    if pruned.files_removed is not None:
-        earlier = (
-            f"{counted(pruned.files_removed, 'file')} that no table has needed for {span_said(run.retention)} removed"
+        yield from labelled_lines(
+            "Pages", f"{', '.join(with_rest_count(pruned.pages[:MOST_SHOWN], len(pruned.pages)))} {would}"
         )
-        yield from labelled("Disk", earlier)
+    if pruned.page_shows is not None:
+        yield from labelled_lines("", f"report.html shows run {pruned.page_shows} now")
+    if pruned.files_removed is not None:
+        files, time = quantity(pruned.files_removed, "file"), days_or_hours(run.retention)
+        yield from labelled_lines("Disk", f"{files} that no table has needed for {time} removed")
     if pruned.dry_run:
-        yield from labelled("", "nothing was changed: --dry-run")
+        yield from labelled_lines("", "nothing was changed: --dry-run")
 
 
 def of_one(identity: str, known: Mapping[str, FinishedRun]) -> str:
@@ -110,7 +110,7 @@ def of_one(identity: str, known: Mapping[str, FinishedRun]) -> str:
     known_run = known.get(identity)
     if known_run is None:
         return identity
-    return f"{identity}, {moment(known_run.run_at)}, on capture set {known_run.capture_id}"
+    return f"{identity}, {utc_time(known_run.run_at)}, on capture set {known_run.capture_id}"
 
 
 def main(run: Run) -> None:

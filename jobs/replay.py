@@ -15,7 +15,7 @@ from jobs.captures.kafka_release import SeenRelease, seen_release
 from jobs.chosen_scenario import with_chosen_grids
 from jobs.find.conclusions import Settled
 from jobs.find.rows import rows_of_aims
-from jobs.find.searches import searched, searched_one, with_lanes_of
+from jobs.find.searches import add_lanes_of_searches, search_for_aim, search_for_aims
 from jobs.find.unmet import unmet_aim
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
@@ -31,8 +31,8 @@ from jobs.replays.algorithms import asked
 from jobs.replays.capture_window import with_window
 from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
 from jobs.report import reported
-from jobs.report_page.advice.recommendations import recommended, write_recommendations
-from jobs.report_page.findings import KnownRun, known_run, look_up, look_up_traffic
+from jobs.report_page.advice.recommendations import make_recommendations, write_recommendations
+from jobs.report_page.findings import KnownRun, known_run, look_up_run, look_up_traffic
 from jobs.report_page.trust import missing_direction, missing_traffic
 from jobs.report_page.verdict import Verdict
 from jobs.run import Run
@@ -87,8 +87,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
         replayed = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, replayed, kept, None)
     check_tables(spark, run.lake, tables_of(run))
-    searches = searched(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
-    run = with_lanes_of(run, searches)
+    searches = search_for_aims(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
+    run = add_lanes_of_searches(run, searches)
     to = Target(run.lake, run_name, Watch(run.gates, lane_names(run, asked(run.scenario))))
     written = write_replays(Source(spark, run, capture_id, run_name, {}), to)
     run, searches, refused = written.run, [*searches, *written.further], written.refused
@@ -162,7 +162,7 @@ def write_replays(source: Source, to: Target) -> Written:
                 refused[algorithm.name] = str(fault)
                 continue
             further += aim_results
-            run = with_lanes_of(run, aim_results)
+            run = add_lanes_of_searches(run, aim_results)
         if not packed:
             raise CaptureError("\n".join(refused.values()))
         write_packed(source.spark, reduce(DataFrame.unionByName, packed.values()), [FIDELITY], to)
@@ -185,8 +185,8 @@ def write_replay(
             write_packed(source.spark, rows, algorithm.tables, to)
             return rows, []
     sys.stderr.write(f"refetch: no lane meets `{aim}`, so one is looked for\n")
-    aim_results = [searched_one(source, algorithm, aim)]
-    run = with_lanes_of(source.run, aim_results)
+    aim_results = [search_for_aim(source, algorithm, aim)]
+    run = add_lanes_of_searches(source.run, aim_results)
     to.watch.lanes = lane_names(run, asked(run.scenario))
     # The run lists this replay's lanes now, so that no more are looked for.
     rows, _ = write_replay(replace(source, run=run), algorithm, to, until_written)
@@ -210,8 +210,8 @@ def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) ->
         pass_gold_gate(spark, run, capture_id, done, known)
     except GateError as fault:
         refused = fault
-    findings = look_up(spark, run.lake, known)
-    made = recommended(findings)
+    findings = look_up_run(spark, run.lake, known)
+    made = make_recommendations(findings)
     write_recommendations(spark, run.lake, done.run_id, made)
     sys.stdout.write(reported(spark, run, Verdict(known, findings, made)))
     if refused is not None:

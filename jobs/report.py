@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 from jobs.comparison.beside_run import other_runs
 from jobs.lake.delta_tables import table_path
-from jobs.report_page.advice.recommendations import read_recommendations, recommended
+from jobs.report_page.advice.recommendations import make_recommendations, read_recommendations
 from jobs.report_page.aim_lines import aim_lines
-from jobs.report_page.findings import KnownRun, known_run, look_up
+from jobs.report_page.findings import KnownRun, known_run, look_up_run
 from jobs.report_page.other_runs import OtherRuns
 from jobs.report_page.run_pages import newest_pages, pages_of_run
-from jobs.report_page.summary import summary
+from jobs.report_page.summary import run_summary
 from jobs.report_page.summary_json import write_summary
-from jobs.report_page.verdict import Verdict, first_screen, labelled, shown_path
+from jobs.report_page.verdict import Verdict, first_screen, labelled_lines, short_path
 from jobs.run import Run
 from jobs.session.spark import spark_session
 from schemas.tables.gold import RUNS
@@ -43,7 +43,7 @@ def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
         named = run.compared_with
         beside = OtherRuns() if named is None else other_runs(spark, run.lake, verdict.run, named)
         write_report(written, run.lake, verdict, beside)
-    everything = summary(run.lake, verdict.run, verdict.findings) if run.verbose else ""
+    everything = run_summary(run.lake, verdict.run, verdict.findings) if run.verbose else ""
     placed = place_lines(run, verdict.run.run_id, written)
     lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.findings), *placed]
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
@@ -86,11 +86,11 @@ def place_lines(run: Run, run_id: str, written: Sequence[Place]) -> list[str]:
     """Where the page and the tables are."""
     pages = "none, because the lake is not a local folder; --out=FILE writes one"
     if written:
-        pages = f"{shown_path(str(written[0].page))}  JSON {shown_path(str(written[0].summary))}"
+        pages = f"{short_path(str(written[0].page))}  JSON {short_path(str(written[0].summary))}"
     return [
-        *labelled("Report", pages),
-        *labelled("Tables", f"{shown_path(table_path(run.lake, RECOMMENDATIONS))}, run {run_id}"),
-        *([] if run.verbose else labelled("", "--verbose prints every answer and table")),
+        *labelled_lines("Report", pages),
+        *labelled_lines("Tables", f"{short_path(table_path(run.lake, RECOMMENDATIONS))}, run {run_id}"),
+        *([] if run.verbose else labelled_lines("", "--verbose prints every answer and table")),
     ]
 
 
@@ -98,6 +98,6 @@ def main(run: Run) -> None:
     """Run the job. Raises LakeError if the lake has no run, ArgumentError if it does not have the named one."""
     spark = spark_session(run.master, "refetch report", run.spark_conf)
     known = known_run(spark, run.lake, run.run_id)
-    findings = look_up(spark, run.lake, known)
-    made = read_recommendations(spark, run.lake, known.run_id) or recommended(findings)
+    findings = look_up_run(spark, run.lake, known)
+    made = read_recommendations(spark, run.lake, known.run_id) or make_recommendations(findings)
     sys.stdout.write(reported(spark, run, Verdict(known, findings, made)))

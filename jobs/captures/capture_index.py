@@ -13,7 +13,7 @@ from pyspark.sql import Row, SparkSession
 
 from jobs.lake.delta_tables import rows_here
 from jobs.session.driver import driver_of
-from jobs.terminal.screen import printable, with_rest
+from jobs.terminal.screen import printable_text, with_rest_count
 from udfs.capture.file_index import CaptureIndex, OnPackets, index_stored_capture, unread_index
 from udfs.capture.frame_dump import index_frames, stored_dump_format
 from udfs.capture.packet_walk import CaptureFormat
@@ -67,8 +67,8 @@ def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> N
         return
     if len(formats) < files or not any(format_ != CaptureFormat.NONE for format_ in formats):
         raise CaptureError("\n  ".join(faults))
-    listed = with_rest(faults[:MOST_TOLD], len(faults))
-    sys.stderr.writelines(f"refetch: left out: {printable(fault)}\n" for fault in listed)
+    listed = with_rest_count(faults[:MOST_TOLD], len(faults))
+    sys.stderr.writelines(f"refetch: left out: {printable_text(fault)}\n" for fault in listed)
 
 
 def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:

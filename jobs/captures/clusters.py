@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import rows_of
-from jobs.terminal.screen import printable, with_rest
-from jobs.terminal.wording import counted
+from jobs.terminal.screen import printable_text, with_rest_count
+from jobs.terminal.wording import quantity
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
 from udfs.errors import ArgumentError
@@ -31,7 +31,8 @@ class SeenCluster(NamedTuple):
     requests: int
 
     def __str__(self) -> str:
-        return f"{printable(self.cluster_id)} ({counted(self.servers, 'server')}, {counted(self.requests, 'request')})"
+        traffic = f"{quantity(self.servers, 'server')}, {quantity(self.requests, 'request')}"
+        return f"{printable_text(self.cluster_id)} ({traffic})"
 
 
 def seen_clusters(spark: SparkSession, lake: str, capture_id: str) -> list[SeenCluster]:
@@ -52,21 +53,24 @@ def chosen_cluster(spark: SparkSession, lake: str, capture_id: str, named: str |
     clusters = seen_clusters(spark, lake, capture_id)
     chosen = next((one for one in clusters if named in (None, one.cluster_id)), None)
     if named is not None and chosen is None:
-        lines = [f"{lake}: capture set {capture_id} shows no cluster {printable(named)}; it has", *_listed(clusters)]
+        lines = [
+            f"{lake}: capture set {capture_id} shows no cluster {printable_text(named)}; it has",
+            *_listed(clusters),
+        ]
         raise ArgumentError("\n  ".join(lines if clusters else [f"{lines[0]} no response with a cluster's id"]))
     if chosen is None or len(clusters) == 1:
         return None
     why = "the one with most requests" if named is None else "as named"
     others = ", ".join(_listed([one for one in clusters if one is not chosen]))
     sys.stderr.write(
-        f"refetch: capture set {capture_id} shows several clusters; {printable(chosen.cluster_id)} is replayed, {why}; "
-        f"{BY_FLAG} names another: {others}\n"
+        f"refetch: capture set {capture_id} shows several clusters; {printable_text(chosen.cluster_id)} is replayed, "
+        f"{why}; {BY_FLAG} names another: {others}\n"
     )
     return chosen.cluster_id
 
 
 def _listed(clusters: Sequence[SeenCluster]) -> list[str]:
-    return with_rest(map(str, clusters[:MOST_SHOWN]), len(clusters))
+    return with_rest_count(map(str, clusters[:MOST_SHOWN]), len(clusters))
 
 
 def rows_of_cluster(spark: SparkSession, lake: str, table: Table, capture_id: str, cluster_id: str | None) -> DataFrame:

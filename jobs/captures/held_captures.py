@@ -19,7 +19,7 @@ from jobs.captures.capture_rows import packets_of
 from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.names import Gather, learn_names, needs_leaders
 from jobs.paths import COMMAND
-from jobs.terminal.screen import with_rest
+from jobs.terminal.screen import with_rest_count
 from schemas.tables.table import Table
 from udfs.capture.capture_points import ALONE
 from udfs.capture.compression import unpacked_bytes
@@ -137,7 +137,7 @@ def hold_captures(
     logs = [index.path for index in plan.indexes if index.format == REQUEST_LOG]
     if logs:
         raise CaptureError(
-            f"{', '.join(with_rest(logs[:MOST_NAMED], len(logs)))}: open_capture reads packets and frames; leave "
+            f"{', '.join(with_rest_count(logs[:MOST_NAMED], len(logs)))}: open_capture reads packets and frames; leave "
             f"request logs out, or have `{COMMAND} ingest` read them into a lake, with captures of the same "
             "traffic or without."
         )

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from jobs.captures.remote_inputs import uris_of
-from jobs.terminal.screen import printable
+from jobs.terminal.screen import printable_text
 from udfs.capture.locations import NO_SECRETS, TO_CHECK, has_secret, is_uri, query_of, without_secret
 from udfs.capture.request_log_head import UTC, is_capture_or_log
 from udfs.capture.storage import open_stored
@@ -130,8 +130,8 @@ def _tell_left_out(folder: str, names: Sequence[str]) -> None:
     """Name the files of a folder that are not read, so that no capture among them is missed in silence."""
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        left_out = ", ".join(map(printable, names[:MOST_NAMED])) + more
-        sys.stderr.write(f"refetch: {printable(folder)}: left out, as not {READ_FILES}: {left_out}\n")
+        left_out = ", ".join(map(printable_text, names[:MOST_NAMED])) + more
+        sys.stderr.write(f"refetch: {printable_text(folder)}: left out, as not {READ_FILES}: {left_out}\n")
 
 
 def _empty(name: str) -> str:

@@ -24,7 +24,7 @@ from jobs.comparison.predictions import BY_CAPTURE, BY_REPLAY, InForce, Predicti
 from jobs.comparison.traffic_figures import CLIENT, LIMITS, limits_by_client, values
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import IN_ALL, first_rows
-from jobs.report_page.traffic import fetches, produced
+from jobs.report_page.traffic import fetches, produced_batches
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
 from schemas.tables import algorithms
@@ -168,7 +168,7 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
 def captured_splits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
     """Figures of the share of each producer's batches that brokers refused as too large: those that it had to split."""
     b = RECORD_BATCHES
-    rows = produced(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
+    rows = produced_batches(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
         F.count_if(F.col(b.error_code) == MESSAGE_TOO_LARGE).alias("refused"), F.count("*").alias("sent")
     )  # fmt: skip
     return figure_rows(rows, CLIENT, str(b.client_id), {"split_share": share(F.col("refused"), F.col("sent"))})

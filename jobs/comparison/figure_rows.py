@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.comparison.figures import Change, Figure
-from jobs.report_page.row_caps import IN_ALL, first_of_each
+from jobs.report_page.row_caps import IN_ALL, first_rows_of_each
 
 KIND, SCOPE, METRIC = "kind", "scope", "metric"
 NUMBERS = ("value", "low", "high", "cases", "text")
@@ -77,7 +77,7 @@ def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str]
     may_be_alone = F.col(METRIC).isin(*lone) if lone else F.lit(False)
     differing = both.where(differs & ((was.isNotNull() & now.isNotNull()) | may_be_alone))
     differing = differing.withColumns({"group": group, "distance": distance})
-    return first_of_each(differing, "group", MOST_OF_A_METRIC, F.desc("distance"), SCOPE)
+    return first_rows_of_each(differing, "group", MOST_OF_A_METRIC, F.desc("distance"), SCOPE)
 
 
 def change_of(row: Row, part: str) -> Change:

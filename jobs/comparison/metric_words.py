@@ -7,9 +7,9 @@ from math import inf
 
 from jobs.comparison.figures import Change, Figure
 from jobs.comparison.outcome_figures import ADVISED, OF
-from jobs.report_page.advice.recommendation import said_value
+from jobs.report_page.advice.recommendation import value_text
 from jobs.scenarios.settings import settings
-from jobs.terminal.wording import duration, ends_said, percent, short_size
+from jobs.terminal.wording import duration, percent, range_text, short_size
 
 WORDS: Mapping[str, str] = {
     "requests_per_s": "requests a second",
@@ -57,8 +57,8 @@ def said_text(one: Change, text: str) -> str:
     """A text for people: a setting's value, and advice about one, with its unit."""
     if one.metric == ADVISED:
         verdict, _, value = text.partition(" ")
-        return f"{verdict} {said_value(one.scope.partition(OF)[0], value)}"
-    return said_value(one.metric, text) if one.metric in settings() else text
+        return f"{verdict} {value_text(one.scope.partition(OF)[0], value)}"
+    return value_text(one.metric, text) if one.metric in settings() else text
 
 
 def said_number(metric: str, value: float) -> str:
@@ -76,4 +76,4 @@ def said_number(metric: str, value: float) -> str:
 
 def said_range(metric: str, low: float, high: float) -> str:
     """Two ends, with their unit once where it is the same: `78 to 219 ms`."""
-    return ends_said(said_number(metric, low), said_number(metric, high))
+    return range_text(said_number(metric, low), said_number(metric, high))

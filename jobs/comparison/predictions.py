@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from jobs.comparison.figures import Figure, range_of_share
 from jobs.scenarios.settings import Value, setting_of, settings
-from jobs.terminal.lane_rows import settings_of
+from jobs.terminal.lane_rows import settings_in_name
 from jobs.units import finite
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from udfs.facts.arrow_tables import arrow_schema
@@ -93,7 +93,7 @@ def lane_values(lane: str) -> InForce:
     >>> lane_values("consumer.fetch.max.bytes=1MiB")
     {'consumer.fetch.max.bytes': '1048576'}
     """
-    return {key: str(setting_of(key).parse(text)) for key, text in settings_of(lane).items()}
+    return {key: str(setting_of(key).parse(text)) for key, text in settings_in_name(lane).items()}
 
 
 def lane_in_force(lanes: Mapping[str, InForce], before: InForce, after: InForce) -> str | None:

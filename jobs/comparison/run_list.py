@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from jobs.lake.capture_sets import CaptureSet, capture_sets
 from jobs.lake.delta_tables import has_table, read_table
 from jobs.report_page.row_caps import IN_ALL, first_rows
-from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable, share, with_rest
-from jobs.terminal.wording import moment
+from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable_text, share_text, with_rest_count
+from jobs.terminal.wording import utc_time
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
@@ -209,19 +209,27 @@ def table(head: Sequence[str], cells: Sequence[Sequence[str]], in_all: int, most
 
 def run_cells(run: ListedRun) -> list[str]:
     """A run as cells."""
-    files = ", ".join(with_rest(run.captures[:1], run.files)) if run.files else "a cluster's file"
+    files = ", ".join(with_rest_count(run.captures[:1], run.files)) if run.files else "a cluster's file"
     replays = ", ".join(kip for name, kip in KIPS.items() if name in run.replays)
     at = short_moment(run.run_at)
-    return [run.run_id, at, run.capture_id, replays, run.gate, share(run.agreed, run.checked), printable(files)]
+    return [
+        run.run_id,
+        at,
+        run.capture_id,
+        replays,
+        run.gate,
+        share_text(run.agreed, run.checked),
+        printable_text(files),
+    ]
 
 
 def set_cells(listed: ListedSet) -> list[str]:
     """A capture set as cells."""
-    files = ", ".join(with_rest(listed.captures, listed.files))
+    files = ", ".join(with_rest_count(listed.captures, listed.files))
     times = [short_moment(at) for at in (listed.first_time, listed.last_time)]
-    return [listed.capture_id, f"{listed.files:,}", *times, listed.gate, f"{listed.runs:,}", printable(files)]
+    return [listed.capture_id, f"{listed.files:,}", *times, listed.gate, f"{listed.runs:,}", printable_text(files)]
 
 
 def short_moment(at: str | None) -> str:
     """A time in UTC to the minute."""
-    return "-" if at is None else moment(datetime.fromisoformat(at))[:16]
+    return "-" if at is None else utc_time(datetime.fromisoformat(at))[:16]

@@ -22,10 +22,10 @@ from jobs.comparison.predictions import Prediction
 from jobs.comparison.traffic_figures import CLIENT, TOPIC
 from jobs.comparison.upgrades import Upgrade
 from jobs.lake.delta_tables import table_path
-from jobs.report_page.verdict import labelled, shown_path
+from jobs.report_page.verdict import labelled_lines, short_path
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.screen import Grid, grid_lines, with_rest
-from jobs.terminal.wording import counted, lane_said, moment, name_of
+from jobs.terminal.screen import Grid, grid_lines, with_rest_count
+from jobs.terminal.wording import client_name, lane_phrase, quantity, utc_time
 from schemas.tables.gold import RUNS
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.values import CHANGE, WITHHELD
@@ -80,17 +80,17 @@ def page_parts(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
 
 def described(run: ComparedRun) -> str:
     """A run: its id, clock and captures."""
-    return f"run {run.run_id}, {moment(run.run.rows[0][RUNS.run_at])}: capture {run.captures}"
+    return f"run {run.run_id}, {utc_time(run.run.rows[0][RUNS.run_at])}: capture {run.captures}"
 
 
 def block(head: str, sentences: Sequence[str], most: int) -> list[str]:
     """Sentences below a head, on so many lines at most; the last says how many more there are."""
     lines: list[str] = []
     for place_of, sentence in enumerate(sentences):
-        own = labelled("" if lines else head, sentence)
+        own = labelled_lines("" if lines else head, sentence)
         room = most - len(lines) - (place_of + 1 < len(sentences))
         if lines and len(own) > room:
-            return [*lines, *labelled("", f"and {len(sentences) - place_of:,} more: --verbose")]
+            return [*lines, *labelled_lines("", f"and {len(sentences) - place_of:,} more: --verbose")]
         lines += own[:room]
     return lines
 
@@ -122,11 +122,11 @@ def came_and_went(changes: Iterable[Change]) -> Iterator[str]:
         for judgement, word in (("new", "new"), ("gone", "gone")):
             of_kind = [change for change in lone if change.kind == kind and change.judgement == judgement]
             names = dict.fromkeys(
-                name_of(change.scope) for change in sorted(of_kind, key=lambda change: -largest(change))
+                client_name(change.scope) for change in sorted(of_kind, key=lambda change: -largest(change))
             )
             if names:
-                shown = ", ".join(with_rest([*names][:MOST_NAMES], len(names)))
-                yield f"{counted(len(names), kind)} {'is' if len(names) == 1 else 'are'} {word}: {shown}"
+                shown = ", ".join(with_rest_count([*names][:MOST_NAMES], len(names)))
+                yield f"{quantity(len(names), kind)} {'is' if len(names) == 1 else 'are'} {word}: {shown}"
 
 
 def largest(change: Change) -> float:
@@ -137,7 +137,7 @@ def largest(change: Change) -> float:
 
 def change_sentence(change: Change) -> str:
     """A figure before and after: `app  longest wait 122 ms -> 0 ms`."""
-    subject = f"{name_of(change.scope) if change.kind == CLIENT else f'{change.kind} {change.scope}':<{NAME}}"
+    subject = f"{client_name(change.scope) if change.kind == CLIENT else f'{change.kind} {change.scope}':<{NAME}}"
     before, after = figure_said(change, change.before), figure_said(change, change.after)
     return f"{subject}  {WORDS.get(change.metric, change.metric)} {before} -> {after}"
 
@@ -177,15 +177,15 @@ def predicted_sentences(compared: Compared) -> Iterator[str]:
         for is_changed in (True, False)
     )
     if new:
-        yield f"{hits(new)} of {counted(len(new), 'figure')} under changed settings came as the first run predicted"
+        yield f"{hits(new)} of {quantity(len(new), 'figure')} under changed settings came as the first run predicted"
     if same:
-        yield f"{hits(same)} of {counted(len(same), 'figure')} under unchanged settings stayed in their ranges"
+        yield f"{hits(same)} of {quantity(len(same), 'figure')} under unchanged settings stayed in their ranges"
     for prediction in sorted(
         new, key=lambda prediction: (prediction.is_hit, prediction.metric != WAIT, prediction.scope)
     ):
         yield prediction_sentence(prediction)
     if compared.checked.without_lane:
-        who = counted(compared.checked.without_lane, "client or cluster", "clients or clusters")
+        who = quantity(compared.checked.without_lane, "client or cluster", "clients or clusters")
         yield f"{who} with other settings than before: the first run has no lane with these settings"
     if not predictions and not compared.checked.without_lane:
         yield "nothing: no client and no replay is in both runs"
@@ -204,8 +204,8 @@ def prediction_sentence(prediction: Prediction) -> str:
     as_change = Change(
         "predicted", prediction.kind, prediction.scope, prediction.metric, prediction.predicted, prediction.seen
     )
-    whose = name_of(prediction.scope) if prediction.kind == CLIENT else prediction.kind
-    lane = "" if prediction.lane == CAPTURED_LANE else f", {lane_said(prediction.lane)}"
+    whose = client_name(prediction.scope) if prediction.kind == CLIENT else prediction.kind
+    lane = "" if prediction.lane == CAPTURED_LANE else f", {lane_phrase(prediction.lane)}"
     low, high = prediction.range
     predicted = (
         figure_said(as_change, prediction.predicted) if low == high else said_range(prediction.metric, low, high)
@@ -218,14 +218,14 @@ def prediction_sentence(prediction: Prediction) -> str:
 def noise(compared: Compared) -> str:
     """How many differences are within ranges."""
     count = sum(change.judgement == "noise" for change in compared.changes)
-    return f"{counted(count, 'other figure')} {'differs' if count == 1 else 'differ'} within the ranges of both runs"
+    return f"{quantity(count, 'other figure')} {'differs' if count == 1 else 'differ'} within the ranges of both runs"
 
 
 def place(compared: Compared) -> str:
     """Where the predictions are kept."""
     if not compared.checked.predictions:
         return "--verbose prints every difference; --json has the same for programs"
-    path = shown_path(table_path(compared.after.lake, PREDICTIONS_CHECKED))
+    path = short_path(table_path(compared.after.lake, PREDICTIONS_CHECKED))
     return f"{path}; --verbose prints every difference, --json has them for programs"
 
 
@@ -249,7 +249,7 @@ def verbose_lines(compared: Compared) -> Iterator[str]:
 
 def change_cells(change: Change) -> list[str]:
     """A change as cells of a table."""
-    cells = [f"{change.kind} {name_of(change.scope)}", WORDS.get(change.metric, change.metric)]
+    cells = [f"{change.kind} {client_name(change.scope)}", WORDS.get(change.metric, change.metric)]
     for figure in (change.before, change.after):
         cells += ["-", ""] if figure is None else [figure_said(change, figure), range_of(change, figure)]
     return [*cells, "beyond both ranges" if change.judgement == "beyond" else change.judgement]
@@ -266,7 +266,7 @@ def prediction_cells(prediction: Prediction) -> list[str]:
         "predicted", prediction.kind, prediction.scope, prediction.metric, prediction.predicted, prediction.seen
     )
     return [
-        name_of(prediction.scope) if prediction.kind == CLIENT else prediction.kind, WORDS[prediction.metric],
+        client_name(prediction.scope) if prediction.kind == CLIENT else prediction.kind, WORDS[prediction.metric],
         prediction.lane, figure_said(as_change, prediction.predicted),
         said_range(prediction.metric, *prediction.range), figure_said(as_change, prediction.seen),
         prediction.seen_by, "hit" if prediction.is_hit else "miss",

@@ -9,7 +9,7 @@ from jobs.comparison.metric_words import WORDS, said_number
 from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
 from jobs.comparison.trends import FEWEST, Name, Night, Trend
 from jobs.report_page.question import Axis, Plot, Scale
-from jobs.terminal.wording import begun, elapsed
+from jobs.terminal.wording import capitalized, elapsed_times
 
 PLOTTED: Mapping[Name, Scale] = {
     (CLIENT, "longest_wait_ms"): "ms",
@@ -39,9 +39,9 @@ def value_of(night: Night, name: Name) -> float | None:
 def plot(name: Name, scale: Scale, nights: list[Night]) -> Plot:
     """The curve of a figure."""
     metric, values = name[1], [value_of(night, name) or 0.0 for night in nights]
-    since, title = elapsed([night.begin for night in nights])
+    since, title = elapsed_times([night.begin for night in nights])
     rows = [{"at": at, "value": value} for at, value in zip(since, values, strict=True)]
     first, last = (said_number(metric, values[at]) for at in (0, -1))
     what = WORDS[metric]
-    says = f"{begun(what)}: {last} in the last of {len(nights)} nights, {first} in the first."
+    says = f"{capitalized(what)}: {last} in the last of {len(nights)} nights, {first} in the first."
     return Plot(says, "line", rows, Axis("at", title, "time"), Axis("value", what, scale))

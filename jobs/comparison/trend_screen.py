@@ -14,7 +14,7 @@ from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
 from jobs.comparison.traffic_figures import RATE
 from jobs.comparison.trends import LENGTHS, Name, Night, Trend
 from jobs.terminal.screen import Grid, grid_lines
-from jobs.terminal.wording import counted, duration, moment, name_of
+from jobs.terminal.wording import client_name, duration, quantity, utc_time
 
 MOST_NIGHTS, MOST_LISTED = 20, 1_000
 HANDFUL: dict[Name, str] = {
@@ -97,7 +97,7 @@ def trend_lines(lake: str, trend: Trend) -> Iterator[str]:
     yield "longest wait and memory held are of the client that has most; refused are sessions, split are batches"
     if trend.others:
         other = (
-            f"{counted(trend.others, 'other capture set')} {'is' if trend.others == 1 else 'are'} of another cluster"
+            f"{quantity(trend.others, 'other capture set')} {'is' if trend.others == 1 else 'are'} of another cluster"
         )
         yield f"{other}, or more than {LENGTHS:.0f} times as long or as short"
 
@@ -106,7 +106,7 @@ def handful(trend: Trend) -> Grid:
     """A row a night."""
     names = [name for name in HANDFUL if any(name in night.figures for night in trend.nights)]
     cells = [
-        [moment(night.begin)[:16], duration(1000 * night.seconds), *(said(name, night, before) for name in names),
+        [utc_time(night.begin)[:16], duration(1000 * night.seconds), *(said(name, night, before) for name in names),
          night.run_id]
         for before, night in night_pairs(trend.nights)
     ]  # fmt: skip
@@ -142,8 +142,8 @@ def figure_cells(name: Name, night: Night, before: Night | None) -> list[str]:
     """A figure as cells of a table."""
     figure = night.figures.get(name)
     ends = None if figure is None else figure.range
-    whose = name_of(night.scopes[name]) if name in night.scopes else OF_ALL
+    whose = client_name(night.scopes[name]) if name in night.scopes else OF_ALL
     return [
-        moment(night.begin)[:16], said(name, night, before), "" if ends is None else said_range(name[1], *ends),
+        utc_time(night.begin)[:16], said(name, night, before), "" if ends is None else said_range(name[1], *ends),
         "-" if figure is None else whose, night.run_id,
     ]  # fmt: skip

@@ -9,22 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
-from jobs.find.axes import Point, representative
-from jobs.find.judgement import Outcomes, meets
+from jobs.find.axes import Point, representative_point
+from jobs.find.judgement import Outcomes, meets_constraints
 from jobs.find.scopes import OwnOutcomes, Scope, own_constraints
 from jobs.find.tried import Search
-from jobs.replays.ranged import are_apart
+from jobs.replays.ranged import LEAST_MS, are_apart
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT
 
 MOST_ALONE = 10
 """At most so many clients and topics are kept: those that gain most."""
-LEAST_MS = 10.0
-"""Times that differ by no more milliseconds are not worth a setting of one's own."""
 
 
 @dataclass(frozen=True)
-class Alone:
+class OwnLane:
     """A client or topic for which another lane is better than the one for all.
 
     search: what the lanes come to for it, and as `best` the point that is best for it. for_all: the point of the lane
@@ -44,39 +42,41 @@ class Alone:
         return [axis_no for axis_no, (own, other) in enumerate(pairs) if own != other]
 
 
-def better_alone(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> list[Alone]:
+def better_own_lanes(done: Search, own: OwnOutcomes, points: Iterable[Point]) -> list[OwnLane]:
     """Who would gain from having the lane of one of these points alone; those that gain most come first.
 
     own: what lanes come to for each client or topic. A topic is left out if all lanes come to the same for it as for a
     client, whose topic it then is.
     """
     names = {point: done.lane(point).name for point in done.tried}
-    candidates, better = list(points), list[Alone]()
+    candidates, better = list(points), list[OwnLane]()
     for scope, outcomes in own.items():
-        better += judged_alone(done, scope, came_to(done, names, outcomes), candidates)
-    kept = list[Alone]()
+        better += better_own_lane(done, scope, outcomes_by_point(done, names, outcomes), candidates)
+    kept = list[OwnLane]()
     for alone in sorted(better, key=lambda alone: (-alone.gain, alone.scope)):
         if alone.scope.kind == OF_CLIENT or all(alone.search.tried != other.search.tried for other in kept):
             kept.append(alone)
     return kept[:MOST_ALONE]
 
 
-def came_to(done: Search, names: Mapping[Point, str], outcomes: Mapping[str, Outcomes]) -> dict[Point, Outcomes]:
+def outcomes_by_point(
+    done: Search, names: Mapping[Point, str], outcomes: Mapping[str, Outcomes]
+) -> dict[Point, Outcomes]:
     """What points come to for one client or topic alone. Of points whose lanes cannot differ only one was replayed.
 
     names: by point the name of its lane. outcomes: by the name of a lane that was replayed, what it comes to.
     """
     by_point = dict[Point, Outcomes]()
     for point, name in names.items():
-        of_point = outcomes.get(name) or outcomes.get(names.get(representative(done.axes, point), ""))
+        of_point = outcomes.get(name) or outcomes.get(names.get(representative_point(done.axes, point), ""))
         if of_point is not None:
             by_point[point] = of_point
     return by_point
 
 
-def judged_alone(
+def better_own_lane(
     done: Search, scope: Scope, tried: Mapping[Point, Outcomes], points: Iterable[Point]
-) -> Iterator[Alone]:
+) -> Iterator[OwnLane]:
     """The best of these points for one client or topic alone, if it is clearly better than the one for all; else none.
 
     tried: by point what its lane comes to for this client or topic.
@@ -88,11 +88,11 @@ def judged_alone(
     search = Search(replace(done.aim, where=own_constraints(done.aim, tried[for_all])), done.axes, done.in_force)
     search.note(tried)
     search.best = search.best_of(candidates)
-    if gain := gained(search, for_all):
-        yield Alone(scope, search, for_all, gain)
+    if gain := gain_over_all(search, for_all):
+        yield OwnLane(scope, search, for_all, gain)
 
 
-def gained(own: Search, for_all: Point) -> float:
+def gain_over_all(own: Search, for_all: Point) -> float:
     """The share by which the best lane for one client or topic alone is better than the lane for all.
 
     It is 0 if the share is within the aim's step, or if the ranges of the two lanes do not tell them apart.
@@ -111,7 +111,7 @@ def gained(own: Search, for_all: Point) -> float:
 def are_failures_apart(own: Search, for_all: Point) -> bool:
     """Whether the ranges of both lanes are apart in each outcome of which the lane for all fails a constraint."""
     best, other = own.tried[own.best], own.tried[for_all]
-    failed = (constraint.outcome for constraint in own.aim.where if not meets([constraint], other))
+    failed = (constraint.outcome for constraint in own.aim.where if not meets_constraints([constraint], other))
     return all(are_apart(best[name], other[name]) for name in failed)
 
 

@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from jobs.find.judgement import number_of
+from jobs.find.judgement import number_or_inf
 from jobs.scenarios.aims import Aim, Span
 from jobs.scenarios.scenario import Lane, lane_of
 from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
@@ -51,11 +51,13 @@ class Axis:
     def between(self, low: int, high: int, count: int) -> list[int]:
         """Up to `count` coordinates between two others, without these. Those of a span are in equal ratios."""
         if not isinstance(self.values, Span):
-            return _rounded(np.linspace(low, high, count + 2)[1:-1], low, high)
+            return _round_coordinates(np.linspace(low, high, count + 2)[1:-1], low, high)
         if self._is_measure and high <= (1 + self.closest) * low:
             return []
         # 1 is added for the ratios, because 0 has none.
-        return _rounded(np.geomspace(low + 1, high + 1, count + 2)[1:-1] - 1, low, high, rough=self._is_measure)
+        return _round_coordinates(
+            np.geomspace(low + 1, high + 1, count + 2)[1:-1] - 1, low, high, rough=self._is_measure
+        )
 
     @property
     def _is_measure(self) -> bool:
@@ -63,18 +65,18 @@ class Axis:
         return setting_of(self.key).type == "bytes"
 
 
-def axes_of(aim: Aim, reach: Mapping[str, int]) -> tuple[Axis, ...]:
+def axes_of_aim(aim: Aim, reach: Mapping[str, int]) -> tuple[Axis, ...]:
     """An axis for each setting of the aim, in the order in which lanes name them.
 
     reach: by setting the value from which on nothing changes.
     """
-    return tuple(_axis(aim, key, reach) for key in in_catalogue_order(aim.over))
+    return tuple(_axis_of_setting(aim, key, reach) for key in in_catalogue_order(aim.over))
 
 
-def _axis(aim: Aim, key: str, reach: Mapping[str, int]) -> Axis:
+def _axis_of_setting(aim: Aim, key: str, reach: Mapping[str, int]) -> Axis:
     values = aim.over[key]
     if not isinstance(values, Span):
-        beyond = [at for at, value in enumerate(values) if number_of(value) >= reach.get(key, inf)]
+        beyond = [at for at, value in enumerate(values) if number_or_inf(value) >= reach.get(key, inf)]
         return Axis(key, values, beyond[0] if beyond else None)
     limit = reach.get(key)
     reached = None if limit is None or limit >= values.most else max(limit, values.least)
@@ -86,14 +88,14 @@ def lane_at(axes: tuple[Axis, ...], point: Point) -> Lane:
     return lane_of({axis.key: axis.value(at) for axis, at in zip(axes, point, strict=True) if at is not None})
 
 
-def representative(axes: tuple[Axis, ...], point: Point) -> Point:
+def representative_point(axes: tuple[Axis, ...], point: Point) -> Point:
     """The point that stands for all whose lanes cannot differ: beyond a setting's reach nothing changes."""
     return tuple(
         at if at is None or axis.reach is None else min(at, axis.reach) for axis, at in zip(axes, point, strict=True)
     )
 
 
-def _rounded(values: Floats, low: int, high: int, rough: bool = False) -> list[int]:
+def _round_coordinates(values: Floats, low: int, high: int, rough: bool = False) -> list[int]:
     """Whole numbers near the values, between low and high, ascending.
 
     rough: the numbers end with as many zero bits as the distances between them allow.

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, isfinite
 
-from jobs.find.alone import Alone, better_alone
+from jobs.find.alone import OwnLane, better_own_lanes
 from jobs.find.axes import Point
-from jobs.find.judgement import cost, meets
+from jobs.find.judgement import constraint_cost, meets_constraints
 from jobs.find.scopes import OwnOutcomes
 from jobs.find.search import OutcomesOf
-from jobs.find.tried import Search, nearest_but_for, order_of, trade_off
+from jobs.find.tried import Search, nearest_failing_only, point_order, trade_off_points
 from jobs.scenarios.aims import Constraint, constraint_text
 from jobs.scenarios.scenario import Lane
 from schemas.tables.outcomes import outcomes_of as known_outcomes
@@ -21,7 +21,7 @@ MOST_ON_CURVE = 8
 NOBODY: OwnOutcomes = {}
 
 
-def binding(done: Search) -> list[str]:
+def binding_constraints(done: Search) -> list[str]:
     """The constraints that bind, as text: without any one of them the aim would be better by more than its step."""
     if not done.is_met(done.best):
         return []
@@ -30,13 +30,13 @@ def binding(done: Search) -> list[str]:
     binds = []
     for constraint in done.aim.where:
         others = [other for other in done.aim.where if other != constraint]
-        without = [point for point, outcomes in done.tried.items() if meets(others, outcomes)]
+        without = [point for point, outcomes in done.tried.items() if meets_constraints(others, outcomes)]
         if min((done.judged[point].score for point in without), default=inf) < enough:
             binds.append(constraint_text(done.aim.algorithm, constraint))
     return binds
 
 
-def to_relax(done: Search) -> list[str]:
+def relaxed_constraints(done: Search) -> list[str]:
     """How constraints would have to be for a lane to meet them all, as text; empty if one does.
 
     Each text relaxes one constraint, which would be enough. If no single constraint is enough, there is one text with
@@ -44,23 +44,27 @@ def to_relax(done: Search) -> list[str]:
     """
     if done.is_met(done.best):
         return []
-    alone = [*_alone(done)]
+    alone = [*_each_relaxed_alone(done)]
     if alone:
         return alone
     outcomes = done.tried[done.best]
-    failed = [constraint for constraint in done.aim.where if not meets([constraint], outcomes)]
-    return [" and ".join(_relaxed(done, constraint, cost(constraint, outcomes)) for constraint in failed)]
+    failed = [constraint for constraint in done.aim.where if not meets_constraints([constraint], outcomes)]
+    return [
+        " and ".join(
+            _relaxed_constraint(done, constraint, constraint_cost(constraint, outcomes)) for constraint in failed
+        )
+    ]
 
 
-def _alone(done: Search) -> Iterator[str]:
+def _each_relaxed_alone(done: Search) -> Iterator[str]:
     for constraint in done.aim.where:
-        point = nearest_but_for(done, constraint)
-        if point is not None and isfinite(pays := cost(constraint, done.tried[point])):
-            yield _relaxed(done, constraint, pays)
+        point = nearest_failing_only(done, constraint)
+        if point is not None and isfinite(pays := constraint_cost(constraint, done.tried[point])):
+            yield _relaxed_constraint(done, constraint, pays)
 
 
-def _relaxed(done: Search, constraint: Constraint, pays: float) -> str:
-    """A constraint as it would have to be for a lane whose `cost` is `pays` to meet it, as text."""
+def _relaxed_constraint(done: Search, constraint: Constraint, pays: float) -> str:
+    """A constraint as it would have to be for a lane whose `constraint_cost` is `pays` to meet it, as text."""
     if not isfinite(pays):
         return f"no bound on {constraint.outcome}"
     unit = known_outcomes(done.aim.algorithm)[constraint.outcome].unit
@@ -74,15 +78,15 @@ def _relaxed(done: Search, constraint: Constraint, pays: float) -> str:
     return f"{constraint_text(done.aim.algorithm, constraint)} within {pays:g}"
 
 
-def curve(done: Search) -> list[Point]:
+def trade_off_curve(done: Search) -> list[Point]:
     """The points of the trade-off that are kept, the best in the aim first: the best point, the captured one, and at
     most MOST_ON_CURVE others, evenly from end to end.
     """
-    points = trade_off(done)
+    points = trade_off_points(done)
     if len(points) > MOST_ON_CURVE:
         places = {round(i * (len(points) - 1) / (MOST_ON_CURVE - 1)) for i in range(MOST_ON_CURVE)}
         points = [point for place, point in enumerate(points) if place in places or point == done.best]
-    return sorted({*points, done.best, done.captured}, key=lambda point: (done.judged[point][1:], order_of(point)))
+    return sorted({*points, done.best, done.captured}, key=lambda point: (done.judged[point][1:], point_order(point)))
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Settled:
     search: Search
     curve: tuple[Point, ...]
     kept: tuple[Point, ...]
-    alone: tuple[Alone, ...]
+    alone: tuple[OwnLane, ...]
 
     @property
     def lanes(self) -> list[Lane]:
@@ -105,7 +109,7 @@ class Settled:
         return [self.search.lane(point) for point in self.kept if point != self.search.captured]
 
 
-def settled(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf, own: OwnOutcomes = NOBODY) -> Settled:
+def settle_search(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf, own: OwnOutcomes = NOBODY) -> Settled:
     """End a search: replay the lanes that are kept once more, together with the other lanes of the run.
 
     How often a pace is drawn anew depends on how many lanes are replayed together, and what an aim says of a lane has
@@ -114,12 +118,12 @@ def settled(done: Search, beside: Sequence[Lane], outcomes_of: OutcomesOf, own: 
     beside: the other lanes of the run. own: what lanes come to for each client or topic alone; `outcomes_of` adds what
     it replays to it.
     """
-    points = curve(done)
-    own_best = [alone.search.best for alone in better_alone(done, own, [*done.tried])]
+    points = trade_off_curve(done)
+    own_best = [alone.search.best for alone in better_own_lanes(done, own, [*done.tried])]
     kept = tuple(dict.fromkeys((*points, *own_best)))
     if any(outcome.ranges for outcome in known_outcomes(done.aim.algorithm).values()):
         lanes = {point: done.lane(point) for point in kept}
         figures = outcomes_of([*{lane.name: lane for lane in (*beside, *lanes.values())}.values()])
         done.note({point: figures[lane.name] for point, lane in lanes.items()})
     done.best = done.best_of(points)
-    return Settled(done, tuple(points), kept, tuple(better_alone(done, own, kept)))
+    return Settled(done, tuple(points), kept, tuple(better_own_lanes(done, own, kept)))

@@ -29,13 +29,13 @@ Outcomes = Mapping[str, Ranged]
 """What a lane comes to, by the outcome's name."""
 
 
-def aimed(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value]) -> float:
+def aim_score(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value]) -> float:
     """What a lane comes to in the aim, less being better; inf if it is not known or is a time without end.
 
     in_force: by setting the value of lanes that do not change it.
     """
     if aim.is_of_setting:
-        figure = number_of(lane.settings.get(aim.target, as_captured(aim.target, in_force)))
+        figure = number_or_inf(lane.settings.get(aim.target, captured_value(aim.target, in_force)))
         if figure == inf:
             return inf
     else:
@@ -43,7 +43,7 @@ def aimed(aim: Aim, lane: Lane, outcomes: Outcomes, in_force: Mapping[str, Value
     return figure if aim.is_least else -figure
 
 
-def as_captured(key: str, in_force: Mapping[str, Value]) -> Value | None:
+def captured_value(key: str, in_force: Mapping[str, Value]) -> Value | None:
     """The value of a setting in the captured lane; None where nobody knows it.
 
     A setting that exists in the model alone, such as `traffic.speed`, has its default in that lane.
@@ -52,14 +52,14 @@ def as_captured(key: str, in_force: Mapping[str, Value]) -> Value | None:
     return setting.default_value if setting.exists_as == "model" else in_force.get(key)
 
 
-def number_of(value: Value | None) -> float:
+def number_or_inf(value: Value | None) -> float:
     """A value as a number; inf if it is not a number."""
     if isinstance(value, int | float):
         return float(value)
     return float(value) if value is not None and value.isdecimal() else inf
 
 
-def cost(constraint: Constraint, outcomes: Outcomes) -> float:
+def constraint_cost(constraint: Constraint, outcomes: Outcomes) -> float:
     """What a lane comes to in the outcome of a constraint, less being better: the worse end of the outcome's range. For
     a constraint with `=` it is the distance of the farther end from the bound.
     """
@@ -71,9 +71,9 @@ def cost(constraint: Constraint, outcomes: Outcomes) -> float:
     return max(abs(figure.low - constraint.bound), abs(figure.high - constraint.bound))
 
 
-def excess(constraint: Constraint, outcomes: Outcomes) -> float:
+def constraint_excess(constraint: Constraint, outcomes: Outcomes) -> float:
     """By how much a lane fails a constraint; 0 if it meets it."""
-    pays = cost(constraint, outcomes)
+    pays = constraint_cost(constraint, outcomes)
     limit = {"<=": constraint.bound, "<": constraint.bound, ">=": -constraint.bound, ">": -constraint.bound, "=": 0.0}
     most = limit[constraint.relation]
     if constraint.relation in ("<", ">") and pays == most:
@@ -81,18 +81,18 @@ def excess(constraint: Constraint, outcomes: Outcomes) -> float:
     return max(pays - most, 0.0)
 
 
-def failure(constraints: Iterable[Constraint], outcomes: Outcomes) -> Failure:
+def failure_of_constraints(constraints: Iterable[Constraint], outcomes: Outcomes) -> Failure:
     """How far a lane is from meeting constraints; NO_FAILURE if it meets them."""
-    shares = [excess(constraint, outcomes) / (abs(constraint.bound) or 1.0) for constraint in constraints]
+    shares = [constraint_excess(constraint, outcomes) / (abs(constraint.bound) or 1.0) for constraint in constraints]
     return Failure(shares.count(inf), sum(share for share in shares if share != inf))
 
 
-def meets(constraints: Iterable[Constraint], outcomes: Outcomes) -> bool:
+def meets_constraints(constraints: Iterable[Constraint], outcomes: Outcomes) -> bool:
     """Whether a lane meets constraints."""
-    return failure(constraints, outcomes) == NO_FAILURE
+    return failure_of_constraints(constraints, outcomes) == NO_FAILURE
 
 
-def traded(aim: Aim) -> tuple[Constraint, ...]:
+def traded_constraints(aim: Aim) -> tuple[Constraint, ...]:
     """What the aim is traded for: its constraints.
 
     Without any it is the first other outcome of the replay that is about the same side, without a bound.

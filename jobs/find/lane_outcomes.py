@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.find.judgement import Outcomes
-from jobs.find.scopes import FOR_ALL, Scope, kinds_of, named
+from jobs.find.scopes import FOR_ALL, Scope, judged_outcomes, scope_kinds
 from jobs.lake.packed_tables import of_tables
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.ranged import Ranged, exact
@@ -56,29 +56,30 @@ class LaneOutcomes:
 
     def __call__(self, lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
         """What lanes come to, by their names."""
-        known, judged = tuple(outcomes_of(self.aim.algorithm).values()), named(self.aim)
-        figures = figures_of(self._wanted(self._summed(lanes, known)))
+        known, judged = tuple(outcomes_of(self.aim.algorithm).values()), judged_outcomes(self.aim)
+        figures = outcomes_by_lane(self._wanted(self._summed(lanes, known)))
         names = (CAPTURED_LANE, *(lane.name for lane in lanes))
         for kind, scope_names in self.first.items():
             for scope in (Scope(kind, name) for name in scope_names):
-                came_to = {name: whole(figures.get((scope, name), {}), judged) for name in names}
+                came_to = {name: complete_outcomes(figures.get((scope, name), {}), judged) for name in names}
                 self.own.setdefault(scope, {}).update(came_to)
-        return {name: whole(figures.get((FOR_ALL, name), {}), known) for name in names}
+        return {name: complete_outcomes(figures.get((FOR_ALL, name), {}), known) for name in names}
 
     def _summed(self, lanes: Sequence[Lane], known: Sequence[Outcome]) -> DataFrame:
         """Rows of SUMS of a replay of these lanes, one for each lane, outcome and scope."""
         packed = self.algorithm.packed(with_lanes(self.source, self.aim.algorithm, lanes))
-        return summed(packed, known, readers_of(self.aim), kinds_of(self.aim))
+        return sums_by_scope(packed, known, readers_of(self.aim), scope_kinds(self.aim))
 
     def _wanted(self, rows: DataFrame) -> list[Row]:
         """The rows of all together, and of those that are judged alone."""
-        kinds, judged = kinds_of(self.aim), F.col(OUTCOME).isin([outcome.name for outcome in named(self.aim)])
+        kinds = scope_kinds(self.aim)
+        judged = F.col(OUTCOME).isin([outcome.name for outcome in judged_outcomes(self.aim)])
         rows = rows.where((F.col(KIND) == OF_CLUSTER) | judged)
         if not kinds or self.first:
             return self._of_first(rows).collect()
         rows = rows.persist()
         try:
-            self.first = {kind: first_names(rows, kind, named(self.aim)[0]) for kind in kinds}
+            self.first = {kind: worst_off_names(rows, kind, judged_outcomes(self.aim)[0]) for kind in kinds}
             return self._of_first(rows).collect()
         finally:
             rows.unpersist()
@@ -95,20 +96,22 @@ def outcomes_of_lanes(packed: DataFrame, aim: Aim, lanes: Iterable[Lane]) -> lis
 
     packed: the packed rows of a replay of these lanes.
     """
-    judged = named(aim)
-    figures = figures_of(summed(packed, judged, readers_of(aim), {}).collect())
-    return [whole(figures.get((FOR_ALL, lane.name), {}), judged) for lane in lanes]
+    judged = judged_outcomes(aim)
+    figures = outcomes_by_lane(sums_by_scope(packed, judged, readers_of(aim), {}).collect())
+    return [complete_outcomes(figures.get((FOR_ALL, lane.name), {}), judged) for lane in lanes]
 
 
-def summed(packed: DataFrame, known: Sequence[Outcome], readers: Sequence[str], by: Mapping[str, str]) -> DataFrame:
+def sums_by_scope(
+    packed: DataFrame, known: Sequence[Outcome], readers: Sequence[str], by: Mapping[str, str]
+) -> DataFrame:
     """Rows of SUMS from packed rows, one for each lane, outcome and scope. by: as in `sums_of_rows`."""
     tables = dict.fromkeys(outcome.table for outcome in known)
     of_batches = partial(sums_of_rows, outcomes=known, readers=readers, by=by)
     rows = of_tables(packed, tables).mapInArrow(of_batches, from_arrow_schema(SUMS))
-    return rows.groupBy(LANE, OUTCOME, KIND, NAME).agg(*(combined(end, known).alias(end) for end in ENDS))
+    return rows.groupBy(LANE, OUTCOME, KIND, NAME).agg(*(combined_end(end, known).alias(end) for end in ENDS))
 
 
-def combined(end: str, outcomes: Iterable[Outcome]) -> Column:
+def combined_end(end: str, outcomes: Iterable[Outcome]) -> Column:
     """The largest, the least or the sum of a value, whichever the outcome of its rows asks for. end: one of ENDS."""
     names = {
         kind: [outcome.name for outcome in outcomes if AGGREGATES[outcome.aggregate] == kind] for kind in ("max", "min")
@@ -117,7 +120,7 @@ def combined(end: str, outcomes: Iterable[Outcome]) -> Column:
     return of_max.when(F.col(OUTCOME).isin(names["min"]), F.min(end)).otherwise(F.sum(end))
 
 
-def first_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:
+def worst_off_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:
     """The names of one kind of scope that are worst off by an outcome of the captured lane, the worst first."""
     order = F.desc_nulls_last if outcome.is_smaller_better else F.asc_nulls_last
     is_of_kind = (F.col(KIND) == kind) & (F.col(LANE) == CAPTURED_LANE) & (F.col(OUTCOME) == outcome.name)
@@ -148,10 +151,10 @@ def sums_of_rows(
     for table, rows in unpacked_rows(batches, {outcome.table for outcome in outcomes}, None):
         for outcome in outcomes:
             if outcome.table == table:
-                yield from sums(rows, outcome, readers, by)
+                yield from sums_of_outcome(rows, outcome, readers, by)
 
 
-def sums(
+def sums_of_outcome(
     rows: pa.RecordBatch, outcome: Outcome, readers: Sequence[str], by: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of SUMS for one outcome, a row a lane and scope."""
@@ -160,7 +163,7 @@ def sums(
         counted = counted.filter(pc.equal(counted[column], value))
     if READER in counted.column_names:
         counted = counted.filter(pc.is_in(counted[READER], value_set=pa.array(readers)))
-    ends, everyone = ends_of(counted, outcome), pa.array([""] * counted.num_rows, pa.string())
+    ends, everyone = value_with_ends(counted, outcome), pa.array([""] * counted.num_rows, pa.string())
     aggregate: Any = AGGREGATES[outcome.aggregate]
     names: dict[str, Any] = {kind: counted[column] for kind, column in by.items() if column in counted.column_names}
     for kind, scope_names in ({OF_CLUSTER: everyone} | names).items():
@@ -174,11 +177,11 @@ def sums(
         yield from pa.table(columns).select(SUMS.names).cast(SUMS).to_batches()
 
 
-def ends_of(rows: pa.Table, outcome: Outcome) -> list[pa.ChunkedArray[Any]]:
+def value_with_ends(rows: pa.Table, outcome: Outcome) -> list[pa.ChunkedArray[Any]]:
     """What an outcome comes to in each row, and both ends of its range."""
     if outcome.ranges:
         r = FETCH_RANGES  # all tables of ranges have these columns
-        return [_filled(rows[column], outcome) for column in (r.p50, r.p10, r.p90)]
+        return [_fill_missing(rows[column], outcome) for column in (r.p50, r.p10, r.p90)]
     value: Any = rows[outcome.columns[0]].cast(pa.float64())
     for column in outcome.columns[1:]:
         value = pc.add(value, rows[column].cast(pa.float64()))
@@ -187,14 +190,14 @@ def ends_of(rows: pa.Table, outcome: Outcome) -> list[pa.ChunkedArray[Any]]:
         value = pc.if_else(pc.greater(per, 0), pc.divide(value, per), None)
     if outcome.aggregate == "rows":
         value = pc.greater(value, 0).cast(pa.float64())
-    return 3 * [_filled(value, outcome)]
+    return 3 * [_fill_missing(value, outcome)]
 
 
-def _filled(values: pa.ChunkedArray[Any], outcome: Outcome) -> pa.ChunkedArray[Any]:
+def _fill_missing(values: pa.ChunkedArray[Any], outcome: Outcome) -> pa.ChunkedArray[Any]:
     return pc.fill_null(values, inf) if outcome.missing_is_worst else values
 
 
-def figures_of(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Ranged]]:
+def outcomes_by_lane(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Ranged]]:
     """By scope and lane, by outcome what it comes to."""
     figures = dict[tuple[Scope, str], dict[str, Ranged]]()
     for row in rows:
@@ -204,7 +207,7 @@ def figures_of(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Ranged]
     return figures
 
 
-def whole(figures: Mapping[str, Ranged], outcomes: Iterable[Outcome]) -> Outcomes:
+def complete_outcomes(figures: Mapping[str, Ranged], outcomes: Iterable[Outcome]) -> Outcomes:
     """All these outcomes of a lane. One without rows is 0, for nothing was lost; if it is the least of several values,
     it is inf, for nothing is near.
     """

@@ -16,7 +16,7 @@ FETCH_LIMITS = (
 )  # fmt: skip
 
 
-def reach_of(source: Source, algorithm: str) -> Mapping[str, int]:
+def reach_by_setting(source: Source, algorithm: str) -> Mapping[str, int]:
     """By setting the value from which on a limit changes nothing; a setting without an entry has none that is known."""
     if algorithm == algorithms.FETCH_MAX_BYTES:
         return reach_of_fetches(source)

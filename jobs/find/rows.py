@@ -7,10 +7,10 @@ from math import isfinite
 
 import pyarrow as pa
 
-from jobs.find.conclusions import Settled, binding, to_relax
+from jobs.find.conclusions import Settled, binding_constraints, relaxed_constraints
 from jobs.find.judgement import Outcomes
 from jobs.find.scopes import FOR_ALL, Scope
-from jobs.find.tried import Search, range_around, trade_off
+from jobs.find.tried import Search, equally_good_range, trade_off_points
 from jobs.scenarios.settings import setting_of
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
@@ -27,7 +27,7 @@ def rows_of_aims(run_id: str, searches: Iterable[Settled]) -> dict[Table, pa.Tab
     listed = list(searches)
     rows = {
         AIM_SETTINGS: [row for settled in listed for row in setting_rows(run_id, settled)],
-        TRADE_OFF: [row for settled in listed for row in curve_rows(run_id, settled)],
+        TRADE_OFF: [row for settled in listed for row in trade_off_rows(run_id, settled)],
     }
     return {table: pa.Table.from_pylist(dicts, schema=arrow_schema(table)) for table, dicts in rows.items()}
 
@@ -40,37 +40,43 @@ def setting_rows(run_id: str, settled: Settled) -> Iterator[dict[str, object]]:
         t.rounds: done.rounds,
     }  # fmt: skip
     for axis_no in range(len(done.axes)):
-        yield {**of_aim, **of_scope(FOR_ALL, done), t.for_all: [], **values_of(done, axis_no)}
+        yield {**of_aim, **scope_columns(FOR_ALL, done), t.for_all: [], **value_columns(done, axis_no)}
     for one in settled.alone:
-        for_all = figures(done, one.search.tried[one.for_all])
+        for_all = outcome_entries(done, one.search.tried[one.for_all])
         for axis_no in one.own_places:
-            yield {**of_aim, **of_scope(one.scope, one.search), t.for_all: for_all, **values_of(one.search, axis_no)}
+            yield {
+                **of_aim,
+                **scope_columns(one.scope, one.search),
+                t.for_all: for_all,
+                **value_columns(one.search, axis_no),
+            }
 
 
-def of_scope(scope: Scope, done: Search) -> dict[str, object]:
+def scope_columns(scope: Scope, done: Search) -> dict[str, object]:
     """What rows say of the lane that is best for all, or for one alone."""
     t, best = AIM_SETTINGS, done.best
     return {
         t.scope_kind: scope.kind, t.scope: scope.name, t.scenario: done.lane(best).name, t.is_met: done.is_met(best),
-        t.binds: binding(done), t.relax: to_relax(done), t.outcomes: figures(done, done.tried[best]),
-        t.captured: figures(done, done.tried[done.captured]),
+        t.binds: binding_constraints(done), t.relax: relaxed_constraints(done),
+        t.outcomes: outcome_entries(done, done.tried[best]),
+        t.captured: outcome_entries(done, done.tried[done.captured]),
     }  # fmt: skip
 
 
-def values_of(done: Search, axis_no: int) -> dict[str, object]:
+def value_columns(done: Search, axis_no: int) -> dict[str, object]:
     """What a row says of one setting: the best value, and the first and last value that do as well."""
     t, axis, coordinate = AIM_SETTINGS, done.axes[axis_no], done.best[axis_no]
     if coordinate is None:
         return {t.setting: axis.key, t.value: None, t.value_from: None, t.value_to: None}
-    ends = (coordinate, coordinate) if axis.key == done.aim.target else range_around(done, axis_no)
+    ends = (coordinate, coordinate) if axis.key == done.aim.target else equally_good_range(done, axis_no)
     value, first, last = (setting_of(axis.key).format(axis.value(c)) for c in (coordinate, *ends))
     return {t.setting: axis.key, t.value: value, t.value_from: first, t.value_to: last}
 
 
-def curve_rows(run_id: str, settled: Settled) -> list[dict[str, object]]:
+def trade_off_rows(run_id: str, settled: Settled) -> list[dict[str, object]]:
     """A row for each lane of the trade-off, and for the captured one."""
     t, done = TRADE_OFF, settled.search
-    undominated = set(trade_off(done, settled.curve))
+    undominated = set(trade_off_points(done, settled.curve))
     rows = list[dict[str, object]]()
     for place, point in enumerate(settled.curve, 1):
         score = done.judged[point].score
@@ -79,12 +85,12 @@ def curve_rows(run_id: str, settled: Settled) -> list[dict[str, object]]:
             t.run_id: run_id, t.algorithm: done.aim.algorithm, t.scope_kind: OF_CLUSTER, t.scope: "",
             t.scenario: done.lane(point).name, t.place: place, t.is_chosen: point == done.best,
             t.is_met: done.is_met(point), t.is_dominated: point not in undominated, t.aim: aimed,
-            t.outcomes: figures(done, done.tried[point]),
+            t.outcomes: outcome_entries(done, done.tried[point]),
         })  # fmt: skip
     return rows
 
 
-def figures(done: Search, outcomes: Outcomes) -> list[tuple[str, float]]:
+def outcome_entries(done: Search, outcomes: Outcomes) -> list[tuple[str, float]]:
     """What a lane comes to, by outcome, as a map's entries."""
     entries = list[tuple[str, float]]()
     for name, outcome in outcomes_of(done.aim.algorithm).items():

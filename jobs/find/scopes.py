@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jobs.find.judgement import Outcomes, traded
+from jobs.find.judgement import Outcomes, traded_constraints
 from jobs.scenarios.aims import Aim, Constraint
 from jobs.scenarios.settings import setting_of
 from schemas.tables import algorithms
@@ -45,21 +45,21 @@ shared, and therefore not here.
 """
 
 
-def kinds_of(aim: Aim) -> Mapping[str, str]:
+def scope_kinds(aim: Aim) -> Mapping[str, str]:
     """The kinds of scope for which the aim can be judged alone, with the column of their names.
 
     There are none where one client influences another, or where the aim names outcomes of others than those who have
     its settings.
     """
     set_on = {setting_of(key).set_on for key in aim.over}
-    if len(set_on) != 1 or any(shared(constraint, aim.algorithm) for constraint in aim.where):
+    if len(set_on) != 1 or any(is_on_shared_sum(constraint, aim.algorithm) for constraint in aim.where):
         return {}
     whose = set_on.pop() or ""
-    is_of_others = any(outcome.side not in (None, whose) for outcome in named(aim))
+    is_of_others = any(outcome.side not in (None, whose) for outcome in judged_outcomes(aim))
     return {} if is_of_others else ALONE.get((aim.algorithm, whose), {})
 
 
-def shared(constraint: Constraint, algorithm: str) -> bool:
+def is_on_shared_sum(constraint: Constraint, algorithm: str) -> bool:
     """Whether a constraint asks that a sum over all has a certain value: nobody has a share of their own in it."""
     return is_sum(outcomes_of(algorithm)[constraint.outcome]) and constraint.relation == "=" and constraint.bound != 0
 
@@ -69,10 +69,10 @@ def is_sum(outcome: Outcome) -> bool:
     return outcome.aggregate in ("total", "rows")
 
 
-def named(aim: Aim) -> list[Outcome]:
+def judged_outcomes(aim: Aim) -> list[Outcome]:
     """The outcomes by which lanes are judged: the one that is to be best, and those that it is traded for."""
     known = outcomes_of(aim.algorithm)
-    names = (aim.target, *(constraint.outcome for constraint in traded(aim)))
+    names = (aim.target, *(constraint.outcome for constraint in traded_constraints(aim)))
     return [known[name] for name in dict.fromkeys(names) if name in known]
 
 

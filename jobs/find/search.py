@@ -13,9 +13,9 @@ from math import inf, isfinite
 
 import numpy as np
 
-from jobs.find.axes import Axis, Point, representative
+from jobs.find.axes import Axis, Point, representative_point
 from jobs.find.judgement import Outcomes
-from jobs.find.proposals import ends_of_range, first_grid, next_points
+from jobs.find.proposals import first_grid, next_points, points_at_range_ends
 from jobs.find.tried import Judged, Search
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.scenario import Lane
@@ -27,7 +27,7 @@ WITHOUT_GAIN = 2
 """After so many rounds without a better lane the search ends."""
 
 
-def search(aim: Aim, axes: tuple[Axis, ...], in_force: Mapping[str, Value], outcomes_of: OutcomesOf) -> Search:
+def run_search(aim: Aim, axes: tuple[Axis, ...], in_force: Mapping[str, Value], outcomes_of: OutcomesOf) -> Search:
     """Replay lanes, round after round, until WITHOUT_GAIN rounds bring nothing better or the aim's rounds are used up.
 
     in_force: by setting the value of lanes that do not change it. outcomes_of: replays lanes and says what they come
@@ -38,12 +38,12 @@ def search(aim: Aim, axes: tuple[Axis, ...], in_force: Mapping[str, Value], outc
     points, without_gain = [running.captured, *first_grid(axes)], 0
     while points and running.rounds < aim.rounds and without_gain < WITHOUT_GAIN:
         before = running.judged[running.best] if running.tried else None
-        replay(running, points, outcomes_of)
+        replay_points(running, points, outcomes_of)
         after = running.judged[running.best]
         without_gain = without_gain + 1 if before is not None and not is_gain(running, before, after) else 0
         points = next_points(running, random)
-    for more in (ends_of_range, ends_of_range):
-        replay(running, more(running), outcomes_of)
+    for more in (points_at_range_ends, points_at_range_ends):
+        replay_points(running, more(running), outcomes_of)
     return running
 
 
@@ -57,12 +57,12 @@ def is_gain(running: Search, before: Judged, after: Judged) -> bool:
     return isfinite(before.score) and after.score < before.score - running.tolerance * abs(before.score)
 
 
-def replay(running: Search, points: Iterable[Point], outcomes_of: OutcomesOf) -> None:
+def replay_points(running: Search, points: Iterable[Point], outcomes_of: OutcomesOf) -> None:
     """Replay the lanes of those points that were not tried yet. Of lanes that cannot differ only one is replayed."""
     wanted = [point for point in dict.fromkeys(points) if point not in running.tried]
     if not wanted:
         return
-    stand_ins = {point: representative(running.axes, point) for point in wanted}
+    stand_ins = {point: representative_point(running.axes, point) for point in wanted}
     missing = [point for point in dict.fromkeys(stand_ins.values()) if point not in running.tried]
     lanes = {point: running.lane(point) for point in missing}
     outcomes = outcomes_of(list(lanes.values())) if lanes else {}

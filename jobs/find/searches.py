@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from jobs.find.axes import axes_of
-from jobs.find.conclusions import Settled, settled
+from jobs.find.axes import axes_of_aim
+from jobs.find.conclusions import Settled, settle_search
 from jobs.find.lane_outcomes import LaneOutcomes
-from jobs.find.reach import reach_of
-from jobs.find.search import search
+from jobs.find.reach import reach_by_setting
+from jobs.find.search import run_search
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
 from jobs.run import Run
@@ -18,7 +18,7 @@ from jobs.terminal.progress import stage
 from udfs.errors import CaptureError
 
 
-def searched(source: Source) -> list[Settled]:
+def search_for_aims(source: Source) -> list[Settled]:
     """The search for each aim. Aims of replays that the captures do not carry are left out; those replays are refused
     later, with the reason.
     """
@@ -29,22 +29,22 @@ def searched(source: Source) -> list[Settled]:
         if aim is None:
             continue
         try:
-            done.append(searched_one(source, algorithm, aim))
+            done.append(search_for_aim(source, algorithm, aim))
         except CaptureError:
             # Its replay says why, with all others that are refused.
             continue
     return done
 
 
-def searched_one(source: Source, algorithm: Algorithm, aim: Aim) -> Settled:
+def search_for_aim(source: Source, algorithm: Algorithm, aim: Aim) -> Settled:
     """The search for one aim. Raises CaptureError where the captures do not carry its replay."""
     with stage(f"find {algorithm.name}", source.spark):
-        axes, replay = axes_of(aim, reach_of(source, algorithm.name)), LaneOutcomes(source, algorithm, aim)
-        best = search(aim, axes, source.run.in_force, replay)
-        return settled(best, source.run.scenario.lanes(algorithm.name)[1:], replay, replay.own)
+        axes, replay = axes_of_aim(aim, reach_by_setting(source, algorithm.name)), LaneOutcomes(source, algorithm, aim)
+        best = run_search(aim, axes, source.run.in_force, replay)
+        return settle_search(best, source.run.scenario.lanes(algorithm.name)[1:], replay, replay.own)
 
 
-def with_lanes_of(run: Run, searches: Iterable[Settled]) -> Run:
+def add_lanes_of_searches(run: Run, searches: Iterable[Settled]) -> Run:
     """The run with the lanes that searches keep, beside those of the scenario's grids."""
     listed = dict(run.scenario.listed)
     for done in searches:

@@ -11,7 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.find.axes import Axis, Point, lane_at
-from jobs.find.judgement import NO_FAILURE, Failure, Outcomes, aimed, cost, failure, meets, traded
+from jobs.find.judgement import (
+    NO_FAILURE,
+    Failure,
+    Outcomes,
+    aim_score,
+    constraint_cost,
+    failure_of_constraints,
+    meets_constraints,
+    traded_constraints,
+)
 from jobs.scenarios.aims import Aim, Constraint
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import Value
@@ -83,11 +92,11 @@ class Search:
 
     def note(self, outcomes: Mapping[Point, Outcomes]) -> None:
         """Take in what points come to."""
-        prices = traded(self.aim)
+        prices = traded_constraints(self.aim)
         for point, of in outcomes.items():
-            score = aimed(self.aim, self.lane(point), of, self.in_force)
-            costs = tuple(cost(constraint, of) for constraint in prices)
-            self.tried[point], self.judged[point] = of, Judged(failure(self.aim.where, of), score, costs)
+            score = aim_score(self.aim, self.lane(point), of, self.in_force)
+            costs = tuple(constraint_cost(constraint, of) for constraint in prices)
+            self.tried[point], self.judged[point] = of, Judged(failure_of_constraints(self.aim.where, of), score, costs)
         self.best = self.best_of(self.tried)
         self.coordinates = [
             sorted({coordinate for point in self.tried if (coordinate := point[axis_no]) is not None})
@@ -107,22 +116,29 @@ class Search:
         alike = [point for point in some if self.does_as_well(point, first)]
         return min(
             alike,
-            key=lambda point: (changes(point), self.judged[point].costs, self.judged[point].rank, order_of(point)),
+            key=lambda point: (
+                count_changes(point),
+                self.judged[point].costs,
+                self.judged[point].rank,
+                point_order(point),
+            ),
         )
 
 
-def nearest_but_for(search: Search, constraint: Constraint) -> Point | None:
+def nearest_failing_only(search: Search, constraint: Constraint) -> Point | None:
     """The point that fails this constraint least of those that meet all others; None if there is no such point."""
     others = [other for other in search.aim.where if other != constraint]
     some = [
         point
         for point, outcomes in search.tried.items()
-        if search.judged[point].score != inf and meets(others, outcomes)
+        if search.judged[point].score != inf and meets_constraints(others, outcomes)
     ]
-    return min(some, key=lambda point: (cost(constraint, search.tried[point]), order_of(point)), default=None)
+    return min(
+        some, key=lambda point: (constraint_cost(constraint, search.tried[point]), point_order(point)), default=None
+    )
 
 
-def on_line(search: Search, axis_no: int) -> list[int]:
+def coordinates_through_best(search: Search, axis_no: int) -> list[int]:
     """The coordinates that were tried on an axis through the best point, in order."""
     return [
         coordinate
@@ -131,9 +147,9 @@ def on_line(search: Search, axis_no: int) -> list[int]:
     ]
 
 
-def range_around(search: Search, axis_no: int) -> tuple[int, int]:
+def equally_good_range(search: Search, axis_no: int) -> tuple[int, int]:
     """The range of coordinates around the best point's in which all that were tried do as well: (first, last)."""
-    best, line = search.best, on_line(search, axis_no)
+    best, line = search.best, coordinates_through_best(search, axis_no)
     place, judged = line.index(best[axis_no] or 0), search.judged[best]
 
     def end(others: Sequence[int]) -> int:
@@ -146,7 +162,7 @@ def range_around(search: Search, axis_no: int) -> tuple[int, int]:
     return low, high if axis.reach is None or high < axis.reach else axis.ends[1]
 
 
-def trade_off(search: Search, points: Iterable[Point] | None = None) -> list[Point]:
+def trade_off_points(search: Search, points: Iterable[Point] | None = None) -> list[Point]:
     """The points of the trade-off, the best in the aim first: no other point is at least as good in the aim and in all
     costs, and better in one of them. Of points that come to the same it has the one that changes the fewest settings.
 
@@ -154,7 +170,7 @@ def trade_off(search: Search, points: Iterable[Point] | None = None) -> list[Poi
     """
     by_figures = dict[tuple[float, ...], Point]()
     some = search.tried if points is None else points
-    for point in sorted(some, key=lambda point: (point != search.best, changes(point), order_of(point))):
+    for point in sorted(some, key=lambda point: (point != search.best, count_changes(point), point_order(point))):
         figures = (search.judged[point].score, *search.judged[point].costs)
         if figures[0] != inf:
             by_figures.setdefault(figures, point)
@@ -175,11 +191,11 @@ def with_coordinate(point: Point, axis_no: int, coordinate: int | None) -> Point
     return (*point[:axis_no], coordinate, *point[axis_no + 1 :])
 
 
-def changes(point: Point) -> int:
+def count_changes(point: Point) -> int:
     """How many settings the point's lane changes."""
     return sum(coordinate is not None for coordinate in point)
 
 
-def order_of(point: Point) -> tuple[int, ...]:
+def point_order(point: Point) -> tuple[int, ...]:
     """An order of points: by coordinates, those left as captured first."""
     return tuple(-1 if coordinate is None else coordinate for coordinate in point)

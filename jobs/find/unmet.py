@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from jobs.find.judgement import meets
+from jobs.find.judgement import meets_constraints
 from jobs.find.lane_outcomes import outcomes_of_lanes
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE
@@ -38,17 +38,18 @@ def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | 
     if not values:
         return None
     aim = aim_over(values)
-    return None if any(meets(aim.where, outcomes) for outcomes in outcomes_of_lanes(packed, aim, lanes)) else aim
+    is_met = any(meets_constraints(aim.where, outcomes) for outcomes in outcomes_of_lanes(packed, aim, lanes))
+    return None if is_met else aim
 
 
-def safe_batch_size(replayed: Sequence[int]) -> Aim:
+def aim_for_batch_size(replayed: Sequence[int]) -> Aim:
     """The largest batch.size with few splits, from the least that is usual to the largest that was replayed."""
     least, _ = setting_of(BATCH_SIZE).searched_span
     over = {BATCH_SIZE: Span(min(least, *replayed), max(replayed))}
     return Aim(algorithms.BATCH_SPLIT, BATCH_SIZE, is_least=False, where=FEW_SPLITS, over=over, rounds=ROUNDS)
 
 
-def enough_memory(replayed: Sequence[int]) -> Aim:
+def aim_for_memory(replayed: Sequence[int]) -> Aim:
     """The least buffer.memory without waits, from the least that was replayed to the most that is usual."""
     _, most = setting_of(BUFFER_MEMORY).searched_span
     over = {BUFFER_MEMORY: Span(min(replayed), max(most, *replayed))}
@@ -56,8 +57,8 @@ def enough_memory(replayed: Sequence[int]) -> Aim:
 
 
 USUAL_AIMS: Mapping[str, tuple[str, Callable[[Sequence[int]], Aim]]] = {
-    algorithms.BATCH_SPLIT: (BATCH_SIZE, safe_batch_size),
-    algorithms.CONSUMER_MEMORY: (BUFFER_MEMORY, enough_memory),
+    algorithms.BATCH_SPLIT: (BATCH_SIZE, aim_for_batch_size),
+    algorithms.CONSUMER_MEMORY: (BUFFER_MEMORY, aim_for_memory),
 }
 """By replay, the setting that its usual aim is about, and the function from replayed values to that aim.
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from jobs.gates.results import Result
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gates.views import Subject
-from jobs.terminal.screen import printable
+from jobs.terminal.screen import printable_text
 from udfs.errors import LakeError
 
 CRITICAL = "critical"
@@ -51,7 +51,7 @@ def suite(at: datetime, gates: Gates, of: Checked) -> ElementTree.Element:
 def property_of(name: str, value: str) -> ElementTree.Element:
     """Something that a suite is about."""
     properties = ElementTree.Element("properties")
-    ElementTree.SubElement(properties, "property", name=name, value=printable(value))
+    ElementTree.SubElement(properties, "property", name=name, value=printable_text(value))
     return properties
 
 
@@ -67,7 +67,7 @@ def testcase(of: Checked, rule: Rule, results: Sequence[Result]) -> ElementTree.
     else:
         failure = ElementTree.SubElement(case, "system-out")
     lines = [*(line for one in refused for line in one.lines()), f"  The rule: {rule_said(rule)}"]
-    failure.text = "\n".join(printable(line) for line in lines)
+    failure.text = "\n".join(printable_text(line) for line in lines)
     return case
 
 

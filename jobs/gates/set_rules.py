@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rules import ExpectationRule, QueryRule
 from jobs.gates.views import query_of
-from jobs.terminal.screen import printable
+from jobs.terminal.screen import printable_text
 from schemas.tables.table import Table
 
 MOST_EXAMPLES = 3
@@ -53,5 +53,5 @@ def examples(rows: DataFrame) -> list[str]:
 
 def example(values: Mapping[str, object]) -> str:
     """A row in a line; a text from the wire moves no terminal's cursor."""
-    listed = ", ".join(f"{name}={printable(str(value))}" for name, value in values.items())
+    listed = ", ".join(f"{name}={printable_text(str(value))}" for name, value in values.items())
     return listed if len(listed) <= _LONGEST_EXAMPLE else f"{listed[:_LONGEST_EXAMPLE]}..."

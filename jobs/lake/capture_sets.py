@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table
 from jobs.scenarios.scenario import Scenario, with_topics_called
-from jobs.terminal.screen import printable, with_rest
-from jobs.terminal.wording import moment
+from jobs.terminal.screen import printable_text, with_rest_count
+from jobs.terminal.wording import utc_time
 from jobs.version import key_in
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -42,13 +42,13 @@ class CaptureSet(NamedTuple):
     last_time: datetime | None
 
     def __str__(self) -> str:
-        names = with_rest((printable(PurePosixPath(path).name) for path in self.first_paths), self.files)
+        names = with_rest_count((printable_text(PurePosixPath(path).name) for path in self.first_paths), self.files)
         return f"{self.capture_id} ({', '.join(names)}{self._times()})"
 
     def _times(self) -> str:
         if self.first_time is None or self.last_time is None:
             return ""
-        return f"; {moment(self.first_time).removesuffix(' UTC')} to {moment(self.last_time)}"
+        return f"; {utc_time(self.first_time).removesuffix(' UTC')} to {utc_time(self.last_time)}"
 
 
 def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -> None:
@@ -62,7 +62,7 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
     decoders = read_table(spark, lake, t).select(t.capture_id, t.decoder).distinct().collect()
     others = sorted((capture_id, key_in(decoder)) for capture_id, decoder in decoders if key_in(decoder) != key_id)
     if others:
-        ids = ", ".join(with_rest((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
+        ids = ", ".join(with_rest_count((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
         raise LakeError(_other_names(lake, ids, key_id, {key for _, key in others}))
 
 
@@ -80,8 +80,8 @@ def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
     real = sorted(topic for topic in named if not is_pseudonym("topic", topic))
     if key_in(decoded_by) and real:
         raise ArgumentError(
-            f"{lake} has pseudonyms, and settings of this run name topics: {', '.join(map(printable, real))}. Name "
-            "them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and "
+            f"{lake} has pseudonyms, and settings of this run name topics: {', '.join(map(printable_text, real))}. "
+            "Name them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and "
             "--pseudonymise=KEYFILE"
         )
 
@@ -109,7 +109,7 @@ def check_captures(spark: SparkSession, lake: str) -> None:
     if has_table(spark, lake, CAPTURES) or not has_table(spark, lake, RUNS):
         return
     runs = sorted(row[0] for row in read_table(spark, lake, RUNS).select(RUNS.run_id).distinct().collect())
-    listed = ", ".join(with_rest(runs[:MOST_OTHERS], len(runs)))
+    listed = ", ".join(with_rest_count(runs[:MOST_OTHERS], len(runs)))
     raise LakeError(
         f"{lake} has no captures, only runs of `size`: {listed}. The same `size` prints its answer again, and "
         f"{lake}/{RUNS.layer} has its tables; everything else is about captures: run `pipeline` with captures and this "
@@ -155,4 +155,4 @@ def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str =
 
 
 def _listed(sets: Sequence[CaptureSet], most: int) -> list[str]:
-    return with_rest(map(str, sets[:most]), len(sets))
+    return with_rest_count(map(str, sets[:most]), len(sets))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table, side_by_side
 from jobs.lake.stored_tables import Holding, StoredTable, stored_table
-from jobs.terminal.screen import with_rest
+from jobs.terminal.screen import with_rest_count
 from schemas.tables.gold import GOLD, RUNS
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_trends import TRENDS
@@ -99,7 +99,7 @@ def of_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Prun
         return Pruned(runs=(run_id,))
     if run_id in written_by_id({table: held for table, held in holdings.items() if table.replaced_by == RUNS.run_id}):
         return Pruned(unfinished=(run_id,))
-    newest = ", ".join(with_rest([run.run_id for run in runs[:MOST_NAMED]], len(runs))) or "none"
+    newest = ", ".join(with_rest_count([run.run_id for run in runs[:MOST_NAMED]], len(runs))) or "none"
     raise ArgumentError(f"no run {run_id}; the newest are {newest}")
 
 
@@ -112,7 +112,7 @@ def of_capture_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdi
     of_sets = {table: held for table, held in holdings.items() if table.replaced_by == CAPTURES.capture_id}
     if its_runs or capture_id in written_by_id(of_sets):
         return Pruned(its_runs, unfinished=(capture_id,))
-    known = ", ".join(with_rest([*sets][:MOST_NAMED], len(sets))) or "none"
+    known = ", ".join(with_rest_count([*sets][:MOST_NAMED], len(sets))) or "none"
     raise ArgumentError(f"no capture set {capture_id}; it has {known}")
 
 

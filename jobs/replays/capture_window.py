@@ -13,7 +13,7 @@ from jobs.lake.delta_tables import rows_of
 from jobs.run import Run
 from jobs.scenarios.moment import Moment, time_of
 from jobs.scenarios.scenario import Scenario
-from jobs.terminal.wording import moment
+from jobs.terminal.wording import utc_time
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES
 from udfs.errors import ArgumentError
 
@@ -90,11 +90,11 @@ def beside_the_capture(scenario: Scenario, first: int, last: int) -> str:
     begin, end = (
         None if end_of_window is None else time_of(end_of_window.us) for end_of_window in (scenario.begin, scenario.end)
     )
-    whole = f"the capture goes from {moment(time_of(first))} to {moment(time_of(last))}"
+    whole = f"the capture goes from {utc_time(time_of(first))} to {utc_time(time_of(last))}"
     return f"{window_said(begin, end)}; {whole}"
 
 
 def window_said(begin: datetime | None, end: datetime | None) -> str:
     """`from 2026-01-31 12:00:00 UTC to 2026-01-31 12:05:00 UTC`, or one end alone."""
     ends = (("from", begin), ("to", end))
-    return " ".join(f"{word} {moment(at)}" for word, at in ends if at is not None)
+    return " ".join(f"{word} {utc_time(at)}" for word, at in ends if at is not None)

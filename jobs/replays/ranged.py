@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from pyspark.sql import Row
 
-from jobs.terminal.wording import duration, ends_said
+from jobs.terminal.wording import duration, range_text
 
 NOT_READ = "not all"
 """In place of a time in which a backlog was read to its end."""
 NO_DIFFERENCE = "no difference that this capture can tell"
+LEAST_MS = 10.0
+"""Times that differ by at most so many milliseconds are worth no change."""
 
 
 class Ranged(NamedTuple):
@@ -63,7 +65,7 @@ def said_within(value: float, within: Row | None, worded: Callable[[float], str]
 def ranged_said(outcome: Ranged, worded: Callable[[float], str]) -> str:
     """An outcome with its range, `41 (8 to 62)`; alone if both ends read the same. worded: writes one value of it."""
     value, low, high = (NOT_READ if figure == inf else worded(figure) for figure in outcome)
-    return value if low == high else f"{value} ({ends_said(low, high)})"
+    return value if low == high else f"{value} ({range_text(low, high)})"
 
 
 def is_larger(one: Ranged, other: Ranged) -> bool:

@@ -6,21 +6,28 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Row
 
-from jobs.report_page.advice.aims import aim_settings, aim_text, lane_told, lanes_of_aim, names_of, outcome_said
-from jobs.report_page.advice.aims_alone import alone_of, alone_said
-from jobs.report_page.advice.recommendation import said_value
+from jobs.report_page.advice.aims import (
+    aim_settings,
+    aim_text,
+    lanes_of_aim,
+    outcome_names,
+    outcome_text,
+    settings_phrase,
+)
+from jobs.report_page.advice.aims_alone import own_lane_rows, own_lane_text
+from jobs.report_page.advice.recommendation import value_text
 from jobs.report_page.question import Findings
-from jobs.report_page.verdict import labelled
+from jobs.report_page.verdict import labelled_lines
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.lane_rows import settings_of
+from jobs.terminal.lane_rows import settings_in_name
 from jobs.terminal.screen import AS_CAPTURED, Grid, grid_lines
-from jobs.terminal.wording import changes_said, counted, lane_heading, lane_label
+from jobs.terminal.wording import changes_phrase, lane_heading, lane_label, quantity
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import OF_CLUSTER
 
 
-def aims_of(findings: Findings) -> list[list[Row]]:
+def rows_by_aim(findings: Findings) -> list[list[Row]]:
     """The rows of each aim together, those for all."""
     t, aims = AIM_SETTINGS, dict[object, list[Row]]()
     for row in findings.of(aim_settings):
@@ -31,19 +38,19 @@ def aims_of(findings: Findings) -> list[list[Row]]:
 
 def aim_lines(findings: Findings) -> Iterator[str]:
     """The lines of all aims of a run."""
-    for rows in aims_of(findings):
+    for rows in rows_by_aim(findings):
         first = rows[0]
-        yield from labelled("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
+        yield from labelled_lines("AIM", f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}")
         for sentence in aim_sentences(findings, rows):
-            yield from labelled("", sentence)
+            yield from labelled_lines("", sentence)
         yield from (f"        {line}" for line in grid_lines(trade_off_grid(findings, first)))
 
 
 def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
     """What an aim comes to, a sentence each."""
     t, first = AIM_SETTINGS, rows[0]
-    figures = [f"{name} {outcome_said(first[t.algorithm], name, first[t.outcomes])}" for name in names_of(first)]
-    lane = lane_told(first[t.scenario])
+    figures = [f"{name} {outcome_text(first[t.algorithm], name, first[t.outcomes])}" for name in outcome_names(first)]
+    lane = settings_phrase(first[t.scenario])
     if first[t.is_met]:
         yield f"met by {lane}: {'; '.join(figures)}"
     else:
@@ -51,30 +58,30 @@ def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
         yield f"nearest is {lane}: {'; '.join(figures)}"
     for row in rows:
         if first[t.is_met] and row[t.value_from] != row[t.value_to]:
-            low, high = (value_said(row[t.setting], row[end]) for end in (t.value_from, t.value_to))
+            low, high = (setting_value_text(row[t.setting], row[end]) for end in (t.value_from, t.value_to))
             yield f"any {row[t.setting]} from {low} to {high} does as well"
     if first[t.binds]:
         yield f"what binds: {', '.join(first[t.binds])}"
-    yield from (alone_said(findings, row) for row in alone_of(findings, first[t.algorithm]))
-    yield f"{counted(first[t.lanes_replayed], 'lane')} replayed in {counted(first[t.rounds], 'round')}"
+    yield from (own_lane_text(findings, row) for row in own_lane_rows(findings, first[t.algorithm]))
+    yield f"{quantity(first[t.lanes_replayed], 'lane')} replayed in {quantity(first[t.rounds], 'round')}"
 
 
-def value_said(key: str, text: str) -> str:
+def setting_value_text(key: str, text: str) -> str:
     """A setting's value, as --set has it, for people."""
-    return said_value(key, str(setting_of(key).parse(text)))
+    return value_text(key, str(setting_of(key).parse(text)))
 
 
 def trade_off_grid(findings: Findings, row: Row) -> Grid:
     """The lanes of the trade-off with what they come to in the outcomes that the aim names."""
-    t, rows, names = TRADE_OFF, lanes_of_aim(findings, row), names_of(row)
+    t, rows, names = TRADE_OFF, lanes_of_aim(findings, row), outcome_names(row)
     lanes = [of[t.scenario] for of in rows]
-    is_one_set = len({frozenset(settings_of(lane)) for lane in lanes if lane != CAPTURED_LANE}) == 1
+    is_one_set = len({frozenset(settings_in_name(lane)) for lane in lanes if lane != CAPTURED_LANE}) == 1
     # Lanes of the same settings have their names in the heading alone, so that a line holds all.
     heading = lane_heading(lanes) if is_one_set else "lane"
     cells = [
         [
-            AS_CAPTURED if lane == CAPTURED_LANE else lane_label(lane) if is_one_set else changes_said(lane),
-            *(outcome_said(row[t.algorithm], name, of[t.outcomes]) for name in names),
+            AS_CAPTURED if lane == CAPTURED_LANE else lane_label(lane) if is_one_set else changes_phrase(lane),
+            *(outcome_text(row[t.algorithm], name, of[t.outcomes]) for name in names),
             "chosen" if of[t.is_chosen] else "" if of[t.is_met] else "fails it",
         ]
         for lane, of in zip(lanes, rows, strict=True)

@@ -31,29 +31,29 @@ LABELS = {
 """Vega expressions that write a tick, by scale."""
 
 
-def encoding(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
+def axis_encoding(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
     """Field, type, title, ticks and scale of an axis. Names stand as they come."""
     kind = {"type": "nominal", "sort": None} if drawn_axis.scale == "name" else {"type": "quantitative"}
     return {
         "field": drawn_axis.field,
         "title": drawn_axis.title or None,
-        "axis": axis(plot, drawn_axis),
-        "scale": scale(plot, drawn_axis),
+        "axis": axis_ticks(plot, drawn_axis),
+        "scale": axis_scale(plot, drawn_axis),
         **kind,
     }
 
 
-def scale(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
+def axis_scale(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
     """The scale of an axis: in doublings if the axis is `log`.
 
     Other axes end at a round value, except those of bytes, whose ticks are not decimal.
     """
     if drawn_axis.log:
-        return {"type": "log", "base": 2, "domain": list(reach(plot, drawn_axis)), "nice": False}
+        return {"type": "log", "base": 2, "domain": list(axis_reach(plot, drawn_axis)), "nice": False}
     return {} if drawn_axis.scale == "name" else {"nice": drawn_axis.scale != "bytes"}
 
 
-def reach(plot: Plot, drawn_axis: Axis) -> tuple[float, float]:
+def axis_reach(plot: Plot, drawn_axis: Axis) -> tuple[float, float]:
     """The least and the greatest value on an axis.
 
     Ends of histogram bars and of intervals count, and so does the rule on a `log` axis.
@@ -65,33 +65,36 @@ def reach(plot: Plot, drawn_axis: Axis) -> tuple[float, float]:
     return min(values), max(values)
 
 
-def axis(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
+def axis_ticks(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
     """Ticks at round values, written with their unit."""
     if drawn_axis.scale == "name":
         few = {} if drawn_axis is plot.y else {"labelLimit": room_below(plot)}
         shape = {"labelAngle": 0, "grid": False, "ticks": False, "domain": False, "labelPadding": PADDING}
-        return {**shape, **few, **above(plot, drawn_axis)}
-    ticks = few_ticks(plot, drawn_axis)
+        return {**shape, **few, **title_above(plot, drawn_axis)}
+    ticks = tick_count(plot, drawn_axis)
     shown: dict[str, Any] = {
         "labelExpr": LABELS[drawn_axis.scale],
         "labelOverlap": True,
         "tickCount": ticks,
-        **above(plot, drawn_axis),
+        **title_above(plot, drawn_axis),
     }
     if drawn_axis.scale == "bytes":
-        low, high = reach(plot, drawn_axis)
-        shown |= {"values": doublings(low, high) if drawn_axis.log else round_bytes(high), "grid": not drawn_axis.log}
+        low, high = axis_reach(plot, drawn_axis)
+        shown |= {
+            "values": doubling_ticks(low, high) if drawn_axis.log else round_byte_ticks(high),
+            "grid": not drawn_axis.log,
+        }
     return shown
 
 
-def few_ticks(plot: Plot, drawn_axis: Axis) -> int:
+def tick_count(plot: Plot, drawn_axis: Axis) -> int:
     """About how many ticks: as many as have room, of counts no more than there are numbers."""
     room = (ACROSS - room_beside(plot)) / (_OF_NUMBERS * CHARACTER) if drawn_axis is plot.x else MOST_TICKS
-    numbers = int(reach(plot, drawn_axis)[1]) if drawn_axis.scale == "count" else MOST_TICKS
+    numbers = int(axis_reach(plot, drawn_axis)[1]) if drawn_axis.scale == "count" else MOST_TICKS
     return max(1, min(int(room), numbers, MOST_TICKS))
 
 
-def above(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
+def title_above(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
     """For the axis on the left: room for its labels in the widest font that a browser may take, and the title above it.
     Nothing for the other axis.
     """
@@ -114,14 +117,14 @@ def room_below(plot: Plot) -> float:
     return (ACROSS - room_beside(plot)) / len({row[plot.x.field] for row in plot.rows}) / 1.25 - PADDING
 
 
-def doublings(low: float, high: float) -> list[float]:
+def doubling_ticks(low: float, high: float) -> list[float]:
     """Powers of two within the reach, a constant number of doublings apart."""
     first, last = math.ceil(math.log2(max(low, 1)) - 1e-9), math.floor(math.log2(max(high, 1)) + 1e-9)
     apart = max(1, math.ceil((last - first + 1) / _MOST_DOUBLINGS))
     return [float(2**power) for power in range(first, last + 1, apart)]
 
 
-def round_bytes(high: float) -> list[float]:
+def round_byte_ticks(high: float) -> list[float]:
     """Values from 0, no more than six, a power of two apart."""
     apart = 2 ** max(0, math.ceil(math.log2(max(high, 1) / 5)))
     return [float(apart * i) for i in range(int(high // apart) + 1)]

@@ -6,19 +6,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from jobs.report_page.advice.recommendation import Recommendation, said_value
+from jobs.report_page.advice.recommendation import Recommendation, value_text
 from jobs.report_page.batch_split.splits import SAFE
 from jobs.report_page.consumer_memory.memory_pool import BOUNDED
 from jobs.report_page.fetch_max_bytes.catch_up import CATCH_UP
 from jobs.report_page.fetch_max_bytes.fairness import STARVING
-from jobs.report_page.fetch_max_bytes.growth import growth, sureness
-from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling
+from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
+from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.partition_limits import REFUSED_TEAMS
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import ENOUGH
-from jobs.report_page.verdict import changes, enough, from_to, kept, not_carried, now, settings_of_all, sure, whose
+from jobs.report_page.verdict import (
+    change_text,
+    changes_together,
+    confidence_text,
+    enough_value_text,
+    kept_together,
+    owners_text,
+    setting_names_text,
+    value_now_text,
+    withheld_together,
+)
 from jobs.terminal.screen import Grid
-from jobs.terminal.wording import name_of
+from jobs.terminal.wording import client_name
 from schemas.tables import algorithms
 from schemas.tables.values import CHANGE, OF_CLIENT
 
@@ -45,33 +55,33 @@ class Card:
     is_proposal: bool = False
 
 
-def cards(made: Sequence[Recommendation]) -> Iterator[Card]:
+def advice_cards(made: Sequence[Recommendation]) -> Iterator[Card]:
     """What to change, what is withheld and what to keep, each in the order of the recommendations."""
-    for block in changes(made):
+    for block in changes_together(made):
         first = block[0][0]
         cost = [("Cost", first.cost.text)] if first.cost.text else []
-        terms = [("Why", f"{first.gain.text}. {first.reason}"), *cost, ("Sure", sure(first))]
-        lines = [f"{alike[0].name}: {from_to(alike[0])}" for alike in block]
-        yield Card("change", whose(block[0]), lines, terms, QUESTION[first.algorithm], first.is_proposal)
-    for alike in not_carried(made):
+        terms = [("Why", f"{first.gain.text}. {first.reason}"), *cost, ("Sure", confidence_text(first))]
+        lines = [f"{alike[0].name}: {change_text(alike[0])}" for alike in block]
+        yield Card("change", owners_text(block[0]), lines, terms, QUESTION[first.algorithm], first.is_proposal)
+    for alike in withheld_together(made):
         terms = [("Why", alike[0].reason)]
-        yield Card("withheld", settings_of_all(alike), [whose(alike)], terms, QUESTION[alike[0].algorithm])
-    for alike in kept(made):
+        yield Card("withheld", setting_names_text(alike), [owners_text(alike)], terms, QUESTION[alike[0].algorithm])
+    for alike in kept_together(made):
         first = alike[0]
-        line = f"{now(first)}{enough(alike)}"
+        line = f"{value_now_text(first)}{enough_value_text(alike)}"
         reasons = [("Why", first.reason)] if len(alike) == 1 else []
-        title = f"{first.name}, {whose(alike)}"
+        title = f"{first.name}, {owners_text(alike)}"
         yield Card("keep", title, [line], reasons, QUESTION[first.algorithm], first.is_proposal)
 
 
 def growth_cards(findings: Findings) -> Iterator[Card]:
     """What becomes of consumers under more traffic, where that was replayed."""
-    return lane_cards("growth", [*growth(findings)], partial(sureness, findings))
+    return lane_cards("growth", [*growth_by_lane(findings)], partial(growth_sureness, findings))
 
 
 def quota_cards(findings: Findings) -> Iterator[Card]:
     """What becomes of consumers under a bandwidth quota, where that was replayed."""
-    return lane_cards("quota", [*throttling(findings)], partial(quota_sureness, findings))
+    return lane_cards("quota", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
 
 
 def lane_cards(kind: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[Card]:
@@ -85,8 +95,9 @@ def clients_ranked(made: Sequence[Recommendation]) -> Grid:
     """The clients with something to change, those that gain most first."""
     cells = [
         [
-            name_of(one.scope.name), one.name, now(one), said_value(one.setting, one.recommended), one.gain.text,
-            one.cost.text, sure(one),
+            client_name(one.scope.name), one.name, value_now_text(one), value_text(one.setting, one.recommended),
+            one.gain.text,
+            one.cost.text, confidence_text(one),
         ]
         for one in made
         if one.verdict == CHANGE and one.scope.kind == OF_CLIENT

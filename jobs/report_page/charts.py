@@ -9,10 +9,10 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from jobs.report_page.axes import ACROSS, CHARACTER, LONGEST_LABEL, WIDTH, encoding, reach, room_beside
-from jobs.report_page.mark_titles import SAID, UNDER_POINTER, mark_said, titled
+from jobs.report_page.axes import ACROSS, CHARACTER, LONGEST_LABEL, WIDTH, axis_encoding, axis_reach, room_beside
+from jobs.report_page.mark_titles import SAID, UNDER_POINTER, mark_text, with_titles
 from jobs.report_page.question import Plot
-from jobs.terminal.wording import shown
+from jobs.terminal.wording import printable_value
 
 Layers = alt.LayerChart | alt.FacetChart
 Marks = Callable[[alt.Chart, Plot], alt.Chart | Layers]
@@ -49,47 +49,47 @@ _CONFIG = {
 }  # fmt: skip
 
 
-def svg(plot: Plot) -> str:
+def plot_svg(plot: Plot) -> str:
     """The plot as an SVG element, whose marks say their values under the pointer. Names in it are text, which Vega
     escapes.
     """
-    plot = replace(plot, rows=[{name: shown(value) for name, value in row.items()} for row in plot.rows])
-    plot = replace(plot, rows=[{**row, SAID: mark_said(plot, row)} for row in plot.rows])
-    drawn = {**chart(plot).to_dict(), "datasets": datasets(plot)}
-    return titled(str(vl_convert.vegalite_to_svg(drawn, vl_version=_VEGA_LITE, config=_CONFIG)))
+    plot = replace(plot, rows=[{name: printable_value(value) for name, value in row.items()} for row in plot.rows])
+    plot = replace(plot, rows=[{**row, SAID: mark_text(plot, row)} for row in plot.rows])
+    drawn = {**chart_of_plot(plot).to_dict(), "datasets": plot_datasets(plot)}
+    return with_titles(str(vl_convert.vegalite_to_svg(drawn, vl_version=_VEGA_LITE, config=_CONFIG)))
 
 
-def datasets(plot: Plot) -> dict[str, Sequence[Mapping[str, object]]]:
+def plot_datasets(plot: Plot) -> dict[str, Sequence[Mapping[str, object]]]:
     """By name the rows that a chart's layers draw."""
-    rows = stacked(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
+    rows = stacked_bars(plot) if plot.x.log else [{**row, "rank": i} for i, row in enumerate(plot.rows)]
     apart = -(-len(plot.rows) // MOST_TOUCHED)
     return {ROWS: rows, TOUCHED: plot.rows[::apart], RULE: rule_rows(plot), DIAGONAL: diagonal_rows(plot)}
 
 
-def drawn_from(name: str) -> alt.Chart:
+def chart_of_rows(name: str) -> alt.Chart:
     """A chart of these rows. Altair copies a chart with all that is in it at each step, so the rows come last."""
     return alt.Chart(alt.NamedData(name=name))
 
 
-def chart(plot: Plot) -> Layers:
+def chart_of_plot(plot: Plot) -> Layers:
     """The plot as a chart: its marks and, where there are such, the rule and the diagonal."""
-    layers = [_MARKS[plot.mark](drawn_from(ROWS), plot), *ruled(plot), *diagonal(plot)]
+    layers = [_MARKS[plot.mark](chart_of_rows(ROWS), plot), *draw_rule(plot), *draw_diagonal(plot)]
     size: dict[str, Any] = {
         "width": WIDTH,
-        "height": height(plot),
+        "height": plot_height(plot),
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
     return alt.layer(*layers).properties(**size)
 
 
-def height(plot: Plot) -> int | alt.Step:
+def plot_height(plot: Plot) -> int | alt.Step:
     """Where rows are named, so much for each; else the same for all."""
     if plot.y.scale != "name":
         return HEIGHT
     return alt.Step(ROW if len({row[plot.y.field] for row in plot.rows}) <= MANY_ROWS else NARROW_ROW)
 
 
-def stacked(plot: Plot) -> list[dict[str, object]]:
+def stacked_bars(plot: Plot) -> list[dict[str, object]]:
     """Bars of a histogram with the place at which each begins and ends, one upon the other."""
     tops: dict[object, float] = {}
     bars: list[dict[str, object]] = []
@@ -100,90 +100,98 @@ def stacked(plot: Plot) -> list[dict[str, object]]:
     return bars
 
 
-def bars(base: alt.Chart, plot: Plot) -> alt.Chart:
+def draw_bars(base: alt.Chart, plot: Plot) -> alt.Chart:
     """Bars to the right, by name; or a histogram, whose bars end at `until`."""
-    x, y = encoding(plot, plot.x), encoding(plot, plot.y)
+    x, y = axis_encoding(plot, plot.x), axis_encoding(plot, plot.y)
     if plot.x.log:
         ends = {"y": y | {"stack": None}, "x2": {"field": "until"}, "y2": {"field": "begin"}}
-        return encoded(base.mark_bar(binSpacing=1), {"x": x, **ends, **coloured(plot), **UNDER_POINTER})
+        return with_channels(base.mark_bar(binSpacing=1), {"x": x, **ends, **colour_channel(plot), **UNDER_POINTER})
     order = {} if plot.colour is None else {"order": {"field": "rank", "type": "quantitative"}}
-    return encoded(base.mark_bar(height={"band": 0.7}), {"x": x, "y": y, **order, **coloured(plot), **UNDER_POINTER})
+    return with_channels(
+        base.mark_bar(height={"band": 0.7}), {"x": x, "y": y, **order, **colour_channel(plot), **UNDER_POINTER}
+    )
 
 
-def grouped(base: alt.Chart, plot: Plot) -> alt.Chart:
+def draw_grouped_bars(base: alt.Chart, plot: Plot) -> alt.Chart:
     """Bars to the right, by name, those of different colour below one another."""
     colour = plot.colour or plot.y
     beside = {"yOffset": {"field": colour.field, "type": "nominal", "sort": None}}
-    x = encoding(plot, plot.x) | {"stack": None}
-    placed_at = {"x": x, "y": encoding(plot, plot.y), **beside}
-    return encoded(base.mark_bar(), {**placed_at, **coloured(plot), **UNDER_POINTER})
+    x = axis_encoding(plot, plot.x) | {"stack": None}
+    placed_at = {"x": x, "y": axis_encoding(plot, plot.y), **beside}
+    return with_channels(base.mark_bar(), {**placed_at, **colour_channel(plot), **UNDER_POINTER})
 
 
-def lines(base: alt.Chart, plot: Plot) -> Layers:
+def draw_lines(base: alt.Chart, plot: Plot) -> Layers:
     """A line a colour, with points where there are few, and a band from `low` to `high` where rows have these."""
-    line = placed(base.mark_line(strokeWidth=2, aria=bool(plot.colour)), plot, **line_said(plot))
-    layers = [line, touched(plot, 1.0 if len(plot.rows) <= MOST_POINTS else 0.0)]
-    return alt.layer(*([banded(base, plot)] if "low" in plot.rows[0] else []), *layers)
+    line = place_marks(base.mark_line(strokeWidth=2, aria=bool(plot.colour)), plot, **line_title(plot))
+    layers = [line, draw_touch_points(plot, 1.0 if len(plot.rows) <= MOST_POINTS else 0.0)]
+    return alt.layer(*([draw_bands(base, plot)] if "low" in plot.rows[0] else []), *layers)
 
 
-def banded(base: alt.Chart, plot: Plot) -> alt.Chart:
+def draw_bands(base: alt.Chart, plot: Plot) -> alt.Chart:
     """A band a colour around a line."""
-    ends = {"y": encoding(plot, plot.y) | {"field": "low", "stack": None}, "y2": {"field": "high"}}
-    return encoded(base.mark_area(opacity=0.2, aria=False), {"x": encoding(plot, plot.x), **ends, **coloured(plot)})
-
-
-def steps(base: alt.Chart, plot: Plot) -> Layers:
-    """A line a colour that holds its value until the next."""
-    line = placed(
-        base.mark_line(strokeWidth=2, interpolate="step-after", aria=bool(plot.colour)), plot, **line_said(plot)
+    ends = {"y": axis_encoding(plot, plot.y) | {"field": "low", "stack": None}, "y2": {"field": "high"}}
+    return with_channels(
+        base.mark_area(opacity=0.2, aria=False), {"x": axis_encoding(plot, plot.x), **ends, **colour_channel(plot)}
     )
-    return alt.layer(line, touched(plot, 0.0))
 
 
-def line_said(plot: Plot) -> dict[str, Any]:
+def draw_steps(base: alt.Chart, plot: Plot) -> Layers:
+    """A line a colour that holds its value until the next."""
+    line = place_marks(
+        base.mark_line(strokeWidth=2, interpolate="step-after", aria=bool(plot.colour)), plot, **line_title(plot)
+    )
+    return alt.layer(line, draw_touch_points(plot, 0.0))
+
+
+def line_title(plot: Plot) -> dict[str, Any]:
     """The channel by which a line says whose it is; its points say the values."""
     return {} if plot.colour is None else {"description": {"field": plot.colour.field, "type": "nominal"}}
 
 
-def touched(plot: Plot, opacity: float) -> alt.Chart:
+def draw_touch_points(plot: Plot, opacity: float) -> alt.Chart:
     """The points of lines, which say their values under the pointer: so many that a page stays small."""
-    return placed(drawn_from(TOUCHED).mark_circle(size=40, opacity=opacity), plot, **UNDER_POINTER)
+    return place_marks(chart_of_rows(TOUCHED).mark_circle(size=40, opacity=opacity), plot, **UNDER_POINTER)
 
 
-def points(base: alt.Chart, plot: Plot) -> alt.Chart:
+def draw_points(base: alt.Chart, plot: Plot) -> alt.Chart:
     """Points that show through each other."""
-    return placed(base.mark_circle(size=90, opacity=0.5), plot, **UNDER_POINTER)
+    return place_marks(base.mark_circle(size=90, opacity=0.5), plot, **UNDER_POINTER)
 
 
-def intervals(base: alt.Chart, plot: Plot) -> Layers:
+def draw_intervals(base: alt.Chart, plot: Plot) -> Layers:
     """By name a band from `low` to `high`, and a tick at the value."""
-    x, y, colour = encoding(plot, plot.x), encoding(plot, plot.y), coloured(plot)
+    x, y, colour = axis_encoding(plot, plot.x), axis_encoding(plot, plot.y), colour_channel(plot)
     ends = {"x": x | {"field": "low", "stack": None}, "x2": {"field": "high"}}
-    band = encoded(base.mark_bar(height={"band": 0.5}, opacity=0.35), {"y": y, **ends, **colour, **UNDER_POINTER})
+    band = with_channels(base.mark_bar(height={"band": 0.5}, opacity=0.35), {"y": y, **ends, **colour, **UNDER_POINTER})
     value = base.mark_tick(thickness=3, height={"band": 0.7})
-    return alt.layer(band, encoded(value, {"x": x, "y": y, **colour, **UNDER_POINTER}))
+    return alt.layer(band, with_channels(value, {"x": x, "y": y, **colour, **UNDER_POINTER}))
 
 
-def heat(base: alt.Chart, plot: Plot) -> Layers:
+def draw_heat(base: alt.Chart, plot: Plot) -> Layers:
     """Cells of names by names, stronger for more, with the number in each."""
     value = (plot.colour or plot.y).field
     most = max(float(str(row[value])) for row in plot.rows) or 1.0
-    place = {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y)}
+    place = {"x": axis_encoding(plot, plot.x), "y": axis_encoding(plot, plot.y)}
     strength = {"domain": [0, most], "range": [0.06, 0.7]}
     opacity = {"field": value, "type": "quantitative", "legend": None, "scale": strength}
-    cells = encoded(base.mark_rect(color=COLOURS[0], cornerRadius=2), {**place, "opacity": opacity, **UNDER_POINTER})
+    cells = with_channels(
+        base.mark_rect(color=COLOURS[0], cornerRadius=2), {**place, "opacity": opacity, **UNDER_POINTER}
+    )
     text = {"field": value, "type": "quantitative", "format": ","}
-    return alt.layer(cells, encoded(base.mark_text(color=INK, fontSize=FONT, aria=False), {**place, "text": text}))
+    return alt.layer(
+        cells, with_channels(base.mark_text(color=INK, fontSize=FONT, aria=False), {**place, "text": text})
+    )
 
 
 _MARKS: Mapping[str, Marks] = {
-    "bar": bars,
-    "grouped": grouped,
-    "line": lines,
-    "step": steps,
-    "point": points,
-    "interval": intervals,
-    "heat": heat,
+    "bar": draw_bars,
+    "grouped": draw_grouped_bars,
+    "line": draw_lines,
+    "step": draw_steps,
+    "point": draw_points,
+    "interval": draw_intervals,
+    "heat": draw_heat,
 }
 
 
@@ -192,19 +200,19 @@ def rule_rows(plot: Plot) -> list[dict[str, object]]:
     return [] if plot.rule is None else [{"at": plot.rule[0], "told": plot.rule[1]}]
 
 
-def ruled(plot: Plot) -> list[alt.Chart]:
+def draw_rule(plot: Plot) -> list[alt.Chart]:
     """A line down at a value of x, with what it is, on the side where there is more room."""
     if plot.rule is None:
         return []
-    at, (low, high) = plot.rule[0], reach(plot, plot.x)
+    at, (low, high) = plot.rule[0], axis_reach(plot, plot.x)
     is_late = at * at > low * high if plot.x.log else 2 * at > low + high
-    base = drawn_from(RULE)
+    base = chart_of_rows(RULE)
     side: dict[str, Any] = {"align": "right", "dx": -6} if is_late else {"align": "left", "dx": 6}
     x = {"field": "at", "type": "quantitative"}
     text = base.mark_text(baseline="top", dy=8, color=INK, fontSize=FONT, aria=False, **side)
     return [
-        encoded(base.mark_rule(color=INK, strokeDash=[5, 4], aria=False), {"x": x}),
-        encoded(text, {"x": x, "y": {"value": 0}, "text": {"field": "told", "type": "nominal"}}),
+        with_channels(base.mark_rule(color=INK, strokeDash=[5, 4], aria=False), {"x": x}),
+        with_channels(text, {"x": x, "y": {"value": 0}, "text": {"field": "told", "type": "nominal"}}),
     ]
 
 
@@ -212,35 +220,37 @@ def diagonal_rows(plot: Plot) -> list[dict[str, object]]:
     """The row of the diagonal, where there is one."""
     if not plot.diagonal:
         return []
-    return [{"begin": 0, "end": min(reach(plot, plot.x)[1], reach(plot, plot.y)[1]), "told": plot.diagonal}]
+    return [{"begin": 0, "end": min(axis_reach(plot, plot.x)[1], axis_reach(plot, plot.y)[1]), "told": plot.diagonal}]
 
 
-def diagonal(plot: Plot) -> list[alt.Chart]:
+def draw_diagonal(plot: Plot) -> list[alt.Chart]:
     """A line where x and y are the same, as far as both have values, with what that is at its end."""
     if not plot.diagonal:
         return []
-    base = drawn_from(DIAGONAL)
+    base = chart_of_rows(DIAGONAL)
     begins, ends = ({"field": field, "type": "quantitative"} for field in ("begin", "end"))
     line = {"x": begins, "y": begins, "x2": {"field": "end"}, "y2": {"field": "end"}}
     text = base.mark_text(baseline="bottom", align="right", dx=-6, color=MUTED, fontSize=FONT, aria=False)
     return [
-        encoded(base.mark_rule(color=MUTED, strokeDash=[5, 4], aria=False), line),
-        encoded(text, {"x": ends, "y": ends, "text": {"field": "told", "type": "nominal"}}),
+        with_channels(base.mark_rule(color=MUTED, strokeDash=[5, 4], aria=False), line),
+        with_channels(text, {"x": ends, "y": ends, "text": {"field": "told", "type": "nominal"}}),
     ]
 
 
-def placed(marks: alt.Chart, plot: Plot, **channels: Any) -> alt.Chart:
+def place_marks(marks: alt.Chart, plot: Plot, **channels: Any) -> alt.Chart:
     """Marks at x and y, in their colour."""
-    return encoded(marks, {"x": encoding(plot, plot.x), "y": encoding(plot, plot.y), **coloured(plot), **channels})
+    return with_channels(
+        marks, {"x": axis_encoding(plot, plot.x), "y": axis_encoding(plot, plot.y), **colour_channel(plot), **channels}
+    )
 
 
-def encoded(marks: alt.Chart, channels: dict[str, Any]) -> alt.Chart:
+def with_channels(marks: alt.Chart, channels: dict[str, Any]) -> alt.Chart:
     """Marks with these channels, which Altair checks against Vega-Lite's schema when the chart is drawn."""
     marks.encoding = alt.FacetedEncoding(**channels)
     return marks
 
 
-def coloured(plot: Plot) -> dict[str, Any]:
+def colour_channel(plot: Plot) -> dict[str, Any]:
     """The colour of marks; a legend only where there is more than one."""
     if plot.colour is None:
         return {"color": {"value": COLOURS[0]}}

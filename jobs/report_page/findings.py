@@ -19,11 +19,11 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.capture_window import rows_in_window
 from jobs.replays.finished_runs import captured_release
-from jobs.report_page.advice.aims import aim_settings, rows_there, trade_off
+from jobs.report_page.advice.aims import aim_settings, rows_if_any, trade_off_lanes
 from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
-from jobs.report_page.refusals import refusals
+from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity
 from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.settings import Value, setting_of
@@ -173,7 +173,7 @@ def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
     return own_rows
 
 
-def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
+def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     """Ask the tables whatever the summary and the report need."""
     t = RUNS
     lanes = {row[t.algorithm]: tuple(row[t.lanes]) for row in run.rows}
@@ -187,28 +187,28 @@ def look_up(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
     of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]
     wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *of_advice, *queries_of(lanes)], of_cluster)
     wanted |= dict.fromkeys(ALWAYS, of_captures)
-    wanted |= dict.fromkeys((aim_settings, trade_off), partial(rows_there, spark, lake, run.run_id))
-    wanted[refusals] = lambda _: results_there(spark, lake, (run.capture_id, run.run_id))
-    return Findings(asked(spark, wanted), lanes, run.refused, run.captured, run.kafka, run.nobody_stated)
+    wanted |= dict.fromkeys((aim_settings, trade_off_lanes), partial(rows_if_any, spark, lake, run.run_id))
+    wanted[gate_refusals] = lambda _: results_there(spark, lake, (run.capture_id, run.run_id))
+    return Findings(run_queries(spark, wanted), lanes, run.refused, run.captured, run.kafka, run.nobody_stated)
 
 
 def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
     """Ask the silver tables of a capture set what was read and lost."""
-    return of_captures_alone(spark, lake, capture_id, [query for query in ALWAYS if query is not fidelity])
+    return look_up_queries(spark, lake, capture_id, [query for query in ALWAYS if query is not fidelity])
 
 
 def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings:
     """Ask the silver tables of a capture set whether it has anything of Kafka's."""
-    return of_captures_alone(spark, lake, capture_id, [captures, apis, connections])
+    return look_up_queries(spark, lake, capture_id, [captures, apis, connections])
 
 
-def of_captures_alone(spark: SparkSession, lake: str, capture_id: str, queries: Sequence[Query]) -> Findings:
+def look_up_queries(spark: SparkSession, lake: str, capture_id: str, queries: Sequence[Query]) -> Findings:
     """What queries of the silver tables give for a capture set."""
     own_rows = cache(partial(rows_of, spark, lake, identity=capture_id))
-    return Findings(asked(spark, dict.fromkeys(queries, own_rows)), {}, {}, {}, "")
+    return Findings(run_queries(spark, dict.fromkeys(queries, own_rows)), {}, {}, {}, "")
 
 
-def asked(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Query, list[Row]]:
+def run_queries(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Query, list[Row]]:
     """The rows of each query. queries: by query the function that gives it the rows of a table. They run at once."""
 
     def rows(query: Query, own_rows: OwnRows) -> list[Row]:

@@ -10,8 +10,8 @@ from pyspark.sql import Row
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
-from jobs.terminal.lane_rows import SCENARIO, settings_of
-from jobs.terminal.wording import changed
+from jobs.terminal.lane_rows import SCENARIO, settings_in_name
+from jobs.terminal.wording import changed_settings
 from udfs.replay.shared.lanes import NONE
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
@@ -27,12 +27,14 @@ def own_lanes(findings: Findings, rows: Iterable[Row], subject: Subject) -> list
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(own_name(findings, row[SCENARIO], subject), []).append(row)
-    return [row for name, same in alike.items() for row in _told_by(name, same)]
+    return [row for name, same in alike.items() for row in _rows_by_name(name, same)]
 
 
 def own_name(findings: Findings, lane: str, subject: Subject = "anyone") -> str:
     """A lane by its settings that concern the subject and change something; `captured` where none does."""
-    parts = [f"{key}={value}" for key, value in settings_of(lane).items() if _is_told(findings, key, value, subject)]
+    parts = [
+        f"{key}={value}" for key, value in settings_in_name(lane).items() if _is_named(findings, key, value, subject)
+    ]
     return ",".join(parts) or CAPTURED_LANE
 
 
@@ -41,35 +43,37 @@ def own_labels(findings: Findings, lanes: Sequence[str], subject: Subject) -> di
     and all change the same; else the lane's whole name.
     """
     names = {lane: own_name(findings, lane, subject) for lane in lanes}
-    keys = {tuple(changed(name)) for lane, name in names.items() if lane != CAPTURED_LANE}
+    keys = {tuple(changed_settings(name)) for lane, name in names.items() if lane != CAPTURED_LANE}
     tells = len(set(names.values())) == len(names) and len(keys) <= 1
     return names if tells else {lane: lane for lane in lanes}
 
 
 def settings_of_consumers(lane: str) -> dict[str, str]:
     """The settings of a lane that concern consumers, by key."""
-    return {key: value for key, value in settings_of(lane).items() if _whose(setting_of(key)) == "consumers"}
+    return {
+        key: value for key, value in settings_in_name(lane).items() if _owner_of_setting(setting_of(key)) == "consumers"
+    }
 
 
 def can_be_set(row: Row) -> bool:
     """Whether a lane changes nothing but what somebody can set, so that it may be advised."""
-    return all(setting_of(key).can_be_set for key in settings_of(row[SCENARIO]))
+    return all(setting_of(key).can_be_set for key in settings_in_name(row[SCENARIO]))
 
 
-def _is_told(findings: Findings, key: str, value: str, subject: Subject) -> bool:
+def _is_named(findings: Findings, key: str, value: str, subject: Subject) -> bool:
     """Whether a setting of a lane concerns the subject, and lifts no bound where there was none."""
     lifts_nothing = value == NONE and setting_of(key).is_optional and key not in findings.captured
-    return subject in ("anyone", _whose(setting_of(key))) and not lifts_nothing
+    return subject in ("anyone", _owner_of_setting(setting_of(key))) and not lifts_nothing
 
 
-def _whose(setting: Setting) -> str:
+def _owner_of_setting(setting: Setting) -> str:
     """Whom a setting of the replays of fetches and memory concerns."""
     if setting.key in _POOL_OF_BROKERS:
         return "brokers"
     return {"producer": "producers", "replica": "followers"}.get(setting.set_on or "", "consumers")
 
 
-def _told_by(name: str, rows: list[Row]) -> Iterator[Row]:
+def _rows_by_name(name: str, rows: list[Row]) -> Iterator[Row]:
     """One row by this name where all come to the same, else each by its own."""
     outcomes = [{key: value for key, value in row.asDict().items() if key != SCENARIO} for row in rows]
     if all(outcome == outcomes[0] for outcome in outcomes):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.report_page.question import Axis, Plot
-from jobs.terminal.screen import size
+from jobs.terminal.screen import size_text
 from jobs.terminal.wording import duration, percent
 
 SAID = "said"
@@ -17,7 +17,7 @@ WHOSE = "whose"
 UNDER_POINTER: Mapping[str, Any] = {"description": {"field": SAID, "type": "nominal"}}
 """The channel of the marks that say it."""
 _AS_WRITTEN: Mapping[str, Callable[[Any], str]] = {
-    "bytes": lambda value: size(round(value)),
+    "bytes": lambda value: size_text(round(value)),
     "ms": duration,
     "percent": percent,
     "time": "{:,g}".format,
@@ -29,30 +29,32 @@ _MARK = re.compile(r'<(\w+) aria-label="([^"]*)" role="graphics-symbol"([^>]*?)/
 _FOR_READERS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 
-def mark_said(plot: Plot, row: Mapping[str, Any]) -> str:
+def mark_text(plot: Plot, row: Mapping[str, Any]) -> str:
     """`captured; time since its first fetch: 20 ms; bytes held: 1.2 MiB`: whose, names, then what is measured."""
     axes = [axis for axis in (plot.y, plot.colour, plot.x) if axis is not None and row.get(axis.field) is not None]
-    names = [written(axis, row[axis.field]) for axis in axes if axis.scale == "name"]
-    values = [measured(axis, row) for axis in (plot.x, plot.y, plot.colour) if axis in axes and axis.scale != "name"]
+    names = [axis_value_text(axis, row[axis.field]) for axis in axes if axis.scale == "name"]
+    values = [
+        measure_text(axis, row) for axis in (plot.x, plot.y, plot.colour) if axis in axes and axis.scale != "name"
+    ]
     return "; ".join([*([str(row[WHOSE])] if WHOSE in row else []), *names, *values])
 
 
-def measured(axis: Axis, row: Mapping[str, Any]) -> str:
+def measure_text(axis: Axis, row: Mapping[str, Any]) -> str:
     """A value with what it is, and the ends of the interval or of the bar of a histogram where it has any."""
-    value = written(axis, row[axis.field])
+    value = axis_value_text(axis, row[axis.field])
     if "low" in row:
-        value += f" ({written(axis, row['low'])} to {written(axis, row['high'])})"
+        value += f" ({axis_value_text(axis, row['low'])} to {axis_value_text(axis, row['high'])})"
     elif axis.log and "until" in row:
-        value += f" to {written(axis, row['until'])}"
+        value += f" to {axis_value_text(axis, row['until'])}"
     return f"{axis.title}: {value}" if axis.title else value
 
 
-def written(axis: Axis, value: Any) -> str:
+def axis_value_text(axis: Axis, value: Any) -> str:
     """A value of an axis, with its unit."""
     return _AS_WRITTEN[axis.scale](value)
 
 
-def titled(drawn: str) -> str:
+def with_titles(drawn: str) -> str:
     """An SVG of Vega in which each mark has its description as a title, which browsers show under the pointer.
 
     The texts for screen readers go: such a reader is told of the plot as a whole.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from jobs.terminal.lane_rows import BETWEEN
-from jobs.terminal.screen import printable
+from jobs.terminal.screen import printable_text
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|B|[KMG]iB|ms|s|min|h)\b|%)")
@@ -16,25 +16,25 @@ _CODE = re.compile(r"(`[^`]+`|--\w(?:[^\s;]*[^\s;:,.])?)")
 FARTHER_IN = " " * 4
 
 
-def coded(sentence: str) -> Markup:
+def with_code(sentence: str) -> Markup:
     """A sentence with its flags and commands set as code, and numbers kept on a line with their units; all escaped."""
-    parts = _CODE.split(_UNIT.sub(_NO_BREAK, printable(sentence)))
+    parts = _CODE.split(_UNIT.sub(_NO_BREAK, printable_text(sentence)))
     return Markup("").join(
         Markup("<code>{}</code>").format(part.strip("`")) if i % 2 else part for i, part in enumerate(parts)
     )
 
 
-def lines(cell: str) -> Markup:
+def setting_lines(cell: str) -> Markup:
     """A cell with each setting of a lane on a line of its own; all escaped."""
-    return Markup("<br>").join(map(printable, cell.split(BETWEEN)))
+    return Markup("<br>").join(map(printable_text, cell.split(BETWEEN)))
 
 
-def broken(name: str) -> Markup:
+def breakable_name(name: str) -> Markup:
     """The name of a column or setting, which may go on in a new line behind each dot of it; all escaped."""
     return Markup(".<wbr>").join(name.split("."))
 
 
-def arrows(text: str) -> str:
+def with_arrows(text: str) -> str:
     """A text with arrows in the place of those that every terminal has."""
     return text.replace("->", "\N{RIGHTWARDS ARROW}")
 

@@ -14,18 +14,18 @@ from markupsafe import Markup
 from pyspark.sql import Row
 
 from jobs.report_page.advice.aims import aim_text
-from jobs.report_page.aim_lines import aim_sentences, aims_of, trade_off_grid
-from jobs.report_page.cards import cards, clients_ranked, growth_cards, quota_cards
-from jobs.report_page.charts import svg
+from jobs.report_page.aim_lines import aim_sentences, rows_by_aim, trade_off_grid
+from jobs.report_page.cards import advice_cards, clients_ranked, growth_cards, quota_cards
+from jobs.report_page.charts import plot_svg
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.markup import arrows, broken, coded, lines, paragraphs
+from jobs.report_page.markup import breakable_name, paragraphs, setting_lines, with_arrows, with_code
 from jobs.report_page.other_runs import OtherRuns
 from jobs.report_page.question import Findings, Plot, Question, Unplotted
-from jobs.report_page.questions import FAMILIES, Answer, answer, answers
+from jobs.report_page.questions import FAMILIES, Answer, answer_question, answer_questions
 from jobs.report_page.refusals import refusal_lines
 from jobs.report_page.row_caps import IN_ALL
-from jobs.report_page.run_window import window_told
-from jobs.report_page.semantics import semantics
+from jobs.report_page.run_window import window_sentences
+from jobs.report_page.semantics import semantics_text
 from jobs.report_page.trade_off_plot import trade_off_plot
 from jobs.report_page.trust import (
     agreement_bars,
@@ -38,9 +38,9 @@ from jobs.report_page.trust import (
     read_lines,
     trust_line,
 )
-from jobs.report_page.verdict import Verdict, again, to_ask, trust
-from jobs.terminal.screen import Grid, printable, size
-from jobs.terminal.wording import duration, lanes_said, moment, percent, shown
+from jobs.report_page.verdict import Verdict, next_requests, repeat_command, trust_reasons
+from jobs.terminal.screen import Grid, printable_text, size_text
+from jobs.terminal.wording import duration, lanes_phrase, percent, printable_value, utc_time
 from schemas.tables.gold import RUNS
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.metrics import METRICS
@@ -96,10 +96,10 @@ NO_OTHERS = OtherRuns()
 def write_page(path: Path, lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> None:
     """Write the page; the same tables give the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(lake, verdict, others), encoding="utf-8")
+    path.write_text(page_text(lake, verdict, others), encoding="utf-8")
 
 
-def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
+def page_text(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
     """The page as text."""
     run, findings = verdict.run, verdict.findings
     environment = Environment(
@@ -108,86 +108,92 @@ def page(lake: str, verdict: Verdict, others: OtherRuns = NO_OTHERS) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=shown,
+        finalize=printable_value,
     )
     environment.filters |= {
-        "arrows": arrows,
-        "broken": broken,
-        "coded": coded,
-        "lines": lines,
+        "arrows": with_arrows,
+        "broken": breakable_name,
+        "coded": with_code,
+        "lines": setting_lines,
         "paragraphs": paragraphs,
     }
     environment.globals["most_rows"] = MOST_ROWS
-    template, script = environment.get_template("page.html.j2"), own("page.js")
+    template, script = environment.get_template("page.html.j2"), bundled_text("page.js")
     return template.render(
-        lake=lake, run=described(run, findings), runs=[described_run(row) for row in run.newest], style=own("page.css"),
-        script=script, script_hash=digest(script),
-        tiles=list(tiles(findings)), read=[line.strip() for line in read_lines(findings)],
+        lake=lake, run=facts_of_run(run, findings), runs=[entry_in_run_list(row) for row in run.newest],
+        style=bundled_text("page.css"),
+        script=script, script_hash=script_digest(script),
+        tiles=list(quality_tiles(findings)), read=[line.strip() for line in read_lines(findings)],
         lost=[line.strip() for line in lost_lines(findings)], fidelity=fidelity_table(findings),
         refused=list(refusal_lines(findings)),
-        agreement=figure(agreement_bars, findings), compared=list(metrics(findings)), glossary=glossary(findings),
-        glance=answers(findings), trust=trust(findings), again=again(lake, verdict),
-        cards=[*cards(verdict.made), *growth_cards(findings), *quota_cards(findings)],
-        ask=list(to_ask(findings)), ranked=clients_ranked(verdict.made),
-        others=others, trends=[*map(drawn, others.plots)],
-        aims=[aim_part(findings, rows) for rows in aims_of(findings)],
-        families={name: [part(findings, question) for question in family] for name, family in FAMILIES.items()},
+        agreement=figure_or_reason(agreement_bars, findings), compared=list(metrics_compared(findings)),
+        glossary=glossary(findings),
+        glance=answer_questions(findings), trust=trust_reasons(findings), again=repeat_command(lake, verdict),
+        cards=[*advice_cards(verdict.made), *growth_cards(findings), *quota_cards(findings)],
+        ask=list(next_requests(findings)), ranked=clients_ranked(verdict.made),
+        others=others, trends=[*map(draw_figure, others.plots)],
+        aims=[aim_part(findings, rows) for rows in rows_by_aim(findings)],
+        families={name: [question_part(findings, each) for each in family] for name, family in FAMILIES.items()},
     )  # fmt: skip
 
 
-def own(name: str) -> Markup:
+def bundled_text(name: str) -> Markup:
     """The style sheet or the script, which have no text from outside."""
     return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
-def digest(script: str) -> str:
+def script_digest(script: str) -> str:
     """What a Content-Security-Policy calls the only script that may run."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
-def part(findings: Findings, question: Question) -> Part:
+def question_part(findings: Findings, question: Question) -> Part:
     """A question with what is behind its answer."""
-    reply = answer(findings, question)
+    reply = answer_question(findings, question)
     if not reply.is_answered:
         # What is known beside it, as of brokers where no consumer is there, has its table all the same.
-        grid = table(findings, question) if all(name in findings.lanes for name in question.algorithms) else None
+        grid = (
+            table_if_rows(findings, question) if all(name in findings.lanes for name in question.algorithms) else None
+        )
         return Part(reply, "", "", [], grid)
-    follows = "; ".join(semantics(findings, name) for name in question.algorithms)
-    figures = [figure(plotted, findings) for plotted in question.plots]
-    return Part(reply, follows, trust_line(findings, question), list(dict.fromkeys(figures)), table(findings, question))
+    follows = "; ".join(semantics_text(findings, name) for name in question.algorithms)
+    figures = [figure_or_reason(plotted, findings) for plotted in question.plots]
+    return Part(
+        reply, follows, trust_line(findings, question), list(dict.fromkeys(figures)), table_if_rows(findings, question)
+    )
 
 
 def aim_part(findings: Findings, rows: Sequence[Row]) -> AimPart:
     """An aim of the run. rows: of its settings."""
     first = rows[0]
     asks = f"{first[AIM_SETTINGS.algorithm]}: {aim_text(first)}"
-    plotted = figure(partial(trade_off_plot, row=first), findings)
+    plotted = figure_or_reason(partial(trade_off_plot, row=first), findings)
     return AimPart(asks, list(aim_sentences(findings, rows)), plotted, trade_off_grid(findings, first))
 
 
-def table(findings: Findings, question: Question) -> Grid | None:
+def table_if_rows(findings: Findings, question: Question) -> Grid | None:
     """The table behind an answer; none where it has no rows."""
     grid = question.table(findings)
     return grid if grid.rows else None
 
 
-def figure(plotted: Callable[[Findings], Plot], findings: Findings) -> Figure:
+def figure_or_reason(plotted: Callable[[Findings], Plot], findings: Findings) -> Figure:
     """A plot drawn, or why it is not."""
     try:
         plot = plotted(findings)
     except Unplotted as reason:
         return Figure("", Markup(), str(reason))
-    return drawn(plot)
+    return draw_figure(plot)
 
 
-def drawn(plot: Plot) -> Figure:
+def draw_figure(plot: Plot) -> Figure:
     """A plot as the page takes it."""
     # A reader of screens is told of a picture, not of every tick; Vega escapes its text.
-    named = Markup('<svg role="img" aria-label="{}"').format(printable(plot.says))
-    return Figure(plot.says, named + Markup(svg(plot).removeprefix("<svg")))  # noqa: S704
+    named = Markup('<svg role="img" aria-label="{}"').format(printable_text(plot.says))
+    return Figure(plot.says, named + Markup(plot_svg(plot).removeprefix("<svg")))  # noqa: S704
 
 
-def tiles(findings: Findings) -> Iterator[Tile]:
+def quality_tiles(findings: Findings) -> Iterator[Tile]:
     """The capture's quality in a few numbers."""
     q, row = CAPTURE_QUALITY, findings.of(quality)[0]
     yield Tile(f"{row[q.exchanges]:,}", "exchanges (request and response) decoded")
@@ -195,7 +201,7 @@ def tiles(findings: Findings) -> Iterator[Tile]:
         yield Tile("unknown", "bytes missing: request logs do not show them", True)
     else:
         yield Tile(percent(row[q.missing_share]), "of the bytes missing", bool(row[q.missing_bytes]))
-        yield Tile(size(row[q.quarantined_bytes]), "of payload in no Kafka frame", bool(row[q.quarantined_bytes]))
+        yield Tile(size_text(row[q.quarantined_bytes]), "of payload in no Kafka frame", bool(row[q.quarantined_bytes]))
     lost = row[q.unanswered_requests] + row[q.orphan_responses]
     yield Tile(f"{lost:,}", "requests or responses without the other")
     undecoded = row[q.cut_exchanges] + row[q.undecoded_exchanges]
@@ -205,37 +211,37 @@ def tiles(findings: Findings) -> Iterator[Tile]:
     yield Tile(f"{unknown:,} of {row[q.fetches]:,}", label, bool(unknown))
 
 
-def metrics(findings: Findings) -> Iterator[tuple[str, str]]:
+def metrics_compared(findings: Findings) -> Iterator[tuple[str, str]]:
     """What the replays that were made are compared by, and when two agree."""
     for algorithm in findings.lanes:
         yield from ((metric.replace("_", " "), text) for metric, text in METRICS.get(algorithm, {}).items())
 
 
-def described(run: KnownRun, findings: Findings) -> dict[str, object]:
+def facts_of_run(run: KnownRun, findings: Findings) -> dict[str, object]:
     """What was captured when, and what was replayed."""
     t, r, rows = CAPTURES, RUNS, findings.of(captures)
     left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)
     last = max((row[t.last_time] for row in rows if row[t.last_time]), default=None)
     span = (
-        "" if first is None or last is None else f"{moment(first)}, {duration((last - first).total_seconds() * 1000)}"
+        "" if first is None or last is None else f"{utc_time(first)}, {duration((last - first).total_seconds() * 1000)}"
     )
     return {
         "id": run.run_id, "capture": run.capture_id, "files": [Path(row[t.path]).name for row in rows], "span": span,
         "more_files": f" and {left_out:,} more" if left_out else "",
-        "at": moment(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
+        "at": utc_time(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
         "assumed": run.assumed, "seen": run.seen, "cluster": run.cluster_id, "stated": run.stated,
-        "window": list(window_told(run)),
-        "lanes": {name: lanes_said(lanes) for name, lanes in findings.lanes.items()},
+        "window": list(window_sentences(run)),
+        "lanes": {name: lanes_phrase(lanes) for name, lanes in findings.lanes.items()},
     }  # fmt: skip
 
 
-def described_run(row: Row) -> dict[str, str]:
+def entry_in_run_list(row: Row) -> dict[str, str]:
     """A run of the lake."""
     t = RUNS
     return {
         "id": row[t.run_id],
-        "at": moment(row[t.run_at]),
+        "at": utc_time(row[t.run_at]),
         "capture": row[t.capture_id],
         "replays": ", ".join(row["replays"]),
     }

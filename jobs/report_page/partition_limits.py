@@ -11,21 +11,30 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.partition_limits.answers import SPAN_FOR_A_DATE_MS, lanes, lanes_table, safe, safe_limits
 from jobs.report_page.lane_labels import own_name
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
-from jobs.report_page.row_caps import first_of_each
+from jobs.report_page.question import (
+    Axis,
+    Findings,
+    Plot,
+    Question,
+    Unanswered,
+    lanes_table_maker,
+    rows_to_compare,
+    rows_to_plot,
+)
+from jobs.report_page.row_caps import first_rows_of_each
 from jobs.report_page.trust import fidelity
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
 from jobs.terminal.wording import (
-    begun,
-    changed,
-    counted,
+    capitalized,
+    changed_settings,
+    client_name,
     duration,
-    elapsed,
+    elapsed_times,
     lane_heading,
     lane_label,
-    lane_said,
-    name_of,
+    lane_phrase,
+    quantity,
 )
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
@@ -68,7 +77,7 @@ def brokers_over_time(own_rows: OwnRows) -> DataFrame:
     return steps.orderBy(p.at, p.broker)
 
 
-def cluster(own_rows: OwnRows) -> DataFrame:
+def captured_cluster(own_rows: OwnRows) -> DataFrame:
     """A row on the captured lane: brokers, replicas at the end, brokers that have most of them, and the time."""
     p = PARTITIONS_PER_BROKER
     rows = own_rows(p).where(F.col(p.scenario) == CAPTURED_LANE)
@@ -89,14 +98,14 @@ def headroom(own_rows: OwnRows) -> DataFrame:
     return by_limit.orderBy(h.scenario, h.refused_by)
 
 
-def refusals(own_rows: OwnRows) -> DataFrame:
+def refused_changes(own_rows: OwnRows) -> DataFrame:
     """Refused changes by lane, client and limit: of each lane the most, those of proposed limits first."""
     r = PARTITION_LIMIT_REFUSALS
     sums = own_rows(r).groupBy(r.scenario, r.client_id, r.refused_by).agg(
         F.count("*").alias("refused"), F.min(r.topic).alias("topic")
     )  # fmt: skip
     by_proposal = F.col(r.refused_by).isin(*PROPOSED).desc()
-    return first_of_each(
+    return first_rows_of_each(
         sums, str(r.scenario), MAX_IN_A_LANE, by_proposal, F.desc("refused"), r.client_id, r.refused_by
     )
 
@@ -106,24 +115,25 @@ def span_ms(row: Row) -> float:
     return float((row["to"] - row["from"]).total_seconds() * 1000)
 
 
-def how_many(findings: Findings) -> str:
+def partitions_answer(findings: Findings) -> str:
     """Question 3: replicas at the end, and the nearest limit."""
     rows, p = findings.of(brokers_over_time), PARTITIONS_PER_BROKER
     if not rows or are_brokers_unknown(findings):
         raise Unanswered(NO_CLUSTER)
-    whole = findings.of(cluster)[0]
+    whole = findings.of(captured_cluster)[0]
     last = [row["last"] for row in rows]
     most = next(row for row in rows if row["last"] == max(last))
     sentence = (
-        f"At the end, broker {most[p.broker]} has most replicas{as_many(whole['alike'])}, {max(last):,} of "
-        f"{whole['replicas']:,} on {counted(whole['brokers'], 'broker')} (internal topics left out{drawn(findings)})"
+        f"At the end, broker {most[p.broker]} has most replicas{equal_brokers_text(whole['alike'])}, {max(last):,} of "
+        f"{whole['replicas']:,} on {quantity(whole['brokers'], 'broker')} "
+        f"(internal topics left out{drawn_placement_text(findings)})"
     )
-    return f"{sentence}{nearest_limit(findings, span_ms(whole))}."
+    return f"{sentence}{nearest_limit_text(findings, span_ms(whole))}."
 
 
-def as_many(alike: int) -> str:
+def equal_brokers_text(alike: int) -> str:
     """How many others have as many replicas as the broker that has most. alike: how many brokers have so many."""
-    return f", as many as {counted(alike - 1, 'other')}" if alike > 1 else ""
+    return f", as many as {quantity(alike - 1, 'other')}" if alike > 1 else ""
 
 
 def are_brokers_unknown(findings: Findings) -> bool:
@@ -132,7 +142,7 @@ def are_brokers_unknown(findings: Findings) -> bool:
     return bool(limits) and BROKER_LIMIT not in limits
 
 
-def drawn(findings: Findings) -> str:
+def drawn_placement_text(findings: Findings) -> str:
     """Says how much placement is drawn because the capture does not show it."""
     t = FIDELITY
     changes = sum(
@@ -140,21 +150,21 @@ def drawn(findings: Findings) -> str:
         for row in findings.of(fidelity)
         if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, CHANGES.not_in_metadata)
     )
-    return f"; placement by {counted(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
+    return f"; placement by {quantity(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
 
 
-def nearest_limit(findings: Findings, span: float) -> str:
+def nearest_limit_text(findings: Findings, span: float) -> str:
     """How far the tightest of the replayed limits is, and when it is reached if the capture is long enough to say."""
     h = PARTITION_LIMIT_HEADROOM
     rows = findings.of(headroom)
     if not rows:
         return "; no limit was replayed: --set=max.broker.partitions=4000 does that"
     # Of lanes that leave as little, the one that sets least beside the limit.
-    row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(beside(findings, row))))
+    row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(other_settings(findings, row))))
     near = row["nearest"]
     limit, left = f"the proposal's {row[h.refused_by]}={near[h.limit_value]:,}", near[h.headroom]
-    limit += "".join(f" and {setting}" for setting in beside(findings, row))
-    sentence = f"; under {limit}{refused_by_then(findings, row[h.scenario])} there would be room for {left:,} more"
+    limit += "".join(f" and {setting}" for setting in other_settings(findings, row))
+    sentence = f"; under {limit}{refused_changes_text(findings, row[h.scenario])} there would be room for {left:,} more"
     if left < 0:
         sentence = f"; they would be {-left:,} above {limit}"
     if near[h.growth_per_day] <= 0:
@@ -166,36 +176,36 @@ def nearest_limit(findings: Findings, span: float) -> str:
     return f"{sentence}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
 
 
-def beside(findings: Findings, row: Row) -> list[str]:
+def other_settings(findings: Findings, row: Row) -> list[str]:
     """What a lane sets besides its limit, as KEY=VALUE. row: of the query `headroom`."""
     h = PARTITION_LIMIT_HEADROOM
     return [
         f"{key}={value}"
-        for key, value in changed(own_name(findings, row[h.scenario])).items()
+        for key, value in changed_settings(own_name(findings, row[h.scenario])).items()
         if key != row[h.refused_by]
     ]
 
 
-def refused_by_then(findings: Findings, lane: str) -> str:
+def refused_changes_text(findings: Findings, lane: str) -> str:
     """How many changes a lane has refused, which are done in the captured lane."""
     t = PARTITION_LIMITS
     rows = [row for row in findings.of(lanes) if row[t.scenario] == lane]
-    refused = sum(map(refused_in, rows))
-    return f", with {counted(refused, 'change')} refused by then," if refused else ""
+    refused = sum(map(refused_by_proposals, rows))
+    return f", with {quantity(refused, 'change')} refused by then," if refused else ""
 
 
 def replicas_over_time(findings: Findings) -> Plot:
     """Question 3: a curve for each broker."""
     p = PARTITIONS_PER_BROKER
-    times = seen_in(findings.of(brokers_over_time), "the capture shows no replicas")
-    since, unit = elapsed([row[p.at] for row in times])
+    times = rows_to_plot(findings.of(brokers_over_time), "the capture shows no replicas")
+    since, unit = elapsed_times([row[p.at] for row in times])
     rows = [
         {"since": at, "replicas": row[p.partitions], "broker": f"broker {row[p.broker]}"}
         for at, row in zip(since, times, strict=True)
     ]
     return Plot(
         "Replicas on each broker as captured, without those of internal topics",
-        "step", told_apart(rows, "all changes happen at once", "since"),
+        "step", rows_to_compare(rows, "all changes happen at once", "since"),
         Axis("since", unit, "time"), Axis("replicas", "replicas", "count"),
         Axis("broker", "broker", "name"),
     )  # fmt: skip
@@ -228,7 +238,7 @@ def headroom_table(findings: Findings) -> Grid:
     )
 
 
-def refused_teams(findings: Findings) -> str:
+def refused_teams_answer(findings: Findings) -> str:
     """Question 15: how many changes the worst lane refuses, of which client, and the limits that refuse nothing."""
     r, t = PARTITION_LIMIT_REFUSALS, PARTITION_LIMITS
     by_lane = {row[t.scenario]: row for row in findings.of(lanes)}
@@ -237,24 +247,24 @@ def refused_teams(findings: Findings) -> str:
             "The capture shows no change to topics: capture the controller's connections while teams create topics."
         )
     # Kafka refuses of its own accord, too.
-    by_limit = (row for row in findings.of(refusals) if row[r.refused_by] in PROPOSED)
+    by_limit = (row for row in findings.of(refused_changes) if row[r.refused_by] in PROPOSED)
     rows = [row for row in by_limit if row[r.scenario] != CAPTURED_LANE]
     scenarios = {row[r.scenario] for row in rows}
     refusing = [lane for lane in findings.lanes[algorithms.PARTITION_LIMITS] if lane in scenarios]
     if not refusing:
-        most = counted(max(row[t.tried] for row in by_lane.values()), "captured request")
-        return f"Nobody's, of {most} to change topics in the replayed lanes{harmless_limits(findings)}."
-    worst = max(refusing, key=lambda lane: refused_in(by_lane[lane]))  # of several the first in the scenario
-    client, refused_there = most_refused(row for row in rows if row[r.scenario] == worst)
-    refused, tried = refused_in(by_lane[worst]), counted(by_lane[worst][t.tried], "captured request")
+        most = quantity(max(row[t.tried] for row in by_lane.values()), "captured request")
+        return f"Nobody's, of {most} to change topics in the replayed lanes{harmless_limits_text(findings)}."
+    worst = max(refusing, key=lambda lane: refused_by_proposals(by_lane[lane]))  # of several the first in the scenario
+    client, refused_there = most_refused_client(row for row in rows if row[r.scenario] == worst)
+    refused, tried = refused_by_proposals(by_lane[worst]), quantity(by_lane[worst][t.tried], "captured request")
     return (
-        f"{begun(lane_said(own_name(findings, worst)))}, {refused:,} of {tried} to change topics "
-        f"{'is' if refused == 1 else 'are'} refused, most of them from {name_of(client)} ({refused_there:,})"
-        f"{asked_again(by_lane, worst)}{harmless_limits(findings)}."
+        f"{capitalized(lane_phrase(own_name(findings, worst)))}, {refused:,} of {tried} to change topics "
+        f"{'is' if refused == 1 else 'are'} refused, most of them from {client_name(client)} ({refused_there:,})"
+        f"{repeated_requests_text(by_lane, worst)}{harmless_limits_text(findings)}."
     )
 
 
-def harmless_limits(findings: Findings) -> str:
+def harmless_limits_text(findings: Findings) -> str:
     """The smallest limits that refuse nothing."""
     limits = safe_limits(findings.of(safe))
     sentence = f"; from {limits} on, nothing is refused {OF_THE_PROPOSAL}" if limits else ""
@@ -263,22 +273,22 @@ def harmless_limits(findings: Findings) -> str:
     return sentence
 
 
-def asked_again(by_lane: Mapping[str, Row], lane: str) -> str:
+def repeated_requests_text(by_lane: Mapping[str, Row], lane: str) -> str:
     """How many requests of a lane ask again for a topic that was refused: clients do so by Metadata requests."""
     t = PARTITION_LIMITS
     again = by_lane[lane][t.tried] - by_lane[CAPTURED_LANE][t.tried]
     return f"; {again:,} of the {by_lane[lane][t.tried]:,} ask again for a topic that was refused" if again > 0 else ""
 
 
-def most_refused(rows: Iterable[Row]) -> tuple[str | None, int]:
-    """The client with most refused changes, by whichever limit, and how many those are. rows: of `refusals`."""
+def most_refused_client(rows: Iterable[Row]) -> tuple[str | None, int]:
+    """The client with most refused changes, by whichever limit, and how many those are. rows: of `refused_changes`."""
     by_client: Counter[str | None] = Counter()
     for row in rows:
         by_client[row[PARTITION_LIMIT_REFUSALS.client_id]] += row["refused"]
     return by_client.most_common(1)[0]
 
 
-def refused_in(lane: Row) -> int:
+def refused_by_proposals(lane: Row) -> int:
     """How many changes the proposed limits refuse in a lane. lane: a row of the query `lanes`."""
     t = PARTITION_LIMITS
     return lane[t.refused_by_broker_limit] + lane[t.refused_by_cluster_limit]
@@ -287,10 +297,10 @@ def refused_in(lane: Row) -> int:
 def refused_by_lane(findings: Findings) -> Plot:
     """Question 15: a bar for each lane, by client."""
     r = PARTITION_LIMIT_REFUSALS
-    clients = list(dict.fromkeys(row[r.client_id] for row in findings.of(refusals)))[:MAX_CLIENTS]
+    clients = list(dict.fromkeys(row[r.client_id] for row in findings.of(refused_changes)))[:MAX_CLIENTS]
     counts: Counter[tuple[str, str]] = Counter()
-    for row in findings.of(refusals):
-        client = name_of(row[r.client_id]) if row[r.client_id] in clients else "others"
+    for row in findings.of(refused_changes):
+        client = client_name(row[r.client_id]) if row[r.client_id] in clients else "others"
         counts[row[r.scenario], client] += row["refused"]
     rows = [
         {"lane": lane_label(lane), "refused": count, "client": client}
@@ -301,7 +311,7 @@ def refused_by_lane(findings: Findings) -> Plot:
     heading = lane_heading(findings.lanes[algorithms.PARTITION_LIMITS])
     return Plot(
         "Changes to topics that are refused, by lane and client",
-        "bar", seen_in(rows, "no lane refuses a change"),
+        "bar", rows_to_plot(rows, "no lane refuses a change"),
         Axis("refused", "refused", "count"), Axis("lane", heading, "name"),
         Axis("client", "client", "name"),
     )  # fmt: skip
@@ -312,8 +322,8 @@ HOW_MANY = Question(
     text="How many partitions can I have per broker and cluster?",
     about="KIP-578",
     algorithms=(algorithms.PARTITION_LIMITS,),
-    queries=(brokers_over_time, cluster, headroom, lanes),
-    sentence=how_many,
+    queries=(brokers_over_time, captured_cluster, headroom, lanes),
+    sentence=partitions_answer,
     plots=(replicas_over_time,),
     table=headroom_table,
     trust=TRUST,
@@ -324,10 +334,10 @@ REFUSED_TEAMS = Question(
     text="If I cap partitions at N, which teams' creates fail?",
     about="KIP-578",
     algorithms=(algorithms.PARTITION_LIMITS,),
-    queries=(lanes, safe, refusals),
-    sentence=refused_teams,
+    queries=(lanes, safe, refused_changes),
+    sentence=refused_teams_answer,
     plots=(refused_by_lane,),
-    table=lanes_of(algorithms.PARTITION_LIMITS, lanes, lanes_table),
+    table=lanes_table_maker(algorithms.PARTITION_LIMITS, lanes, lanes_table),
     trust=TRUST,
     is_proposal=True,
 )

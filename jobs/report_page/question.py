@@ -109,7 +109,7 @@ class Question:
     is_proposal: bool = False
 
 
-def lanes_of(
+def lanes_table_maker(
     algorithm: str, query: Query, table: Callable[[list[Row], Sequence[str]], Grid]
 ) -> Callable[[Findings], Grid]:
     """A function that makes an answer's table of the lanes of a replay, as the summary has it.
@@ -127,14 +127,14 @@ class Unplotted(Exception):  # noqa: N818 - it is no error: the report says why 
     """A plot would show nothing; the text says why, as the rest of a sentence."""
 
 
-def seen_in(rows: Sequence[Marked], why: str, field: str = "") -> Sequence[Marked]:
+def rows_to_plot(rows: Sequence[Marked], why: str, field: str = "") -> Sequence[Marked]:
     """The rows of a plot. Raises Unplotted with `why` if there are none, or if `field` is 0 or null in all of them."""
     if not any(row[field] for row in rows) if field else not rows:
         raise Unplotted(why)
     return rows
 
 
-def told_apart(rows: Sequence[Marked], why: str, field: str) -> Sequence[Marked]:
+def rows_to_compare(rows: Sequence[Marked], why: str, field: str) -> Sequence[Marked]:
     """The rows of a plot that compares. Raises Unplotted with `why` if `field` has fewer than two different values."""
     if len({row[field] for row in rows}) < 2:
         raise Unplotted(why)

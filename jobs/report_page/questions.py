@@ -40,18 +40,18 @@ class Answer:
     is_answered: bool
 
 
-def answers(findings: Findings) -> list[Answer]:
+def answer_questions(findings: Findings) -> list[Answer]:
     """An answer to each question, in their order."""
-    return [answer(findings, question) for question in QUESTIONS]
+    return [answer_question(findings, question) for question in QUESTIONS]
 
 
-def answer(findings: Findings, question: Question) -> Answer:
+def answer_question(findings: Findings, question: Question) -> Answer:
     """The answer to one question."""
     if lacks := missing_traffic(findings):
         return Answer(question, lacks, False)
     for name in question.algorithms:
         if name not in findings.lanes:
-            return Answer(question, not_replayed(findings, name), False)
+            return Answer(question, not_replayed_text(findings, name), False)
     if question is not TRUSTED and (lacks := missing_direction(findings)):
         return Answer(question, lacks, False)
     try:
@@ -60,7 +60,7 @@ def answer(findings: Findings, question: Question) -> Answer:
         return Answer(question, str(reason), False)
 
 
-def not_replayed(findings: Findings, name: str) -> str:
+def not_replayed_text(findings: Findings, name: str) -> str:
     """Why a replay is not there, and what to do."""
     if name in findings.refused:
         return findings.refused[name]

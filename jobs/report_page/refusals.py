@@ -13,7 +13,7 @@ from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import SILVER
 
 
-def refusals(own_rows: OwnRows) -> DataFrame:
+def gate_refusals(own_rows: OwnRows) -> DataFrame:
     """The results of critical rules that refused rows."""
     t = GATE_RESULTS
     refused = (F.col(t.severity) == "critical") & ~F.col(t.passed)
@@ -23,12 +23,12 @@ def refusals(own_rows: OwnRows) -> DataFrame:
 def refusal_lines(findings: Findings) -> Iterable[str]:
     """A line a rule and table."""
     t = GATE_RESULTS
-    for row in findings.of(refusals):
+    for row in findings.of(gate_refusals):
         counts = f"{row[t.rows_refused]:,} of {row[t.rows_checked]:,} rows of {row[t.table_name]}"
-        yield f"The {row[t.gate]} gate refused {subject_of(row)}. {row[t.rule]}: {counts}. {row[t.reason]}"
+        yield f"The {row[t.gate]} gate refused {refused_subject(row)}. {row[t.rule]}: {counts}. {row[t.reason]}"
 
 
-def subject_of(row: Row) -> str:
+def refused_subject(row: Row) -> str:
     """What a gate refused."""
     return "the captures" if is_of_captures(row) else "this run"
 
@@ -38,14 +38,16 @@ def is_of_captures(row: Row) -> bool:
     return bool(row[GATE_RESULTS.gate] == SILVER[0].layer)
 
 
-def refused_by(findings: Findings) -> str:
+def refusals_text(findings: Findings) -> str:
     """What was refused by which rules, in a few words; empty where nothing was."""
-    lines = by_rules(findings.of(refusals), lambda row: f"the {row[GATE_RESULTS.gate]} gate refused {subject_of(row)}")
+    lines = subjects_with_rules(
+        findings.of(gate_refusals), lambda row: f"the {row[GATE_RESULTS.gate]} gate refused {refused_subject(row)}"
+    )
     return " and ".join(lines)
 
 
-def by_rules(rows: Iterable[Row], worded: Callable[[Row], str]) -> list[str]:
-    """`... by RULE, RULE` for each thing that rows of `refusals` are told to be of."""
+def subjects_with_rules(rows: Iterable[Row], worded: Callable[[Row], str]) -> list[str]:
+    """`... by RULE, RULE` for each thing that rows of `gate_refusals` are told to be of."""
     rules: dict[str, list[str]] = {}
     for row in rows:
         rules.setdefault(worded(row), []).append(row[GATE_RESULTS.rule])

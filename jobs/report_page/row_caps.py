@@ -18,7 +18,7 @@ def first_rows(rows: DataFrame, most: int, *order: Column | str) -> DataFrame:
     return rows.orderBy(*order).limit(most).crossJoin(F.broadcast(in_all)).orderBy(*order)
 
 
-def first_of_each(rows: DataFrame, column: str, most: int, *order: Column | str) -> DataFrame:
+def first_rows_of_each(rows: DataFrame, column: str, most: int, *order: Column | str) -> DataFrame:
     """The first `most` rows of each value of a column, each with the number of all rows of that value as `in_all`."""
     alike = Window.partitionBy(column)
     numbered = rows.withColumn(IN_ALL, F.count("*").over(alike)).withColumn(
@@ -27,12 +27,12 @@ def first_of_each(rows: DataFrame, column: str, most: int, *order: Column | str)
     return numbered.where(F.col("place") <= most).drop("place").orderBy(column, *order)
 
 
-def and_more(rows: Sequence[Row], table: Table) -> tuple[str, ...]:
+def left_out_note(rows: Sequence[Row], table: Table) -> tuple[str, ...]:
     """A table's note on the rows that are left out; none where all are there."""
     left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     return (f"And {left_out:,} more, which {table.layer}/{table.name} has.",) if left_out else ()
 
 
-def first_lanes(shown: int, in_all: int) -> str:
+def first_lanes_note(shown: int, in_all: int) -> str:
     """What a plot says of the lanes that it has no room for."""
     return f", the first {shown:,} of {in_all:,} lanes" if shown < in_all else ""

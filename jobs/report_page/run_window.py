@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jobs.report_page.findings import KnownRun
 
 
-def window_told(run: KnownRun) -> Iterator[str]:
+def window_sentences(run: KnownRun) -> Iterator[str]:
     """A sentence for each end of the window that lies within the capture."""
     begin, end = run.window
     if begin is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import Setting, settings
-from jobs.terminal.wording import changed
+from jobs.terminal.wording import changed_settings
 from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 OF_SEMANTICS = ("profile", "variant", "rule")
@@ -13,24 +13,26 @@ AS_SEEN = {"profile": "of the captured client software"}
 """By setting, what a replay follows where neither a value is stated nor a default is there."""
 
 
-def semantics(findings: Findings, algorithm: str) -> str:
+def semantics_text(findings: Findings, algorithm: str) -> str:
     """What a replay follows: `kafka=4.3; split.profile=today`."""
-    parts = [followed(findings, algorithm, of) for of in settings().values() if decides(of, algorithm)]
+    parts = [
+        followed_value_text(findings, algorithm, of) for of in settings().values() if decides_semantics(of, algorithm)
+    ]
     return "; ".join(parts)
 
 
-def decides(setting: Setting, algorithm: str) -> bool:
+def decides_semantics(setting: Setting, algorithm: str) -> bool:
     """Whether the setting says whose semantics this replay follows."""
     return setting.unit in OF_SEMANTICS and algorithm in setting.algorithms
 
 
-def followed(findings: Findings, algorithm: str, setting: Setting) -> str:
+def followed_value_text(findings: Findings, algorithm: str, setting: Setting) -> str:
     """The value of such a setting in the captured lane, and those that other lanes try."""
     if setting.key == KAFKA_RELEASE:
         release = f"{KAFKA_RELEASE}={findings.kafka.partition(', ')[0]}"
     else:
         value = findings.captured.get(setting.key, setting.default_value)
         release = f"{setting.name} {AS_SEEN[setting.name]}" if value is None else f"{setting.name}={value}"
-    tried = dict.fromkeys(changed(lane).get(setting.name) for lane in findings.lanes.get(algorithm, ()))
+    tried = dict.fromkeys(changed_settings(lane).get(setting.name) for lane in findings.lanes.get(algorithm, ()))
     others = [value for value in tried if value is not None]
     return f"{release}, beside {', '.join(others)}" if others else release

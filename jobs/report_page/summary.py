@@ -12,50 +12,50 @@ from jobs.paths import SHOWN_DOCS
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
-from jobs.report_page.questions import Answer, answers
+from jobs.report_page.questions import Answer, answer_questions
 from jobs.report_page.refusals import refusal_lines
-from jobs.report_page.run_window import window_told
-from jobs.report_page.trust import compared, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
-from jobs.terminal.screen import grid_lines, printable, with_short_words, wrapped
+from jobs.report_page.run_window import window_sentences
+from jobs.report_page.trust import fidelity_by_metric, fidelity_table, glossary, lost_lines, missing_traffic, read_lines
+from jobs.terminal.screen import grid_lines, printable_text, with_short_words, wrapped_lines
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 
 
-def summary(lake: str, run: KnownRun, findings: Findings) -> str:
+def run_summary(lake: str, run: KnownRun, findings: Findings) -> str:
     """The screen as text; of captures without Kafka's traffic, which answer nothing, what they hold. Why a replay was
     refused stands among the answers, by the questions that rest on it.
     """
     if missing_traffic(findings):
-        return captured_summary(lake, run.capture_id, findings, run.run_id)
-    read, lost = captured_parts(findings)
+        return capture_summary(lake, run.capture_id, findings, run.run_id)
+    read, lost = capture_parts(findings)
     parts = [
-        [*read, *of_cluster(run), *(f"  {window_line}" for window_line in (*window_told(run), *run.seen))],
+        [*read, *cluster_lines(run), *(f"  {window_line}" for window_line in (*window_sentences(run), *run.seen))],
         lost,
         [
             "Fidelity: the replay of the captured settings against the capture",
-            *grid_lines(fidelity_table(findings), most=len(compared(findings))),
+            *grid_lines(fidelity_table(findings), most=len(fidelity_by_metric(findings))),
             *([f"  What a reason means, and what to do: {SHOWN_DOCS}/reasons.md"] if glossary(findings) else []),
-            *(line for window_line in refusal_lines(findings) for line in wrapped("  ", window_line)),
+            *(line for window_line in refusal_lines(findings) for line in wrapped_lines("  ", window_line)),
         ],
-        ["Answers", *answer_lines(answers(findings))],
+        ["Answers", *reply_lines(answer_questions(findings))],
     ]
     for name, algorithm in ALGORITHMS.items():
         if name in findings.lanes:
             of_queries = {asks: findings.of(query) for asks, query in algorithm.queries.items()}
             parts.append([algorithm.title, *algorithm.lines(of_queries, findings.lanes[name])])
-    return screen([*parts, tables_part(lake, run.capture_id, run.run_id)])
+    return joined_parts([*parts, tables_part(lake, run.capture_id, run.run_id)])
 
 
-def of_cluster(run: KnownRun) -> list[str]:
+def cluster_lines(run: KnownRun) -> list[str]:
     """Which cluster is replayed, where the captures show several."""
     if run.cluster_id is None:
         return []
     return [f"  only cluster {run.cluster_id} is replayed, one of several that the captures show"]
 
 
-def captured_summary(lake: str, capture_id: str, findings: Findings, run_id: str | None = None) -> str:
+def capture_summary(lake: str, capture_id: str, findings: Findings, run_id: str | None = None) -> str:
     """The screen of a capture set that is not replayed, or of whose replay there is nothing to tell."""
-    return screen([*captured_parts(findings), tables_part(lake, capture_id, run_id)])
+    return joined_parts([*capture_parts(findings), tables_part(lake, capture_id, run_id)])
 
 
 def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
@@ -65,28 +65,28 @@ def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
     return ["Tables", *(f"  {folder}" for folder in layers), f"  {of_run}capture {capture_id}"]
 
 
-def captured_parts(findings: Findings) -> tuple[list[str], list[str]]:
+def capture_parts(findings: Findings) -> tuple[list[str], list[str]]:
     """What was read of the captures, and what could not be."""
     return ["Read", *read_lines(findings)], ["Lost", *lost_lines(findings)]
 
 
-def screen(parts: Iterable[Iterable[str]]) -> str:
+def joined_parts(parts: Iterable[Iterable[str]]) -> str:
     """Parts as text, an empty line before each."""
-    return "\n".join(with_short_words(printable(line)) for part in parts for line in ("", *part)) + "\n"
+    return "\n".join(with_short_words(printable_text(line)) for part in parts for line in ("", *part)) + "\n"
 
 
-def answer_lines(replies: Iterable[Answer]) -> Iterable[str]:
+def reply_lines(replies: Iterable[Answer]) -> Iterable[str]:
     """A paragraph an answer; those that the capture or run does not give, in one."""
     without: dict[str, list[int]] = {}
     for answer in replies:
         if answer.is_answered:
-            yield from wrapped(f"{answer.question.number:>4}  ", answer.sentence)
+            yield from wrapped_lines(f"{answer.question.number:>4}  ", answer.sentence)
         else:
             without.setdefault(answer.sentence, []).append(answer.question.number)
-    yield from not_answered(without)
+    yield from unanswered_lines(without)
 
 
-def not_answered(without: Mapping[str, list[int]]) -> Iterable[str]:
+def unanswered_lines(without: Mapping[str, list[int]]) -> Iterable[str]:
     """Why questions have no answer, those with the same reason together."""
     for reason, numbers in without.items():
-        yield from wrapped(f"  not answered: {', '.join(map(str, numbers))}  ", reason, indent=6)
+        yield from wrapped_lines(f"  not answered: {', '.join(map(str, numbers))}  ", reason, indent=6)

@@ -12,9 +12,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from jobs.report_page.advice.recommendation import Effect, Ends, Recommendation
-from jobs.report_page.questions import answers
-from jobs.report_page.refusals import refused_by
-from jobs.report_page.trust import captures, compared
+from jobs.report_page.questions import answer_questions
+from jobs.report_page.refusals import refusals_text
+from jobs.report_page.trust import captures, fidelity_by_metric
 from jobs.report_page.verdict import Verdict
 from jobs.scenarios.moment import Moment
 from jobs.version import VERSION
@@ -24,13 +24,13 @@ from schemas.tables.silver import CAPTURES
 NAME = "summary.json"
 
 
-class Told(BaseModel):
+class SummaryPart(BaseModel):
     """What all parts have in common: they do not change, and have no other fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class TableEffect(Told):
+class TableEffect(SummaryPart):
     """What a change gains or costs: as a sentence, and by a metric in the lane `captured` and with the change.
 
     The ranges: at least and at most, when the pace of clients and brokers is drawn anew.
@@ -44,7 +44,7 @@ class TableEffect(Told):
     after_range: Ends
 
 
-class Advised(Told):
+class Advised(SummaryPart):
     """A row of gold/recommendations; docs/advice.md has the rules."""
 
     verdict: Literal["change", "keep", "withheld"]
@@ -65,7 +65,7 @@ class Advised(Told):
     is_proposal: bool
 
 
-class Answered(Told):
+class Answered(SummaryPart):
     """One of the twenty questions; the sentence of one without an answer says why, and what to do."""
 
     number: int
@@ -74,7 +74,7 @@ class Answered(Told):
     sentence: str
 
 
-class Fidelity(Told):
+class Fidelity(SummaryPart):
     """How often the replay of the captured settings equals the capture, by what is compared."""
 
     algorithm: str
@@ -85,7 +85,7 @@ class Fidelity(Told):
     unknown: int
 
 
-class CountedWindow(Told):
+class CountedWindow(SummaryPart):
     """The time that counts, in UTC: what comes before begin only warmed up the state, what comes from end on is left
     out. Null where it goes as far as the capture.
     """
@@ -94,7 +94,7 @@ class CountedWindow(Told):
     end: str | None
 
 
-class Summary(Told):
+class Summary(SummaryPart):
     """A run. refused_by: the rules of gates that refused its tables, null where none did. not_replayed: by replay what
     the captures lack for it. lanes: by replay, as runs.lanes. window: the time that counts.
     """
@@ -115,7 +115,7 @@ class Summary(Told):
     fidelity: list[Fidelity]
 
 
-def at_text(at: Moment | None) -> str | None:
+def time_with_zone(at: Moment | None) -> str | None:
     """A time as --from and --to take it."""
     return None if at is None else str(at)
 
@@ -136,10 +136,10 @@ def summary_of(verdict: Verdict) -> Summary:
         captures=[PurePosixPath(row[CAPTURES.path]).name for row in findings.of(captures)],
         kafka=findings.kafka,
         lanes={name: [*lanes] for name, lanes in findings.lanes.items()},
-        window=CountedWindow(begin=at_text(run.window[0]), end=at_text(run.window[1])),
+        window=CountedWindow(begin=time_with_zone(run.window[0]), end=time_with_zone(run.window[1])),
         not_replayed=dict(run.refused),
-        refused_by=refused_by(findings) or None,
-        recommendations=[advised(one) for one in verdict.made],
+        refused_by=refusals_text(findings) or None,
+        recommendations=[recommendation_part(one) for one in verdict.made],
         answers=[
             Answered(
                 number=reply.question.number,
@@ -147,27 +147,27 @@ def summary_of(verdict: Verdict) -> Summary:
                 is_answered=reply.is_answered,
                 sentence=reply.sentence,
             )
-            for reply in answers(findings)
+            for reply in answer_questions(findings)
         ],
         fidelity=[
             Fidelity(**{str(name): row[name] for name in
                         (f.algorithm, f.reader, f.metric, f.checked, f.agreed, f.unknown)})
-            for row in compared(findings)
+            for row in fidelity_by_metric(findings)
         ],
     )  # fmt: skip
 
 
-def advised(one: Recommendation) -> Advised:
+def recommendation_part(one: Recommendation) -> Advised:
     """A recommendation."""
     return Advised(
         verdict=one.verdict, algorithm=one.algorithm, scope_kind=one.scope.kind, scope=one.scope.name,
         setting=one.setting, value_now=one.now.value, source=one.now.source, recommended=one.recommended,
-        enough=one.enough, gain=effect(one.gain), cost=effect(one.cost), checked=one.sure.checked,
+        enough=one.enough, gain=effect_part(one.gain), cost=effect_part(one.cost), checked=one.sure.checked,
         agreed=one.sure.agreed, unknown=one.sure.unknown, reason=one.reason, is_proposal=one.is_proposal,
     )  # fmt: skip
 
 
-def effect(change_effect: Effect) -> TableEffect:
+def effect_part(change_effect: Effect) -> TableEffect:
     """What a change gains or costs, as JSON has it."""
     return TableEffect(
         sentence=change_effect.text, metric=change_effect.metric,

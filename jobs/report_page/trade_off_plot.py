@@ -9,11 +9,11 @@ from typing import Any
 from pyspark.sql import Row
 
 from jobs.find.rows import HIGH
-from jobs.report_page.advice.aims import aim_text, lanes_of_aim, names_of
-from jobs.report_page.question import Axis, Findings, Plot, Scale, Unplotted, told_apart
+from jobs.report_page.advice.aims import aim_text, lanes_of_aim, outcome_names
+from jobs.report_page.question import Axis, Findings, Plot, Scale, Unplotted, rows_to_compare
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.wording import changes_said
+from jobs.terminal.wording import changes_phrase
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 
@@ -30,16 +30,16 @@ def trade_off_plot(findings: Findings, row: Row) -> Plot:
 
     row: one of the aim's rows of `aim_settings`.
     """
-    t, names, target = AIM_SETTINGS, names_of(row), aim_text(row).split()[1]
+    t, names, target = AIM_SETTINGS, outcome_names(row), aim_text(row).split()[1]
     paid = next((name for name in names if name != target), None)
     if paid is None:
         raise Unplotted(ONE_OUTCOME)
-    marks = told_apart([*points(findings, row, target, paid)], ONE_LANE, "lane")
+    marks = rows_to_compare([*trade_off_marks(findings, row, target, paid)], ONE_LANE, "lane")
     return Plot(
         f"What {target} comes to, by {paid}: the lanes that no other beats in both, and the captured one",
         "point", marks,
-        Axis("paid", paid, scale_of(row[t.algorithm], paid), log=is_far_apart([mark["paid"] for mark in marks])),
-        Axis("aim", target, scale_of(row[t.algorithm], target), log=is_far_apart([mark["aim"] for mark in marks])),
+        Axis("paid", paid, axis_scale_of(row[t.algorithm], paid), log=is_far_apart([mark["paid"] for mark in marks])),
+        Axis("aim", target, axis_scale_of(row[t.algorithm], target), log=is_far_apart([mark["aim"] for mark in marks])),
         Axis("lane", "lane", "name"),
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ def is_far_apart(values: Sequence[float]) -> bool:
     return min(values) > 0 and max(values) > FAR_APART * min(values)
 
 
-def points(findings: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
+def trade_off_marks(findings: Findings, row: Row, target: str, paid: str) -> Iterator[dict[str, Any]]:
     """The points of the plot. Lanes are left out whose aim or price is unknown or a time without end.
 
     target: the outcome or setting that is to be best. paid: the outcome that it is traded for; if it has a range, its
@@ -61,17 +61,17 @@ def points(findings: Findings, row: Row, target: str, paid: str) -> Iterator[dic
         pays = figures.get(f"{paid}{HIGH}", figures[paid])
         aim = figures.get(target, lane_row[t.aim])
         if aim is not None and isfinite(aim) and isfinite(pays):
-            yield {"lane": name_of_lane(lane_row), "paid": pays, "aim": aim}
+            yield {"lane": lane_mark_name(lane_row), "paid": pays, "aim": aim}
 
 
-def name_of_lane(lane_row: Row) -> str:
+def lane_mark_name(lane_row: Row) -> str:
     """What a lane of the trade-off is called."""
     t = TRADE_OFF
-    name = CAPTURED_LANE if lane_row[t.scenario] == CAPTURED_LANE else changes_said(lane_row[t.scenario])
+    name = CAPTURED_LANE if lane_row[t.scenario] == CAPTURED_LANE else changes_phrase(lane_row[t.scenario])
     return f"{name}, chosen" if lane_row[t.is_chosen] else name
 
 
-def scale_of(algorithm: str, name: str) -> Scale:
+def axis_scale_of(algorithm: str, name: str) -> Scale:
     """How an axis writes an outcome, or a setting."""
     known = outcomes_of(algorithm)
     return SCALES.get(known[name].unit if name in known else setting_of(name).type, "count")

@@ -20,12 +20,12 @@ BINS_PER_DOUBLING = 2
 
 
 def fetches(own_rows: OwnRows) -> DataFrame:
-    """Fetch exchanges with the sums that `of_fetches` names."""
+    """Fetch exchanges with the sums that `fetch_sums` names."""
     x = EXCHANGES
     return own_rows(x).where(F.col(x.api_name) == FETCH)
 
 
-def of_fetches() -> list[Column]:
+def fetch_sums() -> list[Column]:
     """Sums over fetch exchanges. full: that name every partition, in no session or at the begin of one."""
     x = EXCHANGES
     return [
@@ -44,7 +44,7 @@ def of_fetches() -> list[Column]:
 def fetching_clients(own_rows: OwnRows) -> DataFrame:
     """The clients that fetch: those with most lost sessions and full fetches first."""
     x = EXCHANGES
-    by_client = fetches(own_rows).groupBy(x.client_id).agg(*of_fetches())
+    by_client = fetches(own_rows).groupBy(x.client_id).agg(*fetch_sums())
     return first_rows(by_client, MOST_ROWS, F.desc("not_found"), F.desc("full"), x.client_id)
 
 
@@ -58,7 +58,7 @@ def fetching_software(own_rows: OwnRows) -> DataFrame:
     by_software = fetches(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(
         F.count_distinct(session).alias("sessions"),
         F.count_if(F.col(x.fetch_session_epoch) == SESSIONLESS).alias("sessionless"),
-        *of_fetches(),
+        *fetch_sums(),
     )  # fmt: skip
     order = (F.desc("fetches"), x.client_software_name, x.client_software_version)
     return first_rows(by_software, MOST_ROWS, *order)
@@ -117,13 +117,13 @@ def fetching_consumers(own_rows: OwnRows) -> DataFrame:
     return first_rows(of_consumers, MOST_ROWS, F.desc("fetches"), f.client_id)
 
 
-def produced(own_rows: OwnRows) -> DataFrame:
+def produced_batches(own_rows: OwnRows) -> DataFrame:
     """The batches that producers sent, whole ones."""
     b = RECORD_BATCHES
     return own_rows(b).where((F.col(b.source) == FROM_PRODUCE) & F.col(b.size_bytes).isNotNull())
 
 
-def of_batches() -> list[Column]:
+def batch_sums() -> list[Column]:
     """Sums over produced batches; answered: with or without an error; refused: with MESSAGE_TOO_LARGE."""
     b = RECORD_BATCHES
     is_refused = F.col(b.error_code) == MESSAGE_TOO_LARGE
@@ -143,23 +143,22 @@ def of_batches() -> list[Column]:
 def produced_topics(own_rows: OwnRows) -> DataFrame:
     """By topic and producer what was sent: the most refused first."""
     b = RECORD_BATCHES
-    by_topic = produced(own_rows).groupBy(b.topic, b.client_id).agg(*of_batches())
+    by_topic = produced_batches(own_rows).groupBy(b.topic, b.client_id).agg(*batch_sums())
     return first_rows(by_topic, MOST_ROWS, F.desc("refused"), F.desc("batches"), b.topic, b.client_id)
 
 
 def produced_codecs(own_rows: OwnRows) -> DataFrame:
     """By codec what was sent, over all producers."""
     b = RECORD_BATCHES
-    return produced(own_rows).groupBy(b.codec).agg(*of_batches()).orderBy(F.desc("batches"), b.codec)
+    return produced_batches(own_rows).groupBy(b.codec).agg(*batch_sums()).orderBy(F.desc("batches"), b.codec)
 
 
-def batch_sizes(own_rows: OwnRows) -> DataFrame:
+def produced_batch_sizes(own_rows: OwnRows) -> DataFrame:
     """(refused, bin, batches): produced batches by size, two bins a doubling."""
     b = RECORD_BATCHES
     is_refused = (F.coalesce(b.error_code, F.lit(0)) == MESSAGE_TOO_LARGE).alias("refused")
-    return produced(own_rows).groupBy(is_refused, size_bin(b.size_bytes)).agg(F.count("*").alias("batches")).orderBy(
-        "refused", "bin"
-    )  # fmt: skip
+    by_size = produced_batches(own_rows).groupBy(is_refused, size_bin(b.size_bytes))
+    return by_size.agg(F.count("*").alias("batches")).orderBy("refused", "bin")
 
 
 def size_bin(size: str) -> Column:

@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 
 from jobs.captures.log_agreement import REQUEST
 from jobs.replays.algorithm import OwnRows
-from jobs.report_page.question import Axis, Findings, Plot, Question, seen_in
-from jobs.report_page.refusals import refused_by
-from jobs.report_page.row_caps import and_more, first_rows
-from jobs.report_page.semantics import semantics
-from jobs.report_page.useless_captures import no_traffic, one_sided, one_way
-from jobs.terminal.screen import MOST_LINES, Grid, share, size, with_rest
-from jobs.terminal.wording import LEAST_CASES, counted, percent
+from jobs.report_page.question import Axis, Findings, Plot, Question, rows_to_plot
+from jobs.report_page.refusals import refusals_text
+from jobs.report_page.row_caps import first_rows, left_out_note
+from jobs.report_page.semantics import semantics_text
+from jobs.report_page.useless_captures import no_traffic_text, one_sided_text, one_way_text
+from jobs.terminal.screen import MOST_LINES, Grid, share_text, size_text, with_rest_count
+from jobs.terminal.wording import LEAST_CASES, percent, quantity
 from schemas.tables.fidelity_reasons import reason_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReason
@@ -117,7 +117,7 @@ ALWAYS = (captures, logs, apis, quality, connections, quarantine, agreement, fid
 
 def missing_direction(findings: Findings) -> str | None:
     """Which direction the capture lacks altogether, and what to do; None where it has both."""
-    return one_way(findings.of(apis), findings.of(connections))
+    return one_way_text(findings.of(apis), findings.of(connections))
 
 
 def is_of_logs(findings: Findings) -> bool:
@@ -131,29 +131,31 @@ def missing_traffic(findings: Findings) -> str | None:
     """What the capture holds where it has nothing of Kafka's, and what to check; None where it has."""
     if missing_direction(findings):
         return None
-    return no_traffic(findings.of(captures), findings.of(apis), findings.of(connections))
+    return no_traffic_text(findings.of(captures), findings.of(apis), findings.of(connections))
 
 
 def read_lines(findings: Findings) -> Iterable[str]:
     """What the captures held."""
     t = CAPTURES
     for row in findings.of(captures):
-        yield f"  {row[t.path]}: {read_of(row)}"
+        yield f"  {row[t.path]}: {file_contents_text(row)}"
         if row[t.clock_offset_us]:
             yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
         if row[t.doubled_packets]:
             yield f"    {row[t.doubled_packets]:,} packets twice in the file, counted once"
-        yield from (f"    damaged: {fault}" for fault in with_rest(row[t.faults][:MOST_FAULTS], len(row[t.faults])))
+        yield from (
+            f"    damaged: {fault}" for fault in with_rest_count(row[t.faults][:MOST_FAULTS], len(row[t.faults]))
+        )
         if row[t.unread_bytes]:
-            yield f"    not read: {size(row[t.unread_bytes])}"
-    yield from (f"  {line}" for line in and_more(findings.of(captures), t))
+            yield f"    not read: {size_text(row[t.unread_bytes])}"
+    yield from (f"  {line}" for line in left_out_note(findings.of(captures), t))
     if doubled := sum(row[CONNECTIONS.doubled_packets] for row in findings.of(connections)):
         yield f"  {doubled:,} packets seen at two capture points, counted once"
     names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in findings.of(apis))
-    yield f"  {counted(sum(row[1] for row in findings.of(apis)), 'exchange')}{': ' if names else ''}{names}"
+    yield f"  {quantity(sum(row[1] for row in findings.of(apis)), 'exchange')}{': ' if names else ''}{names}"
 
 
-def read_of(row: Row) -> str:
+def file_contents_text(row: Row) -> str:
     """How much a file held."""
     t = CAPTURES
     if row[t.log_lines]:
@@ -161,8 +163,8 @@ def read_of(row: Row) -> str:
         return f"{row[t.log_lines]:,} lines of a request log{again}"
     if row[t.format] in (PARQUET, ARROW):
         wrong = f", {row[t.malformed_packets]:,} of them left out" if row[t.malformed_packets] else ""
-        return f"{row[t.packets]:,} frames of a dump{wrong}, {size(row[t.tcp_captured_bytes])}"
-    return f"{row[t.packets]:,} packets, {size(row[t.tcp_captured_bytes])} of TCP payload"
+        return f"{row[t.packets]:,} frames of a dump{wrong}, {size_text(row[t.tcp_captured_bytes])}"
+    return f"{row[t.packets]:,} packets, {size_text(row[t.tcp_captured_bytes])} of TCP payload"
 
 
 def lost_lines(findings: Findings) -> Iterable[str]:
@@ -170,18 +172,18 @@ def lost_lines(findings: Findings) -> Iterable[str]:
     q, (row,) = CAPTURE_QUALITY, findings.of(quality)
     parts = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in findings.of(connections)]
     yield f"  connections: {', '.join(parts) or 'none'}"
-    if alone := one_sided(findings.of(connections)):
+    if alone := one_sided_text(findings.of(connections)):
         yield f"  {alone}"
     if lacks := missing_traffic(findings):
         yield f"  {lacks}"
-    yield f"  {NO_BYTES if is_of_logs(findings) else bytes_lost(row)}"
+    yield f"  {NO_BYTES if is_of_logs(findings) else lost_bytes_text(row)}"
     yield (
         f"  {row[q.unanswered_requests]:,} requests without response, {row[q.orphan_responses]:,} responses without "
         f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
         "in sessions that the capture does not show whole"
     )
     yield from unnamed_lines(row)
-    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size(row[2])})" for row in findings.of(quarantine))
+    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size_text(row[2])})" for row in findings.of(quarantine))
     yield from agreement_lines(findings.of(agreement), findings.of(logs))
 
 
@@ -190,7 +192,7 @@ def unnamed_lines(row: Row) -> Iterable[str]:
     q = CAPTURE_QUALITY
     if row[q.unnamed_connections]:
         yield (
-            f"  {counted(row[q.unnamed_connections], 'connection')} to brokers whose node id is not known, each of "
+            f"  {quantity(row[q.unnamed_connections], 'connection')} to brokers whose node id is not known, each of "
             "which counts as a broker of its own:"
         )
         yield from (f"    {line}" for line in row[q.unnamed_brokers][:MOST_UNNAMED])
@@ -198,12 +200,12 @@ def unnamed_lines(row: Row) -> Iterable[str]:
             yield "    ... and others, which silver/capture_quality has"
 
 
-def bytes_lost(row: Row) -> str:
+def lost_bytes_text(row: Row) -> str:
     """How many bytes are in no frame, and how many are missing. row: of `quality`."""
     q = CAPTURE_QUALITY
     return (
-        f"{size(row[q.quarantined_bytes])} of {size(row[q.payload_bytes] - row[q.foreign_bytes])} in no Kafka frame, "
-        f"{size(row[q.missing_bytes])} missing from the capture"
+        f"{size_text(row[q.quarantined_bytes])} of {size_text(row[q.payload_bytes] - row[q.foreign_bytes])} in no "
+        f"Kafka frame, {size_text(row[q.missing_bytes])} missing from the capture"
     )
 
 
@@ -219,20 +221,20 @@ def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
             )
             if abs(row[a.log_behind_us] or 0) > CLOCKS_APART_US:
                 apart = f"{row[a.log_behind_us] / 1e6:+,.0f} s"
-                taken = "; ".join(map(taken_zone, zones))
+                taken = "; ".join(map(assumed_zone_text, zones))
                 yield f"  a request log's clock is {apart} from that of the packets; {taken}"
 
 
-def taken_zone(of_zone: Row) -> str:
+def assumed_zone_text(of_zone: Row) -> str:
     """In which zone the times of request logs were taken to be, and how to state another."""
     zone, files, paths = of_zone
-    names = with_rest((PurePosixPath(path).name for path in paths), files)
+    names = with_rest_count((PurePosixPath(path).name for path in paths), files)
     return (
         f"times without an offset in {', '.join(names)} are read in the zone {zone}, unless --log-zone states another"
     )
 
 
-def compared(findings: Findings) -> list[Row]:
+def fidelity_by_metric(findings: Findings) -> list[Row]:
     """A row an algorithm, reader and metric."""
     t = FIDELITY
     by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity)}
@@ -251,13 +253,13 @@ def fidelity_table(findings: Findings) -> Grid:
     table = [
         [
             row[t.reader] or "-", row[t.metric].replace("_", " "), f"{row[t.checked]:,}",
-            share(row[t.agreed], row[t.checked]), f"{row[t.unknown]:,}",
+            share_text(row[t.agreed], row[t.checked]), f"{row[t.unknown]:,}",
             ", ".join(
                 f"{times:,} {reason}"
                 for reason, times in sorted(reasons.get((row[t.algorithm], row[t.reader], row[t.metric]), {}).items())
             ),
         ]
-        for row in compared(findings)
+        for row in fidelity_by_metric(findings)
     ]  # fmt: skip
     return Grid(["reader", "what", "checked", "equal", "unknown", "reasons"], table, ("reader", "what", "reasons"))
 
@@ -273,7 +275,7 @@ def glossary(findings: Findings) -> list[Term]:
     return sorted(entries, key=lambda term: (term.word, term.reason.means))
 
 
-def trusted(findings: Findings) -> str:
+def trust_answer(findings: Findings) -> str:
     """Question 20: how much of the capture is there, and how often the replays agree with it."""
     q, t = CAPTURE_QUALITY, FIDELITY
     row = findings.of(quality)[0]
@@ -284,21 +286,21 @@ def trusted(findings: Findings) -> str:
     )
     if lacks := missing_direction(findings):
         text = f"No: {lacks[0].lower()}{lacks[1:-1]}; {text}"
-    if refused := refused_by(findings):
+    if refused := refusals_text(findings):
         text = f"No: {refused}; {text.removeprefix('No: ')}"
-    rows = compared(findings)
+    rows = fidelity_by_metric(findings)
     if not rows:
         return f"{text}; nothing was replayed that could be compared with it."
     text += f"; replayed as Kafka {findings.kafka}"
     checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
     text += (
-        f"; of {checked:,} results of replaying the captured settings that could be checked, {share(agreed, checked)} "
-        f"agree with the capture, and {unknown:,} could not be checked"
+        f"; of {checked:,} results of replaying the captured settings that could be checked, "
+        f"{share_text(agreed, checked)} agree with the capture, and {unknown:,} could not be checked"
     )
-    return f"{text}{least_agreeing(rows)}."
+    return f"{text}{least_agreeing_text(rows)}."
 
 
-def least_agreeing(rows: Sequence[Row]) -> str:
+def least_agreeing_text(rows: Sequence[Row]) -> str:
     """What agrees least of all that has cases enough, and how much has fewer; empty where all agrees."""
     t = FIDELITY
     rows = [row for row in rows if row[t.checked]]
@@ -308,9 +310,9 @@ def least_agreeing(rows: Sequence[Row]) -> str:
     if all(row[t.agreed] == row[t.checked] for row in enough):
         return f"; all differences are in comparisons of fewer than {LEAST_CASES} cases"
     worst, few = min(enough, key=lambda row: row[t.agreed] / row[t.checked]), len(rows) - len(enough)
-    left_out = f", {counted(few, 'comparison')} of fewer than {LEAST_CASES} cases left out" if few else ""
+    left_out = f", {quantity(few, 'comparison')} of fewer than {LEAST_CASES} cases left out" if few else ""
     return (
-        f"; agreement is lowest for {metric_of(worst)}, {share(worst[t.agreed], worst[t.checked])} of "
+        f"; agreement is lowest for {metric_and_reader(worst)}, {share_text(worst[t.agreed], worst[t.checked])} of "
         f"{worst[t.checked]:,}{left_out}"
     )
 
@@ -319,8 +321,8 @@ def agreement_bars(findings: Findings) -> Plot:
     """A bar an algorithm, reader and metric: what agrees, what does not, what could not be checked."""
     t = FIDELITY
     rows = [
-        {"metric": metric_of(row), "share": part / whole, "verdict": verdict}
-        for row in compared(findings)
+        {"metric": metric_and_reader(row), "share": part / whole, "verdict": verdict}
+        for row in fidelity_by_metric(findings)
         if (whole := row[t.checked] + row[t.unknown])
         for verdict, part in (
             ("equal", row[t.agreed]), ("different", row[t.checked] - row[t.agreed]), ("unknown", row[t.unknown]),
@@ -328,13 +330,13 @@ def agreement_bars(findings: Findings) -> Plot:
     ]  # fmt: skip
     return Plot(
         "Replay of the captured settings against the capture",
-        "bar", seen_in(rows, "nothing was replayed that could be compared"),
+        "bar", rows_to_plot(rows, "nothing was replayed that could be compared"),
         Axis("share", "of all results, unknown ones too", "percent"), Axis("metric", "", "name"),
         Axis("verdict", "replay and capture are", "name"),
     )  # fmt: skip
 
 
-def metric_of(row: Row) -> str:
+def metric_and_reader(row: Row) -> str:
     """What is compared, and of whom."""
     t = FIDELITY
     metric: str = row[t.metric].replace("_", " ")
@@ -344,16 +346,16 @@ def metric_of(row: Row) -> str:
 def trust_line(findings: Findings, question: Question) -> str:
     """How far an answer can be trusted: the metrics that it depends on; empty where there is none."""
     t = FIDELITY
-    rows = [row for row in compared(findings) if row[t.metric] in question.trust]
-    return "; ".join(agreement_of(row) for row in rows if row[t.checked] or row[t.unknown])
+    rows = [row for row in fidelity_by_metric(findings) if row[t.metric] in question.trust]
+    return "; ".join(agreement_text(row) for row in rows if row[t.checked] or row[t.unknown])
 
 
-def agreement_of(row: Row) -> str:
+def agreement_text(row: Row) -> str:
     """`session grants (consumer) 100 % of 15 and 2 unknown`."""
     t = FIDELITY
-    checked = [f"{share(row[t.agreed], row[t.checked])} of {row[t.checked]:,}"] if row[t.checked] else []
+    checked = [f"{share_text(row[t.agreed], row[t.checked])} of {row[t.checked]:,}"] if row[t.checked] else []
     unknown = [f"{row[t.unknown]:,} unknown"] if row[t.unknown] else []
-    return f"{metric_of(row)} {' and '.join([*checked, *unknown])}"
+    return f"{metric_and_reader(row)} {' and '.join([*checked, *unknown])}"
 
 
 def semantics_table(findings: Findings) -> Grid:
@@ -361,9 +363,11 @@ def semantics_table(findings: Findings) -> Grid:
     t = FIDELITY
     cells = []
     for name in findings.lanes:
-        rows = [row for row in compared(findings) if row[t.algorithm] == name]
+        rows = [row for row in fidelity_by_metric(findings) if row[t.algorithm] == name]
         checked, agreed, unknown = (sum(row[count] for row in rows) for count in (t.checked, t.agreed, t.unknown))
-        cells.append([name, semantics(findings, name), f"{checked:,}", share(agreed, checked), f"{unknown:,}"])
+        cells.append(
+            [name, semantics_text(findings, name), f"{checked:,}", share_text(agreed, checked), f"{unknown:,}"]
+        )
     head = ("replay", "follows", "checked", "equal", "unknown")
     return Grid(head, cells, head[:2], ("What is compared, and why it differs, is under What to trust.",))
 
@@ -374,7 +378,7 @@ TRUSTED = Question(
     about="",
     algorithms=(),
     queries=(),
-    sentence=trusted,
+    sentence=trust_answer,
     plots=(),
     table=semantics_table,
 )

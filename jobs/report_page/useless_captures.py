@@ -12,7 +12,7 @@ from pyspark.sql import Row
 from jobs.captures.capture_quality import KAFKA_PROTOCOL
 from jobs.paths import SHOWN_DOCS
 from jobs.report_page.row_caps import IN_ALL
-from jobs.terminal.wording import counted
+from jobs.terminal.wording import quantity
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from udfs.capture.frame_dump import MAGICS
 
@@ -28,7 +28,7 @@ PLAINTEXT = ", and that the listener is a plaintext one, for TLS is not decrypte
 NO_RESPONSE = "The capture shows requests, and no response of a broker to any: capture both directions of connections."
 
 
-def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
+def no_traffic_text(captures: Sequence[Row], apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
     """What the captures hold in place of Kafka's traffic, and what to check; None where they have any of it.
 
     captures, apis, connections: rows of these queries of `jobs.report_page.trust`.
@@ -39,7 +39,7 @@ def no_traffic(captures: Sequence[Row], apis: Sequence[Row], connections: Sequen
     plaintext = PLAINTEXT if "tls" in protocols else ""
     listed = ", ".join(f"{count:,} {protocol}" for protocol, count in protocols.items()) or "none"
     to_check = OF_DUMPS if _has_dump(captures) else f"{TO_CHECK}{plaintext}"
-    return f"No Kafka traffic was found in {_held(captures)}; connections: {listed}): {to_check}."
+    return f"No Kafka traffic was found in {_files_and_packets(captures)}; connections: {listed}): {to_check}."
 
 
 def _has_dump(captures: Sequence[Row]) -> bool:
@@ -47,18 +47,18 @@ def _has_dump(captures: Sequence[Row]) -> bool:
     return any(row[CAPTURES.format] in MAGICS.values() for row in captures)
 
 
-def _held(captures: Sequence[Row]) -> str:
+def _files_and_packets(captures: Sequence[Row]) -> str:
     """The files with their packets, the bracket left open: `a.pcap (9 packets`."""
     t, files = CAPTURES, captures[0][IN_ALL]
     name = PurePosixPath(captures[0][t.path]).name if files == 1 else f"{files:,} files"
     packets, lines = (sum(row[column] for row in captures) for column in (t.packets, t.log_lines))
-    held = counted(packets, "frame" if _has_dump(captures) else "packet") + (
-        f" and {counted(lines, 'line')} of request logs" if lines else ""
+    held = quantity(packets, "frame" if _has_dump(captures) else "packet") + (
+        f" and {quantity(lines, 'line')} of request logs" if lines else ""
     )
     return f"{name} ({held}{f' in the first {len(captures)}' if files > len(captures) else ''}"
 
 
-def one_way(apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
+def one_way_text(apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
     """Which direction the capture lacks, and what to do; None where it has exchanges, or nothing one-sided.
 
     apis, connections: rows of these queries of `jobs.report_page.trust`.
@@ -67,15 +67,15 @@ def one_way(apis: Sequence[Row], connections: Sequence[Row]) -> str | None:
         return None if any(row["answered"] for row in apis) else NO_RESPONSE
     if not any(row[CONNECTIONS.one_sided] for row in connections):
         return None
-    return f"The capture shows no request; {one_sided(connections)}."
+    return f"The capture shows no request; {one_sided_text(connections)}."
 
 
-def one_sided(connections: Sequence[Row]) -> str:
+def one_sided_text(connections: Sequence[Row]) -> str:
     """How many connections show one side alone and are not known to be Kafka's; empty where none does."""
     alone = sum(row[CONNECTIONS.one_sided] for row in connections)
     if not alone:
         return ""
     return (
-        f"of {counted(alone, 'connection')} only one side was captured; if they are Kafka's, capture both directions, "
+        f"of {quantity(alone, 'connection')} only one side was captured; if they are Kafka's, capture both directions, "
         "because responses are recognised by their requests"
     )

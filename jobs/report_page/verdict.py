@@ -11,23 +11,23 @@ from pathlib import Path, PurePosixPath
 
 from jobs.paths import COMMAND
 from jobs.report_page.advice.aims import aim_settings
-from jobs.report_page.advice.floors import low_fidelity, said_low
-from jobs.report_page.advice.in_force import summed
-from jobs.report_page.advice.recommendation import Recommendation, said_value
-from jobs.report_page.advice.withheld import corrected
-from jobs.report_page.fetch_max_bytes.growth import growth, sureness
-from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling
+from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
+from jobs.report_page.advice.in_force import summed_confidence
+from jobs.report_page.advice.recommendation import Recommendation, value_text
+from jobs.report_page.advice.withheld import flags_to_state
+from jobs.report_page.fetch_max_bytes.growth import growth_by_lane, growth_sureness
+from jobs.report_page.fetch_max_bytes.quota import quota_sureness, throttling_by_lane
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings
-from jobs.report_page.questions import Answer, answers, leaves_out_usual
-from jobs.report_page.refusals import refused_by
+from jobs.report_page.questions import Answer, answer_questions, leaves_out_usual
+from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
-from jobs.report_page.run_window import window_flags, window_told
-from jobs.report_page.trust import captures, compared, is_of_logs, quality
+from jobs.report_page.run_window import window_flags, window_sentences
+from jobs.report_page.trust import captures, fidelity_by_metric, is_of_logs, quality
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES, setting_of
-from jobs.terminal.screen import WIDTH, printable, share, wrapped
-from jobs.terminal.wording import counted, name_of, percent
+from jobs.terminal.screen import WIDTH, printable_text, share_text, wrapped_lines
+from jobs.terminal.wording import client_name, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
@@ -53,11 +53,11 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
     """The lines of the verdict. Those that say where report and tables are follow in `jobs/report.py`."""
     return [
         headline(verdict.run, verdict.findings),
-        *(line for window_line in window_told(verdict.run) for line in labelled("WINDOW", window_line)),
+        *(line for window_line in window_sentences(verdict.run) for line in labelled_lines("WINDOW", window_line)),
         *trust_lines(verdict.findings),
         *change_lines(verdict.made),
         *withheld_lines(verdict.made),
-        *again_lines(lake, verdict),
+        *repeat_lines(lake, verdict),
         *keep_lines(verdict.made),
         *growth_lines(verdict.findings),
         *quota_lines(verdict.findings),
@@ -72,22 +72,25 @@ def headline(run: KnownRun, findings: Findings) -> str:
     more = rows[0][IN_ALL] - len(names) if rows else 0
     files = ", ".join([*names, *([f"{more:,} more"] if more > 0 else [])])
     of_cluster = [] if run.cluster_id is None else [f"cluster {run.cluster_id} alone, one of several"]
-    exchanges = counted(findings.of(quality)[0][CAPTURE_QUALITY.exchanges], "exchange")
+    exchanges = quantity(findings.of(quality)[0][CAPTURE_QUALITY.exchanges], "exchange")
     return "  ".join(["refetch", files, exchanges, f"Kafka {findings.kafka.partition(', ')[0]}", *of_cluster])[:WIDTH]
 
 
 def trust_lines(findings: Findings) -> Iterator[str]:
     """Whether the run can be trusted, and why not."""
-    first, *others = trust(findings)
-    yield from labelled("TRUST", first)
-    yield from (line for other in others for line in labelled("", other))
+    first, *others = trust_reasons(findings)
+    yield from labelled_lines("TRUST", first)
+    yield from (line for other in others for line in labelled_lines("", other))
 
 
-def trust(findings: Findings) -> list[str]:
+def trust_reasons(findings: Findings) -> list[str]:
     """`ok`, `partly` or `no`, and why; then what agrees too seldom, and what the capture lacks."""
-    low = [said_low(row) for name in findings.lanes for row in low_fidelity(findings, name)]
-    refused = refused_by(findings)
-    lines = [f"no: {refused}" if refused else f"{'partly' if low else 'ok'}: {equal(findings)}", *low[:MOST_LOW]]
+    low = [low_fidelity_text(row) for name in findings.lanes for row in low_fidelity(findings, name)]
+    refused = refusals_text(findings)
+    lines = [
+        f"no: {refused}" if refused else f"{'partly' if low else 'ok'}: {agreement_share_text(findings)}",
+        *low[:MOST_LOW],
+    ]
     row = findings.of(quality)[0]
     if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(findings):
         lost = percent(row[CAPTURE_QUALITY.missing_share])
@@ -95,15 +98,17 @@ def trust(findings: Findings) -> list[str]:
     return lines
 
 
-def equal(findings: Findings) -> str:
+def agreement_share_text(findings: Findings) -> str:
     """How often the replay as captured equals the capture."""
-    total = summed(compared(findings))
+    total = summed_confidence(fidelity_by_metric(findings))
     if not total.checked:
-        return f"nothing of the replay could be checked against the capture; {counted(total.unknown, 'result')} unknown"
+        return (
+            f"nothing of the replay could be checked against the capture; {quantity(total.unknown, 'result')} unknown"
+        )
     of_all = (
         f"all {total.checked:,}"
         if total.agreed == total.checked
-        else f"{share(total.agreed, total.checked)} of {total.checked:,}"
+        else f"{share_text(total.agreed, total.checked)} of {total.checked:,}"
     )
     return f"{of_all} results that could be checked equal the capture; {total.unknown:,} unknown"
 
@@ -113,25 +118,25 @@ def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:
 
     Only as many changes are shown as a screen holds.
     """
-    blocks = [[*block_lines(block)] for block in changes(made)]
+    blocks = [[*block_lines(block)] for block in changes_together(made)]
     shown = [n for n in range(len(blocks)) if n == 0 or sum(map(len, blocks[: n + 1])) <= MOST_CHANGE_LINES]
     yield from chain(*(blocks[n] for n in shown))
     if len(blocks) > len(shown):
-        left = counted(len(blocks) - len(shown), "more change")
-        yield from labelled("", f"and {left}, in the report and in the tables")
+        left = quantity(len(blocks) - len(shown), "more change")
+        yield from labelled_lines("", f"and {left}, in the report and in the tables")
 
 
 def block_lines(block: list[Alike]) -> Iterator[str]:
     """The lines of one change."""
     first = block[0][0]
     for alike in block:
-        yield from labelled("CHANGE", f"{alike[0].name:<{NAME}}  {whose(alike)}  {from_to(alike[0])}")
-    for head, text in (("why", first.gain.text), ("cost", first.cost.text), ("sure", sure(first))):
+        yield from labelled_lines("CHANGE", f"{alike[0].name:<{NAME}}  {owners_text(alike)}  {change_text(alike[0])}")
+    for head, text in (("why", first.gain.text), ("cost", first.cost.text), ("sure", confidence_text(first))):
         if text:  # a change may cost nothing
-            yield from labelled("", f"{head:<4}  {text}")
+            yield from labelled_lines("", f"{head:<4}  {text}")
 
 
-def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
+def changes_together(made: Sequence[Recommendation]) -> list[list[Alike]]:
     """The changes, a block each. A block has the changes that one lane makes together; clients for which all of these
     are the same share a block.
     """
@@ -149,27 +154,27 @@ def changes(made: Sequence[Recommendation]) -> list[list[Alike]]:
     return list(blocks.values())
 
 
-def whose(alike: Alike) -> str:
+def owners_text(alike: Alike) -> str:
     """Who has the setting: `app`, `app and 3 more clients`, `brokers`."""
     first, others = alike[0], len(alike) - 1
     if first.scope.kind == OF_CLUSTER:
         return "the cluster" if (set_on := setting_of(first.setting).set_on) is None else f"{set_on}s"
-    name = name_of(first.scope.name) if first.scope.kind == OF_CLIENT else first.scope.name
-    return f"{name} and {counted(others, f'more {first.scope.kind}')}" if others else name
+    name = client_name(first.scope.name) if first.scope.kind == OF_CLIENT else first.scope.name
+    return f"{name} and {quantity(others, f'more {first.scope.kind}')}" if others else name
 
 
-def from_to(recommendation: Recommendation) -> str:
+def change_text(recommendation: Recommendation) -> str:
     """`195 KiB (captured) -> 1 MiB`."""
-    return f"{now(recommendation)} -> {said_value(recommendation.setting, recommendation.recommended)}"
+    return f"{value_now_text(recommendation)} -> {value_text(recommendation.setting, recommendation.recommended)}"
 
 
-def now(recommendation: Recommendation) -> str:
+def value_now_text(recommendation: Recommendation) -> str:
     """The value in force, and where that is known from."""
-    value = said_value(recommendation.setting, recommendation.now.value)
+    value = value_text(recommendation.setting, recommendation.now.value)
     return value if recommendation.now.value is None else f"{value} ({recommendation.now.source})"
 
 
-def sure(recommendation: Recommendation) -> str:
+def confidence_text(recommendation: Recommendation) -> str:
     """How far the replay agrees with the capture."""
     confidence = recommendation.sure
     if not confidence.checked:
@@ -184,14 +189,14 @@ def sure(recommendation: Recommendation) -> str:
 
 def withheld_lines(made: Sequence[Recommendation]) -> Iterator[str]:
     """What is withheld, because replays agree too seldom with the capture or a gate refused them."""
-    alike = not_carried(made)
+    alike = withheld_together(made)
     for together in alike[:MOST_WITHHELD]:
-        yield from labelled("WITHHELD", f"{settings_of_all(together)}: {together[0].reason}")
+        yield from labelled_lines("WITHHELD", f"{setting_names_text(together)}: {together[0].reason}")
     if len(alike) > MOST_WITHHELD:
-        yield from labelled("", f"and {len(alike) - MOST_WITHHELD:,} more, in the report and in the tables")
+        yield from labelled_lines("", f"and {len(alike) - MOST_WITHHELD:,} more, in the report and in the tables")
 
 
-def not_carried(made: Sequence[Recommendation]) -> list[Alike]:
+def withheld_together(made: Sequence[Recommendation]) -> list[Alike]:
     """What is withheld, those with the same reason together."""
     by_reason: dict[tuple[str, str], Alike] = {}
     for recommendation in made:
@@ -200,18 +205,18 @@ def not_carried(made: Sequence[Recommendation]) -> list[Alike]:
     return list(by_reason.values())
 
 
-def settings_of_all(alike: Alike) -> str:
+def setting_names_text(alike: Alike) -> str:
     """The settings that these recommendations are about."""
     return ", ".join(dict.fromkeys(recommendation.name for recommendation in alike))
 
 
-def again_lines(lake: str, verdict: Verdict) -> Iterator[str]:
+def repeat_lines(lake: str, verdict: Verdict) -> Iterator[str]:
     """The command that may carry what is withheld."""
-    if command := again(lake, verdict):
-        yield from labelled("RUN", command)
+    if command := repeat_command(lake, verdict):
+        yield from labelled_lines("RUN", command)
 
 
-def again(lake: str, verdict: Verdict) -> str:
+def repeat_command(lake: str, verdict: Verdict) -> str:
     """The command that replays the run's lanes once more, with what was in force and nobody stated; empty where nothing
     is in doubt.
     """
@@ -222,45 +227,48 @@ def again(lake: str, verdict: Verdict) -> str:
         if recommendation.now.value is None
         or (recommendation.verdict == WITHHELD and low_fidelity(findings, recommendation.algorithm))
     )
-    flags = dict.fromkeys(flag for name in doubtful for flag in corrected(findings, name))
+    flags = dict.fromkeys(flag for name in doubtful for flag in flags_to_state(findings, name))
     if not flags:
         return ""
     sets = [f"--set={key}={','.join(values)}" for key, values in run.varied.items()]
     aims = dict.fromkeys(f"--find={row[AIM_SETTINGS.aim]}" for row in findings.of(aim_settings))
     stated = [f"--captured={pair}" for pair in run.stated]
     arguments = [*sets, *aims, *stated, *window_flags(run), *flags]
-    return shlex.join([COMMAND, "replay", f"--lake={shown_path(lake)}", *arguments])
+    return shlex.join([COMMAND, "replay", f"--lake={short_path(lake)}", *arguments])
 
 
 def keep_lines(made: Sequence[Recommendation]) -> Iterator[str]:
     """What to keep: a line a setting and value, with the smallest value that would do."""
-    alike = kept(made)
+    alike = kept_together(made)
     for together in alike[:MOST_KEPT]:
         first = together[0]
-        yield from labelled("KEEP", f"{first.name:<{NAME}}  {whose(together)}  {now(first)}{enough(together)}")
+        yield from labelled_lines(
+            "KEEP",
+            f"{first.name:<{NAME}}  {owners_text(together)}  {value_now_text(first)}{enough_value_text(together)}",
+        )
     if len(alike) > MOST_KEPT:
-        yield from labelled("", f"and {len(alike) - MOST_KEPT:,} more, in the report and in the tables")
+        yield from labelled_lines("", f"and {len(alike) - MOST_KEPT:,} more, in the report and in the tables")
 
 
 def growth_lines(findings: Findings) -> Iterator[str]:
     """What becomes of consumers under more traffic, where that was replayed."""
-    return lane_lines("GROWTH", [*growth(findings)], partial(sureness, findings))
+    return lane_lines("GROWTH", [*growth_by_lane(findings)], partial(growth_sureness, findings))
 
 
 def quota_lines(findings: Findings) -> Iterator[str]:
     """What becomes of consumers under a bandwidth quota, where that was replayed."""
-    return lane_lines("QUOTA", [*throttling(findings)], partial(quota_sureness, findings))
+    return lane_lines("QUOTA", [*throttling_by_lane(findings)], partial(quota_sureness, findings))
 
 
 def lane_lines(head: str, lanes: Sequence[tuple[str, str]], sure_of: Callable[[], str]) -> Iterator[str]:
     """A line for each of the first lanes with its outcome, and how sure these are; none without lanes."""
     for lane, outcome in lanes[:MOST_LANES]:
-        yield from labelled(head, f"{lane}  {outcome}")
+        yield from labelled_lines(head, f"{lane}  {outcome}")
     if lanes:
-        yield from labelled("", f"sure  {sure_of()}")
+        yield from labelled_lines("", f"sure  {sure_of()}")
 
 
-def kept(made: Sequence[Recommendation]) -> list[Alike]:
+def kept_together(made: Sequence[Recommendation]) -> list[Alike]:
     """What is to be kept, those of one setting and value together."""
     by_value: dict[tuple[str, str | None], Alike] = {}
     for recommendation in made:
@@ -269,40 +277,40 @@ def kept(made: Sequence[Recommendation]) -> list[Alike]:
     return list(by_value.values())
 
 
-def enough(alike: Alike) -> str:
+def enough_value_text(alike: Alike) -> str:
     """The end of a line on what to keep: the smallest value that would do for all of them, if it is known, and that the
     setting is only proposed, if it is.
     """
     values = [int(recommendation.enough) for recommendation in alike if recommendation.enough is not None]
-    would_do = f"; {said_value(alike[0].setting, str(max(values)))} would do" if values else ""
+    would_do = f"; {value_text(alike[0].setting, str(max(values)))} would do" if values else ""
     return f"{would_do}{'; a proposal, in no release' if alike[0].is_proposal else ''}"
 
 
 def ask_lines(findings: Findings) -> Iterator[str]:
     """Which questions have no answer, and what would answer them."""
-    lines = [*to_ask(findings)]
-    yield from (line for text in lines[:MOST_ASKED] for line in labelled("ASK", text))
+    lines = [*next_requests(findings)]
+    yield from (line for text in lines[:MOST_ASKED] for line in labelled_lines("ASK", text))
     if len(lines) > MOST_ASKED:
-        yield from labelled("", f"and {len(lines) - MOST_ASKED:,} more, in the report")
+        yield from labelled_lines("", f"and {len(lines) - MOST_ASKED:,} more, in the report")
 
 
-def to_ask(findings: Findings) -> Iterator[str]:
+def next_requests(findings: Findings) -> Iterator[str]:
     """What to ask for next: a line for each replay that is not there, and one for what the capture does not answer."""
-    without = [reply for reply in answers(findings) if not reply.is_answered]
-    lacking = {name: numbers for name in TRIES if (numbers := lacks(findings, without, name))}
+    without = [reply for reply in answer_questions(findings) if not reply.is_answered]
+    lacking = {name: numbers for name in TRIES if (numbers := questions_lacking(findings, without, name))}
     for name, numbers in lacking.items():
         reply = findings.refused.get(name) or f"--set={TRIES[name]}"
         if name not in findings.refused and leaves_out_usual(findings):
             reply += f", with `{name}:` under `replay:` in the scenario's file"
-        yield f"{questions(numbers)}: {reply}"
+        yield f"{questions_text(numbers)}: {reply}"
     if tuple(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())) == (CAPTURED_LANE,):
         yield f"what other fetch limits would do: --set={TRIES[algorithms.FETCH_MAX_BYTES]}"
     others = [reply.question.number for reply in without if reply.question.number not in {*chain(*lacking.values())}]
     if others:
-        yield f"{questions(others)}: not answered by this capture; --verbose and the report say why"
+        yield f"{questions_text(others)}: not answered by this capture; --verbose and the report say why"
 
 
-def lacks(findings: Findings, without: Iterable[Answer], name: str) -> list[int]:
+def questions_lacking(findings: Findings, without: Iterable[Answer], name: str) -> list[int]:
     """The numbers of the questions that lack this replay."""
     return [
         reply.question.number
@@ -311,17 +319,17 @@ def lacks(findings: Findings, without: Iterable[Answer], name: str) -> list[int]
     ]
 
 
-def questions(numbers: Sequence[int]) -> str:
+def questions_text(numbers: Sequence[int]) -> str:
     """`question 4`, `questions 3, 15`."""
     return f"question{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
 
 
-def labelled(label: str, text: str) -> list[str]:
+def labelled_lines(label: str, text: str) -> list[str]:
     """A line, or more of them, below a label."""
-    return wrapped(label.ljust(HEAD), printable(text), HEAD)
+    return wrapped_lines(label.ljust(HEAD), printable_text(text), HEAD)
 
 
-def shown_path(path: str) -> str:
+def short_path(path: str) -> str:
     """A path relative to the current folder, where it is inside."""
     current_folder = Path.cwd()
     return str(Path(path).relative_to(current_folder)) if Path(path).is_relative_to(current_folder) else path

@@ -26,7 +26,7 @@ _JAVA_GONE = (
 
 
 @contextmanager
-def spark_failures_told() -> Iterator[None]:
+def readable_spark_failures() -> Iterator[None]:
     """Raise SparkError with the root cause in place of what Spark or its gateway raises in the block, and
     KeyboardInterrupt in place of what fails behind an interrupt.
     """
@@ -50,12 +50,12 @@ def root_cause(text: str) -> str:
     """The line of Spark's message that names the cause: a Python worker's own, else Java's innermost, else line one."""
     _, traceback, worker = text.partition("Traceback (most recent call last):")
     if traceback and (faults := _PYTHON_FAULT.findall(worker.partition("\n\tat ")[0])):
-        return _short(faults[-1])
+        return _cut_to_longest(faults[-1])
     causes = _JAVA_CAUSE.findall(text)
     first = next((line for line in text.splitlines() if line.strip()), "no reason given")
-    return _short(causes[-1] if causes else first)
+    return _cut_to_longest(causes[-1] if causes else first)
 
 
-def _short(line: str) -> str:
+def _cut_to_longest(line: str) -> str:
     line = line.strip().rstrip(".")
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

@@ -30,7 +30,7 @@ _PAUSE_S, _TRIES = 0.1, 50
 
 
 @contextmanager
-def cancelled_at_interrupt(spark: SparkSession) -> Iterator[None]:
+def cancel_at_interrupt(spark: SparkSession) -> Iterator[None]:
     """Have SIGINT raise KeyboardInterrupt, and cancel the jobs of a session that this process has started: those that
     run, and those that the block, or a thread that it has begun, still submits.
 
@@ -77,7 +77,7 @@ def job_group(spark: SparkSession, description: str | None = None) -> Iterator[s
 
 
 def is_interrupted() -> bool:
-    """Whether SIGINT came since `cancelled_at_interrupt`."""
+    """Whether SIGINT came since `cancel_at_interrupt`."""
     return _INTERRUPTED.is_set()
 
 

@@ -24,7 +24,7 @@ OF_OTHERS: Mapping[str, tuple[str, ...]] = {
 """By subject how the settings that are not its own begin, as its tables write them: there its own have no prefix."""
 
 
-def settings_of(lane: str) -> dict[str, str]:
+def settings_in_name(lane: str) -> dict[str, str]:
     """The settings that a lane changes, by key, with their values as its name has them; of the captured lane none."""
     return dict(part.split("=", 1) for part in lane.split(",") if "=" in part)
 
@@ -35,7 +35,7 @@ def in_lane_order(rows: Iterable[Row], lane_names: Sequence[str]) -> list[Row]:
     return sorted(rows, key=lambda row: place[row[SCENARIO]])
 
 
-def row_a_lane(
+def grid_by_lane(
     head: Sequence[str], cells_of: Callable[[Row], list[str]], notes: Sequence[str],
     rows: Iterable[Row], lane_names: Sequence[str],
 ) -> Grid:  # fmt: skip
@@ -44,10 +44,10 @@ def row_a_lane(
 
 
 NO_ROW = "    A lane with the same results as `captured` has no row."
-"""A line below a table of `distinct_lanes`."""
+"""A line below a table of `merge_equal_lanes`."""
 
 
-def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
+def merge_equal_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
     """The rows, each a subject, a lane and what the lane comes to, with one row for lanes that come to the same.
 
     A lane that comes to the same as the captured one goes into its row: it changes nothing for the subject, as
@@ -62,12 +62,12 @@ def distinct_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
         same.setdefault((subject, *outcome), set()).add(lane)
     lanes_by_row: dict[tuple[str, ...], list[str]] = {}
     for subject, lane, *outcome in cells:
-        name = needed(subject, lane, same[subject, *outcome], lanes[subject])
+        name = shortest_lane_name(subject, lane, same[subject, *outcome], lanes[subject])
         lanes_by_row.setdefault((subject, name), [subject, name, *outcome])
     return list(lanes_by_row.values())
 
 
-def needed(subject: str, lane: str, same: Collection[str], lanes: Sequence[str]) -> str:
+def shortest_lane_name(subject: str, lane: str, same: Collection[str], lanes: Sequence[str]) -> str:
     """What of a lane's settings is needed to tell what it comes to; `same` are the lanes that come to it."""
     if CAPTURED_LANE in same:
         return CAPTURED_LANE
@@ -79,11 +79,11 @@ def needed(subject: str, lane: str, same: Collection[str], lanes: Sequence[str])
         # What all lanes have in common stays: they are told from the captured one by it.
         if others and len(more) > len(alike) and all(other in same for other in more):
             parts, alike = others, more
-            by_part[part] = "" if part.startswith(OF_OTHERS.get(subject, ())) else any_of(part, more)
+            by_part[part] = "" if part.startswith(OF_OTHERS.get(subject, ())) else setting_with_values(part, more)
     return BETWEEN.join(filter(None, by_part.values()))
 
 
-def any_of(part: str, lanes: Sequence[str]) -> str:
+def setting_with_values(part: str, lanes: Sequence[str]) -> str:
     """A setting with the values that these lanes have of it: `a=1`, `a=1|2`, of more the first and last, `a=1..8`."""
     key = part.partition("=")[0] + "="
     parts = (other for lane in lanes for other in lane.split(BETWEEN))

@@ -41,7 +41,7 @@ class Grid:
         ]
 
 
-def aligned(
+def aligned_lines(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     texts: Collection[str],
@@ -49,7 +49,7 @@ def aligned(
     most: int = MOST_LINES,
 ) -> list[str]:
     """The rows as lines of columns, so many at most; columns named in texts to the left, others right."""
-    cells = [head, *([shortened(printable(cell)) for cell in row] for row in rows[:most])]
+    cells = [head, *([shortened_text(printable_text(cell)) for cell in row] for row in rows[:most])]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
@@ -63,10 +63,10 @@ def aligned(
 
 def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
     """A table as lines of a screen, so many rows at most."""
-    return aligned(grid.head, grid.shown, grid.texts, grid.notes, most)
+    return aligned_lines(grid.head, grid.shown, grid.texts, grid.notes, most)
 
 
-def wrapped(head: str, text: str, indent: int | None = None) -> list[str]:
+def wrapped_lines(head: str, text: str, indent: int | None = None) -> list[str]:
     """A paragraph that begins with `head`; the lines after the first are indented, as far as the head unless told."""
     after = " " * (len(head) if indent is None else indent)
     return textwrap.wrap(
@@ -74,7 +74,7 @@ def wrapped(head: str, text: str, indent: int | None = None) -> list[str]:
     )
 
 
-def printable(text: str) -> str:
+def printable_text(text: str) -> str:
     """A text with what a terminal would obey instead of showing spelt out: moves of the cursor, turns of direction.
 
     Topics and clients may be called anything.
@@ -89,12 +89,12 @@ def with_short_words(text: str) -> str:
     return _TOO_LONG.sub(lambda word: f"{word[0][:_KEPT]}…{word[0][-_KEPT:]}", text)
 
 
-def shortened(text: str) -> str:
+def shortened_text(text: str) -> str:
     """A text no longer than a line."""
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
-def with_rest(shown: Iterable[str], in_all: int) -> list[str]:
+def with_rest_count(shown: Iterable[str], in_all: int) -> list[str]:
     """The first of so many, and how many more there are.
 
     >>> with_rest(["a", "b"], 5)
@@ -104,7 +104,7 @@ def with_rest(shown: Iterable[str], in_all: int) -> list[str]:
     return [*first, f"{in_all - len(first):,} more"] if in_all > len(first) else first
 
 
-def share(part: int, whole: int) -> str:
+def share_text(part: int, whole: int) -> str:
     """A share in percent that says 100 only when all are, and 0.00 only when none is."""
     if whole == 0:
         return "-"
@@ -113,7 +113,7 @@ def share(part: int, whole: int) -> str:
     return f"{min(max(100 * part / whole, 0.01), 99.99):.2f} %"
 
 
-def size(value: int | None) -> str:
+def size_text(value: int | None) -> str:
     """Bytes with a unit, rounded for reading."""
     if value is None:
         return "-"

@@ -30,8 +30,8 @@ def survive_closed_streams() -> None:
     """
     for number in _STANDARD:
         _open_if_closed(number)
-    sys.stdout = _rebuilt(sys.stdout, 1)
-    sys.stderr = _rebuilt(sys.stderr, 2)
+    sys.stdout = _reopen_stream(sys.stdout, 1)
+    sys.stderr = _reopen_stream(sys.stderr, 2)
 
 
 def _open_if_closed(number: int) -> None:
@@ -45,7 +45,7 @@ def _open_if_closed(number: int) -> None:
         os.set_inheritable(number, True)
 
 
-def _rebuilt(stream: object, number: int) -> io.TextIOWrapper:
+def _reopen_stream(stream: object, number: int) -> io.TextIOWrapper:
     if isinstance(stream, io.TextIOWrapper):
         stream.flush()
     encoding, errors = getattr(stream, "encoding", "utf-8"), getattr(stream, "errors", "backslashreplace")

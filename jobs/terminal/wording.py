@@ -9,8 +9,8 @@ from math import prod
 
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import find_setting, settings
-from jobs.terminal.lane_rows import settings_of
-from jobs.terminal.screen import printable
+from jobs.terminal.lane_rows import settings_in_name
+from jobs.terminal.screen import printable_text
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
 _SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
@@ -32,7 +32,7 @@ def duration(ms: float | None) -> str:
     return f"{ms:.1f} ms" if 0 < ms < 9.95 else f"{ms:.0f} ms"
 
 
-def ends_said(first: str, last: str) -> str:
+def range_text(first: str, last: str) -> str:
     """A range with its unit once where both ends have the same.
 
     >>> ends_said("120 ms", "210 ms"), ends_said("700 ms", "2.4 s")
@@ -42,25 +42,25 @@ def ends_said(first: str, last: str) -> str:
     return f"{number if last.endswith(f' {unit}') else first} to {last}"
 
 
-def elapsed(times: Sequence[datetime]) -> tuple[list[float], str]:
+def elapsed_times(times: Sequence[datetime]) -> tuple[list[float], str]:
     """Times as what has gone by since the first, in the unit that suits, and what an axis of them is called."""
     first, last = min(times), max(times)
     seconds = (last - first).total_seconds()
     unit, name = next(((size, name) for size, name in _SPANS if seconds >= 2 * size), (1, "seconds"))
-    return [(time - first).total_seconds() / unit for time in times], f"{name} since {moment(first)}"
+    return [(time - first).total_seconds() / unit for time in times], f"{name} since {utc_time(first)}"
 
 
-def span_said(span: timedelta) -> str:
+def days_or_hours(span: timedelta) -> str:
     """A time as `--retention` takes it, in days or hours.
 
     >>> span_said(timedelta(days=7)), span_said(timedelta(hours=36))
     ('7 days', '36 hours')
     """
     days, rest = divmod(span, timedelta(days=1))
-    return counted(round(span / timedelta(hours=1)), "hour") if rest else counted(days, "day")
+    return quantity(round(span / timedelta(hours=1)), "hour") if rest else quantity(days, "day")
 
 
-def moment(at: datetime) -> str:
+def utc_time(at: datetime) -> str:
     """A time in UTC to the second."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -86,56 +86,56 @@ def percent(share: float | None) -> str:
     return f"{shown:.2f} %" if shown < 1 or shown > 99 else f"{shown:.1f} %"
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def quantity(count: int, one: str, many: str | None = None) -> str:
     """`1 fetch`, `2,345 fetches`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def shown(value: object) -> object:
+def printable_value(value: object) -> object:
     """What a page or plot is given: a text turns no other text around, as a name from the wire might."""
-    return printable(value) if type(value) is str else value  # markup is ours
+    return printable_text(value) if type(value) is str else value  # markup is ours
 
 
-def name_of(client_id: str | None) -> str:
+def client_name(client_id: str | None) -> str:
     """A client in a sentence or a table."""
     return client_id or "(no client.id)"
 
 
-def changed(lane: str) -> dict[str, str]:
+def changed_settings(lane: str) -> dict[str, str]:
     """The settings that a lane changes, by Kafka's own name, with their values as people write them."""
-    return {_bare(key): _NUMBER_AND_UNIT.sub(r" \1", value) for key, value in settings_of(lane).items()}
+    return {_shortest_name(key): _NUMBER_AND_UNIT.sub(r" \1", value) for key, value in settings_in_name(lane).items()}
 
 
 def lane_label(lane: str) -> str:
     """A lane in a plot or table whose heading says the settings: `captured`, or the values, `256 KiB · 1 MiB`."""
-    return lane if lane == CAPTURED_LANE else _SEPARATOR.join(changed(lane).values())
+    return lane if lane == CAPTURED_LANE else _SEPARATOR.join(changed_settings(lane).values())
 
 
 def lane_heading(lanes: Sequence[str]) -> str:
     """What the values in these lanes' labels are of; all lanes of a grid change the same settings."""
-    return next((_SEPARATOR.join(changed(lane)) for lane in lanes if lane != CAPTURED_LANE), "lane")
+    return next((_SEPARATOR.join(changed_settings(lane)) for lane in lanes if lane != CAPTURED_LANE), "lane")
 
 
-def lane_said(lane: str) -> str:
+def lane_phrase(lane: str) -> str:
     """A lane in a sentence: `with the captured settings`, or `with fetch.max.bytes=1 MiB and order=fixed`."""
     if lane == CAPTURED_LANE:
         return "with the captured settings"
-    return f"with {changes_said(lane)}"
+    return f"with {changes_phrase(lane)}"
 
 
-def changes_said(lane: str) -> str:
+def changes_phrase(lane: str) -> str:
     """What a lane changes, as people write it: `fetch.max.bytes=1 MiB and order=fixed`."""
-    return " and ".join(f"{key}={value}" for key, value in changed(lane).items())
+    return " and ".join(f"{key}={value}" for key, value in changed_settings(lane).items())
 
 
-def lanes_said(lanes: Sequence[str]) -> str:
+def lanes_phrase(lanes: Sequence[str]) -> str:
     """The lanes of a replay: by setting the values tried, where the lanes are all combinations of these; else each."""
     others = [lane for lane in lanes if lane != CAPTURED_LANE]
     values: dict[str, dict[str, None]] = {}
     for lane in others:
-        for key, value in settings_of(lane).items():
+        for key, value in settings_in_name(lane).items():
             values.setdefault(key, {})[value] = None
-    is_grid = all(settings_of(lane).keys() == values.keys() for lane in others)
+    is_grid = all(settings_in_name(lane).keys() == values.keys() for lane in others)
     if not is_grid or len(others) != prod(map(len, values.values())):
         return "; ".join(lanes)
     tried = [f"{key}={','.join(of_key)}" for key, of_key in values.items()]
@@ -143,12 +143,12 @@ def lanes_said(lanes: Sequence[str]) -> str:
     return "; ".join([*[CAPTURED_LANE] * (CAPTURED_LANE in lanes), *[every + " and ".join(tried)] * bool(tried)])
 
 
-def begun(text: str) -> str:
+def capitalized(text: str) -> str:
     """The text as the begin of a sentence; what is in it keeps its case, as names of settings must."""
     return text[:1].upper() + text[1:]
 
 
-def _bare(key: str) -> str:
+def _shortest_name(key: str) -> str:
     """Kafka's own name of a setting, where --set would take it for this one."""
     name = settings()[key].name if key in settings() else key
     return name if name == key or find_setting(name, settings().values()).key == key else key

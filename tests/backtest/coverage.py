@@ -13,7 +13,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from jobs.terminal.screen import aligned
+from jobs.terminal.screen import aligned_lines
 
 HEAD = ("of", "figure", "cases", "within", "width / runs differ by", "score", "as captured", "equal runs")
 WITHIN = 0.8
@@ -78,4 +78,4 @@ def coverage_row(family: str, figure: str, cases: Sequence[Case]) -> Sequence[st
 
 def coverage_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """The rows as lines of a screen."""
-    return ["", "Ranges (p10 to p90) beside what was seen", *aligned(HEAD, rows, ("of", "figure"))]
+    return ["", "Ranges (p10 to p90) beside what was seen", *aligned_lines(HEAD, rows, ("of", "figure"))]

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from statistics import median
 from typing import Any
 
-from jobs.terminal.screen import aligned
+from jobs.terminal.screen import aligned_lines
 
 HEAD = ("what", "captured", "predicted", "seen", "error", "runs differ by")
 
@@ -26,7 +26,7 @@ def lines(title: str, of: Figures) -> list[str]:
     """The figures as lines of a screen."""
     rows = [row(name, *([run[name] for run in runs] for runs in (of.captured, of.predicted, of.seen)))
             for name in of.seen[0]]  # fmt: skip
-    return ["", title, *aligned(HEAD, rows, ("what", "captured", "predicted", "seen"))]
+    return ["", title, *aligned_lines(HEAD, rows, ("what", "captured", "predicted", "seen"))]
 
 
 def row(name: str, captured: Sequence[Any], predicted: Sequence[Any], seen: Sequence[Any]) -> Sequence[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.find.judgement import meets
+from jobs.find.judgement import meets_constraints
 from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.ingest import ingest
 from jobs.replay import concluded, replay
@@ -60,7 +60,7 @@ def test_the_chosen_lane_is_the_best_of_a_dense_grid(spark: SparkSession, search
     lanes = [lane_of({FETCH: f * KiB, PARTITION: p * KiB}) for f, p in product(SIZES, SIZES)]
     source = Source(spark, searched.run, searched.capture_id, "dense", {})
     dense = LaneOutcomes(source, ALGORITHMS["fetch_max_bytes"], aim)(lanes)
-    best = min(of["catch_up"].value for of in dense.values() if meets(aim.where, of))
+    best = min(of["catch_up"].value for of in dense.values() if meets_constraints(aim.where, of))
     row = queried(searched.run.lake, A)[0]
     assert row[A.is_met]
     assert dict(row[A.outcomes])["catch_up"] <= best * (1 + aim.step)

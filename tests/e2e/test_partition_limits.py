@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.lake.delta_tables import rows_of
-from jobs.report_page.findings import known_run, look_up
-from jobs.report_page.summary import summary as summary_of_captures
+from jobs.report_page.findings import known_run, look_up_run
+from jobs.report_page.summary import run_summary as summary_of_captures
 from jobs.run import Run
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -92,7 +92,7 @@ def test_the_curve_begins_with_the_first_creation_and_ends_where_nothing_fails(a
 
 def test_the_summary_says_that_it_is_a_proposal_and_what_each_lane_refuses(admin: CapturedLake) -> None:
     run = known_run(admin.spark, admin.path, admin.run_id)
-    text = summary_of_captures(admin.path, run, look_up(admin.spark, admin.path, run))
+    text = summary_of_captures(admin.path, run, look_up_run(admin.spark, admin.path, run))
     part = text[text.index("Partition limits (KIP-578, a proposal)") :]
     assert "max.broker.partitions=200  max.partitions=300" in part
     assert "nothing is refused from max.broker.partitions=" in part

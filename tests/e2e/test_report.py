@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from jobs.cli import run_command
-from jobs.report_page.page import TEMPLATES, page
+from jobs.report_page.page import TEMPLATES, page_text
 from jobs.report_page.questions import QUESTIONS
 from tests.e2e.conftest import CapturedLake
 from tests.unit.report.findings import verdict
@@ -103,7 +103,7 @@ def test_all_is_there_and_nothing_is_wider_than_the_screen(opened: Page) -> None
 @SCREENS
 def test_names_from_the_wire_do_nothing_and_fit(browser: Browser, screen: tuple[int, Scheme], tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
-    path.write_text(page("/lake", verdict(named(*NAMES.values()))), encoding="utf-8")
+    path.write_text(page_text("/lake", verdict(named(*NAMES.values()))), encoding="utf-8")
     with shown(browser, path, screen) as opened:
         for details in opened.locator("summary").all():
             details.click()

@@ -19,7 +19,7 @@ from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import GATES
 from jobs.gates.views import Subject
 from jobs.open_lake import open_lake
-from jobs.report_page.refusals import refusals
+from jobs.report_page.refusals import gate_refusals
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, EXCHANGES
@@ -152,7 +152,9 @@ def test_who_reads_what_a_gate_refused_is_told(
     assert f"refetch: run {RUN} was refused by its gate, by fidelity_above_floor: {lake}/gold/gate_results says" in told
     assert "time_goes_forward" not in told, "a warning refuses nothing"
     t = GATE_RESULTS
-    found = refusals(lambda _: results_there(spark, str(lake), (CAPTURE, RUN))).select(t.checked_id, t.rule).collect()
+    found = (
+        gate_refusals(lambda _: results_there(spark, str(lake), (CAPTURE, RUN))).select(t.checked_id, t.rule).collect()
+    )
     assert [tuple(row) for row in found] == [(RUN, "fidelity_above_floor")]
 
 

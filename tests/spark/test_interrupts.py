@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from jobs.cli import INTERRUPTED, guarded
 from jobs.lake.delta_tables import TASKS_AT_A_TIME, side_by_side
-from jobs.terminal.failures import spark_failures_told
-from jobs.terminal.interrupts import CANCELLING, cancelled_at_interrupt
+from jobs.terminal.failures import readable_spark_failures
+from jobs.terminal.interrupts import CANCELLING, cancel_at_interrupt
 from jobs.terminal.progress import stage
 
 FOREVER_S = 300
@@ -55,7 +55,7 @@ def before(spark: SparkSession) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGINT)
     yield
     wait_until_cancelled()
-    with cancelled_at_interrupt(spark):  # what fails in later tests is not behind this interrupt
+    with cancel_at_interrupt(spark):  # what fails in later tests is not behind this interrupt
         pass
     signal.signal(signal.SIGINT, handler)
 
@@ -66,7 +66,7 @@ def test_an_interrupt_ends_sparks_work_and_is_told_in_one_line(
     begun = tmp_path / "begun"
 
     def work() -> None:
-        with spark_failures_told(), cancelled_at_interrupt(spark):
+        with readable_spark_failures(), cancel_at_interrupt(spark):
             spark.range(1).mapInArrow(waiting(begun), "id bigint").collect()
 
     started = time.monotonic()
@@ -88,7 +88,7 @@ def test_an_interrupt_cancels_what_threads_do_side_by_side_and_what_they_still_s
 
     started = time.monotonic()
     Thread(target=interrupt_once, args=(begun,), daemon=True).start()
-    with pytest.raises(KeyboardInterrupt), spark_failures_told(), cancelled_at_interrupt(spark), stage("try", spark):
+    with pytest.raises(KeyboardInterrupt), readable_spark_failures(), cancel_at_interrupt(spark), stage("try", spark):
         side_by_side(spark, [work] * 2 * TASKS_AT_A_TIME)
     assert time.monotonic() - started < FOREVER_S / 10
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
@@ -103,7 +103,7 @@ def test_a_job_that_is_submitted_behind_an_interrupt_is_refused(spark: SparkSess
         return spark.range(1).count()
 
     with ThreadPoolExecutor(1) as beside:
-        with cancelled_at_interrupt(spark), stage("try", spark):
+        with cancel_at_interrupt(spark), stage("try", spark):
             counted = beside.submit(inheritable_thread_target(spark)(count))
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
@@ -118,7 +118,7 @@ def test_a_job_that_is_submitted_behind_an_interrupt_is_refused(spark: SparkSess
 def test_that_a_connection_is_shut_down_behind_an_interrupt_is_not_told(
     spark: SparkSession, caplog: pytest.LogCaptureFixture, after: bool, told: int
 ) -> None:
-    with cancelled_at_interrupt(spark):
+    with cancel_at_interrupt(spark):
         if after:
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
@@ -128,8 +128,8 @@ def test_that_a_connection_is_shut_down_behind_an_interrupt_is_not_told(
 
 
 def test_what_fails_behind_an_interrupt_is_the_interrupt(spark: SparkSession) -> None:
-    with cancelled_at_interrupt(spark):
+    with cancel_at_interrupt(spark):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt), spark_failures_told():
+        with pytest.raises(KeyboardInterrupt), readable_spark_failures():
             raise ConnectionRefusedError

@@ -14,7 +14,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.batch_split.answers import recompressed_lines, recompressed_topics, refused_unlike
 from jobs.replays.fetch_max_bytes.answers import answer_lines, closed_lanes
-from jobs.report_page.partition_limits import cluster
+from jobs.report_page.partition_limits import captured_cluster
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
 from schemas.tables.gold_splits import BATCH_SPLIT
@@ -113,5 +113,5 @@ def test_brokers_that_have_as_many_replicas_are_counted(spark: SparkSession) -> 
     p = PARTITIONS_PER_BROKER
     counts = {1: 4, 2: 4, 3: 3}
     rows: Rows = [{p.at: AT, p.broker: broker, p.partitions: count} for broker, count in counts.items()]
-    row = only(cluster(tables(spark, (p, rows))))
+    row = only(captured_cluster(tables(spark, (p, rows))))
     assert (row["brokers"], row["replicas"], row["alike"]) == (3, 11, 2)

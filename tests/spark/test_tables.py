@@ -22,7 +22,7 @@ from jobs.lake.delta_tables import (
     table_path,
     write_table,
 )
-from jobs.terminal.failures import spark_failures_told
+from jobs.terminal.failures import readable_spark_failures
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.silver import QUARANTINE, SILVER
 from schemas.tables.steps import LOG_EVENTS, READS, SENT
@@ -130,7 +130,7 @@ def test_no_rows_take_the_place_of_rows(spark: SparkSession, tmp_path: Path) -> 
 def test_rows_of_another_capture_set_cannot_slip_in(spark: SparkSession, tmp_path: Path) -> None:
     write_table(quarantined(spark, "b", 7), str(tmp_path), QUARANTINE, "b")
     mixed = quarantined(spark, "a", 1).union(quarantined(spark, "b", 2))
-    with pytest.raises(SparkError, match="REPLACE_WHERE"), spark_failures_told():
+    with pytest.raises(SparkError, match="REPLACE_WHERE"), readable_spark_failures():
         write_table(mixed, str(tmp_path), QUARANTINE, "a")
 
 
@@ -159,7 +159,7 @@ def test_a_table_of_other_columns_is_neither_read_nor_written_over(spark: SparkS
         LakeError, match=r"no column `capture_id`.*unknown column `id`; unknown column `size`.*Use another --lake"
     ):
         read_table(spark, str(tmp_path), QUARANTINE)
-    with pytest.raises((LakeError, SparkError)), spark_failures_told():
+    with pytest.raises((LakeError, SparkError)), readable_spark_failures():
         write_table(quarantined(spark, "a", 1), str(tmp_path), QUARANTINE, "a")
     assert read_table(spark, str(tmp_path), other).count() == 1
 

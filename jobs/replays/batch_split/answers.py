@@ -12,8 +12,8 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
 from jobs.replays.ranged import Ranged, range_of, ranged, said_within
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import BETWEEN, row_a_lane, settings_of
-from jobs.terminal.screen import grid_lines, size
+from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
+from jobs.terminal.screen import grid_lines, size_text
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.fidelity_reasons import SPLITS
@@ -121,7 +121,7 @@ def answer_row(row: Row) -> list[str]:
         "-" if row["rate"] is None else said_within(row["rate"], row[range_of(SPLIT_RATE)], rate_said),
         share_of(row["over"], 2),
         "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
-        size(row["sent"]), said_within(row["resent"], row[range_of(BATCH_SPLIT.bytes_resent)], size_said),
+        size_text(row["sent"]), said_within(row["resent"], row[range_of(BATCH_SPLIT.bytes_resent)], size_said),
         share_of(row["fill"], 0), f"{row['failed']:,}",
         share_of(row["size_error"], 1),
     ]  # fmt: skip
@@ -139,10 +139,10 @@ def rate_said(rate: float) -> str:
 
 def size_said(count: float) -> str:
     """Bytes."""
-    return size(round(count))
+    return size_text(round(count))
 
 
-lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
+lanes_table = partial(grid_by_lane, HEAD, answer_row, NOTES)
 """Of rows of `lanes` and the lanes' names in order, the table with a row a lane."""
 
 
@@ -193,7 +193,7 @@ def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
     """By combination of the other settings the largest batch.size of the grid with few splits; 0 where none is."""
     best: dict[str, int] = {}
     for row in rows:
-        changed = settings_of(row[BATCH_SPLIT.scenario])
+        changed = settings_in_name(row[BATCH_SPLIT.scenario])
         if BATCH_SIZE in changed:
             others = BETWEEN.join(f"{key}={value}" for key, value in sorted(changed.items()) if key != BATCH_SIZE)
             best[others] = max(best.get(others, 0), parse_bytes(changed[BATCH_SIZE]) if is_safe(row) else 0)

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.queue_answers import TITLE as QUEUES_TITLE
 from jobs.replays.consumer_memory.queue_answers import queues, queues_table
-from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
-from jobs.terminal.screen import Grid, grid_lines, size
+from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
+from jobs.terminal.screen import Grid, grid_lines, size_text
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Table
 from schemas.tables.values import BY_CLOSED_LOOP
@@ -87,7 +87,7 @@ SIDES = ("consumers", "brokers", "producers")
 def lanes_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per side and lane, in the order of the lanes, without lanes that change nothing for their side."""
     ordered = sorted(in_lane_order(rows, lane_names), key=lambda row: SIDES.index(row["of"]))
-    return Grid(HEAD, distinct_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), NOTES)
+    return Grid(HEAD, merge_equal_lanes([answer_row(row) for row in ordered]), ("of", "lane", "remarks"), NOTES)
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -105,9 +105,9 @@ def answer_row(row: Row) -> list[str]:
     lane = row[CONSUMER_MEMORY.scenario].replace(f"{row['of'][:-1]}.", "").replace(",", BETWEEN)
     depleted = "-" if row["depleted"] is None else f"{100 * row['depleted']:.1f} %"
     ratio = "-" if row["ratio"] is None else f"{100 * row['ratio']:.0f} %"
-    smallest = "-" if row["waits"] or row["stuck"] else size(row["smallest"])
+    smallest = "-" if row["waits"] or row["stuck"] else size_text(row["smallest"])
     return [
-        row["of"], lane, *(size(row[name]) for name in ("p99", "p99_in_loop", "most", "most_in_loop", "bound")),
+        row["of"], lane, *(size_text(row[name]) for name in ("p99", "p99_in_loop", "most", "most_in_loop", "bound")),
         smallest, f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
         "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
         remarks(row),
@@ -120,6 +120,6 @@ def remarks(row: Row) -> str:
     """
     counts = row["reckoned"] is not None and row["reckoned"] > max(row["most"] or 0, row["most_in_loop"] or 0)
     notes = [WHY[row["why"]]] if row["why"] else []
-    notes += [f"counts {size(row['reckoned'])}"] if counts else []
+    notes += [f"counts {size_text(row['reckoned'])}"] if counts else []
     notes += [] if row["taken"] else ["not above fetch.max.bytes"]
     return ", ".join(notes) or "-"

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
-from jobs.terminal.screen import Grid, size
+from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
+from jobs.terminal.screen import Grid, size_text
 from jobs.terminal.wording import duration, percent
 from schemas.tables.gold_memory import LIBRDKAFKA_QUEUE
 from schemas.tables.values import CAPTURE_TOO_SHORT, NEVER_FULL, OTHER_FETCH_LIMITS, SIZES_NOT_MEASURED
@@ -53,7 +53,7 @@ def queues_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per lane, in the order of the lanes, without lanes that change nothing for queues."""
     captured = [row for row in rows if row[LIBRDKAFKA_QUEUE.scenario] == CAPTURED_LANE]
     cells = [queue_row(row, most_of(row, captured)) for row in in_lane_order(rows, lane_names)]
-    return Grid(HEAD, distinct_lanes(cells), ("of", "lane", "remarks"), NOTES)
+    return Grid(HEAD, merge_equal_lanes(cells), ("of", "lane", "remarks"), NOTES)
 
 
 def most_of(row: Row, captured: Sequence[Row]) -> int | None:
@@ -73,7 +73,7 @@ def queue_row(row: Row, most: int | None) -> list[str]:
     share = row[q.full_share]
     bounds = (q.threshold_bytes, q.overshoot_bytes, q.bound_bytes, q.memory_bound_bytes)
     return [
-        SUBJECT, lane, f"{row['clients']:,}", *(size(row[name]) for name in bounds),
-        size(most), "-" if share is None else percent(share), duration(row[q.idle_ms]),
+        SUBJECT, lane, f"{row['clients']:,}", *(size_text(row[name]) for name in bounds),
+        size_text(most), "-" if share is None else percent(share), duration(row[q.idle_ms]),
         WHY.get(row[q.unknown_for] or "", "-"),
     ]  # fmt: skip

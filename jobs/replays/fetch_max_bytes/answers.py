@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.ranges import ranges
 from jobs.replays.ranged import NOT_READ, time_within
-from jobs.terminal.lane_rows import BETWEEN, NO_ROW, distinct_lanes, in_lane_order
-from jobs.terminal.screen import Grid, grid_lines, size
+from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
+from jobs.terminal.screen import Grid, grid_lines, size_text
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from udfs.replay.fetch_max_bytes.closed_loop.events import FETCH_CAP
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP, OPEN_LOOP
@@ -101,7 +101,7 @@ def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
 def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
     """The rows of one of the tables, without lanes that change nothing for their reader."""
     ordered = sorted(in_lane_order(rows, lane_names), key=itemgetter("reader"))
-    return distinct_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
+    return merge_equal_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
 
 
 def answer_lines(rows_by_query: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -131,8 +131,9 @@ def open_cells(row: Row) -> list[str]:
     """What a lane of the open loop comes to."""
     jain = "-" if row["jain"] is None else f"{row['jain']:.2f}"
     return [
-        size(row["p99"]), size(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain, size(row["cut"]),
-        size(row["bound"]), f"{row['unknown']:,}",
+        size_text(row["p99"]), size_text(row["largest"]), f"{row['empty']:,}", f"{row['wait']:,.0f} ms", jain,
+        size_text(row["cut"]),
+        size_text(row["bound"]), f"{row['unknown']:,}",
     ]  # fmt: skip
 
 
@@ -143,5 +144,6 @@ def closed_cells(row: Row) -> list[str]:
     return [
         NOT_READ if row["never"] else time_within(row["took"], row["catch_up_ms_range"]),
         time_within(waited, row["longest_wait_ms_range"]), longest["partition"] if waited else "-",
-        f"{row['waiting']:,}", f"{row['requests']:,}", size(row["cut"]), size(row["held"]), size(row["bound"]),
+        f"{row['waiting']:,}", f"{row['requests']:,}", size_text(row["cut"]), size_text(row["held"]),
+        size_text(row["bound"]),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.terminal.lane_rows import BETWEEN, row_a_lane
+from jobs.terminal.lane_rows import BETWEEN, grid_by_lane
 from jobs.terminal.screen import grid_lines
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
@@ -88,5 +88,5 @@ def answer_row(row: Row) -> list[str]:
     return [row[t.scenario].replace(",", BETWEEN), *counts, room, row[h.breach_at] or "-"]
 
 
-lanes_table = partial(row_a_lane, HEAD, answer_row, NOTES)
+lanes_table = partial(grid_by_lane, HEAD, answer_row, NOTES)
 """The table with a row for each lane, from rows of `lanes` and the lanes' names in order."""

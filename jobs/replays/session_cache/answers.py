@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import BETWEEN, row_a_lane
-from jobs.terminal.screen import Grid, grid_lines, share, size
+from jobs.terminal.lane_rows import BETWEEN, grid_by_lane
+from jobs.terminal.screen import Grid, grid_lines, share_text, size_text
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 
 TITLE = (
@@ -61,7 +61,7 @@ QUERIES = {"lanes": lanes, "slots": slots}
 
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
     """A row per lane, in their order; the notes say how many slots would be enough."""
-    return row_a_lane(HEAD, answer_row, [*notes(of_slots)], rows, lane_names)
+    return grid_by_lane(HEAD, answer_row, [*notes(of_slots)], rows, lane_names)
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -77,9 +77,11 @@ def answer_row(row: Row) -> list[str]:
     return [
         row[c.scenario].replace("broker.", "").replace(",", BETWEEN), f"{row['live']:,}",
         f"{row[c.follower_sessions]:,}",
-        share(row[c.refused], row[c.refused] + row[c.created]), share(row[c.refused_despite_room], row[c.refused]),
+        share_text(row[c.refused], row[c.refused] + row[c.created]),
+        share_text(row[c.refused_despite_room], row[c.refused]),
         f"{row[c.evicted]:,}", f"{row[c.not_found]:,}",
-        share(row[c.full_fetches], row[c.fetches]), size(row[c.request_bytes]), size(row[c.response_bytes]),
+        share_text(row[c.full_fetches], row[c.fetches]), size_text(row[c.request_bytes]),
+        size_text(row[c.response_bytes]),
     ]  # fmt: skip
 
 

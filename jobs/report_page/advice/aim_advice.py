@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pyspark.sql import Row
 
 from jobs.find.scopes import FOR_ALL, Scope
-from jobs.report_page.advice.aims import aim_settings, aim_text, names_of, outcome_said, scope_of
-from jobs.report_page.advice.aims_alone import reason_alone, topic_row
+from jobs.report_page.advice.aims import aim_settings, aim_text, outcome_names, outcome_text, scope_of_row
+from jobs.report_page.advice.aims_alone import reason_for_own_lane, topic_row
 from jobs.report_page.advice.batch_sizes import BATCH_SIZE, split_producers
-from jobs.report_page.advice.batch_sizes import now_of as size_in_force
+from jobs.report_page.advice.batch_sizes import batch_size_in_force as size_in_force
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
-from jobs.report_page.advice.in_force import confidence, confidence_of, in_force
+from jobs.report_page.advice.in_force import confidence, confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import NOTHING, Confidence, Effect, InForce, Recommendation
 from jobs.report_page.question import Findings, Query
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -33,18 +33,18 @@ OF_CLIENTS: Mapping[str, Query] = {
 """By replay the query that has a row of each client and lane, with how far its replay agrees with the capture."""
 
 
-def with_aims(findings: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
+def replace_by_aims(findings: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
     """The recommendations, those of settings that an aim is over being the aim's. What nobody can set is left out."""
     rows = [row for row in findings.of(aim_settings) if setting_of(row[AIM_SETTINGS.setting]).can_be_set]
     over = {(row[AIM_SETTINGS.algorithm], row[AIM_SETTINGS.setting]) for row in rows}
     yield from (one for one in made if (one.algorithm, one.setting) not in over)
-    yield from (of_setting(findings, row) for row in rows if row[AIM_SETTINGS.algorithm] in findings.lanes)
+    yield from (aim_recommendation(findings, row) for row in rows if row[AIM_SETTINGS.algorithm] in findings.lanes)
 
 
-def of_setting(findings: Findings, row: Row) -> Recommendation:
+def aim_recommendation(findings: Findings, row: Row) -> Recommendation:
     """What an aim says of one setting, for all together or for one alone."""
-    t, scope = AIM_SETTINGS, scope_of(row)
-    key, setting, now = row[t.setting], setting_of(row[t.setting]), now_of(findings, row[t.setting], scope)
+    t, scope = AIM_SETTINGS, scope_of_row(row)
+    key, setting, now = row[t.setting], setting_of(row[t.setting]), value_before_aim(findings, row[t.setting], scope)
     value = None if row[t.value] is None else str(setting.parse(row[t.value]))
     changed = row[t.is_met] and value is not None and value != now.value
     verdict = CHANGE if changed else KEEP if row[t.is_met] else WITHHELD
@@ -56,41 +56,41 @@ def of_setting(findings: Findings, row: Row) -> Recommendation:
         verdict=verdict,
         now=now,
         recommended=None if verdict == WITHHELD else value if changed else now.value,
-        sure=sureness(findings, row),
-        reason=reason(row) if scope == FOR_ALL else reason_alone(findings, row),
-        gain=gain(row) if changed else NOTHING,
-        cost=cost(row) if changed else NOTHING,
+        sure=aim_confidence(findings, row),
+        reason=aim_reason(row) if scope == FOR_ALL else reason_for_own_lane(findings, row),
+        gain=aim_gain(row) if changed else NOTHING,
+        cost=aim_cost(row) if changed else NOTHING,
         enough=least if row[t.is_met] and str(least).isdecimal() else None,
         is_proposal=setting.doc.startswith("A proposal"),
     )
 
 
-def now_of(findings: Findings, key: str, scope: Scope) -> InForce:
+def value_before_aim(findings: Findings, key: str, scope: Scope) -> InForce:
     """The value in force: of fetch limits those that consumers' requests have, of batch.size that of the producer."""
     rows = [row for row in findings.of(consumer_lanes) if scope.kind == OF_CLUSTER or row[CLIENT] == scope.name]
     if key in SHOWN:
         values = sorted({value for row in rows for value in row[SHOWN[key]] or ()})
-        return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else in_force(findings, key)
+        return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else value_in_force(findings, key)
     if key == BATCH_SIZE and scope.kind == OF_TOPIC and (topic := topic_row(findings, scope.name)):
         return InForce(", ".join(map(str, topic["sizes"])), INFERRED if topic["is_told"] else STATED)
-    producer = client_row(findings, algorithms.BATCH_SPLIT, scope) if key == BATCH_SIZE else None
-    return in_force(findings, key) if producer is None else size_in_force(producer)
+    producer = captured_client_row(findings, algorithms.BATCH_SPLIT, scope) if key == BATCH_SIZE else None
+    return value_in_force(findings, key) if producer is None else size_in_force(producer)
 
 
-def client_row(findings: Findings, algorithm: str, scope: Scope) -> Row | None:
+def captured_client_row(findings: Findings, algorithm: str, scope: Scope) -> Row | None:
     """What is known of a client as captured; None where its rows were not looked up."""
     own = (row for row in findings.of(OF_CLIENTS[algorithm]) if row[SCENARIO] == CAPTURED_LANE)
     return next((row for row in own if scope.kind == OF_CLIENT and row[CLIENT] == scope.name), None)
 
 
-def sureness(findings: Findings, row: Row) -> Confidence:
+def aim_confidence(findings: Findings, row: Row) -> Confidence:
     """How far the replay agrees with the capture: for a client alone, where that is known."""
     algorithm = row[AIM_SETTINGS.algorithm]
-    client = client_row(findings, algorithm, scope_of(row)) if algorithm in OF_CLIENTS else None
-    return confidence(findings, algorithm) if client is None else confidence_of(client)
+    client = captured_client_row(findings, algorithm, scope_of_row(row)) if algorithm in OF_CLIENTS else None
+    return confidence(findings, algorithm) if client is None else confidence_of_client(client)
 
 
-def reason(row: Row) -> str:
+def aim_reason(row: Row) -> str:
     """Why it is so, as a sentence."""
     t = AIM_SETTINGS
     if not row[t.is_met]:
@@ -100,37 +100,39 @@ def reason(row: Row) -> str:
     return f"It meets the aim best of {row[t.lanes_replayed]:,} lanes: {aim_text(row)}."
 
 
-def gain(row: Row) -> Effect:
+def aim_gain(row: Row) -> Effect:
     """What becomes of the outcome that is to be best, or of the first constraint's where that is a setting; then of the
     others that get better.
     """
-    first, *others = names_of(row) or [""]
-    return _effect(row, [name for name in (first, *others) if name and (name == first or is_better(row, name))])
+    first, *others = outcome_names(row) or [""]
+    return _effect_on_outcomes(
+        row, [name for name in (first, *others) if name and (name == first or is_outcome_better(row, name))]
+    )
 
 
-def cost(row: Row) -> Effect:
+def aim_cost(row: Row) -> Effect:
     """What becomes of the outcomes that constraints are about and that do not get better. What is 0 before and after
     costs nothing.
     """
     t = AIM_SETTINGS
-    paid = [name for name in names_of(row)[1:] if row[t.captured][name] or row[t.outcomes][name]]
-    return _effect(row, [name for name in paid if not is_better(row, name)])
+    paid = [name for name in outcome_names(row)[1:] if row[t.captured][name] or row[t.outcomes][name]]
+    return _effect_on_outcomes(row, [name for name in paid if not is_outcome_better(row, name)])
 
 
-def is_better(row: Row, name: str) -> bool:
+def is_outcome_better(row: Row, name: str) -> bool:
     """Whether an outcome is better with the setting that was found than as captured."""
     t = AIM_SETTINGS
     less = row[t.captured][name] - row[t.outcomes][name]
     return less > 0 if outcomes_of(row[t.algorithm])[name].is_smaller_better else less < 0
 
 
-def _effect(row: Row, names: Sequence[str]) -> Effect:
+def _effect_on_outcomes(row: Row, names: Sequence[str]) -> Effect:
     t = AIM_SETTINGS
     if not names:
         return NOTHING
     before, after = row[t.captured], row[t.outcomes]
     of = row[t.algorithm]
-    texts = {name: [outcome_said(of, name, figures) for figures in (before, after)] for name in names}
+    texts = {name: [outcome_text(of, name, figures) for figures in (before, after)] for name in names}
     changes = [
         f"{name} {was}, unchanged" if was == now else f"{name} {was} -> {now}" for name, (was, now) in texts.items()
     ]

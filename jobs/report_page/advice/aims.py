@@ -14,7 +14,7 @@ from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
-from jobs.terminal.wording import changes_said, duration, percent, short_size
+from jobs.terminal.wording import changes_phrase, duration, percent, short_size
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.table import Table
@@ -26,18 +26,18 @@ def aim_settings(own_rows: OwnRows) -> DataFrame:
     return own_rows(t).orderBy(t.algorithm, t.scope_kind, t.scope, t.setting)
 
 
-def trade_off(own_rows: OwnRows) -> DataFrame:
+def trade_off_lanes(own_rows: OwnRows) -> DataFrame:
     """The lanes of the trade-off of each aim, in their order."""
     t = TRADE_OFF
     return own_rows(t).orderBy(t.algorithm, t.scope_kind, t.scope, t.place)
 
 
-def rows_there(spark: SparkSession, lake: str, run_id: str, table: Table) -> DataFrame:
+def rows_if_any(spark: SparkSession, lake: str, run_id: str, table: Table) -> DataFrame:
     """A run's rows of a table; none where no run of the lake had an aim."""
     return rows_of(spark, lake, table, run_id) if has_table(spark, lake, table) else no_rows(spark, table)
 
 
-def scope_of(row: Row) -> Scope:
+def scope_of_row(row: Row) -> Scope:
     """Whom a row is for."""
     return Scope(row[AIM_SETTINGS.scope_kind], row[AIM_SETTINGS.scope])
 
@@ -47,22 +47,22 @@ def aim_text(row: Row) -> str:
     return str(row[AIM_SETTINGS.aim]).partition(": ")[2].partition(" over ")[0]
 
 
-def names_of(row: Row) -> list[str]:
+def outcome_names(row: Row) -> list[str]:
     """The outcomes that an aim names; the one that is to be best comes first."""
     t = AIM_SETTINGS
     known, words = outcomes_of(row[t.algorithm]), aim_text(row).split()
     return [word for word in dict.fromkeys(words) if word in known]
 
 
-def outcome_said(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
+def outcome_text(algorithm: str, name: str, figures: Mapping[str, float]) -> str:
     """A figure for people, with its p90 where it depends on pace: `1.4 MiB, p90 1.6 MiB`."""
     value, high = figures[name], figures.get(f"{name}{HIGH}")
-    median = said_figure(algorithm, name, value)
-    other = median if high is None else said_figure(algorithm, name, high)
+    median = figure_text(algorithm, name, value)
+    other = median if high is None else figure_text(algorithm, name, high)
     return median if median == other else f"{median}, p90 {other}"
 
 
-def said_figure(algorithm: str, name: str, value: float) -> str:
+def figure_text(algorithm: str, name: str, value: float) -> str:
     """A figure of an outcome with its unit."""
     if isinf(value):
         return "without end"
@@ -74,9 +74,9 @@ def said_figure(algorithm: str, name: str, value: float) -> str:
     return percent(value) if unit == "share" else f"{value:,.0f}{' days' if unit == 'days' else ''}"
 
 
-def lane_told(lane: str) -> str:
+def settings_phrase(lane: str) -> str:
     """A lane in a sentence."""
-    return "the captured settings" if lane == CAPTURED_LANE else changes_said(lane)
+    return "the captured settings" if lane == CAPTURED_LANE else changes_phrase(lane)
 
 
 def lanes_of_aim(findings: Findings, row: Row) -> list[Row]:
@@ -86,6 +86,6 @@ def lanes_of_aim(findings: Findings, row: Row) -> list[Row]:
     lanes = set(findings.lanes.get(row[t.algorithm], ()))
     return [
         lane_row
-        for lane_row in findings.of(trade_off)
+        for lane_row in findings.of(trade_off_lanes)
         if all(lane_row[column] == row[column] for column in of_aim) and lane_row[SCENARIO] in lanes
     ]

@@ -10,97 +10,99 @@ from jobs.find.scopes import FOR_ALL, Scope
 from jobs.report_page.advice.aims import (
     aim_settings,
     aim_text,
-    lane_told,
-    names_of,
-    outcome_said,
-    scope_of,
+    outcome_names,
+    outcome_text,
+    scope_of_row,
+    settings_phrase,
 )
 from jobs.report_page.advice.batch_sizes import split_topics
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.wording import name_of, short_size
+from jobs.terminal.wording import client_name, short_size
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT, OF_CLUSTER
 
 
-def alone_of(findings: Findings, algorithm: str) -> list[Row]:
+def own_lane_rows(findings: Findings, algorithm: str) -> list[Row]:
     """A row for each client or topic that has a lane of its own in the aim of a replay, those that gain most first."""
     t, first = AIM_SETTINGS, dict[object, Row]()
     for row in findings.of(aim_settings):
         if row[t.algorithm] == algorithm and row[t.scope_kind] != OF_CLUSTER:
-            first.setdefault(scope_of(row), row)
-    return sorted(first.values(), key=lambda row: -gain_alone(findings, row))
+            first.setdefault(scope_of_row(row), row)
+    return sorted(first.values(), key=lambda row: -gain_from_own_lane(findings, row))
 
 
-def alone_said(findings: Findings, row: Row) -> str:
+def own_lane_text(findings: Findings, row: Row) -> str:
     """The lane of one client or topic, and what it comes to with that."""
-    t, scope = AIM_SETTINGS, scope_of(row)
-    beside, lane = beside_all(findings, row), lane_told(row[t.scenario])
-    return f"{whose(findings, scope)} alone: {beside if beside.startswith(lane) else f'{lane}: {beside}'}"
+    t, scope = AIM_SETTINGS, scope_of_row(row)
+    beside, lane = beside_lane_for_all(findings, row), settings_phrase(row[t.scenario])
+    return f"{scope_text(findings, scope)} alone: {beside if beside.startswith(lane) else f'{lane}: {beside}'}"
 
 
-def whose(findings: Findings, scope: Scope) -> str:
+def scope_text(findings: Findings, scope: Scope) -> str:
     """A client by its name, a topic with its limit."""
     if scope.kind == OF_CLIENT:
-        return name_of(scope.name)
+        return client_name(scope.name)
     of_topic = topic_row(findings, scope.name)
     limit = f" ({short_size(of_topic[BATCH_SPLIT.max_message_bytes])} at most)" if of_topic else ""
     return f"topic {scope.name}{limit}"
 
 
-def gain_alone(findings: Findings, row: Row) -> float:
+def gain_from_own_lane(findings: Findings, row: Row) -> float:
     """The share by which a client or topic gains from a lane of its own: in the outcome that is to be best, or by how
     much the value of the setting differs if that is to be best. It is inf if the lane for all comes to a time without
     end, or leaves the setting as captured.
     """
-    t, target = AIM_SETTINGS, target_of(row)
+    t, target = AIM_SETTINGS, target_of_aim(row)
     if target in outcomes_of(row[t.algorithm]):
         alone, for_everyone = row[t.outcomes][target], row[t.for_all][target]
     else:
         alone, for_everyone = (
-            value_for(findings, row[t.algorithm], target, scope) for scope in (scope_of(row), FOR_ALL)
+            value_in_best_lane(findings, row[t.algorithm], target, scope) for scope in (scope_of_row(row), FOR_ALL)
         )
     return inf if isinf(for_everyone) or not for_everyone else abs(for_everyone - alone) / abs(for_everyone)
 
 
-def value_for(findings: Findings, algorithm: str, key: str, scope: Scope) -> float:
+def value_in_best_lane(findings: Findings, algorithm: str, key: str, scope: Scope) -> float:
     """A setting's value in the best lane of a scope; inf if that lane leaves it as captured."""
     t = AIM_SETTINGS
     of_setting = (row for row in findings.of(aim_settings) if (row[t.algorithm], row[t.setting]) == (algorithm, key))
-    text = next((row[t.value] for row in of_setting if scope_of(row) == scope), None)
+    text = next((row[t.value] for row in of_setting if scope_of_row(row) == scope), None)
     return inf if text is None else float(setting_of(key).parse(text))
 
 
-def for_all(findings: Findings, row: Row) -> Row:
+def row_for_all(findings: Findings, row: Row) -> Row:
     """The row of the same aim for all together."""
     t = AIM_SETTINGS
     same = (other for other in findings.of(aim_settings) if other[t.algorithm] == row[t.algorithm])
     return next(other for other in same if other[t.scope_kind] == OF_CLUSTER)
 
 
-def reason_alone(findings: Findings, row: Row) -> str:
+def reason_for_own_lane(findings: Findings, row: Row) -> str:
     """Why a client or topic has a setting of its own, as a sentence."""
-    if not for_all(findings, row)[AIM_SETTINGS.is_met]:
-        return f"It meets the aim alone, and no setting meets it for all: {beside_all(findings, row)}."
-    return f"Alone it is better than with what is best for all: {beside_all(findings, row)}."
+    if not row_for_all(findings, row)[AIM_SETTINGS.is_met]:
+        return f"It meets the aim alone, and no setting meets it for all: {beside_lane_for_all(findings, row)}."
+    return f"Alone it is better than with what is best for all: {beside_lane_for_all(findings, row)}."
 
 
-def beside_all(findings: Findings, row: Row) -> str:
+def beside_lane_for_all(findings: Findings, row: Row) -> str:
     """What a client or topic comes to with its own lane, beside what it comes to with the lane for all. If the aim is a
     setting, both lanes themselves.
     """
-    t, every, target = AIM_SETTINGS, for_all(findings, row), target_of(row)
+    t, every, target = AIM_SETTINGS, row_for_all(findings, row), target_of_aim(row)
     if not every[t.is_met]:
-        return "; ".join(f"{name} {outcome_said(row[t.algorithm], name, row[t.outcomes])}" for name in names_of(row))
+        return "; ".join(
+            f"{name} {outcome_text(row[t.algorithm], name, row[t.outcomes])}" for name in outcome_names(row)
+        )
     if target not in outcomes_of(row[t.algorithm]):
-        return f"{lane_told(row[t.scenario])} instead of {lane_told(every[t.scenario])}"
-    alone, other = (outcome_said(row[t.algorithm], target, row[column]) for column in (t.outcomes, t.for_all))
+        return f"{settings_phrase(row[t.scenario])} instead of {settings_phrase(every[t.scenario])}"
+    alone, other = (outcome_text(row[t.algorithm], target, row[column]) for column in (t.outcomes, t.for_all))
     return f"{target} {alone} instead of {other}"
 
 
-def target_of(row: Row) -> str:
+def target_of_aim(row: Row) -> str:
     """The outcome, or the setting's key, that is to be best."""
     return aim_text(row).split()[1]
 

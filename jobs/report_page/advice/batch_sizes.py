@@ -12,17 +12,17 @@ from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, rate_of
 from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
-from jobs.replays.ranged import NO_DIFFERENCE, is_larger, range_of, said_within
-from jobs.report_page.advice.client_rows import MOST_CLIENTS, by_client, of_first_clients, with_fidelity
-from jobs.report_page.advice.in_force import confidence_of, in_force
+from jobs.replays.ranged import NO_DIFFERENCE, is_larger
+from jobs.report_page.advice.client_rows import MOST_CLIENTS, rows_by_client, rows_of_first_clients, with_fidelity
+from jobs.report_page.advice.in_force import confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
-from jobs.report_page.batch_split.splits import unlike_captured
+from jobs.report_page.batch_split.splits import split_rate_text, unlike_captured_refusals
 from jobs.report_page.lane_labels import can_be_set
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_of
-from jobs.terminal.wording import counted, percent
+from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_in_name
+from jobs.terminal.wording import percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.values import CHANGE, INFERRED, KEEP, OF_CLIENT, PRODUCER, STATED, WITHHELD
@@ -41,7 +41,7 @@ def split_producers(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
     key = [str(t.client_id), str(t.scenario)]
     within = rows.join(ranges(own_rows, *key), key, "left")
-    first = of_first_clients(within, F.desc("failed"), F.desc("rate"), F.desc(t.batches))
+    first = rows_of_first_clients(within, F.desc("failed"), F.desc("rate"), F.desc(t.batches))
     return with_fidelity(first, own_rows, algorithms.BATCH_SPLIT, PRODUCER)
 
 
@@ -58,44 +58,46 @@ def split_topics(own_rows: OwnRows) -> DataFrame:
     return rows.orderBy(F.desc_nulls_last(t.split_rate), t.topic).limit(MOST_CLIENTS).drop(t.split_rate)
 
 
-def batch_sizes(findings: Findings) -> Iterable[Recommendation]:
+def advise_batch_sizes(findings: Findings) -> Iterable[Recommendation]:
     """For each producer: its batch.size is kept where few batches are split, else the largest replayed with which
     few are.
     """
     rows = in_lane_order(findings.of(split_producers), findings.lanes.get(algorithms.BATCH_SPLIT, ()))
-    for client, of_client in by_client(rows).items():
-        yield from of_producer(findings, Scope(OF_CLIENT, client), [row for row in of_client if can_be_set(row)])
+    for client, of_client in rows_by_client(rows).items():
+        yield from batch_size_advice(findings, Scope(OF_CLIENT, client), [row for row in of_client if can_be_set(row)])
 
 
-def of_producer(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[Recommendation]:
+def batch_size_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Iterable[Recommendation]:
     """The advice for one producer. rows: its lanes, the captured one first."""
-    captured, now = rows[0], now_of(rows[0])
-    advice = partial(Recommendation, algorithms.BATCH_SPLIT, scope, sure=confidence_of(captured))
-    if unlike := unlike_captured(findings):
+    captured, now = rows[0], batch_size_in_force(rows[0])
+    advice = partial(Recommendation, algorithms.BATCH_SPLIT, scope, sure=confidence_of_client(captured))
+    if unlike := unlike_captured_refusals(findings):
         why = f"The replay splits none of its batches{unlike}."
         yield advice(BATCH_SIZE, WITHHELD, now, None, reason=why)
         return
     if splits_few(captured):
-        why = f"{rate_within(captured)} of its batches are split; up to {FEW} is fine."
+        why = f"{split_rate_text(captured)} of its batches are split; up to {FEW} is fine."
         yield advice(BATCH_SIZE, KEEP, now, now.value, reason=why)
         return
-    safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_of(row[SCENARIO])]
+    safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_in_name(row[SCENARIO])]
     better = [row for row in safe if captured["failed"] or is_larger(rate_of(captured), rate_of(row))]
     if not better:
         few = f"no replayed batch.size has {FEW} or less at whatever pace: replay smaller ones"
-        why = f"{splits(captured)}, and {f'of the smaller ones {NO_DIFFERENCE}' if safe else few}."
+        why = f"{splits_text(captured)}, and {f'of the smaller ones {NO_DIFFERENCE}' if safe else few}."
         yield advice(BATCH_SIZE, WITHHELD, now, None, reason=why)
         return
-    best = min(better, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_of(row[SCENARIO])), row["batches"]))
-    for key, text in settings_of(best[SCENARIO]).items():
+    best = min(
+        better, key=lambda row: (-row[BATCH_SPLIT.batch_size], len(settings_in_name(row[SCENARIO])), row["batches"])
+    )
+    for key, text in settings_in_name(best[SCENARIO]).items():
         yield advice(
-            key, CHANGE, now if key == BATCH_SIZE else in_force(findings, key), str(setting_of(key).parse(text)),
-            gain=gain(captured, best), cost=cost(captured, best),
+            key, CHANGE, now if key == BATCH_SIZE else value_in_force(findings, key), str(setting_of(key).parse(text)),
+            gain=fewer_splits(captured, best), cost=more_batches(captured, best),
             reason=f"It is the largest replayed batch.size that splits {FEW} of the batches or less at whatever pace.",
         )  # fmt: skip
 
 
-def now_of(captured: Row) -> InForce:
+def batch_size_in_force(captured: Row) -> InForce:
     """The batch.size in force: as stated, else as the batches have it."""
     t = BATCH_SPLIT
     return InForce(str(captured[t.batch_size]), INFERRED if captured[t.is_batch_size_told] else STATED)
@@ -106,27 +108,22 @@ def splits_few(captured: Row) -> bool:
     return bool((captured["rate"] or 0.0) <= MOST_SPLIT_RATE and not captured["failed"])
 
 
-def rate_within(row: Row) -> str:
-    """The split rate of a lane, and between what it lies at other paces."""
-    return said_within(row["rate"] or 0.0, row[range_of(SPLIT_RATE)], percent)
-
-
-def splits(row: Row) -> str:
+def splits_text(row: Row) -> str:
     """How many batches are split, or fail."""
-    text = f"{rate_within(row)} of batches split"
-    return f"{text}, {counted(row['failed'], 'batch fails', 'batches fail')}" if row["failed"] else text
+    text = f"{split_rate_text(row)} of batches split"
+    return f"{text}, {quantity(row['failed'], 'batch fails', 'batches fail')}" if row["failed"] else text
 
 
-def gain(captured: Row, best: Row) -> Effect:
+def fewer_splits(captured: Row, best: Row) -> Effect:
     """How many fewer batches are split."""
-    text = f"{splits(captured)} -> {rate_within(best)}"
+    text = f"{splits_text(captured)} -> {split_rate_text(best)}"
     before, after = rate_of(captured), rate_of(best)
     return Effect(
         text, SPLIT_RATE, captured["rate"], best["rate"], (before.low, before.high), (after.low, after.high)
     )  # fmt: skip
 
 
-def cost(captured: Row, best: Row) -> Effect:
+def more_batches(captured: Row, best: Row) -> Effect:
     """How many more batches are sent."""
     before, after = captured[BATCH_SPLIT.batches], best[BATCH_SPLIT.batches]
     more = after / before - 1 if before else 0.0

@@ -15,7 +15,7 @@ from schemas.tables.values import DEFAULT, KEEP
 from udfs.replay.shared.lanes import NONE
 
 
-def broker_partitions(findings: Findings) -> Iterable[Recommendation]:
+def advise_partition_limits(findings: Findings) -> Iterable[Recommendation]:
     """The smallest limits that refuse nothing of what was captured."""
     c = PARTITION_LIMIT_CURVE
     if not findings.of(lanes):

@@ -9,11 +9,11 @@ from pyspark.sql import Row
 
 from jobs.find.scopes import Scope
 from jobs.replays.session_cache.answers import are_possible, lanes, slots
-from jobs.report_page.advice.in_force import confidence, in_force
+from jobs.report_page.advice.in_force import confidence, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import captured_refused_share
-from jobs.terminal.wording import counted, percent
+from jobs.terminal.wording import percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from schemas.tables.values import CHANGE, INFERRED, KEEP, STATED, WITHHELD
@@ -21,14 +21,14 @@ from schemas.tables.values import CHANGE, INFERRED, KEEP, STATED, WITHHELD
 SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 
 
-def cache_slots(findings: Findings) -> Iterable[Recommendation]:
+def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
     """The fewest slots with which nobody who still fetches is harmed; those in force are kept if they are as many."""
     s, rows, needs = SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE), findings.of(slots)
     if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
         return
     # Of the captured number of shards; others are nobody's to set.
     need = next((row for row in needs if row[s.slots] is not None), needs[0])
-    now, enough = now_of(findings, need), need[s.enough_slots]
+    now, enough = slots_in_force(findings, need), need[s.enough_slots]
     advice = partial(
         Recommendation,
         algorithms.SESSION_CACHE,
@@ -37,19 +37,19 @@ def cache_slots(findings: Findings) -> Iterable[Recommendation]:
         now=now,
         sure=confidence(findings, algorithms.SESSION_CACHE),
     )
-    reason = f"From {enough:,} slots on, nobody who still fetches is refused or evicted.{shared(need, now)}"
+    reason = f"From {enough:,} slots on, nobody who still fetches is refused or evicted.{uneven_shards_text(need, now)}"
     if now.value is None and not is_too_few(need):
-        yield advice(WITHHELD, recommended=None, enough=str(enough), reason=range_of(need))
+        yield advice(WITHHELD, recommended=None, enough=str(enough), reason=possible_slots_text(need))
     elif now.value is None or need[s.slots] < enough:
-        gain, cost = refused(rows[0]), kept_by_broker(rows)
+        gain, cost = ended_refusals(rows[0]), cached_by_broker(rows)
         yield advice(CHANGE, recommended=str(enough), enough=str(enough), gain=gain, cost=cost, reason=reason)
     else:
         yield advice(KEEP, recommended=now.value, enough=str(enough), reason=reason)
 
 
-def now_of(findings: Findings, need: Row) -> InForce:
+def slots_in_force(findings: Findings, need: Row) -> InForce:
     """The number of slots in force; not known where the capture contradicts the one that was taken for it."""
-    return in_force(findings, SLOTS) if are_possible(need) else InForce(None, INFERRED)
+    return value_in_force(findings, SLOTS) if are_possible(need) else InForce(None, INFERRED)
 
 
 def is_too_few(need: Row) -> bool:
@@ -58,7 +58,7 @@ def is_too_few(need: Row) -> bool:
     return most is not None and most < need[SESSION_SLOTS.enough_slots]
 
 
-def range_of(need: Row) -> str:
+def possible_slots_text(need: Row) -> str:
     """What the capture says of the number of slots in force."""
     s = SESSION_SLOTS
     upto = "or more" if need[s.slots_at_most] is None else f"to {need[s.slots_at_most]:,}"
@@ -66,7 +66,7 @@ def range_of(need: Row) -> str:
     return f"The capture shows {shown} slots, and not {need[s.slots]:,}: state how many there are."
 
 
-def shared(need: Row, now: InForce) -> str:
+def uneven_shards_text(need: Row, now: InForce) -> str:
     """That fewer slots are there than stated, where the shards do not divide their number; empty where they do."""
     s = SESSION_SLOTS
     stated = int(now.value) if now.source == STATED and now.value else need[s.slots]
@@ -76,17 +76,17 @@ def shared(need: Row, now: InForce) -> str:
     return f" The {stated:,} stated are {need[s.slots]:,}: {evenly}."
 
 
-def refused(captured: Row) -> Effect:
+def ended_refusals(captured: Row) -> Effect:
     """What ends: refusals as they were captured, else evictions as replayed."""
     c, share = SESSION_CACHE, captured_refused_share(captured)
     if share:
         return Effect(f"{percent(share)} of fetches that want a session refused -> none", c.refused_share, share, 0.0)
-    return Effect(f"{counted(captured[c.evicted], 'session')} evicted -> none", c.evicted, captured[c.evicted], 0.0)
+    return Effect(f"{quantity(captured[c.evicted], 'session')} evicted -> none", c.evicted, captured[c.evicted], 0.0)
 
 
-def kept_by_broker(rows: list[Row]) -> Effect:
+def cached_by_broker(rows: list[Row]) -> Effect:
     """What a broker keeps in the cache then."""
     before, most = rows[0], max(rows, key=lambda row: row["live"])
-    text = f"a broker keeps {counted(most['live'], 'session')} with {counted(most['cached'], 'partition')}"
+    text = f"a broker keeps {quantity(most['live'], 'session')} with {quantity(most['cached'], 'partition')}"
     text += f" instead of {before['cached']:,}" if before["cached"] != most["cached"] else ""
     return Effect(text, str(SESSION_CACHE.cached_partitions), before["cached"], most["cached"])

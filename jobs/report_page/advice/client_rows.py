@@ -18,7 +18,7 @@ CLIENT = str(FIDELITY.client_id)
 """The column of a client's name in all gold tables that are of clients; SCENARIO has that of lanes."""
 
 
-def of_first_clients(rows: DataFrame, *order: Column) -> DataFrame:
+def rows_of_first_clients(rows: DataFrame, *order: Column) -> DataFrame:
     """The rows of the clients that come first in an order of their captured lanes."""
     first = rows.where(F.col(SCENARIO) == CAPTURED_LANE).orderBy(*order, CLIENT).limit(MOST_CLIENTS)
     return rows.join(F.broadcast(first.select(CLIENT)), CLIENT)
@@ -32,7 +32,7 @@ def with_fidelity(rows: DataFrame, own_rows: OwnRows, algorithm: str, reader: st
     return rows.join(F.broadcast(of_clients.groupBy(t.client_id).agg(*sums)), str(t.client_id), "left")
 
 
-def by_client(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def rows_by_client(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """The rows by client, each client's in the order that they came in."""
     clients: dict[str, list[Row]] = {}
     for row in rows:

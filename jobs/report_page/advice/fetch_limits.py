@@ -10,15 +10,25 @@ from pyspark.sql import functions as F
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.ranges import ranges
-from jobs.replays.ranged import NO_DIFFERENCE, UNREAD, Ranged, are_apart, is_larger, range_of, ranged, time_within
-from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
-from jobs.report_page.advice.in_force import confidence_of, in_force
+from jobs.replays.ranged import (
+    LEAST_MS,
+    NO_DIFFERENCE,
+    UNREAD,
+    Ranged,
+    are_apart,
+    is_larger,
+    range_of,
+    ranged,
+    time_within,
+)
+from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
+from jobs.report_page.advice.in_force import confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.lane_labels import can_be_set, settings_of_consumers
 from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import SCENARIO, in_lane_order
-from jobs.terminal.wording import counted, duration, short_size
+from jobs.terminal.wording import duration, quantity, short_size
 from jobs.units import finite
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
@@ -27,8 +37,6 @@ from schemas.tables.values import CAPTURED, CHANGE, CONSUMER, KEEP, OF_CLIENT
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
-LEAST_MS = 10.0
-"""Times that differ by at most so many milliseconds are not worth a change."""
 MOST_FETCHES = 2.0
 """A lane is not advised if it has more than so many times the fetches of the captured lane."""
 MOST_VALUES = 5
@@ -63,33 +71,35 @@ def consumer_lanes(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
     held = own_rows(m).where(of_consumers).groupBy(*keys).agg(F.max(m.bytes_max).alias(HELD))
     rows = fetched.join(waited, keys).join(held, keys).join(ranges(own_rows, *keys), keys, "left")
-    first = of_first_clients(rows, F.desc(WAIT), F.desc(TOOK))
-    limits = F.broadcast(limits_asked(own_rows))
+    first = rows_of_first_clients(rows, F.desc(WAIT), F.desc(TOOK))
+    limits = F.broadcast(requested_limits(own_rows))
     return with_fidelity(first.join(limits, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
 
 
-def limits_asked(own_rows: OwnRows) -> DataFrame:
+def requested_limits(own_rows: OwnRows) -> DataFrame:
     """A row for each client.id of consumers: for each limit, the first values that its requests have, ascending."""
     p = FETCH_PARTITIONS
     values = [F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES).alias(column) for column in SHOWN.values()]
     return own_rows(p).where(F.col(p.reader) == CONSUMER).groupBy(p.client_id).agg(*values)
 
 
-def fetch_limits(findings: Findings) -> Iterable[Recommendation]:
+def advise_fetch_limits(findings: Findings) -> Iterable[Recommendation]:
     """A recommendation for each client and each setting to change; if no lane is better, to keep its limits."""
     rows = in_lane_order(findings.of(consumer_lanes), findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
-    for client, lanes in by_client(rows).items():
+    for client, lanes in rows_by_client(rows).items():
         captured, *others = [row for row in lanes if can_be_set(row) and CONSUMER_QUOTA not in row[SCENARIO]]
         if others and captured[HELD] + captured["waiting"]:
-            yield from of_one(findings, Scope(OF_CLIENT, client), captured, others)
+            yield from fetch_limit_advice(findings, Scope(OF_CLIENT, client), captured, others)
 
 
-def of_one(findings: Findings, scope: Scope, captured: Row, others: Sequence[Row]) -> Iterable[Recommendation]:
+def fetch_limit_advice(
+    findings: Findings, scope: Scope, captured: Row, others: Sequence[Row]
+) -> Iterable[Recommendation]:
     """The advice for one client."""
-    changes_by_lane = {row[SCENARIO]: changes(findings, captured, row) for row in others}
+    changes_by_lane = {row[SCENARIO]: changes_for_client(findings, captured, row) for row in others}
     best = best_lane([row for row in others if changes_by_lane[row[SCENARIO]]], captured, changes_by_lane)
     if best is None:
-        yield from kept(findings, scope, captured, changes_by_lane)
+        yield from keep_limits_advice(findings, scope, captured, changes_by_lane)
         return
     for key, value in changes_by_lane[best[SCENARIO]].items():
         yield Recommendation(
@@ -97,16 +107,16 @@ def of_one(findings: Findings, scope: Scope, captured: Row, others: Sequence[Row
             scope=scope,
             setting=key,
             verdict=CHANGE,
-            now=now_of(findings, captured, key),
+            now=limit_in_force(findings, captured, key),
             recommended=value,
-            sure=confidence_of(captured),
-            reason=why(captured, best),
-            gain=gain(captured, best),
-            cost=cost(captured, best),
+            sure=confidence_of_client(captured),
+            reason=change_reason(captured, best),
+            gain=shorter_times(captured, best),
+            cost=memory_and_catch_up(captured, best),
         )
 
 
-def kept(
+def keep_limits_advice(
     findings: Findings, scope: Scope, captured: Row, changes_by_lane: dict[str, dict[str, str]]
 ) -> Iterable[Recommendation]:
     """The advice for a client to keep the value of each setting that lanes vary.
@@ -114,7 +124,7 @@ def kept(
     changes_by_lane: by lane, the settings that it changes for this client and their values.
     """
     for key in dict.fromkeys(key for changed in changes_by_lane.values() for key in changed):
-        now = now_of(findings, captured, key)
+        now = limit_in_force(findings, captured, key)
         yield Recommendation(
             algorithm=algorithms.FETCH_MAX_BYTES,
             scope=scope,
@@ -122,22 +132,22 @@ def kept(
             verdict=KEEP,
             now=now,
             recommended=now.value,
-            sure=confidence_of(captured),
+            sure=confidence_of_client(captured),
             reason=NOT_SHORTER,
         )
 
 
-def now_of(findings: Findings, captured: Row, key: str) -> InForce:
+def limit_in_force(findings: Findings, captured: Row, key: str) -> InForce:
     """The value in force: what the client's requests show; else what is stated, or Kafka's default."""
     values = captured[SHOWN[key]] if key in SHOWN else None
-    return InForce(", ".join(map(str, values)), CAPTURED) if values else in_force(findings, key)
+    return InForce(", ".join(map(str, values)), CAPTURED) if values else value_in_force(findings, key)
 
 
-def changes(findings: Findings, captured: Row, lane: Row) -> dict[str, str]:
+def changes_for_client(findings: Findings, captured: Row, lane: Row) -> dict[str, str]:
     """The settings that a lane changes for this client, with the lane's values."""
     stated = settings_of_consumers(lane[SCENARIO])
     values = {key: str(setting_of(key).parse(text)) for key, text in stated.items()}
-    return {key: value for key, value in values.items() if value != now_of(findings, captured, key).value}
+    return {key: value for key, value in values.items() if value != limit_in_force(findings, captured, key).value}
 
 
 def best_lane(lanes: Sequence[Row], captured: Row, changes_by_lane: dict[str, dict[str, str]]) -> Row | None:
@@ -148,17 +158,17 @@ def best_lane(lanes: Sequence[Row], captured: Row, changes_by_lane: dict[str, di
     3. of these, the lanes with the shortest catch-up, and all whose catch-up is not clearly longer;
     4. of these, the one that changes the fewest settings, then the one with the lowest bound of memory.
 
-    changes_by_lane: as in `kept`.
+    changes_by_lane: as in `keep_limits_advice`.
     """
-    better = [lane for lane in lanes if is_better(lane, captured)]
-    better = [lane for lane in better if not time_of(lane, WAIT).high] or better
+    better = [lane for lane in lanes if is_lane_better(lane, captured)]
+    better = [lane for lane in better if not lane_time(lane, WAIT).high] or better
     for metric in (WAIT, TOOK):
-        shortest = min(better, key=lambda lane: time_of(lane, metric).value, default=None)
+        shortest = min(better, key=lambda lane: lane_time(lane, metric).value, default=None)
         better = [lane for lane in better if shortest and not is_clearly_longer(metric, lane, shortest)]
     return min(better, key=lambda lane: (len(changes_by_lane[lane[SCENARIO]]), lane["bound"], lane[HELD]), default=None)
 
 
-def is_better(lane: Row, captured: Row) -> bool:
+def is_lane_better(lane: Row, captured: Row) -> bool:
     """Whether waits or the catch-up of a lane are shorter at any pace, and nothing in it is worse."""
     if lane["never"] > captured["never"] or lane[FETCH_CONSUMERS.requests] > MOST_FETCHES * captured["requests"]:
         return False
@@ -170,70 +180,70 @@ def is_better(lane: Row, captured: Row) -> bool:
 
 def is_clearly_longer(metric: str, lane: Row, other: Row) -> bool:
     """Whether a time of a lane is longer than that of another lane at any pace, and by enough to matter."""
-    first, second = time_of(lane, metric), time_of(other, metric)
+    first, second = lane_time(lane, metric), lane_time(other, metric)
     return is_larger(first, second) and first.value - second.value > LEAST_MS
 
 
-def time_of(lane: Row, metric: str) -> Ranged:
+def lane_time(lane: Row, metric: str) -> Ranged:
     """A time of a lane in ms, with its range at other paces."""
     return UNREAD if metric == TOOK and lane["never"] else ranged(lane[metric], lane[range_of(metric)])
 
 
-def gain(captured: Row, best: Row) -> Effect:
+def shorter_times(captured: Row, best: Row) -> Effect:
     """What gets shorter: waits, and the time in which a backlog is read."""
-    catch_up = f"catch-up {took(captured)} -> {took(best)}"
+    catch_up = f"catch-up {catch_up_text(captured)} -> {catch_up_text(best)}"
     if not is_clearly_longer(WAIT, captured, best):
-        return of_time(catch_up, TOOK, captured, best)
-    who = f"{counted(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to"
-    waits = f"{who} {said_time(captured, WAIT)} -> {waits_after(best)}"
+        return effect_on_time(catch_up, TOOK, captured, best)
+    who = f"{quantity(captured['waiting'], 'partition')} wait{'s' * (captured['waiting'] == 1)} up to"
+    waits = f"{who} {time_text(captured, WAIT)} -> {remaining_waits_text(best)}"
     both = f"{waits}; {catch_up}" if is_clearly_longer(TOOK, captured, best) else waits
-    return of_time(both, WAIT, captured, best)
+    return effect_on_time(both, WAIT, captured, best)
 
 
-def of_time(metric_name: str, metric: str, captured: Row, best: Row) -> Effect:
+def effect_on_time(metric_name: str, metric: str, captured: Row, best: Row) -> Effect:
     """The effect on a time, in ms. A time of a backlog that is not read to its end is None."""
-    before, after = ([finite(ms) for ms in time_of(row, metric)] for row in (captured, best))
+    before, after = ([finite(ms) for ms in lane_time(row, metric)] for row in (captured, best))
     return Effect(metric_name, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
 
 
-def said_time(lane: Row, metric: str) -> str:
+def time_text(lane: Row, metric: str) -> str:
     """A time of a lane with its range."""
     return time_within(lane[metric], lane[range_of(metric)])
 
 
-def waits_after(best: Row) -> str:
+def remaining_waits_text(best: Row) -> str:
     """Who still waits."""
     if best["waiting"]:
-        return f"{best['waiting']:,} up to {said_time(best, WAIT)}"
-    most = time_of(best, WAIT).high
+        return f"{best['waiting']:,} up to {time_text(best, WAIT)}"
+    most = lane_time(best, WAIT).high
     return f"none, at another pace up to {duration(most)}" if most else "none"
 
 
-def took(row: Row) -> str:
+def catch_up_text(row: Row) -> str:
     """How long the slowest backlog takes."""
-    return "not read to its end" if row["never"] else said_time(row, TOOK)
+    return "not read to its end" if row["never"] else time_text(row, TOOK)
 
 
-def cost(captured: Row, best: Row) -> Effect:
+def memory_and_catch_up(captured: Row, best: Row) -> Effect:
     """What is held in memory, and what becomes of the catch-up where that is no gain."""
     before, after = captured[HELD], best[HELD]
     text = f"memory {short_size(before)} -> {short_size(after)}" if before != after else "memory as before"
-    text += "" if is_clearly_longer(TOOK, captured, best) else f"; catch-up {catch_up_after(captured, best)}"
+    text += "" if is_clearly_longer(TOOK, captured, best) else f"; catch-up {catch_up_change_text(captured, best)}"
     more = best[FETCH_CONSUMERS.cut_tail_bytes] - captured[FETCH_CONSUMERS.cut_tail_bytes]
     text += f"; {short_size(more)} more fetched twice" if more > 0 else ""
     return Effect(text, HELD, before, after)
 
 
-def catch_up_after(captured: Row, best: Row) -> str:
+def catch_up_change_text(captured: Row, best: Row) -> str:
     """What becomes of the catch-up where the gain is another one."""
-    if took(captured) == took(best):
-        return f"{took(best)}, unchanged"
-    alike = "" if are_apart(time_of(captured, TOOK), time_of(best, TOOK)) else f", {NO_DIFFERENCE}"
-    return f"{took(captured)} -> {took(best)}{alike}"
+    if catch_up_text(captured) == catch_up_text(best):
+        return f"{catch_up_text(best)}, unchanged"
+    alike = "" if are_apart(lane_time(captured, TOOK), lane_time(best, TOOK)) else f", {NO_DIFFERENCE}"
+    return f"{catch_up_text(captured)} -> {catch_up_text(best)}{alike}"
 
 
-def why(captured: Row, best: Row) -> str:
+def change_reason(captured: Row, best: Row) -> str:
     """Why the lane is better, as a sentence."""
-    if gain(captured, best).metric == TOOK:
+    if shorter_times(captured, best).metric == TOOK:
         return "The limits, and not the consumer, make the catch-up long."
     return "The limits, and not the data, make partitions wait."

@@ -12,7 +12,7 @@ from jobs.gates.rules import QueryRule
 from jobs.gates.views import query_of
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
-from jobs.terminal.screen import share
+from jobs.terminal.screen import share_text
 from jobs.terminal.wording import percent
 from schemas.tables.gold import FIDELITY
 
@@ -21,7 +21,7 @@ FLOORS = ("fidelity_above_floor", "closed_loop_fidelity_above_floor")
 VIEW = "refetch_fidelity_of_a_report"
 
 
-def below_floor(own_rows: OwnRows) -> DataFrame:
+def metrics_below_floor(own_rows: OwnRows) -> DataFrame:
     """(algorithm, metric, reader, checked, agreed, floor): what agrees less often than its floor allows."""
     f, rows = FIDELITY, own_rows(FIDELITY)
     rows.createOrReplaceTempView(VIEW)
@@ -41,14 +41,14 @@ def floor_rules() -> Iterator[QueryRule]:
 def low_fidelity(findings: Findings, algorithm: str) -> list[Row]:
     """What of a replay is below its floor; the least first."""
     f = FIDELITY
-    rows = [row for row in findings.of(below_floor) if row[f.algorithm] == algorithm]
+    rows = [row for row in findings.of(metrics_below_floor) if row[f.algorithm] == algorithm]
     return sorted(rows, key=lambda row: row[f.agreed] / row[f.checked])
 
 
-def said_low(row: Row) -> str:
+def low_fidelity_text(row: Row) -> str:
     """What is below its floor, in words: `session grants equal the capture in 12 % of 40, below 99 %`."""
     f = FIDELITY
     metric = row[f.metric].replace("_", " ")
     of = f" of {row[f.reader]}s" if row[f.reader] else ""
-    equal = f"{share(row[f.agreed], row[f.checked])} of {row[f.checked]:,}"
+    equal = f"{share_text(row[f.agreed], row[f.checked])} of {row[f.checked]:,}"
     return f"{metric}{of} equal the capture in {equal}, below {percent(row['floor'])}"

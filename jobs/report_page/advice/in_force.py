@@ -8,7 +8,7 @@ from pyspark.sql import Row
 
 from jobs.report_page.advice.recommendation import Confidence, InForce
 from jobs.report_page.question import Findings
-from jobs.report_page.trust import compared
+from jobs.report_page.trust import fidelity_by_metric
 from jobs.scenarios.settings import setting_of
 from schemas.tables.gold import FIDELITY
 from schemas.tables.values import DEFAULT, STATED
@@ -17,7 +17,7 @@ CLIENT_COUNTS = ("checked", "agreed", "unknown")
 """Columns of a client's rows that say how far its replay agrees with the capture."""
 
 
-def in_force(findings: Findings, key: str) -> InForce:
+def value_in_force(findings: Findings, key: str) -> InForce:
     """A setting's value that a capture does not show: as stated, else Kafka's default."""
     value = findings.captured.get(key, setting_of(key).default_value)
     source = STATED if key in findings.captured and key not in findings.assumed else DEFAULT
@@ -27,16 +27,18 @@ def in_force(findings: Findings, key: str) -> InForce:
 def confidence(findings: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:
     """How far a replay agrees with the capture; of these readers only, where any are named."""
     t, of = FIDELITY, tuple(readers)
-    rows = [row for row in compared(findings) if row[t.algorithm] == algorithm and (not of or row[t.reader] in of)]
-    return summed(rows)
+    rows = [
+        row for row in fidelity_by_metric(findings) if row[t.algorithm] == algorithm and (not of or row[t.reader] in of)
+    ]
+    return summed_confidence(rows)
 
 
-def summed(rows: Iterable[Row]) -> Confidence:
+def summed_confidence(rows: Iterable[Row]) -> Confidence:
     """That of several rows of `fidelity` together."""
     t, of = FIDELITY, list(rows)
     return Confidence(*(sum(row[count] for row in of) for count in (t.checked, t.agreed, t.unknown)))
 
 
-def confidence_of(row: Row) -> Confidence:
+def confidence_of_client(row: Row) -> Confidence:
     """That of a client, of whose row it is a part."""
     return Confidence(*(row[count] or 0 for count in CLIENT_COUNTS))

@@ -11,14 +11,14 @@ from pyspark.sql import functions as F
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
-from jobs.report_page.advice.client_rows import by_client, of_first_clients, with_fidelity
-from jobs.report_page.advice.in_force import confidence, confidence_of, in_force
+from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
+from jobs.report_page.advice.in_force import confidence, confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, Recommendation
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of, settings
-from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_of
-from jobs.terminal.wording import counted, duration, short_size
+from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_in_name
+from jobs.terminal.wording import duration, quantity, short_size
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.values import CHANGE, CONSUMER, KEEP, OF_CLIENT, PRODUCER, WITHHELD
@@ -38,57 +38,61 @@ def producer_lanes(own_rows: OwnRows) -> DataFrame:
         F.sum(p.waits).alias(p.waits), F.sum(failed).alias("failed"), F.max(p.wait_ms_max).alias(WAIT),
         F.max(p.used_bytes_max).alias("most"), F.max(p.buffer_bytes).alias(p.buffer_bytes),
     )  # fmt: skip
-    first = of_first_clients(rows, F.desc("failed"), F.desc(p.waits), F.desc("most"))
+    first = rows_of_first_clients(rows, F.desc("failed"), F.desc(p.waits), F.desc("most"))
     return with_fidelity(first, own_rows, algorithms.CONSUMER_MEMORY, PRODUCER)
 
 
-def memory_pools(findings: Findings) -> Iterable[Recommendation]:
+def advise_memory_pools(findings: Findings) -> Iterable[Recommendation]:
     """What to do about each side's pool that the capture shows."""
     rows = in_lane_order(findings.of(producer_lanes), findings.lanes.get(algorithms.CONSUMER_MEMORY, ()))
-    for client, of_client in by_client(rows).items():
-        yield of_producer(findings, Scope(OF_CLIENT, client), of_client)
+    for client, of_client in rows_by_client(rows).items():
+        yield producer_pool_advice(findings, Scope(OF_CLIENT, client), of_client)
     captured = [row for row in findings.of(lanes) if row[SCENARIO] == CAPTURED_LANE]
-    for side, advised in (("brokers", of_brokers), ("consumers", of_consumers)):
+    for side, advised in (("brokers", broker_pool_advice), ("consumers", consumer_pool_advice)):
         yield from (advised(findings, row) for row in captured if row["of"] == side and row["most"])
 
 
-def of_producer(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
+def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
     """The buffer.memory of a producer: kept where nobody waits, else the smallest replayed in which nobody does."""
-    captured, now = rows[0], in_force(findings, OF_PRODUCERS)
+    captured, now = rows[0], value_in_force(findings, OF_PRODUCERS)
     advised = partial(
-        Recommendation, algorithms.CONSUMER_MEMORY, scope, OF_PRODUCERS, now=now, sure=confidence_of(captured)
+        Recommendation, algorithms.CONSUMER_MEMORY, scope, OF_PRODUCERS, now=now, sure=confidence_of_client(captured)
     )
-    if not harm(captured):
+    if not batches_without_memory(captured):
         enough = captured["most"]
         text = f"{short_size(enough)} is enough: nothing in the capture waits for memory."
         return advised(KEEP, recommended=now.value, enough=str(enough), reason=text)
-    without = [row for row in rows[1:] if not harm(row) and list(settings_of(row[SCENARIO])) == [OF_PRODUCERS]]
+    without = [
+        row
+        for row in rows[1:]
+        if not batches_without_memory(row) and list(settings_in_name(row[SCENARIO])) == [OF_PRODUCERS]
+    ]
     if not without:
-        text = f"{harmed(captured)}, and no replayed buffer.memory ends that: replay larger ones."
+        text = f"{batches_without_memory_text(captured)}, and no replayed buffer.memory ends that: replay larger ones."
         return advised(WITHHELD, recommended=None, reason=text)
     best = min(without, key=lambda row: row[PRODUCER_MEMORY.buffer_bytes])
     before, after = captured[PRODUCER_MEMORY.buffer_bytes], best[PRODUCER_MEMORY.buffer_bytes]
     return advised(
         CHANGE, recommended=str(after), enough=str(after),
-        gain=Effect(f"{harmed(captured)} -> nothing waits", WAIT, captured[WAIT], best[WAIT]),
+        gain=Effect(f"{batches_without_memory_text(captured)} -> nothing waits", WAIT, captured[WAIT], best[WAIT]),
         cost=Effect(f"buffer {short_size(before)} -> {short_size(after)}", PRODUCER_MEMORY.buffer_bytes, before, after),
         reason="It is the smallest replayed buffer in which nothing waits.",
     )  # fmt: skip
 
 
-def harm(row: Row) -> int:
+def batches_without_memory(row: Row) -> int:
     """Batches that wait for memory or do not get it."""
     return int(row[PRODUCER_MEMORY.waits] + row["failed"])
 
 
-def harmed(row: Row) -> str:
+def batches_without_memory_text(row: Row) -> str:
     """How many those are, and how long they wait."""
-    return f"{counted(harm(row), 'batch', 'batches')} wait up to {duration(row[WAIT])}"
+    return f"{quantity(batches_without_memory(row), 'batch', 'batches')} wait up to {duration(row[WAIT])}"
 
 
-def of_brokers(findings: Findings, captured: Row) -> Recommendation:
+def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
     """The bound on requests in a broker's memory: kept, for Kafka takes none below its largest request."""
-    now = in_force(findings, OF_BROKERS)
+    now = value_in_force(findings, OF_BROKERS)
     least = int(findings.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
     enough = max(captured["smallest"], least)
     advised = partial(
@@ -96,7 +100,7 @@ def of_brokers(findings: Findings, captured: Row) -> Recommendation:
         sure=confidence(findings, algorithms.CONSUMER_MEMORY),
     )  # fmt: skip
     if captured["waits"] + captured["stuck"]:
-        text = f"{counted(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
+        text = f"{quantity(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
         return advised(
             CHANGE, recommended=str(enough), reason="It is the smallest pool in which nothing waits.",
             gain=Effect(f"{text} -> nothing waits", WAIT, captured["longest"], 0.0),
@@ -108,9 +112,9 @@ def of_brokers(findings: Findings, captured: Row) -> Recommendation:
     return advised(KEEP, recommended=now.value, reason=text)
 
 
-def of_consumers(findings: Findings, captured: Row) -> Recommendation:
+def consumer_pool_advice(findings: Findings, captured: Row) -> Recommendation:
     """The pool of consumers that KIP-81 proposes, which no release has."""
-    now, enough = in_force(findings, OF_CONSUMERS), captured["smallest"]
+    now, enough = value_in_force(findings, OF_CONSUMERS), captured["smallest"]
     return Recommendation(
         algorithm=algorithms.CONSUMER_MEMORY,
         scope=Scope(),

@@ -92,7 +92,7 @@ class Recommendation:
         return (before - after) / before if before else 0.0
 
 
-def said_value(setting: str, value: str | None) -> str:
+def value_text(setting: str, value: str | None) -> str:
     """A value for people: `1 MiB`, `1,000`, `no bound`, `not known`."""
     if value is None:
         return "not known"
@@ -100,14 +100,14 @@ def said_value(setting: str, value: str | None) -> str:
         return NO_BOUND
     parts = value.split(", ")
     if len(parts) > 1:
-        return " or ".join(said_value(setting, part) for part in parts)
+        return " or ".join(value_text(setting, part) for part in parts)
     if not value.isdigit():
         return value
     kind = setting_of(setting).type
     return short_size(int(value)) if kind == "bytes" else f"{int(value):,}{' ms' if kind == 'ms' else ''}"
 
 
-def ranked(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
+def rank_recommendations(recommendations: Iterable[Recommendation]) -> list[Recommendation]:
     """Changes come first, then what is withheld, then what is kept; among these, those that gain most come first."""
 
     def place(recommendation: Recommendation) -> tuple[object, ...]:
@@ -145,7 +145,7 @@ def gain_ranges(gain: Effect) -> dict[str, object]:
     return dict(zip((*before, *after), (*gain.before_range, *gain.after_range), strict=True))
 
 
-def from_row(row: Row) -> Recommendation:
+def recommendation_from_row(row: Row) -> Recommendation:
     """The recommendation that a row of the table has."""
     t = RECOMMENDATIONS
     return Recommendation(

@@ -9,12 +9,12 @@ from pyspark.sql import Row
 
 from jobs.replays.session_cache.answers import are_possible, slots
 from jobs.report_page.advice.cache_slots import SLOTS
-from jobs.report_page.advice.floors import low_fidelity, said_low
+from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.recommendation import Recommendation
 from jobs.report_page.question import Findings
-from jobs.report_page.refusals import refusals
+from jobs.report_page.refusals import gate_refusals
 from jobs.scenarios.settings import settings
-from jobs.terminal.wording import begun
+from jobs.terminal.wording import capitalized
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_SLOTS
@@ -23,25 +23,25 @@ from schemas.tables.values import CHANGE, WITHHELD
 UNCHECKED = "Nothing of its replay could be checked against the capture."
 
 
-def withheld(findings: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
+def withhold_untrusted(findings: Findings, recommendations: Iterable[Recommendation]) -> Iterator[Recommendation]:
     """The recommendations. Those that rest on a refused, unchecked or seldom agreeing replay are marked as withheld."""
     for recommendation in recommendations:
-        why = why_not(findings, recommendation)
+        why = reason_to_withhold(findings, recommendation)
         yield replace(recommendation, verdict=WITHHELD, reason=why) if why else recommendation
 
 
-def why_not(findings: Findings, recommendation: Recommendation) -> str:
+def reason_to_withhold(findings: Findings, recommendation: Recommendation) -> str:
     """Why a recommendation is withheld, as a sentence; empty if it is not."""
     low = low_fidelity(findings, recommendation.algorithm)
     if low:
-        return f"{begun(said_low(low[0]))}."
-    for row in findings.of(refusals):
+        return f"{capitalized(low_fidelity_text(low[0]))}."
+    for row in findings.of(gate_refusals):
         if row[GATE_RESULTS.table_name] != FIDELITY.name:
             return f"The {row[GATE_RESULTS.gate]} gate refused it: {row[GATE_RESULTS.rule]}."
     return UNCHECKED if recommendation.verdict == CHANGE and not recommendation.sure.checked else ""
 
 
-def unstated(findings: Findings, algorithm: str) -> list[str]:
+def unstated_settings(findings: Findings, algorithm: str) -> list[str]:
     """The settings of a replay that captures do not show and nobody stated: what may be behind a low fidelity."""
     known = settings()
     return [
@@ -51,9 +51,9 @@ def unstated(findings: Findings, algorithm: str) -> list[str]:
     ]
 
 
-def corrected(findings: Findings, algorithm: str) -> list[str]:
+def flags_to_state(findings: Findings, algorithm: str) -> list[str]:
     """The flags to state what was in force: values where the capture tells them, else names to fill in."""
-    keys = unstated(findings, algorithm)
+    keys = unstated_settings(findings, algorithm)
     need = next((row for row in findings.of(slots) if row[SESSION_SLOTS.slots] is not None), None)
     if SLOTS in keys and need is not None and not are_possible(need):
         return [f"--captured={settings()[SLOTS].name}={possible_slots(need)}"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from jobs.replays.batch_split.answers import lanes
-from jobs.report_page.batch_split.splits import BATCHES, NO_PRODUCER, captured_limits, estimates, producer_of
+from jobs.report_page.batch_split.splits import BATCHES, NO_PRODUCER, captured_limits, estimates, producer_and_topic
 from jobs.report_page.mark_titles import WHOSE
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.row_caps import and_more
-from jobs.report_page.traffic import batch_sizes, bin_start, produced_codecs, produced_topics
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
+from jobs.report_page.row_caps import left_out_note
+from jobs.report_page.traffic import bin_start, produced_batch_sizes, produced_codecs, produced_topics
 from jobs.terminal.lane_rows import BETWEEN
-from jobs.terminal.screen import Grid, size
-from jobs.terminal.wording import counted, name_of
+from jobs.terminal.screen import Grid, size_text
+from jobs.terminal.wording import client_name, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
 from schemas.tables.silver import RECORD_BATCHES
@@ -21,7 +21,7 @@ NO_ANSWER = (
 )
 
 
-def refused(findings: Findings) -> str:
+def refused_batches_answer(findings: Findings) -> str:
     """Question 2: how many batches were refused, whose, and what the client had estimated."""
     b, rows = RECORD_BATCHES, findings.of(produced_codecs)
     if not rows:
@@ -31,20 +31,20 @@ def refused(findings: Findings) -> str:
         raise Unanswered(NO_ANSWER)
     if not count:
         largest = max((row["largest_taken"] or 0 for row in rows), default=0)
-        sent = counted(batches, "produced batch", "produced batches")
+        sent = quantity(batches, "produced batch", "produced batches")
         sent += f", {answered:,} of them answered" if answered < batches else ""
-        return f"It does not happen here: of {sent}, up to {size(largest)} large, none was refused as too large."
+        return f"It does not happen here: of {sent}, up to {size_text(largest)} large, none was refused as too large."
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = findings.of(produced_topics)[0]
     sentence = (
-        f"Brokers refused {count:,} of {batches:,} produced batches, of {size(smallest)} or more, most of them from "
-        f"{name_of(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): the limit "
-        "counts the compressed batch, not a record"
+        f"Brokers refused {count:,} of {batches:,} produced batches, of {size_text(smallest)} or more, most of them "
+        f"from {client_name(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): "
+        "the limit counts the compressed batch, not a record"
     )
-    return f"{sentence}{misjudged(findings)}."
+    return f"{sentence}{misjudged_span_text(findings)}."
 
 
-def misjudged(findings: Findings) -> str:
+def misjudged_span_text(findings: Findings) -> str:
     """By how much the estimate was wrong in the worst span of batches with splits, if producers were replayed."""
     t = BATCH_SPLIT_TIMELINE
     split = [row for row in findings.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
@@ -57,18 +57,18 @@ def misjudged(findings: Findings) -> str:
     )
 
 
-def size_histogram(findings: Findings) -> Plot:
+def batch_size_histogram(findings: Findings) -> Plot:
     """Produced batches by size."""
     rows = [
         {"bytes": bin_start(row["bin"]), "until": bin_start(row["bin"] + 1), "batches": row["batches"],
          "answer": "MESSAGE_TOO_LARGE" if row["refused"] else "another, or none"}
-        for row in findings.of(batch_sizes)
+        for row in findings.of(produced_batch_sizes)
     ]  # fmt: skip
     limits = [float(row[BATCH_SPLIT.max_message_bytes]) for row in findings.of(captured_limits)]
     return Plot(
         says="Produced batches by their bytes on the wire",
         mark="bar",
-        rows=seen_in(rows, "no produced batch is whole"),
+        rows=rows_to_plot(rows, "no produced batch is whole"),
         x=Axis("bytes", "bytes of a batch", "bytes", log=True),
         y=Axis("batches", "batches", "count"),
         colour=Axis("answer", "answer", "name"),
@@ -76,19 +76,19 @@ def size_histogram(findings: Findings) -> Plot:
     )
 
 
-def estimated_and_had(findings: Findings) -> Plot:
+def estimates_beside_ratios(findings: Findings) -> Plot:
     """A point a span of batches: the compression that the client counted on, and what they had."""
     t = BATCH_SPLIT_TIMELINE
     rows = [
         {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0],
-         WHOSE: producer_of(row)}
+         WHOSE: producer_and_topic(row)}
         for row in findings.of(estimates)
     ]  # fmt: skip
     why = "the estimates of producers were not replayed: --set=producer.batch.size=16KiB,64KiB does that"
     return Plot(
         "Compression ratio as the client estimated it and as its batches had it: above the line they turned out "
         "larger than estimated",
-        "point", seen_in(rows, why), Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),
+        "point", rows_to_plot(rows, why), Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),
         Axis("batches", "batches", "name"), diagonal="as estimated",
     )  # fmt: skip
 
@@ -101,14 +101,15 @@ def topics_table(findings: Findings) -> Grid:
     b = RECORD_BATCHES
     cells = [
         [
-            row[b.topic], name_of(row[b.client_id]), f"{row['batches']:,}", f"{row['refused']:,}",
-            size(row["largest_taken"]), size(row["smallest_refused"]), size(row["bytes"]), size(row["uncompressed"]),
+            row[b.topic], client_name(row[b.client_id]), f"{row['batches']:,}", f"{row['refused']:,}",
+            size_text(row["largest_taken"]), size_text(row["smallest_refused"]), size_text(row["bytes"]),
+            size_text(row["uncompressed"]),
         ]
         for row in findings.of(produced_topics)
     ]  # fmt: skip
     head = ("topic", "producer", "batches", "too large", "largest taken", "smallest refused", "bytes", "uncompressed")
     notes = ("uncompressed: - if the capture was ingested without batch_split.",)
-    return Grid(head, cells, ("topic", "producer"), (*notes, *and_more(findings.of(produced_topics), b)))
+    return Grid(head, cells, ("topic", "producer"), (*notes, *left_out_note(findings.of(produced_topics), b)))
 
 
 CHECKS = (
@@ -122,7 +123,7 @@ CHECKS = (
 """Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
 
 
-def compressed_or_not(findings: Findings) -> str:
+def compressed_or_not_answer(findings: Findings) -> str:
     """Question 5: what the capture shows on both sides of the check of max.message.bytes."""
     rows = findings.of(produced_codecs)
     if not rows:
@@ -130,13 +131,13 @@ def compressed_or_not(findings: Findings) -> str:
     sentence = "Brokers count compressed bytes, producers' batch.size an estimate of them"
     compressed = [row for row in rows if row[RECORD_BATCHES.codec] != "none"]
     batches = sum(row["batches"] for row in compressed)
-    everything = counted(sum(row["batches"] for row in rows), "produced batch", "produced batches")
+    everything = quantity(sum(row["batches"] for row in rows), "produced batch", "produced batches")
     verb = "is" if 1 in (batches, sum(row["batches"] for row in rows)) else "are"
     sentence += f"; {batches:,} of {everything} here {verb} compressed"
-    return f"{sentence}{both_sides(findings)}."
+    return f"{sentence}{both_sides_text(findings)}."
 
 
-def both_sides(findings: Findings) -> str:
+def both_sides_text(findings: Findings) -> str:
     """That a topic took a batch which is larger, uncompressed, than one that it refused; each topic may have a limit of
     its own.
     """
@@ -147,13 +148,13 @@ def both_sides(findings: Findings) -> str:
         taken = max(row["largest_taken_uncompressed"] or 0 for row in same)
         if refused_from is not None and taken > refused_from:
             return (
-                f": of those to {topic} one with {size(taken)} uncompressed was accepted, and one of "
-                f"{size(refused_from)} on the wire was refused"
+                f": of those to {topic} one with {size_text(taken)} uncompressed was accepted, and one of "
+                f"{size_text(refused_from)} on the wire was refused"
             )
     return ""
 
 
-def by_codec(findings: Findings) -> Plot:
+def bytes_by_codec(findings: Findings) -> Plot:
     """Bytes on the wire beside those without compression, by codec."""
     rows = [
         {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
@@ -163,7 +164,7 @@ def by_codec(findings: Findings) -> Plot:
     ]
     return Plot(
         "Bytes of produced batches by codec",
-        "grouped", seen_in(rows if len(rows) != 1 else [], "only the size of one codec on the wire is known"),
+        "grouped", rows_to_plot(rows if len(rows) != 1 else [], "only the size of one codec on the wire is known"),
         Axis("bytes", "bytes", "bytes"), Axis("codec", "codec", "name"), Axis("of", "bytes", "name"),
     )  # fmt: skip
 
@@ -175,7 +176,9 @@ def checks_table(findings: Findings) -> Grid:
     replayed = findings.by_lane(lanes, algorithms.BATCH_SPLIT)
     shown = {
         "max.message.bytes": f"{answered - count:,} batches within, {count:,} above",
-        "batch.size": f"{counted(replayed[0]['splits'], 'split')} in the captured lane" if replayed else "not replayed",
+        "batch.size": f"{quantity(replayed[0]['splits'], 'split')} in the captured lane"
+        if replayed
+        else "not replayed",
     }
     cells = [[*check, shown.get(check[0], "-")] for check in CHECKS]
     return Grid(
@@ -190,9 +193,9 @@ REFUSED = Question(
     text="Why MESSAGE_TOO_LARGE when every record is small, or when compression is on?",
     about="KIP-126",
     algorithms=(),
-    queries=(produced_codecs, produced_topics, batch_sizes),
-    sentence=refused,
-    plots=(size_histogram, estimated_and_had),
+    queries=(produced_codecs, produced_topics, produced_batch_sizes),
+    sentence=refused_batches_answer,
+    plots=(batch_size_histogram, estimates_beside_ratios),
     table=topics_table,
     trust=BATCHES,
     beside={algorithms.BATCH_SPLIT: (estimates, captured_limits)},
@@ -205,8 +208,8 @@ COMPRESSED = Question(
     about="KIP-74, KIP-126",
     algorithms=(),
     queries=(produced_codecs, produced_topics),
-    sentence=compressed_or_not,
-    plots=(by_codec,),
+    sentence=compressed_or_not_answer,
+    plots=(bytes_by_codec,),
     table=checks_table,
     trust=(),
     beside={algorithms.BATCH_SPLIT: (lanes,)},

@@ -11,12 +11,21 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
 from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
 from jobs.replays.ranged import Ranged, range_of, ranged, said_within
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
-from jobs.report_page.row_caps import IN_ALL, and_more, first_rows
+from jobs.report_page.question import (
+    Axis,
+    Findings,
+    Plot,
+    Question,
+    Unanswered,
+    lanes_table_maker,
+    rows_to_compare,
+    rows_to_plot,
+)
+from jobs.report_page.row_caps import IN_ALL, first_rows, left_out_note
 from jobs.report_page.traffic import produced_codecs
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.screen import Grid, size
-from jobs.terminal.wording import begun, changed, counted, duration, name_of, percent
+from jobs.terminal.screen import Grid, size_text
+from jobs.terminal.wording import capitalized, changed_settings, client_name, duration, percent, quantity
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
@@ -79,19 +88,19 @@ def captured_producers(findings: Findings) -> list[Row]:
     return [row for row in findings.of(splitting_producers) if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]
 
 
-def safe(findings: Findings) -> str:
+def safe_batch_size_answer(findings: Findings) -> str:
     """Question 4: the largest batch.size of the grid with few splits, and what it does to batches."""
     rows = findings.by_lane(lanes, algorithms.BATCH_SPLIT)
     if not rows:
         raise Unanswered(NONE_REPLAYED)
-    captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured(findings)
+    captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured_refusals(findings)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = (
-        f"with the captured settings the worst producer splits {rate_within(captured)} of its "
-        f"{counted(captured['rate_of'], 'batch', 'batches')} to a topic{unlike}"
+        f"with the captured settings the worst producer splits {split_rate_text(captured)} of its "
+        f"{quantity(captured['rate_of'], 'batch', 'batches')} to a topic{unlike}"
     )
     if not safest:
-        return f"{begun(now)}; --set=producer.batch.size=16KiB,64KiB replays which batch.size is safe."
+        return f"{capitalized(now)}; --set=producer.batch.size=16KiB,64KiB replays which batch.size is safe."
     if unlike:
         return f"The replayed lanes show no safe batch.size: {now}."
     largest = max(safest.values())
@@ -100,45 +109,47 @@ def safe(findings: Findings) -> str:
             f"None of those replayed: each splits more than {bound} of a producer's batches to a topic, or has some "
             f"fail; {now}."
         )
-    best = next(row for row in rows if batch_size(row) == largest and is_safe(row))
+    best = next(row for row in rows if batch_size_of_lane(row) == largest and is_safe(row))
     return (
-        f"Of those replayed, batch.size={largest:,}{beside_size(best)} is the largest with no more than {bound} of the "
-        f"batches split at whatever pace: {rate_within(best)} of the worst producer's to a topic, and batches are "
-        f"filled to {percent(best['fill'])} on average; {now}."
+        f"Of those replayed, batch.size={largest:,}{other_settings_text(best)} is the largest with no more than "
+        f"{bound} of the batches split at whatever pace: {split_rate_text(best)} of the worst producer's to a topic, "
+        f"and batches are filled to {percent(best['fill'])} on average; {now}."
     )
 
 
-def unlike_captured(findings: Findings) -> str:
+def unlike_captured_refusals(findings: Findings) -> str:
     """That brokers refused batches in the capture, but the replay of the captured settings splits none."""
     refused = sum(row["refused"] for row in findings.of(produced_codecs))
     if not refused or not takes_all(findings.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
         return ""
     return (
-        f", though the capture has {counted(refused, 'batch', 'batches')} refused as too large: state the batch.size, "
+        f", though the capture has {quantity(refused, 'batch', 'batches')} refused as too large: state the batch.size, "
         "linger.ms and max.message.bytes that were in force with --captured"
     )
 
 
-def rate_within(row: Row) -> str:
+def split_rate_text(row: Row) -> str:
     """The split rate of a lane, and between what it lies at other paces."""
     return said_within(row["rate"] or 0.0, row[range_of(SPLIT_RATE)], percent)
 
 
-def beside_size(row: Row) -> str:
+def other_settings_text(row: Row) -> str:
     """What a lane sets beside batch.size."""
-    others = [f"{key}={value}" for key, value in changed(row[BATCH_SPLIT.scenario]).items() if key != BATCH_SIZE]
+    others = [
+        f"{key}={value}" for key, value in changed_settings(row[BATCH_SPLIT.scenario]).items() if key != BATCH_SIZE
+    ]
     return f" with {' and '.join(others)}" if others else ""
 
 
-def producer_of(row: Row) -> str:
+def producer_and_topic(row: Row) -> str:
     """A producer and the topic that it sends to; all tables of the replay have these columns."""
     t = BATCH_SPLIT
-    return f"{name_of(row[t.client_id])} to {row[t.topic]}"
+    return f"{client_name(row[t.client_id])} to {row[t.topic]}"
 
 
-def batch_size(row: Row) -> int | None:
+def batch_size_of_lane(row: Row) -> int | None:
     """batch.size in a lane, None where that is as captured."""
-    text = changed(row[BATCH_SPLIT.scenario]).get(BATCH_SIZE)
+    text = changed_settings(row[BATCH_SPLIT.scenario]).get(BATCH_SIZE)
     return None if text is None else parse_bytes(text)
 
 
@@ -147,8 +158,8 @@ def rates_by_size(findings: Findings) -> Plot:
     t = BATCH_SPLIT
     rates: dict[tuple[str, int], Ranged] = {}
     for row in findings.of(splitting_producers):
-        if (size := batch_size(row)) is not None:
-            key, rate = (producer_of(row), size), ranged(row[t.split_rate] or 0.0, row[range_of(SPLIT_RATE)])
+        if (size := batch_size_of_lane(row)) is not None:
+            key, rate = (producer_and_topic(row), size), ranged(row[t.split_rate] or 0.0, row[range_of(SPLIT_RATE)])
             rates[key] = max(rates.get(key, rate), rate)
     most = list(dict.fromkeys(producer for producer, _ in rates))[:MOST_CURVES]
     rows = [
@@ -156,18 +167,18 @@ def rates_by_size(findings: Findings) -> Plot:
         for (producer, size), rate in rates.items()
         if producer in most
     ]
-    sizes = told_apart(rows, "fewer than two values of batch.size were replayed", "size")
-    beside = any(beside_size(row) for row in findings.by_lane(lanes, algorithms.BATCH_SPLIT))
+    sizes = rows_to_compare(rows, "fewer than two values of batch.size were replayed", "size")
+    beside = any(other_settings_text(row) for row in findings.by_lane(lanes, algorithms.BATCH_SPLIT))
     return Plot(
         "Share of a producer's batches to a topic that are split, by "
         f"batch.size{', the highest over all other settings' if beside else ''}: the line at the captured pace, the "
         "band at other paces",
-        "line", seen_in(sizes, "no lane of batch.size splits any", "high"), Axis("size", "batch.size", "bytes"),
+        "line", rows_to_plot(sizes, "no lane of batch.size splits any", "high"), Axis("size", "batch.size", "bytes"),
         Axis("rate", "split", "percent"), Axis("producer", "producer and topic", "name"),
     )  # fmt: skip
 
 
-def estimate_right(findings: Findings) -> str:
+def estimates_answer(findings: Findings) -> str:
     """Question 13: how far estimates are off, and how long they take to come back after a split."""
     t, rows = BATCH_SPLIT, captured_producers(findings)
     spans = findings.of(estimates)
@@ -176,19 +187,20 @@ def estimate_right(findings: Findings) -> str:
     e = BATCH_SPLIT_TIMELINE
     worst = max(worst_spans(spans), key=lambda row: abs(row[e.estimated_ratio] - row[e.observed_ratio]))
     sentence = (
-        f"The estimate is farthest off for {producer_of(worst)}: {worst[e.estimated_ratio]:.2f} where its batches had "
-        f"{worst[e.observed_ratio]:.2f}"
+        f"The estimate is farthest off for {producer_and_topic(worst)}: {worst[e.estimated_ratio]:.2f} where its "
+        f"batches had {worst[e.observed_ratio]:.2f}"
     )
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
-        return f"{sentence}; with the captured settings there is no split to recover from{unlike_captured(findings)}."
+        unlike = unlike_captured_refusals(findings)
+        return f"{sentence}; with the captured settings there is no split to recover from{unlike}."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
     some = f"the {len(rows):,} that split most" if rows[0][IN_ALL] > len(rows) else f"{len(rows):,}"
-    open_end = f", and {counted(still, 'estimate')} of {some} had not recovered by the end" if still else ""
+    open_end = f", and {quantity(still, 'estimate')} of {some} had not recovered by the end" if still else ""
     return (
         f"{sentence}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to recover "
-        f"({producer_of(slowest)}){open_end}."
+        f"({producer_and_topic(slowest)}){open_end}."
     )
 
 
@@ -201,7 +213,7 @@ def worst_spans(spans: Sequence[Row]) -> list[Row]:
 
 def estimate_curves(findings: Findings) -> Plot:
     """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
-    t, spans = BATCH_SPLIT_TIMELINE, seen_in(findings.of(estimates), "no batch was replayed")
+    t, spans = BATCH_SPLIT_TIMELINE, rows_to_plot(findings.of(estimates), "no batch was replayed")
     first = worst_spans(spans)
     rows = [
         {"batch": row[t.first_batch], "ratio": ratio, "of": of}
@@ -210,8 +222,8 @@ def estimate_curves(findings: Findings) -> Plot:
     ]
     few = "it sent too few batches for a curve"
     return Plot(
-        f"Compression ratio (compressed / uncompressed) over the batches of {producer_of(first[0])}",
-        "line", told_apart(rows, few, "batch"),
+        f"Compression ratio (compressed / uncompressed) over the batches of {producer_and_topic(first[0])}",
+        "line", rows_to_compare(rows, few, "batch"),
         Axis("batch", "batches sent before", "count"), Axis("ratio", "compression ratio", "ratio"),
         Axis("of", "ratio", "name"),
     )  # fmt: skip
@@ -222,9 +234,9 @@ def estimates_table(findings: Findings) -> Grid:
     t = BATCH_SPLIT
     cells = [
         [
-            name_of(row[t.client_id]), row[t.topic],
-            size(row[t.batch_size]) + NOT_STATED * row[t.is_batch_size_told],
-            size(row[t.max_message_bytes]) + NOT_STATED * row[t.is_limit_told], f"{row[t.batches]:,}",
+            client_name(row[t.client_id]), row[t.topic],
+            size_text(row[t.batch_size]) + NOT_STATED * row[t.is_batch_size_told],
+            size_text(row[t.max_message_bytes]) + NOT_STATED * row[t.is_limit_told], f"{row[t.batches]:,}",
             f"{row[t.splits]:,}",
             "-" if row[t.compression_ratio] is None else f"{row[t.compression_ratio]:.2f}",
             f"{row[t.final_estimate]:.2f}",
@@ -240,7 +252,7 @@ def estimates_table(findings: Findings) -> Grid:
         f"The captured lane, which is a replay too. limit: the topic's max.message.bytes. {NOT_STATED} not stated: "
         "inferred from the batches and brokers' responses to them."
     )
-    notes = (note, *and_more(captured_producers(findings), t))
+    notes = (note, *left_out_note(captured_producers(findings), t))
     return Grid(head, cells, ("producer", "topic"), notes)
 
 
@@ -250,9 +262,9 @@ SAFE = Question(
     about="KIP-126",
     algorithms=(algorithms.BATCH_SPLIT,),
     queries=(lanes, splitting_producers, produced_codecs),
-    sentence=safe,
+    sentence=safe_batch_size_answer,
     plots=(rates_by_size,),
-    table=lanes_of(algorithms.BATCH_SPLIT, lanes, lanes_table),
+    table=lanes_table_maker(algorithms.BATCH_SPLIT, lanes, lanes_table),
     trust=BATCHES,
 )
 ESTIMATE = Question(
@@ -261,7 +273,7 @@ ESTIMATE = Question(
     about="KIP-126",
     algorithms=(algorithms.BATCH_SPLIT,),
     queries=(lanes, splitting_producers, estimates, produced_codecs),
-    sentence=estimate_right,
+    sentence=estimates_answer,
     plots=(estimate_curves,),
     table=estimates_table,
     trust=BATCHES,

@@ -8,23 +8,32 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes, lanes_table
 from jobs.report_page.consumer_memory.needed_memory import consumers_by_lane, hungry_consumers, pool_bytes
-from jobs.report_page.fetch_max_bytes.catch_up import distinct
-from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, captured_of
+from jobs.report_page.fetch_max_bytes.catch_up import lanes_with_distinct_curves
+from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, captured_row
 from jobs.report_page.lane_labels import own_labels, own_lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
+from jobs.report_page.question import (
+    Axis,
+    Findings,
+    Plot,
+    Question,
+    Unanswered,
+    lanes_table_maker,
+    rows_to_compare,
+    rows_to_plot,
+)
 from jobs.report_page.traffic import fetching_consumers
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import in_lane_order
-from jobs.terminal.screen import size
+from jobs.terminal.screen import size_text
 from jobs.terminal.wording import (
-    counted,
+    client_name,
     duration,
-    elapsed,
+    elapsed_times,
     lane_heading,
     lane_label,
-    lane_said,
-    name_of,
+    lane_phrase,
     percent,
+    quantity,
 )
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_TIMELINE
@@ -59,65 +68,68 @@ def slowed_consumers(own_rows: OwnRows) -> DataFrame:
     return waits.groupBy(c.scenario).agg(F.min_by(fields, first).alias("told")).select(c.scenario, "told.*")
 
 
-def bounded(findings: Findings) -> str:
+def bounded_memory_answer(findings: Findings) -> str:
     """Question 12: the smallest pool in which nobody waits, and what the worst one replayed costs."""
     rows = consumers_by_lane(findings)
-    captured = captured_of(rows)
+    captured = captured_row(rows)
     if captured is None or not findings.of(hungry_consumers):
         raise Unanswered(NO_CONSUMER)
-    text = f"{size(captured['smallest'])} of {PROPOSED} is enough for everyone{unless_refused(findings)}"
+    text = f"{size_text(captured['smallest'])} of {PROPOSED} is enough for everyone{refused_pool_text(findings)}"
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
         return f"{text}; --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."
     stuck = max(pools, key=lambda row: row["stuck"])
     if stuck["stuck"]:
         return (
-            f"{text}; {lane_said(stuck[CONSUMER_MEMORY.scenario])} "
-            f"{counted(stuck['stuck'], 'connection gets stuck', 'connections get stuck')}: "
+            f"{text}; {lane_phrase(stuck[CONSUMER_MEMORY.scenario])} "
+            f"{quantity(stuck['stuck'], 'connection gets stuck', 'connections get stuck')}: "
             f"{WHY_STUCK.get(stuck['why'], 'nothing frees memory')}."
         )
     c = CONSUMER_MEMORY
     waiting = [row for row in findings.of(slowed_consumers) if pool_bytes(row[c.scenario]) is not None]
     slowed = own_lanes(findings, in_lane_order(waiting, findings.lanes[algorithms.CONSUMER_MEMORY]), "consumers")
     if not slowed:
-        return f"{text}; nobody would wait in any of the replayed pools, the smallest of which is {least_pool(pools)}."
-    return f"{text}; {what_it_costs(min(slowed, key=slowness))}."
+        smallest = smallest_pool_text(pools)
+        return f"{text}; nobody would wait in any of the replayed pools, the smallest of which is {smallest}."
+    return f"{text}; {pool_cost_text(min(slowed, key=slowest_first))}."
 
 
-def slowness(row: Row) -> tuple[bool, float, float]:
+def slowest_first(row: Row) -> tuple[bool, float, float]:
     """By which rows of `slowed_consumers` are the slowest first; those of unknown throughput last."""
     c = CONSUMER_MEMORY
     ratio = row[c.throughput_ratio]
     return ratio is None, ratio or 0, -row[c.wait_ms_max]
 
 
-def what_it_costs(row: Row) -> str:
+def pool_cost_text(row: Row) -> str:
     """What a lane's pool costs the consumer that it slows most."""
     c = CONSUMER_MEMORY
     text = (
-        f"{lane_said(row[c.scenario])}, the pool of {name_of(row[c.client_id])}, which is slowed most, is used up "
-        f"{percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
+        f"{lane_phrase(row[c.scenario])}, the pool of {client_name(row[c.client_id])}, which is slowed most, is used "
+        f"up {percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
     )
     ratio = row[c.throughput_ratio]
     return text if ratio is None else f"{text}; throughput is {percent(ratio)} of the captured one"
 
 
-def unless_refused(findings: Findings) -> str:
+def refused_pool_text(findings: Findings) -> str:
     """That the proposal's prototype would not start with the smallest pool in which nobody waits, where that is so."""
-    captured, largest = captured_of(consumers_by_lane(findings)), largest_asked(findings)
+    captured, largest = captured_row(consumers_by_lane(findings)), largest_fetch_limit(findings)
     if captured is None or captured["smallest"] > largest:
         return ""
-    return f", though the proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size(largest)}"
+    return (
+        f", though the proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size_text(largest)}"
+    )
 
 
-def largest_asked(findings: Findings) -> int:
+def largest_fetch_limit(findings: Findings) -> int:
     """The largest fetch.max.bytes that consumers ask for, as captured."""
     return max((row[FETCH_PARTITIONS.max_bytes] or 0 for row in findings.of(fetching_consumers)), default=0)
 
 
-def least_pool(rows: list[Row]) -> str:
+def smallest_pool_text(rows: list[Row]) -> str:
     """The smallest pool replayed."""
-    return size(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
+    return size_text(min(pool_bytes(row[CONSUMER_MEMORY.scenario]) or 0 for row in rows))
 
 
 def memory_curves(findings: Findings) -> Plot:
@@ -125,18 +137,18 @@ def memory_curves(findings: Findings) -> Plot:
     t, names = CONSUMER_MEMORY_TIMELINE, findings.lanes.get(algorithms.CONSUMER_MEMORY, ())
     times = {lane: [row for row in findings.of(memory_over_time) if row[t.scenario] == lane] for lane in names}
     curves = {lane: [(row[t.slot_start], row[t.used_bytes_max]) for row in rows] for lane, rows in times.items()}
-    label = own_labels(findings, distinct(curves), "consumers")
-    slots = seen_in([row for lane in label for row in times[lane]], "no consumer held anything")
-    since, subtitle = elapsed([row[t.slot_start] for row in slots])
+    label = own_labels(findings, lanes_with_distinct_curves(curves), "consumers")
+    slots = rows_to_plot([row for lane in label for row in times[lane]], "no consumer held anything")
+    since, subtitle = elapsed_times([row[t.slot_start] for row in slots])
     rows = [
         {"lane": lane_label(label[row[t.scenario]]), "since": at, "bytes": row[t.used_bytes_max]}
         for at, row in zip(since, slots, strict=True)
     ]
-    whose = name_of(findings.of(memory_over_time)[0][t.client_id])
+    whose = client_name(findings.of(memory_over_time)[0][t.client_id])
     pools = f" under {PROPOSED}" if any(pool_bytes(lane) is not None for lane in label.values()) else ""
     return Plot(
         f"Bytes of responses that {whose}, the consumer that held most, holds over time{pools}",
-        "line", told_apart(rows, "it held something at one moment only", "since"),
+        "line", rows_to_compare(rows, "it held something at one moment only", "since"),
         Axis("since", subtitle, "time"), Axis("bytes", "bytes held", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
@@ -148,9 +160,9 @@ BOUNDED = Question(
     about="KIP-81",
     algorithms=(algorithms.CONSUMER_MEMORY,),
     queries=(lanes, hungry_consumers, slowed_consumers, memory_over_time, fetching_consumers),
-    sentence=bounded,
+    sentence=bounded_memory_answer,
     plots=(memory_curves,),
-    table=lanes_of(algorithms.CONSUMER_MEMORY, lanes, lanes_table),
+    table=lanes_table_maker(algorithms.CONSUMER_MEMORY, lanes, lanes_table),
     trust=("drained_partitions", "closed_loop_held"),
     is_proposal=True,
 )

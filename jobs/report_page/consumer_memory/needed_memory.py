@@ -9,17 +9,17 @@ from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
 from jobs.replays.consumer_memory.queue_answers import queues
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, own_in_closed_loop
+from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, consumers_under_limits
 from jobs.report_page.lane_labels import own_lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.row_caps import and_more, first_rows
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
+from jobs.report_page.row_caps import first_rows, left_out_note
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.screen import Grid, size
+from jobs.terminal.screen import Grid, size_text
 from jobs.terminal.wording import (
-    changed,
-    counted,
-    lane_said,
-    name_of,
+    changed_settings,
+    client_name,
+    lane_phrase,
+    quantity,
 )
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
@@ -49,7 +49,7 @@ def hungry_consumers(own_rows: OwnRows) -> DataFrame:
     return first_rows(joined, MOST_CONSUMERS, F.desc(c.used_bytes_max), c.client_id, c.client_address)
 
 
-def exceedance(own_rows: OwnRows) -> DataFrame:
+def exceedance_points(own_rows: OwnRows) -> DataFrame:
     """The captured curves of those that held most."""
     c, e = CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
     key = [str(c.client_id), str(c.client_address)]
@@ -64,24 +64,24 @@ def consumers_by_lane(findings: Findings) -> list[Row]:
     return own_lanes(findings, rows, "consumers")
 
 
-def needed(findings: Findings) -> str:
+def needed_memory_answer(findings: Findings) -> str:
     """Question 1: what was held, and would be under other fetch limits, and KIP-74's bound."""
     c, rows = CONSUMER_MEMORY, findings.of(hungry_consumers)
     if not rows:
         raise Unanswered(NO_CONSUMER)
     most = rows[0]
     text = (
-        f"{name_of(most[c.client_id])}, the consumer that held most, held up to {size(most[c.used_bytes_max])} of "
-        f"responses at a time, {at_most(most[c.used_bytes_p99])} for 99 % of the time "
-        f"({uncompressed(most)}{to_the_end(most[c.pinned_responses])}); KIP-74's bound is "
-        f"{size(most[c.memory_bound_bytes])} with {counted(most[c.brokers], 'broker')} and "
-        f"{counted(most[c.partitions], 'partition')}"
-        f"{but_for_larger(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
+        f"{client_name(most[c.client_id])}, the consumer that held most, held up to "
+        f"{size_text(most[c.used_bytes_max])} of responses at a time, {at_most_text(most[c.used_bytes_p99])} for 99 % "
+        f"of the time ({uncompressed_text(most)}{held_to_end_text(most[c.pinned_responses])}); KIP-74's bound is "
+        f"{size_text(most[c.memory_bound_bytes])} with {quantity(most[c.brokers], 'broker')} and "
+        f"{quantity(most[c.partitions], 'partition')}"
+        f"{bound_exceeded_text(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
-    return f"{text}{shared(most)}{under_other_limits(findings)}.{queue_said(findings)}"
+    return f"{text}{shared_identity_text(most)}{other_limits_text(findings)}.{queue_text(findings)}"
 
 
-def queue_said(findings: Findings) -> str:
+def queue_text(findings: Findings) -> str:
     """What the librdkafka consumer whose queue may be largest can hold, whatever the limits of its fetches are."""
     q = LIBRDKAFKA_QUEUE
     rows = [row for row in findings.by_lane(queues, algorithms.CONSUMER_MEMORY) if row[q.bound_bytes] is not None]
@@ -94,22 +94,22 @@ def queue_said(findings: Findings) -> str:
         f"queued.max.messages.kbytes={row[q.max_queued_bytes] // 1000}"
     )  # fmt: skip
     text = (
-        f" {name_of(row[q.client_id])} uses librdkafka, which fetches ahead: its queue can hold "
-        f"{size(row[q.bound_bytes])}, {size(row[q.memory_bound_bytes])} of memory, by {setting} and a response "
-        f"{of_each(row[q.brokers])} on top."
+        f" {client_name(row[q.client_id])} uses librdkafka, which fetches ahead: its queue can hold "
+        f"{size_text(row[q.bound_bytes])}, {size_text(row[q.memory_bound_bytes])} of memory, by {setting} and a "
+        f"response {brokers_of_queue_text(row[q.brokers])} on top."
     )
     least = min(rows, key=lambda of: of[q.bound_bytes])
     if least[q.bound_bytes] >= row[q.bound_bytes]:
         return text
-    return f"{text} It can hold {size(least[q.bound_bytes])} {lane_said(least[q.scenario])}."
+    return f"{text} It can hold {size_text(least[q.bound_bytes])} {lane_phrase(least[q.scenario])}."
 
 
-def of_each(brokers: int) -> str:
+def brokers_of_queue_text(brokers: int) -> str:
     """Of whom a queue has a response on top."""
     return "of its broker" if brokers == 1 else f"of each of {brokers:,} brokers"
 
 
-def shared(row: Row) -> str:
+def shared_identity_text(row: Row) -> str:
     """That several processes seem to be counted as one, where fetches of one go on elsewhere than another's."""
     return (
         "; several processes seem to share that client.id and address, so what each held is not known"
@@ -118,22 +118,22 @@ def shared(row: Row) -> str:
     )
 
 
-def but_for_larger(held: int, bound: int) -> str:
+def bound_exceeded_text(held: int, bound: int) -> str:
     """What lets a consumer hold more than KIP-74's bound, where it does."""
     return "" if held <= bound else ", which first batches of responses exceed, since these come whole however large"
 
 
-def at_most(count: int) -> str:
+def at_most_text(count: int) -> str:
     """So many bytes, or less."""
-    return f"{size(count)} or less" if count else "nothing"
+    return f"{size_text(count)} or less" if count else "nothing"
 
 
-def to_the_end(pinned: int) -> str:
+def held_to_end_text(pinned: int) -> str:
     """How many responses count as held from when they came to the end."""
-    return f"; {counted(pinned, 'response')} held to the end, as no fetch shows that all was taken" if pinned else ""
+    return f"; {quantity(pinned, 'response')} held to the end, as no fetch shows that all was taken" if pinned else ""
 
 
-def uncompressed(row: Row) -> str:
+def uncompressed_text(row: Row) -> str:
     """How much larger records are without compression, where that was measured."""
     c = CONSUMER_MEMORY
     if row[c.decompressed_bytes] is None:
@@ -144,9 +144,9 @@ def uncompressed(row: Row) -> str:
     return "none of it compressed" if ratio == 1 else f"on the wire; uncompressed {ratio:.1f} times as much"
 
 
-def under_other_limits(findings: Findings) -> str:
+def other_limits_text(findings: Findings) -> str:
     """The most that a consumer would hold in the lane of the closed loop where that is most, and least."""
-    held = {row["scenario"]: row["held"] for row in own_in_closed_loop(findings)}
+    held = {row["scenario"]: row["held"] for row in consumers_under_limits(findings)}
     what = "records"
     if len(held) < 2:
         rows = [row for row in consumers_by_lane(findings) if pool_bytes(row[CONSUMER_MEMORY.scenario]) is None]
@@ -155,10 +155,10 @@ def under_other_limits(findings: Findings) -> str:
         return ""
     most, least = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
     if held[most] == held[least]:
-        return f"; in closed loop a consumer holds at most {size(held[most])} of {what} in every lane"
+        return f"; in closed loop a consumer holds at most {size_text(held[most])} of {what} in every lane"
     return (
-        f"; in closed loop a consumer holds at most {size(held[most])} of {what} {lane_said(most)}, "
-        f"{size(held[least])} {lane_said(least)}"
+        f"; in closed loop a consumer holds at most {size_text(held[most])} of {what} {lane_phrase(most)}, "
+        f"{size_text(held[least])} {lane_phrase(least)}"
     )
 
 
@@ -166,12 +166,12 @@ def exceedance_curves(findings: Findings) -> Plot:
     """A curve a consumer."""
     e = CONSUMER_MEMORY_EXCEEDANCE
     rows = [
-        {"consumer": name_of(row[e.client_id]), "bytes": row[e.bytes], "share": row[e.share_above]}
-        for row in findings.of(exceedance)
+        {"consumer": client_name(row[e.client_id]), "bytes": row[e.bytes], "share": row[e.share_above]}
+        for row in findings.of(exceedance_points)
     ]
     return Plot(
         "Share of the time in which a consumer holds more than a number of bytes of responses, as captured",
-        "step", seen_in(rows, "no consumer held anything"),
+        "step", rows_to_plot(rows, "no consumer held anything"),
         Axis("bytes", "bytes held", "bytes"), Axis("share", "of the time", "percent"),
         Axis("consumer", "consumer", "name"),
     )  # fmt: skip
@@ -182,10 +182,10 @@ def hungry_table(findings: Findings) -> Grid:
     c = CONSUMER_MEMORY
     cells = [
         [
-            name_of(row[c.client_id]), row[c.client_address], f"{row[c.brokers]:,}", f"{row[c.partitions]:,}",
-            size(row[c.used_bytes_p50]), size(row[c.used_bytes_p95]), size(row[c.used_bytes_p99]),
-            size(row[c.used_bytes_max]), size(row[c.memory_bound_bytes]), size(row[c.record_bytes]),
-            size(row[c.decompressed_bytes]),
+            client_name(row[c.client_id]), row[c.client_address], f"{row[c.brokers]:,}", f"{row[c.partitions]:,}",
+            size_text(row[c.used_bytes_p50]), size_text(row[c.used_bytes_p95]), size_text(row[c.used_bytes_p99]),
+            size_text(row[c.used_bytes_max]), size_text(row[c.memory_bound_bytes]), size_text(row[c.record_bytes]),
+            size_text(row[c.decompressed_bytes]),
         ]
         for row in findings.of(hungry_consumers)
     ]  # fmt: skip
@@ -195,12 +195,12 @@ def hungry_table(findings: Findings) -> Grid:
         "Percentiles are over time. uncompressed: - if a compressed batch was not decompressed; `pipeline` "
         "decompresses them if a setting of batch_split is named as well (--set=producer.batch.size=16384).",
     )
-    return Grid(head, cells, ("consumer", "address"), (*notes, *and_more(findings.of(hungry_consumers), c)))
+    return Grid(head, cells, ("consumer", "address"), (*notes, *left_out_note(findings.of(hungry_consumers), c)))
 
 
 def pool_bytes(lane: str) -> int | None:
     """The consumer's buffer.memory in a lane; None where it has no bound."""
-    text = changed(lane).get(BUFFER_MEMORY)
+    text = changed_settings(lane).get(BUFFER_MEMORY)
     return None if text in (None, NONE) else parse_bytes(text)
 
 
@@ -209,8 +209,8 @@ NEEDED = Question(
     text="How much memory will my consumers need under these fetch limits?",
     about="KIP-74, KIP-81",
     algorithms=(algorithms.CONSUMER_MEMORY,),
-    queries=(hungry_consumers, exceedance, lanes, queues),
-    sentence=needed,
+    queries=(hungry_consumers, exceedance_points, lanes, queues),
+    sentence=needed_memory_answer,
     plots=(exceedance_curves,),
     table=hungry_table,
     trust=("drained_partitions", "queue_decisions"),

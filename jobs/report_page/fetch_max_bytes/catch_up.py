@@ -14,16 +14,16 @@ from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, UNREAD, Ranged, are_apa
 from jobs.report_page.fetch_max_bytes.fairness import (
     MOST_PLOTTED,
     NO_OTHER_LIMITS,
-    captured_with_records,
+    captured_row_with_records,
     consumers_in_closed_loop,
-    own_in_closed_loop,
+    consumers_under_limits,
 )
 from jobs.report_page.lane_labels import own_labels
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted, seen_in, told_apart
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unplotted, rows_to_compare, rows_to_plot
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES
-from jobs.terminal.screen import Grid, size
-from jobs.terminal.wording import begun, counted, lane_heading, lane_label, lane_said, name_of
+from jobs.terminal.screen import Grid, size_text
+from jobs.terminal.wording import capitalized, client_name, lane_heading, lane_label, lane_phrase, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_MEMORY, FETCH_TIMELINE
 from schemas.tables.values import CONSUMER
@@ -70,15 +70,15 @@ def lagging_consumer(own_rows: OwnRows) -> DataFrame:
     return lags.groupBy(*key).agg(F.max("lag").alias("most")).orderBy(F.desc("most"), *key).limit(1).select(*key)
 
 
-def catch_up(findings: Findings) -> str:
+def catch_up_answer(findings: Findings) -> str:
     """Question 6: what bounds memory while a backlog is read."""
-    rows = own_in_closed_loop(findings)
-    captured = captured_with_records(rows)
-    took = "not read to its end" if captured["never"] else f"read in {took_within(captured)}"
+    rows = consumers_under_limits(findings)
+    captured = captured_row_with_records(rows)
+    took = "not read to its end" if captured["never"] else f"read in {catch_up_time_text(captured)}"
     text = (
-        f"Replayed as captured, the slowest backlog is {took}{without(captured)}. A consumer holds up to "
-        f"{size(captured['held'])} of records meanwhile. It can hold at most {size(captured['own_bound'])}, unless one "
-        "batch is larger than that or it is a Java client before 4.0"
+        f"Replayed as captured, the slowest backlog is {took}{given_up_backlogs_text(captured)}. A consumer holds up "
+        f"to {size_text(captured['held'])} of records meanwhile. It can hold at most "
+        f"{size_text(captured['own_bound'])}, unless one batch is larger than that or it is a Java client before 4.0"
     )
     done = [row for row in rows if not row["never"]]
     fastest = min(done, key=lambda row: (row["took"], row["held"]), default=captured)
@@ -86,40 +86,40 @@ def catch_up(findings: Findings) -> str:
         return f"{text}. --set={TRIES[algorithms.FETCH_MAX_BYTES]} tries other limits."
     if fastest["scenario"] == CAPTURED_LANE:
         return f"{text}. No other replayed lane is faster."
-    other = begun(lane_said(fastest["scenario"]))
-    alike = "" if are_apart(takes(fastest), takes(captured)) else f", {NO_DIFFERENCE}"
-    return f"{text}. {other} it takes {took_within(fastest)}{alike}, and {size(fastest['held'])}."
+    other = capitalized(lane_phrase(fastest["scenario"]))
+    alike = "" if are_apart(catch_up_time(fastest), catch_up_time(captured)) else f", {NO_DIFFERENCE}"
+    return f"{text}. {other} it takes {catch_up_time_text(fastest)}{alike}, and {size_text(fastest['held'])}."
 
 
-def took_within(row: Row) -> str:
+def catch_up_time_text(row: Row) -> str:
     """How long the slowest backlog of a lane takes, and between what that lies at other paces."""
     return time_within(row["took"], row["catch_up_ms_range"])
 
 
 def catch_up_by_lane(findings: Findings) -> Plot:
     """A lane a row: how long the slowest backlog takes, and between what that lies at other paces."""
-    rows = [row for row in own_in_closed_loop(findings) if takes(row).high < inf][:MOST_PLOTTED]
+    rows = [row for row in consumers_under_limits(findings) if catch_up_time(row).high < inf][:MOST_PLOTTED]
     marks = [
         {"lane": lane_label(row["scenario"]), "took": took.value, "low": took.low, "high": took.high}
-        for row, took in zip(rows, map(takes, rows), strict=True)
+        for row, took in zip(rows, map(catch_up_time, rows), strict=True)
     ]
     return Plot(
         "Time until the slowest backlog of a consumer is read: the mark at the captured pace, the band at other paces",
-        "interval", told_apart(seen_in(marks, NOT_ALWAYS_READ, "high"), NO_OTHER_LIMITS, "lane"),
+        "interval", rows_to_compare(rows_to_plot(marks, NOT_ALWAYS_READ, "high"), NO_OTHER_LIMITS, "lane"),
         Axis("took", "catch-up", "ms"), Axis("lane", lane_heading([row["scenario"] for row in rows]), "name"),
     )  # fmt: skip
 
 
-def takes(row: Row) -> Ranged:
+def catch_up_time(row: Row) -> Ranged:
     """The same as times."""
     return UNREAD if row["never"] else ranged(row["took"], row["catch_up_ms_range"])
 
 
-def without(row: Row) -> str:
+def given_up_backlogs_text(row: Row) -> str:
     """Which backlogs the time of a lane is told without."""
     if not row["given_up"]:
         return ""
-    return f" (without {counted(row['given_up'], 'backlog')} that a consumer left before the end)"
+    return f" (without {quantity(row['given_up'], 'backlog')} that a consumer left before the end)"
 
 
 def lag_curves(findings: Findings) -> Plot:
@@ -127,15 +127,18 @@ def lag_curves(findings: Findings) -> Plot:
     t, names = FETCH_TIMELINE, list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     spans = lagging_spans(findings)
     lags = {(row[t.scenario], row[t.bucket]): row["lag"] for row in spans}
-    whole = dict.fromkeys((row[t.scenario] for row in spans), all_read(findings))
+    whole = dict.fromkeys((row[t.scenario] for row in spans), buckets_until_read(findings))
     cut_off = {row[t.scenario]: row[t.bucket] + 1 for row in spans if row["lag"] and not row[FETCH_CONSUMERS.read_all]}
     ends = whole | cut_off
     # A bucket in which there was nothing to read has no row.
     curves = {lane: [lags.get((lane, bucket), 0) for bucket in range(ends[lane])] for lane in names if lane in ends}
-    label = own_labels(findings, distinct(curves), "consumers")
-    rows = over_time({label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, findings)
+    label = own_labels(findings, lanes_with_distinct_curves(curves), "consumers")
+    rows = marks_over_time(
+        {label[lane]: [(at + 1, lag) for at, lag in enumerate(curves[lane])] for lane in label}, findings
+    )
     return Plot(
-        f"Record bytes not yet read by {name_of(spans[0][t.client_id])}, the consumer that lags most, in closed loop",
+        f"Record bytes not yet read by {client_name(spans[0][t.client_id])}, the consumer that lags most, "
+        "in closed loop",
         "line", rows, OWN_TIME, Axis("bytes", "bytes not yet read", "bytes"),
         Axis("lane", lane_heading([*label.values()]), "name"),
     )  # fmt: skip
@@ -146,11 +149,11 @@ def held_curves(findings: Findings) -> Plot:
     m, names = FETCH_MEMORY, list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))
     lagging_spans(findings)
     held = {row[m.scenario]: row for row in findings.of(held_over_time)}
-    end = all_read(findings)
+    end = buckets_until_read(findings)
     curves = {lane: [*held[lane][m.held_bytes], *[0] * (end + 1)][: end + 1] for lane in names if lane in held}
-    label = own_labels(findings, distinct(curves), "consumers")
-    rows = over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, findings)
-    whose = name_of(next(iter(held.values()))[m.client_id])
+    label = own_labels(findings, lanes_with_distinct_curves(curves), "consumers")
+    rows = marks_over_time({label[lane]: list(enumerate(curves[lane])) for lane in label}, findings)
+    whose = client_name(next(iter(held.values()))[m.client_id])
     return Plot(
         f"Record bytes that {whose} holds meanwhile: received, not yet taken by the application",
         "step", rows, OWN_TIME, Axis("bytes", "bytes held", "bytes"),
@@ -160,22 +163,22 @@ def held_curves(findings: Findings) -> Plot:
 
 def lagging_spans(findings: Findings) -> list[Row]:
     """The rows of the backlog over time. Raises Unplotted where they are too few for a curve."""
-    if last_lag(findings) < 1:
+    if last_lagging_bucket(findings) < 1:
         raise Unplotted(NO_LAG)
     return findings.of(backlog_over_time)
 
 
-def last_lag(findings: Findings) -> int:
+def last_lagging_bucket(findings: Findings) -> int:
     """The last bucket at whose end the consumer that lags most has something to read in any lane; -1 for none."""
     return max((row[FETCH_TIMELINE.bucket] for row in findings.of(backlog_over_time) if row["lag"]), default=-1)
 
 
-def all_read(findings: Findings) -> int:
+def buckets_until_read(findings: Findings) -> int:
     """After how many buckets nothing of what lags is left in any lane."""
-    return last_lag(findings) + 2
+    return last_lagging_bucket(findings) + 2
 
 
-def over_time(curves: Mapping[str, Sequence[tuple[int, int]]], findings: Findings) -> list[dict[str, object]]:
+def marks_over_time(curves: Mapping[str, Sequence[tuple[int, int]]], findings: Findings) -> list[dict[str, object]]:
     """Marks of (bucket, bytes) by lane."""
     (bucket_ms,) = {row[FETCH_TIMELINE.bucket_ms] for row in findings.of(backlog_over_time)}
     return [
@@ -185,7 +188,7 @@ def over_time(curves: Mapping[str, Sequence[tuple[int, int]]], findings: Finding
     ]
 
 
-def distinct(curves: Mapping[str, Sequence[object]]) -> list[str]:
+def lanes_with_distinct_curves(curves: Mapping[str, Sequence[object]]) -> list[str]:
     """The first lanes whose curves differ: limits that nothing reaches give the same."""
     first = {tuple(curve): lane for lane, curve in reversed(list(curves.items()))}
     return [lane for lane in curves if lane in first.values()][:MOST_LANES]
@@ -195,8 +198,8 @@ def held_table(findings: Findings) -> Grid:
     """The lanes of the closed loop: how long, and with how much memory."""
     cells = [
         [
-            lane_label(row["scenario"]), NOT_READ if row["never"] else took_within(row), size(row["held"]),
-            size(row["bound"]), f"{row['requests']:,}",
+            lane_label(row["scenario"]), NOT_READ if row["never"] else catch_up_time_text(row), size_text(row["held"]),
+            size_text(row["bound"]), f"{row['requests']:,}",
         ]
         for row in consumers_in_closed_loop(findings)
     ]  # fmt: skip
@@ -210,7 +213,7 @@ CATCH_UP = Question(
     about="KIP-74",
     algorithms=(algorithms.FETCH_MAX_BYTES,),
     queries=(closed_lanes, backlog_over_time, held_over_time),
-    sentence=catch_up,
+    sentence=catch_up_answer,
     plots=(lag_curves, held_curves, catch_up_by_lane),
     table=held_table,
     trust=("closed_loop_bytes", "closed_loop_catch_up"),

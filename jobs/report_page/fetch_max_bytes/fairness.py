@@ -12,12 +12,12 @@ from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.ranged import NO_DIFFERENCE, Ranged, are_apart, is_larger, ranged, time_within
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.mark_titles import WHOSE
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.row_caps import and_more, first_lanes, first_rows
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
+from jobs.report_page.row_caps import first_lanes_note, first_rows, left_out_note
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import settings_of
+from jobs.terminal.lane_rows import settings_in_name
 from jobs.terminal.screen import Grid
-from jobs.terminal.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.terminal.wording import client_name, duration, lane_heading, lane_label, lane_phrase, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
@@ -49,17 +49,19 @@ def consumers_in_closed_loop(findings: Findings) -> list[Row]:
     return [row for row in findings.by_lane(closed_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
 
 
-def own_in_closed_loop(findings: Findings) -> list[Row]:
+def consumers_under_limits(findings: Findings) -> list[Row]:
     """The rows of `consumers_in_closed_loop` for lanes of limits. Lanes that differ only in settings of others than
     consumers share a row. Lanes that the page shows apart (SHOWN_APART) are left out.
     """
-    rows = [row for row in consumers_in_closed_loop(findings) if not SHOWN_APART & settings_of(row["scenario"]).keys()]
+    rows = [
+        row for row in consumers_in_closed_loop(findings) if not SHOWN_APART & settings_in_name(row["scenario"]).keys()
+    ]
     return own_lanes(findings, rows, "consumers")
 
 
-def captured_with_records(rows: Iterable[Row]) -> Row:
+def captured_row_with_records(rows: Iterable[Row]) -> Row:
     """The row of the captured lane. Raises Unanswered where no consumer got or missed anything in it."""
-    captured = captured_of(rows)
+    captured = captured_row(rows)
     if captured is None:
         raise Unanswered(NO_CONSUMER)
     if not captured["held"] + captured["waiting"]:
@@ -67,30 +69,30 @@ def captured_with_records(rows: Iterable[Row]) -> Row:
     return captured
 
 
-def captured_of(rows: Iterable[Row]) -> Row | None:
+def captured_row(rows: Iterable[Row]) -> Row | None:
     """The row of the captured lane."""
     return next((row for row in rows if row["scenario"] == CAPTURED_LANE), None)
 
 
-def starving(findings: Findings) -> str:
+def starving_answer(findings: Findings) -> str:
     """Question 7: how long the longest wait is, what ends it, and whether it is skew."""
-    rows = own_in_closed_loop(findings)
-    captured = captured_with_records(rows)
+    rows = consumers_under_limits(findings)
+    captured = captured_row_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
     within = time_within(waited, captured["longest_wait_ms_range"])
     if not captured["waiting"]:
         text = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
     else:
-        whose = name_of(captured["longest"][f.client_id])
+        whose = client_name(captured["longest"][f.client_id])
         text = (
-            f"With the captured limits, {counted(captured['waiting'], 'consumer partition')} came away empty from a "
+            f"With the captured limits, {quantity(captured['waiting'], 'consumer partition')} came away empty from a "
             f"fetch although there were records; {partition} of {whose} waited longest, "
-            f"{within}{skew(captured)}"
+            f"{within}{skew_text(captured)}"
         )
-    return f"{text}{best_and_worst(rows, captured)}."
+    return f"{text}{best_and_worst_text(rows, captured)}."
 
 
-def skew(captured: Row) -> str:
+def skew_text(captured: Row) -> str:
     """How uneven the load of the partition that waits longest is."""
     f, longest = FETCH_FAIRNESS, captured["longest"]
     return (
@@ -99,55 +101,56 @@ def skew(captured: Row) -> str:
     )
 
 
-def best_and_worst(rows: list[Row], captured: Row) -> str:
+def best_and_worst_text(rows: list[Row], captured: Row) -> str:
     """What the other lanes do to the longest wait."""
     others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
-    if others and not any(waits(row).high for row in rows):
+    if others and not any(longest_wait(row).high for row in rows):
         return ", nor in any other replayed lane"
     if not others:
         return ""
-    best = min(others, key=lambda row: (waits(row).value, row["waiting"]))
-    worst = max(others, key=lambda row: waits(row).value)
+    best = min(others, key=lambda row: (longest_wait(row).value, row["waiting"]))
+    worst = max(others, key=lambda row: longest_wait(row).value)
     if not captured["waiting"]:
-        return f"; {wait_of(worst)}{unlike(worst, captured)}"
-    cure = "the limits are the cause: " if waits(captured).low and not waits(best).high else ""
-    text = f"; {cure}{wait_of(best)}{unlike(best, captured)}"
-    return f"{text}, {wait_of(worst)}" if is_larger(waits(worst), waits(best)) else text
+        return f"; {longest_wait_text(worst)}{no_difference_text(worst, captured)}"
+    cure = "the limits are the cause: " if longest_wait(captured).low and not longest_wait(best).high else ""
+    text = f"; {cure}{longest_wait_text(best)}{no_difference_text(best, captured)}"
+    return f"{text}, {longest_wait_text(worst)}" if is_larger(longest_wait(worst), longest_wait(best)) else text
 
 
-def waits(row: Row) -> Ranged:
+def longest_wait(row: Row) -> Ranged:
     """The longest wait of a lane in ms, with its range at other paces."""
     return ranged(row["longest"][0], row["longest_wait_ms_range"])
 
 
-def wait_of(row: Row) -> str:
+def longest_wait_text(row: Row) -> str:
     """The longest wait of a lane as a sentence that names the lane."""
     longest = f"the longest wait is {time_within(row['longest'][0], row['longest_wait_ms_range'])}"
-    return f"{lane_said(row['scenario'])} {longest if waits(row).high else 'nobody waits'}"
+    return f"{lane_phrase(row['scenario'])} {longest if longest_wait(row).high else 'nobody waits'}"
 
 
-def unlike(row: Row, captured: Row) -> str:
+def no_difference_text(row: Row, captured: Row) -> str:
     """The end of a sentence on a wait that may be that of the captured lane; empty if it is known to differ."""
-    return "" if are_apart(waits(row), waits(captured)) else f", {NO_DIFFERENCE}"
+    return "" if are_apart(longest_wait(row), longest_wait(captured)) else f", {NO_DIFFERENCE}"
 
 
 def waits_by_lane(findings: Findings) -> Plot:
     """A plot of the longest waits, with a point for each partition and lane."""
     f, lanes = FETCH_FAIRNESS, plotted_lanes(findings)
     rows = [
-        {"lane": lane_label(lane), "wait": row[f.longest_wait_ms], WHOSE: whose(row)}
+        {"lane": lane_label(lane), "wait": row[f.longest_wait_ms], WHOSE: reader_partition_text(row)}
         for lane in lanes
         for row in findings.of(waiting_partitions)
         if row[f.scenario] == lane
     ]
     return Plot(
-        f"Longest wait of consumers' partitions, a point each, by lane of the closed loop{room_for(findings)}",
-        "point", seen_in(rows, "no partition of a consumer waited in any lane", "wait"),
+        "Longest wait of consumers' partitions, a point each, "
+        f"by lane of the closed loop{lanes_left_out_text(findings)}",
+        "point", rows_to_plot(rows, "no partition of a consumer waited in any lane", "wait"),
         Axis("wait", "longest wait", "ms"), Axis("lane", lane_heading(lanes), "name"),
     )  # fmt: skip
 
 
-def shares(findings: Findings) -> Plot:
+def shares_by_partition(findings: Findings) -> Plot:
     """A plot of the captured lane, with a point for each partition: its share of the bytes that were there to be read,
     and of the bytes that the consumer got.
     """
@@ -157,7 +160,7 @@ def shares(findings: Findings) -> Plot:
             "had": row[f.share_of_available],
             "got": row[f.share_of_bytes],
             "waited": WAITED[row[f.longest_wait_ms] > 0],
-            WHOSE: whose(row),
+            WHOSE: reader_partition_text(row),
         }
         for row in findings.of(waiting_partitions)
         if row[f.scenario] == CAPTURED_LANE and None not in (row[f.share_of_available], row[f.share_of_bytes])
@@ -165,7 +168,7 @@ def shares(findings: Findings) -> Plot:
     return Plot(
         "Skew, with the captured limits: below the line a partition got less than its share; far to the right is where "
         "the data is",
-        "point", seen_in(rows, "no partition waited in any lane", "had"),
+        "point", rows_to_plot(rows, "no partition waited in any lane", "had"),
         Axis("had", "share of the bytes available to its consumer's fetches", "percent"),
         Axis("got", "share of the bytes they got", "percent"), Axis("waited", "partition", "name"),
         diagonal="in proportion",
@@ -175,10 +178,10 @@ def shares(findings: Findings) -> Plot:
 WAITED = ("did not wait", "waited")
 
 
-def whose(row: Row) -> str:
+def reader_partition_text(row: Row) -> str:
     """The consumer, partition and broker of a row."""
     f = FETCH_FAIRNESS
-    return f"{name_of(row[f.client_id])}; {row[f.topic]}-{row[f.partition]} on broker {row[f.broker]}"
+    return f"{client_name(row[f.client_id])}; {row[f.topic]}-{row[f.partition]} on broker {row[f.broker]}"
 
 
 def plotted_lanes(findings: Findings) -> list[str]:
@@ -186,9 +189,9 @@ def plotted_lanes(findings: Findings) -> list[str]:
     return list(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ()))[:MOST_PLOTTED]
 
 
-def room_for(findings: Findings) -> str:
+def lanes_left_out_text(findings: Findings) -> str:
     """What the title of a plot says if there are more lanes than it has room for; else empty."""
-    return first_lanes(MOST_PLOTTED, len(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())))
+    return first_lanes_note(MOST_PLOTTED, len(findings.lanes.get(algorithms.FETCH_MAX_BYTES, ())))
 
 
 def waits_table(findings: Findings) -> Grid:
@@ -197,7 +200,7 @@ def waits_table(findings: Findings) -> Grid:
     rows = [row for row in findings.of(waiting_partitions) if row[f.scenario] == CAPTURED_LANE]
     cells = [
         [
-            name_of(row[f.client_id]), f"{row[f.topic]}-{row[f.partition]}", duration(row[f.longest_wait_ms]),
+            client_name(row[f.client_id]), f"{row[f.topic]}-{row[f.partition]}", duration(row[f.longest_wait_ms]),
             f"{row[f.longest_wait_requests]:,}", percent(row[f.share_of_available]), percent(row[f.share_of_bytes]),
             duration(row[f.catch_up_ms]), duration(row["worst"]),
         ]
@@ -209,7 +212,7 @@ def waits_table(findings: Findings) -> Grid:
     notes = (
         title,
         "* of the bytes available to each of its fetches: what waits through several fetches counts at each.",
-        *and_more(rows, f),
+        *left_out_note(rows, f),
     )
     return Grid(head, cells, ("consumer", "partition"), notes)
 
@@ -220,8 +223,8 @@ STARVING = Question(
     about="KIP-74",
     algorithms=(algorithms.FETCH_MAX_BYTES,),
     queries=(closed_lanes, waiting_partitions),
-    sentence=starving,
-    plots=(waits_by_lane, shares),
+    sentence=starving_answer,
+    plots=(waits_by_lane, shares_by_partition),
     table=waits_table,
     trust=OF_LOOP,
 )

@@ -11,18 +11,27 @@ from jobs.report_page.fetch_max_bytes.fairness import (
     NO_OTHER_LIMITS,
     NO_RECORDS,
     OF_LOOP,
-    captured_of,
+    captured_row,
     consumers_in_closed_loop,
-    own_in_closed_loop,
+    consumers_under_limits,
+    lanes_left_out_text,
     plotted_lanes,
-    room_for,
 )
 from jobs.report_page.lane_labels import own_lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, lanes_of, seen_in, told_apart
-from jobs.report_page.row_caps import and_more
+from jobs.report_page.question import (
+    Axis,
+    Findings,
+    Plot,
+    Question,
+    Unanswered,
+    lanes_table_maker,
+    rows_to_compare,
+    rows_to_plot,
+)
+from jobs.report_page.row_caps import left_out_note
 from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
-from jobs.terminal.screen import Grid, size
-from jobs.terminal.wording import counted, duration, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.terminal.screen import Grid, size_text
+from jobs.terminal.wording import client_name, duration, lane_heading, lane_label, lane_phrase, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER
@@ -38,10 +47,10 @@ def consumers_in_open_loop(findings: Findings) -> list[Row]:
     return own_lanes(findings, rows, "consumers")
 
 
-def too_large(findings: Findings) -> str:
+def too_large_answer(findings: Findings) -> str:
     """Question 11: first batches above the limits are delivered, unless the request is of an old version."""
     rows = consumers_in_open_loop(findings)
-    captured = captured_of(rows)
+    captured = captured_row(rows)
     of_readers = {row[FETCH_PARTITIONS.reader]: row for row in findings.of(readers)}
     if captured is None or CONSUMER not in of_readers:
         raise Unanswered(NO_CONSUMER)
@@ -49,14 +58,14 @@ def too_large(findings: Findings) -> str:
     text = "Delivered: KIP-74 lets the first batch of a response through; "
     if captured["overrides"]:
         text += (
-            f"{counted(captured['overrides'], 'fetch', 'fetches')} of consumers got a batch larger than the captured "
+            f"{quantity(captured['overrides'], 'fetch', 'fetches')} of consumers got a batch larger than the captured "
             "limits"
         )
     else:
         text += "here no fetch got a batch larger than the captured limits"
     most = max(rows, key=lambda row: row["overrides"])
     if most["overrides"] > captured["overrides"]:
-        text += f", and {counted(most['overrides'], 'fetch', 'fetches')} would get one {lane_said(most['scenario'])}"
+        text += f", and {quantity(most['overrides'], 'fetch', 'fetches')} would get one {lane_phrase(most['scenario'])}"
     if oldest < HARD_LIMIT_BEFORE:
         return (
             f"{text}; but some fetch with version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
@@ -74,15 +83,16 @@ def overrides_by_lane(findings: Findings) -> Plot:
         for row in findings.of(open_lanes)
         if row["scenario"] == lane and row["reader"] == CONSUMER
     ]
-    rows_with_any = seen_in(rows, "no first batch is larger than a consumer's limits in any lane", "overrides")
+    rows_with_any = rows_to_plot(rows, "no first batch is larger than a consumer's limits in any lane", "overrides")
     return Plot(
-        f"Consumers' fetches whose first batch is larger than the limits, by lane of the open loop{room_for(findings)}",
-        "bar", told_apart(rows_with_any, NO_OTHER_LIMITS, "lane"),
+        "Consumers' fetches whose first batch is larger than the limits, "
+        f"by lane of the open loop{lanes_left_out_text(findings)}",
+        "bar", rows_to_compare(rows_with_any, NO_OTHER_LIMITS, "lane"),
         Axis("overrides", "fetches", "count"), Axis("lane", lane_heading(lanes), "name"),
     )  # fmt: skip
 
 
-def small_and_many(findings: Findings) -> str:
+def small_fetches_answer(findings: Findings) -> str:
     """Question 16: requests for a delivered MiB, and how small responses are."""
     f = FETCH_PARTITIONS
     consumers = {row[f.reader]: row for row in findings.of(readers)}.get(CONSUMER)
@@ -91,20 +101,21 @@ def small_and_many(findings: Findings) -> str:
     mib = consumers["bytes"] / (1 << 20)
     rate = f", {consumers['fetches'] / mib:,.0f} per MiB" if mib else ""
     text = (
-        f"Consumers got {counted(consumers['fetches'], 'fetch', 'fetches')} answered, with {size(consumers['bytes'])} "
-        f"of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came back empty"
+        f"Consumers got {quantity(consumers['fetches'], 'fetch', 'fetches')} answered, with "
+        f"{size_text(consumers['bytes'])} of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came "
+        "back empty"
     )
     most = next(iter(findings.of(fetching_consumers)), None)  # none where no fetch's partitions are known
     if most is None or most["median"] is None:
         return f"{text}."
     fill = f", {percent(most['median'] / most[f.max_bytes])} of its fetch.max.bytes" if most[f.max_bytes] else ""
     return (
-        f"{text}; for {name_of(most[f.client_id])}, which sent most, half of the responses with records have "
-        f"{size(most['median'])} or less{fill}."
+        f"{text}; for {client_name(most[f.client_id])}, which sent most, half of the responses with records have "
+        f"{size_text(most['median'])} or less{fill}."
     )
 
 
-def size_histogram(findings: Findings) -> Plot:
+def response_size_histogram(findings: Findings) -> Plot:
     """Responses by size."""
     f = FETCH_PARTITIONS
     rows = [
@@ -114,7 +125,7 @@ def size_histogram(findings: Findings) -> Plot:
     ]  # fmt: skip
     return Plot(
         "Captured responses with records by their record bytes",
-        "bar", seen_in(rows, "no response had records"),
+        "bar", rows_to_plot(rows, "no response had records"),
         Axis("bytes", "record bytes in the response", "bytes", log=True),
         Axis("fetches", "fetches", "count"), Axis("reader", "reader", "name"),
     )  # fmt: skip
@@ -125,8 +136,8 @@ def consumers_table(findings: Findings) -> Grid:
     f = FETCH_PARTITIONS
     cells = [
         [
-            name_of(row[f.client_id]), f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
-            size(row["bytes"]), size(row["median"]), size(row[f.max_bytes]), size(row[f.min_bytes]),
+            client_name(row[f.client_id]), f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
+            size_text(row["bytes"]), size_text(row["median"]), size_text(row[f.max_bytes]), size_text(row[f.min_bytes]),
             duration(row[f.max_wait_ms]),
         ]
         for row in findings.of(fetching_consumers)
@@ -134,31 +145,31 @@ def consumers_table(findings: Findings) -> Grid:
     head = ("consumer", "fetches", "empty", "record bytes", "median response*", "fetch.max.bytes", "fetch.min.bytes",
             "fetch.max.wait.ms")  # fmt: skip
     notes = ("* of responses with records. The limits are the largest asked for.",)
-    return Grid(head, cells, ("consumer",), (*notes, *and_more(findings.of(fetching_consumers), f)))
+    return Grid(head, cells, ("consumer",), (*notes, *left_out_note(findings.of(fetching_consumers), f)))
 
 
-def thrown_away(findings: Findings) -> str:
+def thrown_away_answer(findings: Findings) -> str:
     """Question 17: bytes of batches cut at the end."""
     rows = consumers_in_open_loop(findings)
-    captured = captured_of(rows)
+    captured = captured_row(rows)
     if captured is None or not captured["bytes"]:
         raise Unanswered(NO_RECORDS)
     text = (
-        f"Replayed with the captured limits, {size(captured['cut'])} of the {size(captured['bytes'])} of records that "
-        f"consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown away and "
-        "fetched again"
+        f"Replayed with the captured limits, {size_text(captured['cut'])} of the {size_text(captured['bytes'])} of "
+        f"records that consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown "
+        "away and fetched again"
     )
-    loop = own_in_closed_loop(findings)
+    loop = consumers_under_limits(findings)
     if len(loop) < 2:
         return f"{text}."
     most = max(loop, key=lambda row: row["cut"])
     least = min(loop, key=lambda row: row["cut"])
     if most["cut"] == least["cut"]:
         return f"{text}; no lane changes that."
-    little = size(least["cut"]) if least["cut"] else "nothing"
+    little = size_text(least["cut"]) if least["cut"] else "nothing"
     return (
-        f"{text}; reading everything would cut {little} {lane_said(least['scenario'])} and {size(most['cut'])} "
-        f"{lane_said(most['scenario'])}."
+        f"{text}; reading everything would cut {little} {lane_phrase(least['scenario'])} and {size_text(most['cut'])} "
+        f"{lane_phrase(most['scenario'])}."
     )
 
 
@@ -169,15 +180,16 @@ def cut_by_lane(findings: Findings) -> Plot:
         for row in consumers_in_closed_loop(findings)[:MOST_PLOTTED]
     ]
     heading = lane_heading(findings.lanes[algorithms.FETCH_MAX_BYTES])
-    rows_with_any = seen_in(rows, "no lane cuts a batch", "cut")
+    rows_with_any = rows_to_plot(rows, "no lane cuts a batch", "cut")
     return Plot(
-        f"Bytes that consumers fetch and throw away until all is read, by lane of the closed loop{room_for(findings)}",
-        "bar", told_apart(rows_with_any, NO_OTHER_LIMITS, "lane"),
+        "Bytes that consumers fetch and throw away until all is read, "
+        f"by lane of the closed loop{lanes_left_out_text(findings)}",
+        "bar", rows_to_compare(rows_with_any, NO_OTHER_LIMITS, "lane"),
         Axis("cut", "bytes of cut batches", "bytes"), Axis("lane", heading, "name"),
     )  # fmt: skip
 
 
-def followers(findings: Findings) -> str:
+def followers_answer(findings: Findings) -> str:
     """Question 19: what followers take of fetches, bytes and sessions."""
     f = FETCH_PARTITIONS
     by_reader = {row[f.reader]: row for row in findings.of(readers)}
@@ -189,7 +201,7 @@ def followers(findings: Findings) -> str:
         everyone = sum(other[field] for other in by_reader.values())
         return f"{percent(row[field] / everyone)}" if everyone else "none"
 
-    got = f"got {of_all('bytes')} of the record bytes ({size(row['bytes'])})" if row["bytes"] else "got no records"
+    got = f"got {of_all('bytes')} of the record bytes ({size_text(row['bytes'])})" if row["bytes"] else "got no records"
     return (
         f"Followers sent {of_all('fetches')} of the answered fetches, {got} and opened {of_all('sessions')} of the "
         f"fetch sessions ({row['sessions']:,}), whose slots a consumer can take only after they were idle for "
@@ -209,7 +221,8 @@ def shares_of_readers(findings: Findings) -> Plot:
         ]
     return Plot(
         "What consumers and followers take, as captured",
-        "bar", told_apart(seen_in(rows, "nothing was fetched"), "all was fetched by one kind of reader", "reader"),
+        "bar",
+        rows_to_compare(rows_to_plot(rows, "nothing was fetched"), "all was fetched by one kind of reader", "reader"),
         Axis("share", "share", "percent"), Axis("of", "", "name"), Axis("reader", "reader", "name"),
     )  # fmt: skip
 
@@ -219,7 +232,7 @@ def readers_table(findings: Findings) -> Grid:
     cells = [
         [
             row[FETCH_PARTITIONS.reader], f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
-            size(row["bytes"]), f"{row['sessions']:,}",
+            size_text(row["bytes"]), f"{row['sessions']:,}",
         ]
         for row in findings.of(readers)
     ]  # fmt: skip
@@ -232,9 +245,9 @@ TOO_LARGE = Question(
     about="KIP-74",
     algorithms=(algorithms.FETCH_MAX_BYTES,),
     queries=(open_lanes, readers),
-    sentence=too_large,
+    sentence=too_large_answer,
     plots=(overrides_by_lane,),
-    table=lanes_of(algorithms.FETCH_MAX_BYTES, open_lanes, open_table),
+    table=lanes_table_maker(algorithms.FETCH_MAX_BYTES, open_lanes, open_table),
     trust=OF_RECORDS,
 )
 
@@ -245,8 +258,8 @@ SMALL_AND_MANY = Question(
     about="KIP-74",
     algorithms=(),
     queries=(readers, fetching_consumers, response_sizes),
-    sentence=small_and_many,
-    plots=(size_histogram,),
+    sentence=small_fetches_answer,
+    plots=(response_size_histogram,),
     table=consumers_table,
 )
 
@@ -257,9 +270,9 @@ THROWN_AWAY = Question(
     about="KIP-74",
     algorithms=(algorithms.FETCH_MAX_BYTES,),
     queries=(open_lanes, closed_lanes),
-    sentence=thrown_away,
+    sentence=thrown_away_answer,
     plots=(cut_by_lane,),
-    table=lanes_of(algorithms.FETCH_MAX_BYTES, closed_lanes, closed_table),
+    table=lanes_table_maker(algorithms.FETCH_MAX_BYTES, closed_lanes, closed_table),
     trust=(*OF_RECORDS, *OF_LOOP),
 )
 
@@ -270,7 +283,7 @@ FOLLOWERS = Question(
     about="KIP-74, KIP-227",
     algorithms=(),
     queries=(readers,),
-    sentence=followers,
+    sentence=followers_answer,
     plots=(shares_of_readers,),
     table=readers_table,
 )

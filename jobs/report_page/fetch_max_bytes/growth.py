@@ -8,13 +8,13 @@ from math import inf
 from pyspark.sql import Row
 
 from jobs.replays.ranged import Ranged, are_apart, range_of, ranged, ranged_said
-from jobs.report_page.advice.floors import low_fidelity, said_low
-from jobs.report_page.fetch_max_bytes.catch_up import takes
-from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_closed_loop, waits
+from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
+from jobs.report_page.fetch_max_bytes.catch_up import catch_up_time
+from jobs.report_page.fetch_max_bytes.fairness import captured_row, consumers_in_closed_loop, longest_wait
 from jobs.report_page.question import Findings
-from jobs.terminal.lane_rows import settings_of
-from jobs.terminal.screen import size
-from jobs.terminal.wording import changes_said, duration, name_of
+from jobs.terminal.lane_rows import settings_in_name
+from jobs.terminal.screen import size_text
+from jobs.terminal.wording import changes_phrase, client_name, duration
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
 from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA, TRAFFIC_SPEED
@@ -23,20 +23,20 @@ EXTRAPOLATED = "an extrapolation: clients and brokers keep their captured pace f
 ALIKE = "no wait, catch-up or lag differs so much that this capture can tell"
 
 
-def growth(findings: Findings) -> Iterator[tuple[str, str]]:
+def growth_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
     """(lane, text) for each lane with another traffic speed: what differs for consumers from the captured lane."""
     rows = consumers_in_closed_loop(findings)
-    captured = captured_of(rows)
+    captured = captured_row(rows)
     if captured is None:
         return
     for row in rows:
-        if TRAFFIC_SPEED in (changed := settings_of(row["scenario"])) and CONSUMER_QUOTA not in changed:
-            lines = [*differences(captured, row)]
-            yield changes_said(row["scenario"]), "; ".join(lines) if lines else ALIKE
+        if TRAFFIC_SPEED in (changed := settings_in_name(row["scenario"])) and CONSUMER_QUOTA not in changed:
+            lines = [*differences_from_captured(captured, row)]
+            yield changes_phrase(row["scenario"]), "; ".join(lines) if lines else ALIKE
 
 
-def sureness(findings: Findings) -> str:
-    """How sure the lines of `growth` are."""
+def growth_sureness(findings: Findings) -> str:
+    """How sure the lines of `growth_by_lane` are."""
     return with_low_fidelity(findings, [EXTRAPOLATED])
 
 
@@ -45,17 +45,17 @@ def with_low_fidelity(findings: Findings, reasons: Sequence[str]) -> str:
     often.
     """
     low = low_fidelity(findings, algorithms.FETCH_MAX_BYTES)
-    return "; ".join([*reasons, *map(said_low, low[:1])])
+    return "; ".join([*reasons, *map(low_fidelity_text, low[:1])])
 
 
-def differences(captured: Row, row: Row) -> Iterator[str]:
+def differences_from_captured(captured: Row, row: Row) -> Iterator[str]:
     """A text for each outcome whose ranges in a lane and in the captured lane do not meet: before, after, and the
     consumer that has the largest in the lane.
     """
     spans: tuple[tuple[str, str, Callable[[Row], Ranged], Callable[[float], str]], ...] = (
-        ("catch_up_ms", "catch-up", takes, duration),
-        ("longest_wait_ms", "longest wait", waits, duration),
-        ("end_lag_bytes", "not read at the end", end_lag, whole_size),
+        ("catch_up_ms", "catch-up", catch_up_time, duration),
+        ("longest_wait_ms", "longest wait", longest_wait, duration),
+        ("end_lag_bytes", "not read at the end", end_lag, rounded_size),
     )
     for metric, name, outcome_of, worded in spans:
         before, after = outcome_of(captured), outcome_of(row)
@@ -70,12 +70,12 @@ def largest_consumer(row: Row, metric: str, outcome: Ranged) -> str:
     not read its backlog to the end, for which the table has no number.
     """
     most = row[range_of(metric)]
-    return name_of(most[FETCH_RANGES.client_id]) if most and 0 < outcome.value < inf else ""
+    return client_name(most[FETCH_RANGES.client_id]) if most and 0 < outcome.value < inf else ""
 
 
-def whole_size(amount: float) -> str:
+def rounded_size(amount: float) -> str:
     """Bytes for people."""
-    return size(round(amount))
+    return size_text(round(amount))
 
 
 def end_lag(row: Row) -> Ranged:

@@ -7,27 +7,30 @@ from collections.abc import Iterator
 from pyspark.sql import Row
 
 from jobs.replays.ranged import range_of, ranged, ranged_said
-from jobs.report_page.fetch_max_bytes.fairness import captured_of, consumers_in_closed_loop
-from jobs.report_page.fetch_max_bytes.growth import differences, largest_consumer, with_low_fidelity
+from jobs.report_page.fetch_max_bytes.fairness import captured_row, consumers_in_closed_loop
+from jobs.report_page.fetch_max_bytes.growth import differences_from_captured, largest_consumer, with_low_fidelity
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
-from jobs.terminal.lane_rows import settings_of
-from jobs.terminal.wording import changes_said, counted, duration
+from jobs.terminal.lane_rows import settings_in_name
+from jobs.terminal.wording import changes_phrase, duration, quantity
 from udfs.replay.fetch_max_bytes.settings import CONSUMER_QUOTA
 
 BY_RULES = "the broker's own rules, with clients and brokers at their captured pace"
 THROTTLED = "throttle_time_ms"
 
 
-def throttling(findings: Findings) -> Iterator[tuple[str, str]]:
+def throttling_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
     """The name of each lane with a quota, and a line: who is throttled for how long, and what else differs from the
     captured lane.
     """
-    captured = captured_of(consumers_in_closed_loop(findings))
+    captured = captured_row(consumers_in_closed_loop(findings))
     if captured is None:
         return
     for row in quota_lanes(findings):
-        yield changes_said(row["scenario"]) or CAPTURED_LANE, "; ".join([throttled(row), *differences(captured, row)])
+        yield (
+            changes_phrase(row["scenario"]) or CAPTURED_LANE,
+            "; ".join([throttled_text(row), *differences_from_captured(captured, row)]),
+        )
 
 
 def quota_lanes(findings: Findings) -> list[Row]:
@@ -35,15 +38,16 @@ def quota_lanes(findings: Findings) -> list[Row]:
     return [
         row
         for row in consumers_in_closed_loop(findings)
-        if CONSUMER_QUOTA in (findings.captured if row["scenario"] == CAPTURED_LANE else settings_of(row["scenario"]))
+        if CONSUMER_QUOTA
+        in (findings.captured if row["scenario"] == CAPTURED_LANE else settings_in_name(row["scenario"]))
     ]
 
 
-def throttled(row: Row) -> str:
+def throttled_text(row: Row) -> str:
     """How many consumers are throttled, and which for longest: `2 of 9 consumers ... throttled, app for 12 s...`."""
     within = row[range_of(THROTTLED)]
     longest = ranged(within["value"] if within else 0.0, within)
-    consumers = counted(row["readers"], "consumer")
+    consumers = quantity(row["readers"], "consumer")
     if not row["throttled"]:
         at_most = f", at other paces for {duration(longest.high)} over its brokers at most" if longest.high else ""
         return f"none of {consumers} is throttled{at_most}"
@@ -53,15 +57,15 @@ def throttled(row: Row) -> str:
 
 
 def quota_sureness(findings: Findings) -> str:
-    """How sure the lines of `throttling` are, if there are any: which rules they follow, and how many consumers share a
-    quota that each of them has whole in the replay.
+    """How sure the lines of `throttling_by_lane` are, if there are any: which rules they follow, and how many consumers
+    share a quota that each of them has whole in the replay.
     """
     reasons = [BY_RULES]
     sharing = max(row["sharing"] for row in quota_lanes(findings))
     if sharing:
         have = "has" if sharing == 1 else "have"
         reasons.append(
-            f"{counted(sharing, 'consumer')} {have} the client.id of another: brokers have them share its quota, and "
+            f"{quantity(sharing, 'consumer')} {have} the client.id of another: brokers have them share its quota, and "
             "here each has all of it"
         )
     return with_low_fidelity(findings, reasons)

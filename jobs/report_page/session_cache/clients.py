@@ -5,18 +5,18 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.session_cache.answers import lanes
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.row_caps import and_more
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
+from jobs.report_page.row_caps import left_out_note
 from jobs.report_page.session_cache.sessions import DECISIONS, MOST_CLIENTS, NO_FETCH, full_share
 from jobs.report_page.traffic import fetching_clients, fetching_software
-from jobs.terminal.screen import Grid, size
-from jobs.terminal.wording import LEAST_CASES, counted, lane_said, name_of, percent
+from jobs.terminal.screen import Grid, size_text
+from jobs.terminal.wording import LEAST_CASES, client_name, lane_phrase, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.silver import EXCHANGES
 
 
-def not_found(findings: Findings) -> str:
+def not_found_answer(findings: Findings) -> str:
     """Question 8: how many sessions were not found, whose, and what full fetches cost beside enough slots."""
     rows = findings.of(fetching_clients)
     if not rows:
@@ -24,13 +24,14 @@ def not_found(findings: Findings) -> str:
     fetches, lost, full = (
         sum(row[name] for row in findings.of(fetching_software)) for name in ("fetches", "not_found", "full")
     )
-    sentence = f"{lost:,} of {counted(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
+    sentence = f"{lost:,} of {quantity(fetches, 'captured fetch', 'captured fetches')} got FETCH_SESSION_ID_NOT_FOUND"
     if lost:
-        sentence += f", most of them from {name_of(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
-    return f"{sentence}; {percent(full / fetches)} of all fetches were full ones{harm(findings, full / fetches)}."
+        sentence += f", most of them from {client_name(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
+    cost = full_fetches_cost_text(findings, full / fetches)
+    return f"{sentence}; {percent(full / fetches)} of all fetches were full ones{cost}."
 
 
-def harm(findings: Findings, as_captured: float) -> str:
+def full_fetches_cost_text(findings: Findings, as_captured: float) -> str:
     """What full fetches of the captured lane cost, beside the lane that has fewest. as_captured: the share of fetches
     that were full ones in the capture.
     """
@@ -49,21 +50,22 @@ def harm(findings: Findings, as_captured: float) -> str:
     if full_share(best) == full_share(captured):
         return ", which no replayed number of slots reduces"
     return (
-        f", {percent(full_share(best))} {lane_said(best[c.scenario])}, which saves {size(spared)} of requests and "
-        f"re-reading {captured['reread'] - best['reread']:,} partitions"
+        f", {percent(full_share(best))} {lane_phrase(best[c.scenario])}, which saves {size_text(spared)} of requests "
+        f"and re-reading {captured['reread'] - best['reread']:,} partitions"
     )
 
 
 def full_by_client(findings: Findings) -> Plot:
     """Full and other fetches by client."""
     rows = [
-        {"client": name_of(row[EXCHANGES.client_id]), "fetches": count, "kind": kind}
+        {"client": client_name(row[EXCHANGES.client_id]), "fetches": count, "kind": kind}
         for row in findings.of(fetching_clients)[:MOST_CLIENTS]
         for kind, count in (("full", row["full"]), ("incremental", row["fetches"] - row["full"]))
     ]
     return Plot(
         "Captured fetches that name every partition, and those that name what changed, by client",
-        "bar", seen_in(rows, "nobody fetched"), Axis("fetches", "fetches", "count"), Axis("client", "client", "name"),
+        "bar", rows_to_plot(rows, "nobody fetched"), Axis("fetches", "fetches", "count"),
+        Axis("client", "client", "name"),
         Axis("kind", "fetch", "name"),
     )  # fmt: skip
 
@@ -72,31 +74,32 @@ def clients_table(findings: Findings) -> Grid:
     """A row a client."""
     cells = [
         [
-            name_of(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}",
-            percent(row["full"] / row["fetches"]), a_minute(row), f"{row['not_found']:,}", size(row["request_bytes"]),
-            size(row["response_bytes"]),
+            client_name(row[EXCHANGES.client_id]), f"{row['fetches']:,}", f"{row['full']:,}",
+            percent(row["full"] / row["fetches"]), full_fetches_a_minute(row), f"{row['not_found']:,}",
+            size_text(row["request_bytes"]),
+            size_text(row["response_bytes"]),
         ]
         for row in findings.of(fetching_clients)
     ]  # fmt: skip
     head = ("client", "fetches", "full", "full share", "full a minute", "not found", "requests", "responses")
     notes = ("As captured; those with most lost sessions, then most full fetches, first.",)
-    return Grid(head, cells, ("client",), (*notes, *and_more(findings.of(fetching_clients), EXCHANGES)))
+    return Grid(head, cells, ("client",), (*notes, *left_out_note(findings.of(fetching_clients), EXCHANGES)))
 
 
-def a_minute(row: Row) -> str:
+def full_fetches_a_minute(row: Row) -> str:
     """Full fetches by minute, from the client's first fetch to its last."""
     minutes = (row["last"] - row["first"]).total_seconds() / 60
     return f"{row['full'] / minutes:,.1f}" if minutes else "-"
 
 
-def software(row: Row) -> str:
+def software_text(row: Row) -> str:
     """A client's software and version."""
     x = EXCHANGES
     name = f"{row[x.client_software_name] or ''} {row[x.client_software_version] or ''}".strip()
     return name or "unknown (followers, old clients)"
 
 
-def by_version(findings: Findings) -> str:
+def client_versions_answer(findings: Findings) -> str:
     """Question 18: whether versions of one client differ in the capture; two clients are not compared."""
     rows = findings.of(fetching_software)
     if not rows:
@@ -107,7 +110,7 @@ def by_version(findings: Findings) -> str:
     unnamed = of_name.pop("", [])
     name, of_most = max(of_name.items(), key=lambda item: len(item[1]), default=("", unnamed))
     if len(of_most) < 2 or not name:
-        are = ", ".join(software(row) for same in of_name.values() for row in same) or "none names its software"
+        are = ", ".join(software_text(row) for same in of_name.values() for row in same) or "none names its software"
         raise Unanswered(
             f"No client fetches with two versions here ({are}): capture before and after the upgrade, and `compare` "
             "says what changed."
@@ -119,16 +122,17 @@ def by_version(findings: Findings) -> str:
     if len(enough) < 2:
         raise Unanswered(f"{sentence}: too few to compare. Let the capture run longer.")
     low, high = (pick(enough, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
-    return f"{sentence}: of {software(low)} {sessions_of(low)}, of {software(high)} {sessions_of(high)}."
+    both = ", ".join(f"of {software_text(row)} {session_use_text(row)}" for row in (low, high))
+    return f"{sentence}: {both}."
 
 
-def sessions_of(row: Row) -> str:
+def session_use_text(row: Row) -> str:
     """How a version of a client fetches, in words."""
-    full, sessions = percent(row["full"] / row["fetches"]), counted(row["sessions"], "session")
-    return f"(Fetch {versions(row)}) {full} are full, in {sessions} with {row['not_found']:,} not found"
+    full, sessions = percent(row["full"] / row["fetches"]), quantity(row["sessions"], "session")
+    return f"(Fetch {request_versions_text(row)}) {full} are full, in {sessions} with {row['not_found']:,} not found"
 
 
-def versions(row: Row) -> str:
+def request_versions_text(row: Row) -> str:
     """Versions of the Fetch request."""
     return f"{row['oldest']}" if row["oldest"] == row["newest"] else f"{row['oldest']} to {row['newest']}"
 
@@ -136,12 +140,12 @@ def versions(row: Row) -> str:
 def full_by_version(findings: Findings) -> Plot:
     """The share of full fetches by software."""
     rows = [
-        {"software": software(row), "share": row["full"] / row["fetches"]}
+        {"software": software_text(row), "share": row["full"] / row["fetches"]}
         for row in findings.of(fetching_software)[:MOST_CLIENTS]
     ]
     return Plot(
         "Full fetches, of all captured fetches of a client version",
-        "bar", seen_in(rows, "nobody fetched"),
+        "bar", rows_to_plot(rows, "nobody fetched"),
         Axis("share", "full fetches", "percent"), Axis("software", "client", "name"),
     )  # fmt: skip
 
@@ -150,9 +154,10 @@ def versions_table(findings: Findings) -> Grid:
     """A row a version of a client."""
     cells = [
         [
-            software(row), versions(row), f"{row['fetches']:,}", percent(row["full"] / row["fetches"]),
+            software_text(row), request_versions_text(row), f"{row['fetches']:,}",
+            percent(row["full"] / row["fetches"]),
             f"{row['sessionless']:,}", f"{row['sessions']:,}", f"{row['not_found']:,}",
-            size(row["request_bytes"] // row["fetches"]), size(row["response_bytes"] // row["fetches"]),
+            size_text(row["request_bytes"] // row["fetches"]), size_text(row["response_bytes"] // row["fetches"]),
         ]
         for row in findings.of(fetching_software)
     ]  # fmt: skip
@@ -160,7 +165,7 @@ def versions_table(findings: Findings) -> Grid:
         "client", "Fetch versions", "fetches", "full", "want no session", "sessions", "not found", "bytes a request",
         "bytes a response",
     )  # fmt: skip
-    return Grid(head, cells, ("client",), and_more(findings.of(fetching_software), EXCHANGES))
+    return Grid(head, cells, ("client",), left_out_note(findings.of(fetching_software), EXCHANGES))
 
 
 NOT_FOUND = Question(
@@ -169,7 +174,7 @@ NOT_FOUND = Question(
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
     queries=(fetching_clients, fetching_software, lanes),
-    sentence=not_found,
+    sentence=not_found_answer,
     plots=(full_by_client,),
     table=clients_table,
     trust=DECISIONS,
@@ -182,7 +187,7 @@ BY_VERSION = Question(
     about="KIP-227, KIP-74",
     algorithms=(),
     queries=(fetching_software,),
-    sentence=by_version,
+    sentence=client_versions_answer,
     plots=(full_by_version,),
     table=versions_table,
 )

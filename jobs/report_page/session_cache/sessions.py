@@ -7,11 +7,11 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.session_cache.answers import are_possible, captured_slots, lanes, lanes_table, slots
-from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, seen_in
-from jobs.report_page.row_caps import and_more, first_lanes, first_of_each
+from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
+from jobs.report_page.row_caps import first_lanes_note, first_rows_of_each, left_out_note
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
-from jobs.terminal.wording import begun, counted, lane_heading, lane_label, lane_said, name_of, percent
+from jobs.terminal.wording import capitalized, client_name, lane_heading, lane_label, lane_phrase, percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSION_SLOTS
 
@@ -24,7 +24,7 @@ def evictions(own_rows: OwnRows) -> DataFrame:
     """(scenario, evictor, victim, evictions), over all brokers, the most frequent of each lane first."""
     e = SESSION_EVICTIONS
     sums = own_rows(e).groupBy(e.scenario, e.evictor, e.victim).agg(F.sum(e.evictions).alias(e.evictions))
-    return first_of_each(sums, str(e.scenario), MOST_PAIRS, F.desc(e.evictions), e.evictor, e.victim)
+    return first_rows_of_each(sums, str(e.scenario), MOST_PAIRS, F.desc(e.evictions), e.evictor, e.victim)
 
 
 def shards(own_rows: OwnRows) -> DataFrame:
@@ -62,14 +62,14 @@ def captured_refused_share(row: Row) -> float:
     return float(row[c.captured_refused] / wanted) if wanted else 0.0
 
 
-def enough(findings: Findings) -> str:
+def enough_slots_answer(findings: Findings) -> str:
     """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
     c, s, rows = SESSION_CACHE, SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE)
     needs = findings.of(slots)
     if not rows or not needs:
         raise Unanswered(NO_FETCH)
     enough_of = " or ".join(
-        f"{row[s.zero_harm_slots]:,} slots ({'one cache' if row[s.shards] == 1 else counted(row[s.shards], 'shard')})"
+        f"{row[s.zero_harm_slots]:,} slots ({'one cache' if row[s.shards] == 1 else quantity(row[s.shards], 'shard')})"
         for row in needs
     )
     captured = rows[0]
@@ -80,14 +80,16 @@ def enough(findings: Findings) -> str:
     )
     if captured[c.captured_refused] != captured[c.refused]:
         sentence += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
-    sentence += f", and in the replay {counted(captured[c.evicted], 'session is', 'sessions are')} evicted"
+    sentence += f", and in the replay {quantity(captured[c.evicted], 'session is', 'sessions are')} evicted"
     if worst[c.scenario] != CAPTURED_LANE and refused_share(worst) != refused_share(captured):
-        sentence += f"; {percent(refused_share(worst))} are refused and {counted(worst[c.evicted], 'session')} evicted "
-        sentence += lane_said(worst[c.scenario])
-    return f"{sentence}{doubt(needs)}."
+        sentence += (
+            f"; {percent(refused_share(worst))} are refused and {quantity(worst[c.evicted], 'session')} evicted "
+        )
+        sentence += lane_phrase(worst[c.scenario])
+    return f"{sentence}{slots_doubt_text(needs)}."
 
 
-def doubt(needs: list[Row]) -> str:
+def slots_doubt_text(needs: list[Row]) -> str:
     """That the capture contradicts the number of slots that was taken for the captured one, where it does."""
     taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
     return next((f"; {captured_slots(row)}" for row in taken if not are_possible(row)), "")
@@ -103,8 +105,8 @@ def slots_bars(findings: Findings) -> Plot:
         for of, share in (("full, of all", full_share(row)), ("refused, of full ones", refused_share(row)))
     ]  # fmt: skip
     return Plot(
-        f"Full fetches and refusals by slots per broker{first_lanes(MOST_LANES, len(in_order))}",
-        "grouped", seen_in(rows, "no lane has a full fetch", "share"),
+        f"Full fetches and refusals by slots per broker{first_lanes_note(MOST_LANES, len(in_order))}",
+        "grouped", rows_to_plot(rows, "no lane has a full fetch", "share"),
         Axis("share", "share", "percent"), Axis("lane", lane_heading(findings.lanes[algorithms.SESSION_CACHE]), "name"),
         Axis("of", "fetches", "name"),
     )  # fmt: skip
@@ -125,42 +127,44 @@ def evicting_lane(findings: Findings) -> str:
     return str((rows[0] if is_captured else max(rows, key=lambda row: row[c.evicted]))[c.scenario])
 
 
-def evictions_shown(findings: Findings) -> list[Row]:
+def evictions_in_lane(findings: Findings) -> list[Row]:
     """Who evicts whom, in the lane shown."""
     lane = evicting_lane(findings)
     return [row for row in findings.of(evictions) if row[SESSION_EVICTIONS.scenario] == lane]
 
 
-def who(findings: Findings) -> str:
+def evictions_answer(findings: Findings) -> str:
     """Question 10: who evicts whom most."""
-    e, rows = SESSION_EVICTIONS, evictions_shown(findings)
+    e, rows = SESSION_EVICTIONS, evictions_in_lane(findings)
     if not findings.of(lanes):
         raise Unanswered(NO_FETCH)
     if not rows:
-        return f"Nobody evicts anybody, in the captured lane or any other replayed one{unlike_captured(findings)}."
+        return (
+            f"Nobody evicts anybody, in the captured lane or any other replayed one{captured_refusals_text(findings)}."
+        )
     lane = evicting_lane(findings)
     c = SESSION_CACHE
     everyone = next(row[c.evicted] for row in findings.of(lanes) if row[c.scenario] == lane)
     first = rows[0]
-    itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else name_of(first[e.victim])
+    itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else client_name(first[e.victim])
     alike = sum(row[e.evictions] == first[e.evictions] for row in rows)
-    often = f"most often {name_of(first[e.evictor])} evicts {itself} ({first[e.evictions]:,}"
-    often += f", as often as {counted(alike - 1, 'other pair')})" if alike > 1 else ")"
-    return f"{begun(lane_said(lane))}, {counted(everyone, 'session is', 'sessions are')} evicted; {often}."
+    often = f"most often {client_name(first[e.evictor])} evicts {itself} ({first[e.evictions]:,}"
+    often += f", as often as {quantity(alike - 1, 'other pair')})" if alike > 1 else ")"
+    return f"{capitalized(lane_phrase(lane))}, {quantity(everyone, 'session is', 'sessions are')} evicted; {often}."
 
 
-def matrix(findings: Findings) -> Plot:
+def evictions_matrix(findings: Findings) -> Plot:
     """Evictor by victim."""
     e = SESSION_EVICTIONS
     rows: list[dict[str, object]] = [
-        {"evictor": name_of(row[e.evictor]), "victim": name_of(row[e.victim]), "evictions": row[e.evictions]}
-        for row in evictions_shown(findings)
+        {"evictor": client_name(row[e.evictor]), "victim": client_name(row[e.victim]), "evictions": row[e.evictions]}
+        for row in evictions_in_lane(findings)
     ]
     shown = {side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")}
     rows = [row for row in rows if all(row[side] in names for side, names in shown.items())]
     return Plot(
-        f"Who evicts whose fetch session, {lane_said(evicting_lane(findings))}",
-        "heat", seen_in(rows, "nobody is evicted in any lane"),
+        f"Who evicts whose fetch session, {lane_phrase(evicting_lane(findings))}",
+        "heat", rows_to_plot(rows, "nobody is evicted in any lane"),
         Axis("victim", "loses a session", "name"), Axis("evictor", "takes it", "name"),
         Axis("evictions", "evictions", "count"),
     )  # fmt: skip
@@ -169,12 +173,12 @@ def matrix(findings: Findings) -> Plot:
 def evictions_table(findings: Findings) -> Grid:
     """A row a pair."""
     e = SESSION_EVICTIONS
-    rows, head = evictions_shown(findings), ("takes the slot", "loses its session", "evictions")
-    cells = [[name_of(row[e.evictor]), name_of(row[e.victim]), f"{row[e.evictions]:,}"] for row in rows]
-    return Grid(head, cells, head[:2], and_more(rows, e))
+    rows, head = evictions_in_lane(findings), ("takes the slot", "loses its session", "evictions")
+    cells = [[client_name(row[e.evictor]), client_name(row[e.victim]), f"{row[e.evictions]:,}"] for row in rows]
+    return Grid(head, cells, head[:2], left_out_note(rows, e))
 
 
-def while_room(findings: Findings) -> str:
+def while_room_answer(findings: Findings) -> str:
     """Question 14: evictions and refusals in one shard while another had room."""
     c, rows = SESSION_CACHE, findings.of(shards)
     if not rows:
@@ -193,20 +197,20 @@ def while_room(findings: Findings) -> str:
         "it was"
     )
     if not refused + evicted:
-        return f"{sentence}; with the captured settings nobody is refused or evicted{unlike_captured(findings)}."
+        return f"{sentence}; with the captured settings nobody is refused or evicted{captured_refusals_text(findings)}."
     return (
-        f"{sentence}: with the captured settings, {roomy:,} of {counted(refused, 'refusal')} and {evicted_roomy:,} of "
-        f"{counted(evicted, 'eviction')} happen while another of the broker's shards has a free slot."
+        f"{sentence}: with the captured settings, {roomy:,} of {quantity(refused, 'refusal')} and {evicted_roomy:,} of "
+        f"{quantity(evicted, 'eviction')} happen while another of the broker's shards has a free slot."
     )
 
 
-def unlike_captured(findings: Findings) -> str:
+def captured_refusals_text(findings: Findings) -> str:
     """That more was refused in the capture than the replay of the captured settings refuses, where that is so."""
     c = SESSION_CACHE
     lane = next((row for row in findings.of(lanes) if row[c.scenario] == CAPTURED_LANE), None)
     if lane is None or lane[c.captured_refused] <= lane[c.refused]:
         return ""
-    return f", though the capture has {counted(lane[c.captured_refused], 'refusal')}"
+    return f", though the capture has {quantity(lane[c.captured_refused], 'refusal')}"
 
 
 def shards_by_broker(findings: Findings) -> Plot:
@@ -222,7 +226,7 @@ def shards_by_broker(findings: Findings) -> Plot:
     some = f", of {len(brokers)} of {len(harmed):,} brokers" if len(brokers) < len(harmed) else ""
     return Plot(
         f"Most fetch sessions in a shard at a time, with the captured settings{some}",
-        "heat", seen_in(rows, "no broker has sessions"),
+        "heat", rows_to_plot(rows, "no broker has sessions"),
         Axis("shard", "shard", "name"), Axis("broker", "", "name"), Axis("most", "sessions", "count"),
     )  # fmt: skip
 
@@ -242,7 +246,7 @@ ENOUGH = Question(
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
     queries=(lanes, slots),
-    sentence=enough,
+    sentence=enough_slots_answer,
     plots=(slots_bars,),
     table=slots_grid,
     trust=DECISIONS,
@@ -253,8 +257,8 @@ WHO = Question(
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
     queries=(lanes, evictions),
-    sentence=who,
-    plots=(matrix,),
+    sentence=evictions_answer,
+    plots=(evictions_matrix,),
     table=evictions_table,
     trust=DECISIONS,
 )
@@ -264,7 +268,7 @@ WHILE_ROOM = Question(
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
     queries=(shards,),
-    sentence=while_room,
+    sentence=while_room_answer,
     plots=(shards_by_broker,),
     table=shards_table,
     trust=("session_shards",),

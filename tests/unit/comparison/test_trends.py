@@ -13,7 +13,7 @@ from jobs.comparison.trend_plots import trend_plots
 from jobs.comparison.trend_screen import every_figure, handful, trend_lines, trends_of
 from jobs.comparison.trends import Name, Night, among, night_of, night_rows
 from jobs.report_page.other_runs import OtherRuns
-from jobs.report_page.page import page
+from jobs.report_page.page import page_text
 from jobs.report_page.question import Plot
 from tests.unit.report.findings import AT, findings, verdict
 
@@ -88,13 +88,13 @@ def test_a_night_comes_out_of_the_table_as_it_went_in() -> None:
 
 
 def test_the_page_has_other_nights_where_there_are_any() -> None:
-    without = page("/lake", verdict(findings()))
+    without = page_text("/lake", verdict(findings()))
     assert 'id="nights"' not in without
     assert "#nights" not in without
     found = among(waits(100, 105, 300)[2], waits(100, 105, 300), 10)
     plots: list[Plot] = [*trend_plots(found)]
     beside = OtherRuns("run <b>", "compare a b", [("Outcomes", ["app  <i> 1 ms -> 2 ms"])], handful(found), plots)
-    told = page("/lake", verdict(findings()), beside)
+    told = page_text("/lake", verdict(findings()), beside)
     own = told.partition('id="nights"')[2].partition('id="glance"')[0]
     assert "run &lt;b&gt;" in own
     assert "&lt;i&gt; 1\N{NO-BREAK SPACE}ms \N{RIGHTWARDS ARROW} 2\N{NO-BREAK SPACE}ms" in own
@@ -104,6 +104,6 @@ def test_the_page_has_other_nights_where_there_are_any() -> None:
 
 
 def test_a_first_night_has_a_comparison_alone() -> None:
-    told = page("/lake", verdict(findings()), OtherRuns("run a", "compare a b", [("Noise", ["none"])]))
+    told = page_text("/lake", verdict(findings()), OtherRuns("run a", "compare a b", [("Noise", ["none"])]))
     assert "Compared with run a" in told
     assert "Trends by night" not in told

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from jobs.find.alone import MOST_ALONE
-from jobs.find.axes import axes_of
-from jobs.find.conclusions import Settled, settled
-from jobs.find.judgement import Outcomes, meets
+from jobs.find.axes import axes_of_aim
+from jobs.find.conclusions import Settled, settle_search
+from jobs.find.judgement import Outcomes, meets_constraints
 from jobs.find.rows import rows_of_aims
-from jobs.find.scopes import Scope, kinds_of
-from jobs.find.search import search
+from jobs.find.scopes import Scope, scope_kinds
+from jobs.find.search import run_search
 from jobs.replays.ranged import Ranged
 from jobs.scenarios.aims import Aim, Constraint, Span
 from jobs.scenarios.scenario import Lane
@@ -52,8 +52,8 @@ def found(wanted: Aim, clients: Mapping[Scope, Made]) -> tuple[Settled, Mapping[
         some = [scope for scope in clients if scope.kind == OF_CLIENT] or list(clients)
         return {lane.name: together(wanted.algorithm, [own[scope][lane.name] for scope in some]) for lane in lanes}
 
-    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
-    return settled(done, (), outcomes, own), own
+    done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
+    return settle_search(done, (), outcomes, own), own
 
 
 def client(name: str) -> Scope:
@@ -103,11 +103,11 @@ def test_each_client_has_the_best_lane_that_was_replayed_for_it(
     done, own = found(wanted, {scope: made(scope) for scope in readers})
     search_of = {one.scope: one.search for one in done.alone}
     for scope, lanes in own.items():
-        least = min((of["catch_up"].value for of in lanes.values() if meets(where, of)), default=inf)
+        least = min((of["catch_up"].value for of in lanes.values() if meets_constraints(where, of)), default=inf)
         mine = search_of.get(scope, done.search)
         came_to = lanes[mine.lane(mine.best).name]
         assert scope in search_of or came_to["catch_up"].value <= least + 10.0 or least == inf
-        assert scope not in search_of or (meets(where, came_to) and came_to["catch_up"].value == least)
+        assert scope not in search_of or (meets_constraints(where, came_to) and came_to["catch_up"].value == least)
     assert [scope.name for scope in search_of] == own_lanes
 
 
@@ -240,4 +240,4 @@ def test_rows_have_what_one_comes_to_alone_and_with_the_lane_for_all() -> None:
     ],
 )
 def test_whom_an_aim_can_be_judged_for_alone(wanted: Aim, kinds: Sequence[str]) -> None:
-    assert list(kinds_of(wanted)) == kinds
+    assert list(scope_kinds(wanted)) == kinds

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from jobs.find.axes import axes_of
-from jobs.find.conclusions import binding, curve, settled, to_relax
+from jobs.find.axes import axes_of_aim
+from jobs.find.conclusions import binding_constraints, relaxed_constraints, settle_search, trade_off_curve
 from jobs.find.rows import rows_of_aims
-from jobs.find.search import search
+from jobs.find.search import run_search
 from jobs.find.tried import Search
 from jobs.scenarios.aims import Constraint, Span
 from jobs.scenarios.settings import Value
@@ -28,18 +28,18 @@ def in_proportion(lane: Mapping[str, Value]) -> Mapping[str, float]:
 
 def done_of(*where: Constraint) -> Search:
     wanted = aim("fetch_max_bytes", "catch_up", OVER, *where, step=0.01)
-    return search(wanted, axes_of(wanted, {}), {}, counted("fetch_max_bytes", in_proportion)[0])
+    return run_search(wanted, axes_of_aim(wanted, {}), {}, counted("fetch_max_bytes", in_proportion)[0])
 
 
 def test_a_constraint_binds_if_the_aim_would_be_better_without_it() -> None:
     done = done_of(Constraint("held", "<=", 8 * MiB), Constraint("cut_tails", "<=", 100))
-    assert binding(done) == ["held <= 8MiB"]
-    assert to_relax(done) == []
+    assert binding_constraints(done) == ["held <= 8MiB"]
+    assert relaxed_constraints(done) == []
 
 
 def test_where_no_setting_meets_all_it_says_what_to_relax_and_by_how_much() -> None:
     done = done_of(Constraint("held", "<=", 8 * MiB), Constraint("longest_wait", "<=", 60))
-    held, wait = to_relax(done)
+    held, wait = relaxed_constraints(done)
     assert wait == f"longest_wait <= {ceil(1e9 / (8 * MiB))}ms"
     size = parse_bytes(held.removeprefix("held <= "))
     assert 1e9 / 60 <= size < 1.02 * 1e9 / 60
@@ -47,13 +47,13 @@ def test_where_no_setting_meets_all_it_says_what_to_relax_and_by_how_much() -> N
 
 def test_where_none_can_be_met_alone_all_are_named() -> None:
     done = done_of(Constraint("held", "<=", 1024), Constraint("cut_tails", "<=", 8))
-    assert to_relax(done) == ["held <= 1MiB and cut_tails <= 64"]
+    assert relaxed_constraints(done) == ["held <= 1MiB and cut_tails <= 64"]
 
 
 def test_the_lanes_that_are_kept_have_the_best_one_and_both_ends() -> None:
     done = done_of(Constraint("held", "<=", 8 * MiB))
     outcomes, asked = counted("fetch_max_bytes", in_proportion)
-    kept = settled(done, (), outcomes)
+    kept = settle_search(done, (), outcomes)
     names = [lane.name for lane in kept.lanes]
     assert names[0] == f"{FETCH}=64MiB"
     assert names[-1] == f"{FETCH}=1MiB"
@@ -65,14 +65,14 @@ def test_the_lanes_that_are_kept_have_the_best_one_and_both_ends() -> None:
 def test_the_captured_lane_is_kept_once_where_it_is_as_good_as_one_that_beats_it() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", OVER, step=0.01)
     outcomes, _ = counted("fetch_max_bytes", lambda lane: {"catch_up": 999.0 if lane else 1000.0})
-    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
+    done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
     assert done.best == done.captured
-    assert [done.lane(point).name == "captured" for point in curve(done)].count(True) == 1
+    assert [done.lane(point).name == "captured" for point in trade_off_curve(done)].count(True) == 1
 
 
 def test_rows_say_what_is_chosen_and_what_does_as_well() -> None:
     done = done_of(Constraint("held", "<=", 8 * MiB))
-    rows = rows_of_aims("run", [settled(done, (), counted("fetch_max_bytes", in_proportion)[0])])
+    rows = rows_of_aims("run", [settle_search(done, (), counted("fetch_max_bytes", in_proportion)[0])])
     (setting,) = rows[AIM_SETTINGS].to_pylist()
     assert (setting[A.is_met], setting[A.value], setting[A.binds]) == (True, "8128KiB", ["held <= 8MiB"])
     assert setting[A.value_to] == "8MiB"

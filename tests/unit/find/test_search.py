@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from jobs.find.axes import axes_of
-from jobs.find.judgement import Outcomes, failure
-from jobs.find.search import search
-from jobs.find.tried import Search, range_around, trade_off
+from jobs.find.axes import axes_of_aim
+from jobs.find.judgement import Outcomes, failure_of_constraints
+from jobs.find.search import run_search
+from jobs.find.tried import Search, equally_good_range, trade_off_points
 from jobs.replays.ranged import Ranged, exact
 from jobs.scenarios.aims import Aim, Constraint, Over, Span
 from jobs.scenarios.scenario import Lane
@@ -90,7 +90,7 @@ def test_the_lane_that_is_found_in_a_closed_loop_is_the_best_of_ten_thousand(
     outcomes, asked = counted(
         "fetch_max_bytes", lambda lane: dense.get((int(lane.get(FETCH, 0)), int(lane.get(PARTITION, 0))), unknown)
     )
-    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
+    done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
     meeting = [of["catch_up"] for of in dense.values() if of["held"] <= held and of["longest_wait"] <= longest_wait]
     assert done.is_met(done.best) == bool(meeting)
     assert not meeting or done.judged[done.best].score == min(meeting)
@@ -100,7 +100,7 @@ def test_the_lane_that_is_found_in_a_closed_loop_is_the_best_of_ten_thousand(
 def test_the_fewest_slots_are_told_exactly() -> None:
     wanted = aim("session_cache", SLOTS, {SLOTS: Span(0, 10_000)}, Constraint("harmed", "=", 0))
     outcomes, asked = counted("session_cache", lambda lane: {"harmed": max(0, 1237 - int(lane.get(SLOTS, 1000)))})
-    done = search(wanted, axes_of(wanted, {}), {SLOTS: 1000}, outcomes)
+    done = run_search(wanted, axes_of_aim(wanted, {}), {SLOTS: 1000}, outcomes)
     assert best_of(done) == {SLOTS: 1237}
     assert len(asked) < 300
 
@@ -114,21 +114,21 @@ def test_the_most_traffic_that_is_borne_is_told_and_the_captured_lane_has_the_ca
         is_least=False,
     )  # fmt: skip
     outcomes, _ = counted("fetch_max_bytes", lambda lane: {"end_lag": float(lane.get("traffic.speed", 1)) > bears})
-    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
+    done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
     assert (best_of(done), done.is_met(done.best)) == (best, True)
 
 
 def test_what_is_in_force_is_kept_where_nothing_is_better() -> None:
     wanted = aim("fetch_max_bytes", "catch_up", {FETCH: Span(64 * KiB, 100 * MiB)}, step=0.01)
     outcomes, _ = counted("fetch_max_bytes", lambda _: {"catch_up": 5.0})
-    assert best_of(search(wanted, axes_of(wanted, {}), {}, outcomes)) == {}
+    assert best_of(run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)) == {}
 
 
 def test_a_setting_that_changes_nothing_is_left_as_captured() -> None:
     over = {FETCH: Span(64 * KiB, 100 * MiB), PARTITION: Span(16 * KiB, 10 * MiB)}
     wanted = aim("fetch_max_bytes", "catch_up", over, step=0.01)
     outcomes, _ = counted("fetch_max_bytes", lambda lane: {"catch_up": 5.0 if int(lane.get(FETCH, 0)) > MiB else 9.0})
-    assert [*best_of(search(wanted, axes_of(wanted, {}), {}, outcomes))] == [FETCH]
+    assert [*best_of(run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes))] == [FETCH]
 
 
 def test_a_narrow_range_between_two_worse_ones_is_found() -> None:
@@ -140,7 +140,7 @@ def test_a_narrow_range_between_two_worse_ones_is_found() -> None:
         return {"catch_up": 1e9 / size, "longest_wait": 0 if size < MiB or 9 * MiB < size < 11 * MiB else 50}
 
     outcomes, _ = counted("fetch_max_bytes", saw)
-    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
+    done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
     assert 10.8 * MiB < int(best_of(done)[FETCH]) < 11 * MiB
 
 
@@ -150,8 +150,8 @@ def test_values_that_do_as_well_are_told_up_to_where_they_end() -> None:
     outcomes, _ = counted(
         "fetch_max_bytes", lambda lane: {"catch_up": 5.0 if MiB <= int(lane.get(FETCH, 1)) <= 8 * MiB else 9.0}
     )
-    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
-    low, high = (done.axes[0].value(at) for at in range_around(done, 0))
+    done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
+    low, high = (done.axes[0].value(at) for at in equally_good_range(done, 0))
     assert MiB <= int(low) < 1.1 * MiB
     assert 7.2 * MiB < int(high) <= 8 * MiB
 
@@ -160,11 +160,11 @@ def test_of_lanes_beyond_what_the_capture_holds_one_is_replayed() -> None:
     over = {FETCH: Span(64 * KiB, 100 * MiB)}
     wanted = aim("fetch_max_bytes", "catch_up", over, step=0.01)
     outcomes, asked = counted("fetch_max_bytes", lambda lane: {"catch_up": 1e9 / int(lane.get(FETCH, 64 * KiB))})
-    done = search(wanted, axes_of(wanted, {FETCH: 3 * MiB}), {}, outcomes)
+    done = run_search(wanted, axes_of_aim(wanted, {FETCH: 3 * MiB}), {}, outcomes)
     sizes = [parse_bytes(lane.partition("=")[2]) for lane in asked if lane != "captured"]
     assert max(sizes) == 3 * MiB
     assert len(asked) == len(set(asked))
-    assert range_around(done, 0)[1] == 100 * MiB
+    assert equally_good_range(done, 0)[1] == 100 * MiB
 
 
 def test_a_constraint_holds_with_the_upper_end_of_the_range() -> None:
@@ -175,7 +175,7 @@ def test_a_constraint_holds_with_the_upper_end_of_the_range() -> None:
         2 * MiB: {"catch_up": 1.0, "held": Ranged(8, 7, 11)},
     }
     outcomes, _ = counted("fetch_max_bytes", lambda lane: made.get(int(lane.get(FETCH, 0)), {"catch_up": 9.0}))
-    assert best_of(search(wanted, axes_of(wanted, {}), {}, outcomes)) == {FETCH: MiB}
+    assert best_of(run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)) == {FETCH: MiB}
 
 
 def test_the_same_arguments_give_the_same_lanes() -> None:
@@ -189,7 +189,7 @@ def test_the_same_arguments_give_the_same_lanes() -> None:
     runs = []
     for _ in range(2):
         outcomes, asked = counted("fetch_max_bytes", made)
-        search(wanted, axes_of(wanted, {}), {}, outcomes)
+        run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
         runs.append(asked)
     assert runs[0] == runs[1]
 
@@ -201,9 +201,9 @@ def test_the_trade_off_has_no_lane_that_another_beats() -> None:
         "fetch_max_bytes",
         lambda lane: {"catch_up": 1e9 / int(lane.get(FETCH, 1)), "held": int(lane.get(FETCH, 2**40))},
     )
-    done = search(wanted, axes_of(wanted, {}), {}, outcomes)
-    curve = trade_off(done)
+    done = run_search(wanted, axes_of_aim(wanted, {}), {}, outcomes)
+    curve = trade_off_points(done)
     paid = [done.tried[point]["held"].value for point in curve]
     assert len(curve) > 10
     assert paid == sorted(paid, reverse=True)
-    assert failure(wanted.where, done.tried[done.best]).share == 0
+    assert failure_of_constraints(wanted.where, done.tried[done.best]).share == 0

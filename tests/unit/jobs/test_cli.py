@@ -45,7 +45,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
                 raise fault
 
         monkeypatch.setattr("jobs.ready_session.begun_session", lambda run: None)
-        monkeypatch.setattr("jobs.terminal.interrupts.cancelled_at_interrupt", nullcontext)
+        monkeypatch.setattr("jobs.terminal.interrupts.cancel_at_interrupt", nullcontext)
         monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
         code = run_command(argv)
         return code, told[0] if told else None

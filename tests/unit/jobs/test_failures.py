@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from jobs.session.spark import why_not_started
-from jobs.terminal.failures import root_cause, spark_failures_told
+from jobs.terminal.failures import readable_spark_failures, root_cause
 from udfs.errors import SparkError
 
 PYTHON_WORKER = """\
@@ -57,7 +57,7 @@ def test_a_cause_stays_short() -> None:
 @pytest.mark.parametrize("fault", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer")])
 def test_a_java_that_is_gone_is_called_so(fault: Exception) -> None:
     told = r"Spark failed: its Java process has ended: .* Try the same command again"
-    with pytest.raises(SparkError, match=told), spark_failures_told():
+    with pytest.raises(SparkError, match=told), readable_spark_failures():
         raise fault
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from jobs.report_page.advice.recommendation import Recommendation
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings, Query
-from jobs.report_page.questions import QUESTIONS, answer
+from jobs.report_page.questions import QUESTIONS, answer_question
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity, quality
 from jobs.report_page.verdict import Verdict
@@ -77,6 +77,6 @@ def verdict(found: Findings, *made: Recommendation, of: KnownRun | None = None) 
 
 def sentence(found: Findings, number: int) -> str:
     """The answer to a question, which the findings must hold."""
-    told = answer(found, BY_NUMBER[number])
+    told = answer_question(found, BY_NUMBER[number])
     assert told.is_answered, told.sentence
     return told.sentence

@@ -16,13 +16,13 @@ from jobs.replays.session_cache.answers import slots
 from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.cache_slots import SLOTS
 from jobs.report_page.advice.fetch_limits import consumer_lanes
-from jobs.report_page.advice.floors import below_floor
+from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.memory_pools import producer_lanes
-from jobs.report_page.advice.recommendation import Recommendation, from_row, recommendation_rows
-from jobs.report_page.advice.recommendations import recommended
+from jobs.report_page.advice.recommendation import Recommendation, recommendation_from_row, recommendation_rows
+from jobs.report_page.advice.recommendations import make_recommendations
 from jobs.report_page.question import Findings, Query
-from jobs.report_page.refusals import refusals
-from jobs.report_page.summary_json import effect
+from jobs.report_page.refusals import gate_refusals
+from jobs.report_page.summary_json import effect_part
 from jobs.report_page.traffic import produced_codecs
 from jobs.report_page.trust import fidelity
 from schemas.tables import algorithms
@@ -51,14 +51,14 @@ def limits(*rows: Row) -> Findings:
 
 
 def told(found: Findings) -> list[tuple[str, str, str, str | None]]:
-    return [(one.verdict, one.scope.name, one.name, one.recommended) for one in recommended(found)]
+    return [(one.verdict, one.scope.name, one.name, one.recommended) for one in make_recommendations(found)]
 
 
 WAITS: Mapping[str, Any] = {"longest_wait_ms": 224.0, "waiting": 5}
 
 
 def test_a_lane_in_which_nobody_waits_is_advised_with_gain_cost_and_how_sure_that_is() -> None:
-    (one,) = recommended(limits(consumer("captured", **WAITS), consumer(SMALL, bytes_max=3000)))
+    (one,) = make_recommendations(limits(consumer("captured", **WAITS), consumer(SMALL, bytes_max=3000)))
     assert (one.verdict, one.scope.name, one.setting) == ("change", "app", "consumer.fetch.max.bytes")
     assert (one.now.value, one.now.source, one.recommended) == ("200000", "captured", str(1 << 20))
     assert one.gain.text == "5 partitions wait up to 224 ms -> none"
@@ -68,7 +68,7 @@ def test_a_lane_in_which_nobody_waits_is_advised_with_gain_cost_and_how_sure_tha
 
 
 def test_a_shorter_catch_up_is_a_gain_and_no_cost() -> None:
-    (one,) = recommended(limits(consumer("captured", **WAITS), consumer(SMALL, catch_up_ms=40.0)))
+    (one,) = make_recommendations(limits(consumer("captured", **WAITS), consumer(SMALL, catch_up_ms=40.0)))
     assert one.gain.text == "5 partitions wait up to 224 ms -> none; catch-up 300 ms -> 40 ms"
     assert one.cost.text == "memory as before"
 
@@ -91,23 +91,25 @@ def test_a_time_is_shorter_only_where_its_range_ends_before_the_other_begins(
 ) -> None:
     captured = consumer("captured", catch_up_ms=300.0, catch_up_ms_range=within(250, 500))
     lane = consumer(SMALL, catch_up_ms=float(other[0]), catch_up_ms_range=within(*other))
-    (one,) = recommended(limits(captured, lane))
+    (one,) = make_recommendations(limits(captured, lane))
     assert one.verdict == verdict
 
 
 def test_screen_tables_and_json_have_the_ranges_of_a_gain() -> None:
     captured = consumer("captured", catch_up_ms=300.0, catch_up_ms_range=within(250, None))
-    (one,) = recommended(limits(captured, consumer(SMALL, catch_up_ms=100.0, catch_up_ms_range=within(80, 130))))
+    (one,) = make_recommendations(
+        limits(captured, consumer(SMALL, catch_up_ms=100.0, catch_up_ms_range=within(80, 130)))
+    )
     assert one.gain.text == "catch-up 300 ms (250 ms to not all) -> 100 ms (80 to 130 ms)"
     assert (one.gain.before_range, one.gain.after_range) == ((250.0, None), (80.0, 130.0))
     (row,) = recommendation_rows("run", [one]).to_pylist()
-    assert from_row(Row(**row)).gain == one.gain
-    assert effect(one.gain).after_range == (80.0, 130.0)
+    assert recommendation_from_row(Row(**row)).gain == one.gain
+    assert effect_part(one.gain).after_range == (80.0, 130.0)
 
 
 def test_a_lane_in_which_somebody_waits_at_another_pace_says_so() -> None:
     captured = consumer("captured", **WAITS, longest_wait_ms_range=within(150, 300))
-    (one,) = recommended(limits(captured, consumer(SMALL, longest_wait_ms_range=within(0, 40))))
+    (one,) = make_recommendations(limits(captured, consumer(SMALL, longest_wait_ms_range=within(0, 40))))
     assert one.gain.text == "5 partitions wait up to 224 ms (150 to 300 ms) -> none, at another pace up to 40 ms"
     never = consumer(LARGE, longest_wait_ms_range=within(0, 0))
     assert told(limits(captured, consumer(SMALL, longest_wait_ms_range=within(0, 40)), never))[0][3] == str(50 << 20)
@@ -131,7 +133,7 @@ def test_of_lanes_that_are_as_good_the_one_that_changes_least_is_advised_then_th
 
 def test_a_backlog_that_other_limits_read_to_its_end_is_a_gain() -> None:
     captured = consumer("captured", never=True, catch_up_ms=None)
-    (one,) = recommended(limits(captured, consumer(SMALL)))
+    (one,) = make_recommendations(limits(captured, consumer(SMALL)))
     assert one.gain.text == "catch-up not read to its end -> 300 ms"
 
 
@@ -149,7 +151,7 @@ def test_what_nobody_can_set_is_not_advised() -> None:
 
 def test_a_change_of_which_nothing_could_be_checked_is_withheld() -> None:
     unchecked: dict[str, Any] = {"checked": 0, "agreed": 0}
-    (one,) = recommended(limits(consumer("captured", **WAITS, **unchecked), consumer(SMALL, **unchecked)))
+    (one,) = make_recommendations(limits(consumer("captured", **WAITS, **unchecked), consumer(SMALL, **unchecked)))
     assert (one.verdict, one.reason) == ("withheld", "Nothing of its replay could be checked against the capture.")
 
 
@@ -158,18 +160,18 @@ def test_what_a_replay_below_its_floor_supports_is_withheld_with_the_floor() -> 
     low = Row(
         algorithm="fetch_max_bytes", metric="empty_fetches", reader="consumer", checked=100, agreed=40, floor=0.99
     )
-    (one,) = recommended(replace(found, rows={**found.rows, below_floor: [low]}))
+    (one,) = make_recommendations(replace(found, rows={**found.rows, metrics_below_floor: [low]}))
     assert one.verdict == "withheld"
     assert one.reason == "Empty fetches of consumers equal the capture in 40.00 % of 100, below 99.0 %."
     other = Row(**(low.asDict() | {"algorithm": "session_cache"}))
-    (one,) = recommended(replace(found, rows={**found.rows, below_floor: [other]}))
+    (one,) = make_recommendations(replace(found, rows={**found.rows, metrics_below_floor: [other]}))
     assert one.verdict == "change"
 
 
 def test_what_a_gate_refused_is_withheld() -> None:
     found = limits(consumer("captured", **WAITS), consumer(SMALL))
     refused = row_of(GATE_RESULTS, gate="gold", rule="reader_totals_add_up", table_name="fetch_consumers")
-    (one,) = recommended(replace(found, rows={**found.rows, refusals: [refused]}))
+    (one,) = make_recommendations(replace(found, rows={**found.rows, gate_refusals: [refused]}))
     assert (one.verdict, one.reason) == ("withheld", "The gold gate refused it: reader_totals_add_up.")
 
 
@@ -191,24 +193,24 @@ def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | 
 
 
 def test_slots_are_kept_where_they_are_enough() -> None:
-    (one,) = recommended(sessions(enough=16, taken=1000))
+    (one,) = make_recommendations(sessions(enough=16, taken=1000))
     assert (one.verdict, one.now.value, one.now.source, one.enough) == ("keep", "1000", "default", "16")
 
 
 def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
-    (one,) = recommended(sessions(enough=16, taken=8, stated=8))
+    (one,) = make_recommendations(sessions(enough=16, taken=8, stated=8))
     found = (one.verdict, one.now.source, one.recommended, one.gain.text)
     assert found == ("change", "stated", "16", "75.0 % of fetches that want a session refused -> none")
 
 
 def test_stated_slots_are_told_as_stated_and_that_shards_share_them() -> None:
-    (one,) = recommended(sessions(enough=8, taken=8, stated=12))
+    (one,) = make_recommendations(sessions(enough=8, taken=8, stated=12))
     assert one.now.value == "12"
     assert one.reason.endswith("The 12 stated are 8: 8 shards have the same number each, rounded down.")
 
 
 def test_slots_that_the_capture_contradicts_are_to_be_stated() -> None:
-    (one,) = recommended(sessions(enough=8, taken=1000, at_most=15))
+    (one,) = make_recommendations(sessions(enough=8, taken=1000, at_most=15))
     assert (one.verdict, one.now.value) == ("withheld", None)
     assert one.reason == "The capture shows 0 to 15 slots, and not 1,000: state how many there are."
 
@@ -226,12 +228,12 @@ def memory(*rows: Row, pools: tuple[Row, ...] = ()) -> Findings:
 
 
 def test_buffers_in_which_nothing_waits_are_kept_and_others_become_the_smallest_replayed_that_is_enough() -> None:
-    (one,) = recommended(memory(producer("captured")))
+    (one,) = make_recommendations(memory(producer("captured")))
     assert (one.verdict, one.reason) == ("keep", "256 KiB is enough: nothing in the capture waits for memory.")
     larger = [producer(f"producer.buffer.memory={mib}MiB", buffer=mib << 20) for mib in (128, 64)]
-    (one,) = recommended(memory(producer("captured", waits=3), *larger))
+    (one,) = make_recommendations(memory(producer("captured", waits=3), *larger))
     assert (one.verdict, one.recommended) == ("change", str(64 << 20))
-    (one,) = recommended(memory(producer("captured", waits=3)))
+    (one,) = make_recommendations(memory(producer("captured", waits=3)))
     assert (one.verdict, one.recommended) == ("withheld", None)
 
 
@@ -242,12 +244,12 @@ def pool(of: str, **told: Any) -> Row:
 
 def test_no_pool_of_a_broker_is_advised_that_kafka_does_not_take() -> None:
     """queued.max.request.bytes is not below socket.request.max.bytes, 100 MiB unless stated (KafkaConfig)."""
-    (one,) = recommended(memory(pools=(pool("brokers"),)))
+    (one,) = make_recommendations(memory(pools=(pool("brokers"),)))
     assert (one.verdict, one.now.value, one.enough) == ("keep", "none", str(100 << 20))
 
 
 def test_a_pool_that_no_release_has_is_a_proposal() -> None:
-    (one,) = recommended(memory(pools=(pool("consumers"),)))
+    (one,) = make_recommendations(memory(pools=(pool("consumers"),)))
     assert (one.is_proposal, one.reason) == (True, "101 B is enough for everyone.")
 
 
@@ -269,12 +271,14 @@ def sized(kib: int, rate: float, failed: int = 0) -> Row:
 
 def test_the_largest_batch_size_with_few_splits_is_advised_where_many_are_split() -> None:
     captured = batches("captured", 0.085, 37_000)
-    (one,) = recommended(split(captured, sized(8, 0.0), sized(16, 0.009), sized(64, 0.8), sized(32, 0.0, failed=1)))
+    (one,) = make_recommendations(
+        split(captured, sized(8, 0.0), sized(16, 0.009), sized(64, 0.8), sized(32, 0.0, failed=1))
+    )
     assert (one.verdict, one.now.source, one.recommended) == ("change", "inferred", str(16 << 10))
     assert one.gain.text == "8.5 % of batches split -> 0.90 %"
-    (one,) = recommended(split(batches("captured", 0.01, 37_000), sized(8, 0.0)))
+    (one,) = make_recommendations(split(batches("captured", 0.01, 37_000), sized(8, 0.0)))
     assert one.verdict == "keep"
-    (one,) = recommended(split(captured, sized(64, 0.8)))
+    (one,) = make_recommendations(split(captured, sized(64, 0.8)))
     assert (one.verdict, one.recommended) == ("withheld", None)
 
 
@@ -282,12 +286,12 @@ def test_a_batch_size_is_advised_only_if_it_splits_few_batches_and_fewer_than_no
     """At another pace the smaller one may split 3 %; or the producer as captured no more than the smaller one."""
     small = "producer.batch.size=8KiB"
     captured = batches("captured", 0.085, 37_000, ends=(0.04, 0.12))
-    (one,) = recommended(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.009))))
+    (one,) = make_recommendations(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.009))))
     assert (one.verdict, one.gain.text) == ("change", "8.5 % (4.0 to 12.0 %) of batches split -> 0.20 % (0 to 0.90 %)")
     assert (one.gain.before_range, one.gain.after_range) == ((0.04, 0.12), (0.0, 0.009))
-    (one,) = recommended(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.03))))
+    (one,) = make_recommendations(split(captured, batches(small, 0.002, 8 << 10, ends=(0.0, 0.03))))
     assert (one.verdict, one.recommended) == ("withheld", None)
-    (one,) = recommended(
+    (one,) = make_recommendations(
         split(batches("captured", 0.085, 37_000, ends=(0.005, 0.12)), batches(small, 0.002, 8 << 10, ends=(0.0, 0.009)))
     )
     assert one.verdict == "withheld"
@@ -298,13 +302,13 @@ def test_no_batch_size_is_advised_where_the_replay_lacks_the_refused_batches() -
     found = split(batches("captured", 0.5, 37_000), sized(8, 0.0))
     unlike = {produced_codecs: [Row(refused=40)]}
     calm = Row(splits=0, failed=0, scenario="captured")
-    (one,) = recommended(replace(found, rows={**found.rows, **unlike, split_lanes: [calm]}))
+    (one,) = make_recommendations(replace(found, rows={**found.rows, **unlike, split_lanes: [calm]}))
     assert one.verdict == "withheld"
     assert "state the batch.size, linger.ms and max.message.bytes" in one.reason
 
 
 def test_a_recommendation_comes_back_from_its_row_as_it_was() -> None:
-    made: list[Recommendation] = recommended(limits(consumer("captured", **WAITS), consumer(SMALL)))
+    made: list[Recommendation] = make_recommendations(limits(consumer("captured", **WAITS), consumer(SMALL)))
     rows = recommendation_rows("run", made).to_pylist()
-    assert [from_row(Row(**row)) for row in rows] == made
+    assert [recommendation_from_row(Row(**row)) for row in rows] == made
     assert [row["place"] for row in rows] == [1]

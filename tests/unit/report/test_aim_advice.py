@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import Row
 
 from jobs.find.scopes import Scope
-from jobs.report_page.advice.aim_advice import with_aims
-from jobs.report_page.advice.aims import aim_settings, trade_off
+from jobs.report_page.advice.aim_advice import replace_by_aims
+from jobs.report_page.advice.aims import aim_settings, trade_off_lanes
 from jobs.report_page.advice.batch_sizes import split_topics
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation
-from jobs.report_page.aim_lines import aim_lines, aims_of
+from jobs.report_page.aim_lines import aim_lines, rows_by_aim
 from jobs.report_page.page import aim_part
 from jobs.report_page.question import Findings, Unplotted
 from jobs.report_page.trade_off_plot import trade_off_plot
@@ -47,7 +47,7 @@ def lane(name: str, outcomes: dict[str, float], **values: Any) -> Row:
 
 
 def of(row: Row, *lanes: Row) -> Findings:
-    return findings({aim_settings: [row], trade_off: list(lanes)}, {"fetch_max_bytes": ("captured", LANE)})
+    return findings({aim_settings: [row], trade_off_lanes: list(lanes)}, {"fetch_max_bytes": ("captured", LANE)})
 
 
 OWN_LANE = f"{FETCH}=8MiB"
@@ -113,7 +113,7 @@ def test_lanes_that_never_end_and_aims_of_one_outcome_are_not_drawn() -> None:
 
 def test_the_page_has_each_aim_with_what_it_comes_to() -> None:
     found = of(setting(binds=["held <= 8MiB"]), lane(LANE, MEETS, is_met=True, is_chosen=True))
-    (part,) = (aim_part(found, rows) for rows in aims_of(found))
+    (part,) = (aim_part(found, rows) for rows in rows_by_aim(found))
     assert part.asks == "fetch_max_bytes: least catch_up where held <= 8MiB"
     assert "what binds: held <= 8MiB" in part.sentences
     assert part.grid.rows[0][-1] == "chosen"
@@ -125,7 +125,7 @@ def test_the_screen_says_what_to_relax() -> None:
 
 
 def test_an_aim_advises_on_its_settings_in_the_place_of_the_usual_advice() -> None:
-    other, own = with_aims(of(setting()), [usual(FETCH), usual("consumer.max.poll.records")])
+    other, own = replace_by_aims(of(setting()), [usual(FETCH), usual("consumer.max.poll.records")])
     assert (other.setting, other.reason) == ("consumer.max.poll.records", "as usual")
     assert (own.setting, own.verdict, own.recommended, own.enough) == (FETCH, CHANGE, str(2 * MiB), str(MiB))
     assert (own.gain.text, own.gain.before, own.gain.after) == ("catch_up without end -> 250 ms, p90 300 ms", None, 250)
@@ -134,17 +134,17 @@ def test_an_aim_advises_on_its_settings_in_the_place_of_the_usual_advice() -> No
 
 def test_what_exists_in_the_model_alone_is_found_and_not_advised() -> None:
     growth = setting(setting="traffic.speed", value="2", value_from="2", value_to="2")
-    assert list(with_aims(of(growth), [usual(FETCH)])) == [usual(FETCH)]
+    assert list(replace_by_aims(of(growth), [usual(FETCH)])) == [usual(FETCH)]
 
 
 def test_an_aim_that_nothing_meets_is_withheld_with_what_to_relax() -> None:
-    (own,) = with_aims(of(setting(is_met=False, relax=["held <= 9MiB"])), [])
+    (own,) = replace_by_aims(of(setting(is_met=False, relax=["held <= 9MiB"])), [])
     assert (own.verdict, own.recommended) == (WITHHELD, None)
     assert own.reason == "No lane of 70 meets the aim; one would with held <= 9MiB."
 
 
 def test_settings_in_force_that_are_as_good_are_kept() -> None:
-    (own,) = with_aims(of(setting(scenario="captured", value=None, value_from=None, value_to=None)), [])
+    (own,) = replace_by_aims(of(setting(scenario="captured", value=None, value_from=None, value_to=None)), [])
     assert (own.verdict, own.recommended) == (KEEP, own.now.value)
 
 
@@ -157,13 +157,13 @@ def test_settings_in_force_that_are_as_good_are_kept() -> None:
     ],
 )
 def test_an_outcome_that_gets_better_is_a_gain_whatever_it_was_named_for(held: int, gain: str, cost: str) -> None:
-    (made,) = with_aims(of(setting(outcomes=MEETS | {"held": float(held), "held_p90": float(held)})), [])
+    (made,) = replace_by_aims(of(setting(outcomes=MEETS | {"held": float(held), "held_p90": float(held)})), [])
     assert (made.gain.text, made.cost.text) == (gain, cost)
 
 
 def test_what_is_0_before_and_after_costs_nothing() -> None:
     nothing = {"held": 0.0, "held_p90": 0.0}
-    (made,) = with_aims(of(setting(outcomes=MEETS | nothing, captured=CAPTURED | nothing)), [])
+    (made,) = replace_by_aims(of(setting(outcomes=MEETS | nothing, captured=CAPTURED | nothing)), [])
     assert made.cost.text == ""
 
 
@@ -172,13 +172,13 @@ LANES = {"fetch_max_bytes": ("captured", LANE, OWN_LANE)}
 
 def test_the_screen_has_a_line_for_each_client_with_a_lane_of_its_own_those_that_gain_most_first() -> None:
     little = {"catch_up": 200.0, "catch_up_p90": 240.0, "held": 4.0 * MiB, "held_p90": 4.0 * MiB}
-    found = findings({aim_settings: [setting(), alone("a", outcomes=little), alone("b")], trade_off: []}, LANES)
+    found = findings({aim_settings: [setting(), alone("a", outcomes=little), alone("b")], trade_off_lanes: []}, LANES)
     told = [line.strip() for line in aim_lines(found) if "alone" in line]
     assert told == [
         "b alone: fetch.max.bytes=8 MiB: catch_up 100 ms, p90 120 ms instead of 250 ms, p90 300 ms",
         "a alone: fetch.max.bytes=8 MiB: catch_up 200 ms, p90 240 ms instead of 250 ms, p90 300 ms",
     ]
-    assert len(aims_of(found)) == 1
+    assert len(rows_by_aim(found)) == 1
 
 
 def test_a_client_with_a_lane_of_its_own_has_a_row_of_its_own_beside_that_for_all() -> None:
@@ -187,7 +187,7 @@ def test_a_client_with_a_lane_of_its_own_has_a_row_of_its_own_beside_that_for_al
     })  # fmt: skip
     other = Row(**{**asked.asDict(), CLIENT: "a", SHOWN[FETCH]: [3 * MiB]})
     found = findings({aim_settings: [setting(), alone("b")], consumer_lanes: [other, asked]}, LANES)
-    every, own = with_aims(found, [])
+    every, own = replace_by_aims(found, [])
     assert (every.scope, every.now.value, every.recommended) == (Scope(), f"{MiB}, {3 * MiB}", str(2 * MiB))
     assert (own.scope, own.verdict, own.recommended) == (Scope(OF_CLIENT, "b"), CHANGE, str(8 * MiB))
     assert (own.now, own.sure) == (InForce(str(MiB), FROM_CAPTURE), Confidence(7, 6, 1))
@@ -199,13 +199,13 @@ def test_a_client_with_a_lane_of_its_own_has_a_row_of_its_own_beside_that_for_al
 
 def test_a_client_that_is_better_off_as_captured_keeps_what_it_has() -> None:
     row = alone("b", scenario="captured", value=None, value_from=None, value_to=None)
-    _, own = with_aims(findings({aim_settings: [setting(), row]}, LANES), [])
+    _, own = replace_by_aims(findings({aim_settings: [setting(), row]}, LANES), [])
     assert (own.scope, own.verdict, own.recommended) == (Scope(OF_CLIENT, "b"), KEEP, own.now.value)
 
 
 def test_where_nothing_suits_all_a_client_that_something_suits_is_told() -> None:
     found = findings({aim_settings: [setting(is_met=False, relax=["held <= 9MiB"]), alone("b")]}, LANES)
-    every, own = with_aims(found, [])
+    every, own = replace_by_aims(found, [])
     assert (every.verdict, own.verdict) == (WITHHELD, CHANGE)
     told = "catch_up 100 ms, p90 120 ms; held 8 MiB"
     assert own.reason == f"It meets the aim alone, and no setting meets it for all: {told}."
@@ -221,8 +221,8 @@ def test_a_topic_is_told_with_its_limit_and_the_batch_size_of_its_producers() ->
     own = alone("orders", **told, **large, scope_kind=OF_TOPIC)
     topic = Row(topic="orders", sizes=[8192], is_told=True, max_message_bytes=MiB)
     rows = [setting(**told, **small), own]
-    found = findings({aim_settings: rows, split_topics: [topic], trade_off: []}, {"batch_split": ("captured",)})
-    _, made = with_aims(found, [])
+    found = findings({aim_settings: rows, split_topics: [topic], trade_off_lanes: []}, {"batch_split": ("captured",)})
+    _, made = replace_by_aims(found, [])
     assert (made.scope, made.now, made.recommended) == (Scope(OF_TOPIC, "orders"), InForce("8192", INFERRED), "65536")
     line = next(line.strip() for line in aim_lines(found) if "alone" in line)
     assert line == "topic orders (1 MiB at most) alone: batch.size=64 KiB instead of batch.size=4 KiB"

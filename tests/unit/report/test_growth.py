@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.report_page.advice.floors import below_floor
+from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.cards import growth_cards
-from jobs.report_page.fetch_max_bytes.fairness import own_in_closed_loop
-from jobs.report_page.fetch_max_bytes.growth import ALIKE, EXTRAPOLATED, growth
+from jobs.report_page.fetch_max_bytes.fairness import consumers_under_limits
+from jobs.report_page.fetch_max_bytes.growth import ALIKE, EXTRAPOLATED, growth_by_lane
 from jobs.report_page.question import Findings
 from jobs.report_page.verdict import growth_lines
 from schemas.tables import algorithms
@@ -34,7 +34,7 @@ def of_lanes(*rows: Row) -> Findings:
 
 def test_what_is_not_read_at_the_end_says_who_does_not_keep_up() -> None:
     found = of_lanes(lane("captured"), lane(TWICE), lane(FOUR_TIMES, end_lag=(300 * KIB, 200 * KIB, 500 * KIB)))
-    assert [*growth(found)] == [
+    assert [*growth_by_lane(found)] == [
         (TWICE, ALIKE),
         (FOUR_TIMES, "not read at the end of slow-reader 0 -> 300.0 KiB (200.0 to 500.0 KiB)"),
     ]
@@ -42,12 +42,14 @@ def test_what_is_not_read_at_the_end_says_who_does_not_keep_up() -> None:
 
 def test_what_no_pace_tells_apart_is_not_called_growth() -> None:
     captured = lane("captured", end_lag=(100 * KIB, 50 * KIB, 200 * KIB))
-    assert [*growth(of_lanes(captured, lane(TWICE, end_lag=(300 * KIB, 150 * KIB, 500 * KIB))))] == [(TWICE, ALIKE)]
+    assert [*growth_by_lane(of_lanes(captured, lane(TWICE, end_lag=(300 * KIB, 150 * KIB, 500 * KIB))))] == [
+        (TWICE, ALIKE)
+    ]
 
 
 def test_a_backlog_that_is_never_read_and_longer_waits_are_said() -> None:
     found = of_lanes(lane("captured"), lane(TWICE, wait=40.0, never=True))
-    assert [*growth(found)] == [(TWICE, "catch-up 100 ms -> not all; longest wait 0 ms -> 40 ms")]
+    assert [*growth_by_lane(found)] == [(TWICE, "catch-up 100 ms -> not all; longest wait 0 ms -> 40 ms")]
 
 
 def test_screen_and_page_say_how_sure_it_is() -> None:
@@ -64,7 +66,7 @@ def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> No
     low = Row(**of, checked=40, agreed=30, floor=0.9)
     captured, twice = lane("captured"), lane(TWICE, wait=40.0)
     names = {algorithms.FETCH_MAX_BYTES: (captured["scenario"], TWICE)}
-    found = findings({closed_lanes: [captured, twice], below_floor: [low]}, names)
+    found = findings({closed_lanes: [captured, twice], metrics_below_floor: [low]}, names)
     told = " ".join(line.strip() for line in [*growth_lines(found)][1:])
     assert "closed loop bytes of consumers equal the capture in 75.00 % of 40, below 90.0 %" in told
 
@@ -76,4 +78,4 @@ def test_without_such_lanes_nothing_is_said() -> None:
 
 def test_more_traffic_is_not_taken_for_a_setting_that_makes_waits_shorter() -> None:
     found = of_lanes(lane("captured"), lane("traffic.speed=0.5"), lane("consumer.fetch.max.bytes=1MiB"))
-    assert [row["scenario"] for row in own_in_closed_loop(found)] == ["captured", "consumer.fetch.max.bytes=1MiB"]
+    assert [row["scenario"] for row in consumers_under_limits(found)] == ["captured", "consumer.fetch.max.bytes=1MiB"]

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from jobs.report_page.charts import svg
-from jobs.report_page.page import TEMPLATES, page
+from jobs.report_page.charts import plot_svg
+from jobs.report_page.page import TEMPLATES, page_text
 from jobs.report_page.question import Axis, Plot
-from jobs.report_page.summary import summary
-from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable
+from jobs.report_page.summary import run_summary
+from jobs.terminal.screen import WIDTH, Grid, grid_lines, printable_text
 from tests.unit.report.findings import known, verdict
 from tests.unit.report.hostile import NAMES, named
 
@@ -44,14 +44,14 @@ class Text(HTMLParser):
 def plotted(name: str) -> str:
     rows = [{"topic": name, "count": 3, "client": name + str(i)} for i in (1, 2)]
     axes = (Axis("count", "count", "count"), Axis("topic", "topic", "name"), Axis("client", "client", "name"))
-    return svg(Plot("counts", "bar", rows, *axes))
+    return plot_svg(Plot("counts", "bar", rows, *axes))
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_page_shows_the_name_and_has_no_element_or_handler_of_it(name: str) -> None:
     told = Text()
-    told.feed(page("/lake", verdict(named(name))))
-    assert printable(name) in told.text
+    told.feed(page_text("/lake", verdict(named(name))))
+    assert printable_text(name) in told.text
     assert told.scripts == [SCRIPT]
     assert "img" not in told.elements
     assert told.handlers == []
@@ -70,7 +70,7 @@ def test_a_plot_shows_the_name_as_text(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_the_summary_moves_no_cursor(name: str) -> None:
-    told = summary("/lake", known(), named(name))
+    told = run_summary("/lake", known(), named(name))
     assert "which sent most, half of the responses" in " ".join(told.split())
     assert OBEYED.search(told) is None
 
@@ -83,9 +83,9 @@ def test_a_row_of_the_screen_stays_a_line_of_bounded_length(name: str) -> None:
 
 
 def test_what_is_printable_stays_as_it_is() -> None:
-    assert [name for name in ("orders", "\N{UNICORN FACE}", "größe") if printable(name) != name] == []
+    assert [name for name in ("orders", "\N{UNICORN FACE}", "größe") if printable_text(name) != name] == []
 
 
 def test_what_is_spelt_out_can_be_read_back() -> None:
-    assert json.loads(f'"{printable(chr(0x202E))}"') == chr(0x202E)
-    assert printable("a\x1b[2J\n") == r"a\x1b[2J\n"
+    assert json.loads(f'"{printable_text(chr(0x202E))}"') == chr(0x202E)
+    assert printable_text("a\x1b[2J\n") == r"a\x1b[2J\n"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jobs.terminal.lane_rows import distinct_lanes
+from jobs.terminal.lane_rows import merge_equal_lanes
 
 
 def named(*rows: tuple[str, str, str]) -> list[tuple[str, str]]:
-    return [(lane, outcome) for _, lane, outcome in distinct_lanes([list(row) for row in rows])]
+    return [(lane, outcome) for _, lane, outcome in merge_equal_lanes([list(row) for row in rows])]
 
 
 def test_a_lane_that_changes_nothing_for_its_subject_is_left_out() -> None:

@@ -7,10 +7,10 @@ from pyspark.sql import Row
 
 from jobs.replays.partition_limits.answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, safe
 from jobs.replays.partition_limits.answers import lanes as limit_lanes
-from jobs.report_page.partition_limits import brokers_over_time, cluster, nearest_limit, refusals
+from jobs.report_page.partition_limits import brokers_over_time, captured_cluster, nearest_limit_text, refused_changes
 from jobs.report_page.partition_limits import headroom as limit_headroom
 from jobs.report_page.question import Findings, Query
-from jobs.report_page.questions import answer
+from jobs.report_page.questions import answer_question
 from jobs.report_page.trust import fidelity
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
@@ -39,7 +39,7 @@ def test_a_lane_says_what_became_of_every_change() -> None:
 
 
 def test_growth_over_seconds_is_no_date() -> None:
-    told = nearest_limit(near_limit(1e9), span=2000.0)
+    told = nearest_limit_text(near_limit(1e9), span=2000.0)
     assert "; under the proposal's max.broker.partitions=100 there would be room for 94 more; topics changed" in told
     assert "too short for a date" in told
     assert "2026" not in told
@@ -49,17 +49,18 @@ def test_what_a_limit_leaves_is_told_with_what_it_has_refused() -> None:
     found, t = near_limit(0.0), PARTITION_LIMITS
     lane = row_of(t, scenario="max.broker.partitions=100", refused_by_broker_limit=3)
     found = findings({**found.rows, limit_lanes: [lane]})
-    assert "max.broker.partitions=100, with 3 changes refused by then, there would be room for 94" in nearest_limit(
-        found, span=2000.0
+    assert (
+        "max.broker.partitions=100, with 3 changes refused by then, there would be room for 94"
+        in nearest_limit_text(found, span=2000.0)
     )
     above = near_limit(0.0, headroom=-5)
-    assert nearest_limit(above, span=2000.0).startswith(
+    assert nearest_limit_text(above, span=2000.0).startswith(
         "; they would be 5 above the proposal's max.broker.partitions=100"
     )
 
 
 def test_growth_over_days_is_a_date() -> None:
-    told = nearest_limit(near_limit(12.0), span=3.0 * SPAN_FOR_A_DATE_MS)
+    told = nearest_limit_text(near_limit(12.0), span=3.0 * SPAN_FOR_A_DATE_MS)
     assert told.endswith("reached on 2026-01-31 at 12 replicas a day")
 
 
@@ -67,7 +68,8 @@ def test_growth_over_days_is_a_date() -> None:
 def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: str | None, is_said: bool) -> None:
     on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=last) for n, last in ((1, 4), (2, 3))]
     rows: dict[Query, list[Row]] = {
-        brokers_over_time: on_brokers, cluster: [Row(brokers=2, replicas=7, alike=1, **{"from": AT, "to": AT})],
+        brokers_over_time: on_brokers,
+        captured_cluster: [Row(brokers=2, replicas=7, alike=1, **{"from": AT, "to": AT})],
         fidelity: [agreement("partition_limits", "", "placements", 9, 9, 1, reason)],
     }  # fmt: skip
     found = findings(rows, {"partition_limits": ["captured"]})
@@ -85,7 +87,7 @@ def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None
     assert "from max.partitions=26 on, nothing is refused" in unknown
     assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
     named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], safe: limits[1:]}
-    assert not answer(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
+    assert not answer_question(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
 
 
 def refusal(lane: str, client: str, by: str, count: int) -> Row:
@@ -100,7 +102,7 @@ def test_of_lanes_that_refuse_as_much_the_first_asked_for_is_told_and_what_both_
     lanes = [row_of(t, scenario=name, tried=9, **({} if name == "captured" else counts)) for name in names]
     by_client = (("ops", "max.partitions", 3), ("team", "max.broker.partitions", 2), ("team", "max.partitions", 2))
     rows = [refusal(lane, *client) for lane in names[1:] for client in by_client]
-    told = sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
+    told = sentence(findings({limit_lanes: lanes, refused_changes: rows}, {"partition_limits": names}), 15)
     assert told == (
         "With max.partitions=9, 6 of 9 captured requests to change topics are refused, most of them from team (4)."
     )
@@ -114,7 +116,7 @@ def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
         lanes[1] = row_of(t, scenario=names[1], tried=3, refused_by_cluster_limit=refused)
         of_limit = [refusal(names[1], "team", "max.partitions", refused)] if refused else []
         rows = [refusal(names[1], "ops", "partitions per request", 2), *of_limit]
-        return sentence(findings({limit_lanes: lanes, refusals: rows}, {"partition_limits": names}), 15)
+        return sentence(findings({limit_lanes: lanes, refused_changes: rows}, {"partition_limits": names}), 15)
 
     assert told(0) == "Nobody's, of 3 captured requests to change topics in the replayed lanes."
     assert told(1).endswith("1 of 3 captured requests to change topics is refused, most of them from team (1).")
@@ -123,7 +125,7 @@ def test_what_kafka_itself_refuses_is_not_told_as_refused_by_a_limit() -> None:
 def test_brokers_that_have_as_many_replicas_as_the_fullest_are_counted() -> None:
     on_brokers = [Row(**row_of(PARTITIONS_PER_BROKER, broker=n).asDict(), last=4) for n in (1, 2, 3)]
     whole = Row(brokers=3, replicas=12, alike=3, **{"from": AT, "to": AT})
-    found = findings({brokers_over_time: on_brokers, cluster: [whole]}, {"partition_limits": ["captured"]})
+    found = findings({brokers_over_time: on_brokers, captured_cluster: [whole]}, {"partition_limits": ["captured"]})
     assert "broker 1 has most replicas, as many as 2 others, 4 of 12 on 3 brokers" in sentence(found, 3)
 
 
@@ -134,7 +136,10 @@ def test_requests_that_only_a_refusal_brings_about_are_told_apart_from_captured_
         row_of(t, scenario=names[0], tried=39),
         row_of(t, scenario=names[1], tried=52, refused_by_cluster_limit=44),
     ]
-    rows: dict[Query, list[Row]] = {limit_lanes: lanes, refusals: [refusal(names[1], "ops", "max.partitions", 44)]}
+    rows: dict[Query, list[Row]] = {
+        limit_lanes: lanes,
+        refused_changes: [refusal(names[1], "ops", "max.partitions", 44)],
+    }
     told = sentence(findings(rows, {"partition_limits": names}), 15)
     assert told == (
         "With max.partitions=9, 44 of 52 captured requests to change topics are refused, most of them from ops (44); "
@@ -150,9 +155,9 @@ def test_a_limit_is_told_with_what_its_lane_sets_beside_it() -> None:
         Row(**{h.scenario: f"max.partitions=9,{more}", h.refused_by: "max.partitions", "nearest": nearest})
         for more in (rate, "controller_mutation_rate=none")
     )
-    assert nearest_limit(findings({limit_headroom: [first]}), 9.0).startswith(
+    assert nearest_limit_text(findings({limit_headroom: [first]}), 9.0).startswith(
         f"; under the proposal's max.partitions=9 and {rate} "
     )
-    assert nearest_limit(findings({limit_headroom: [first, second]}), 9.0).startswith(
+    assert nearest_limit_text(findings({limit_headroom: [first, second]}), 9.0).startswith(
         "; under the proposal's max.partitions=9 there"
     )

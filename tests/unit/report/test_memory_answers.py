@@ -10,8 +10,8 @@ from pyspark.sql import Row
 from jobs.replays.consumer_memory.answers import HEAD, lanes, lanes_table
 from jobs.replays.consumer_memory.queue_answers import HEAD as QUEUE_HEAD
 from jobs.replays.consumer_memory.queue_answers import queues, queues_table
-from jobs.report_page.consumer_memory.memory_pool import bounded, slowed_consumers
-from jobs.report_page.consumer_memory.needed_memory import hungry_consumers, needed
+from jobs.report_page.consumer_memory.memory_pool import bounded_memory_answer, slowed_consumers
+from jobs.report_page.consumer_memory.needed_memory import hungry_consumers, needed_memory_answer
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.traffic import fetching_consumers
 from schemas.tables import algorithms
@@ -78,7 +78,7 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
         hungry_consumers: [row_of(CONSUMER_MEMORY)],
         **asked,
     }
-    told = bounded(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
+    told = bounded_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.startswith(
         "101 B of buffer.memory of consumers (KIP-81, a proposal) is enough for everyone, though the "
         "proposal's prototype accepts only a pool larger than fetch.max.bytes, here 50.0 MiB; "
@@ -89,7 +89,7 @@ def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
     rows = [row("consumers", LANES[0]), row("consumers", LANES[1])]
     found: dict[Query, list[Row]] = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
     found[fetching_consumers] = [Row(max_bytes=64)]
-    told = bounded(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
+    told = bounded_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
@@ -113,7 +113,7 @@ def one_of_client(others: int = 0, **columns: object) -> Row:
 
 def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -> None:
     def told(**columns: int) -> str:
-        return needed(
+        return needed_memory_answer(
             findings({lanes: [], hungry_consumers: [one_of_client(**columns)]}, {algorithms.CONSUMER_MEMORY: LANES})
         )
 
@@ -148,8 +148,10 @@ def test_a_pool_that_gets_stuck_is_the_answer_before_one_that_is_slow() -> None:
         row("consumers", LANES[2]),
     )  # fmt: skip
     slow = (slowed(LANES[2], "slow", throughput_ratio=0.1),)
-    assert " 1 connection gets stuck: a response is larger than the pool." in answer(bounded, *rows, slow=slow)
-    assert "stuck" not in answer(bounded, rows[0], rows[2], slow=slow)
+    assert " 1 connection gets stuck: a response is larger than the pool." in answer(
+        bounded_memory_answer, *rows, slow=slow
+    )
+    assert "stuck" not in answer(bounded_memory_answer, rows[0], rows[2], slow=slow)
 
 
 def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> None:
@@ -158,7 +160,11 @@ def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> N
         slowed(LANES[2], "other", wait_ms_max=90.0, throughput_ratio=None),
     )
     told = answer(
-        bounded, row("consumers", LANES[0]), row("consumers", LANES[1]), row("consumers", LANES[2]), slow=slow
+        bounded_memory_answer,
+        row("consumers", LANES[0]),
+        row("consumers", LANES[1]),
+        row("consumers", LANES[2]),
+        slow=slow,
     )
     assert told.endswith(
         "; with buffer.memory=1 KiB, the pool of app, which is slowed most, is used up 25.0 % of the time, and a "
@@ -169,7 +175,7 @@ def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> N
 def test_a_consumer_that_is_slow_by_its_fetch_limits_alone_does_not_wait_for_memory() -> None:
     """In closed loop small limits alone are slower than the captured ones, whatever the pool."""
     slow = (slowed("consumer.fetch.max.bytes=1MiB", "app", throughput_ratio=0.9),)
-    told = answer(bounded, row("consumers", LANES[0]), row("consumers", LANES[1]), slow=slow)
+    told = answer(bounded_memory_answer, row("consumers", LANES[0]), row("consumers", LANES[1]), slow=slow)
     assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
@@ -178,7 +184,9 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
         most = one_of_client(
             record_bytes=100, decompressed_bytes=decompressed_bytes, unmeasured_batches=unmeasured_batches
         )
-        return needed(findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES}))
+        return needed_memory_answer(
+            findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES})
+        )
 
     assert "uncompressed size of 7 compressed batches not measured" in told(
         unmeasured_batches=7, decompressed_bytes=None
@@ -190,13 +198,15 @@ def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
 @pytest.mark.parametrize(("held", "is_more"), [(2000, False), (2001, True)])
 def test_where_more_is_held_than_kip_74_bounds_what_lets_it_is_said(held: int, is_more: bool) -> None:
     most = one_of_client(record_bytes=100, used_bytes_max=held, memory_bound_bytes=2000)
-    told = needed(findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES}))
+    told = needed_memory_answer(findings({lanes: [], hungry_consumers: [most]}, {algorithms.CONSUMER_MEMORY: LANES}))
     assert ("which first batches of responses exceed, since these come whole however large" in told) == is_more
 
 
 def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_them() -> None:
     limited = ("captured", "consumer.fetch.max.bytes=1MiB")
-    told = answer(needed, row("consumers", limited[0]), row("consumers", limited[1], most=4096), names=limited)
+    told = answer(
+        needed_memory_answer, row("consumers", limited[0]), row("consumers", limited[1], most=4096), names=limited
+    )
     assert "holds at most 4.0 KiB of responses with fetch.max.bytes=1 MiB, 200 B" in told
 
 
@@ -215,7 +225,7 @@ def queue(lane: str, bound: int | None, **columns: object) -> Row:
 
 def told_of(*rows: Row) -> str:
     found: dict[Query, list[Row]] = {lanes: [], hungry_consumers: [one_of_client()], queues: list(rows)}
-    return needed(findings(found, {algorithms.CONSUMER_MEMORY: QUEUE_LANES}))
+    return needed_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: QUEUE_LANES}))
 
 
 def test_a_librdkafka_consumer_s_queue_is_told_beside_what_fetches_hold_and_what_lowers_it() -> None:

@@ -10,11 +10,11 @@ from html.parser import HTMLParser
 
 from pyspark.sql import Row
 
-from jobs.report_page.markup import broken, coded, lines, paragraphs
-from jobs.report_page.page import page
+from jobs.report_page.markup import breakable_name, paragraphs, setting_lines, with_code
+from jobs.report_page.page import page_text
 from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
-from jobs.report_page.traffic import batch_sizes, fetching_consumers, produced_codecs, produced_topics, readers
+from jobs.report_page.traffic import fetching_consumers, produced_batch_sizes, produced_codecs, produced_topics, readers
 from jobs.report_page.trust import agreement_bars, fidelity
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import agreement, findings, known, one_of_one, verdict
@@ -51,14 +51,14 @@ def rows(in_all: int = 1) -> dict[Query, list[Row]]:
     return {
         produced_codecs: [Row(**{b.codec: "none", **sums})],
         produced_topics: [one_of_one(Row(**{b.topic: EVIL, b.client_id: EVIL, **sums}), in_all)],
-        batch_sizes: [Row(refused=True, bin=6, batches=1), Row(refused=False, bin=6, batches=2)],
+        produced_batch_sizes: [Row(refused=True, bin=6, batches=1), Row(refused=False, bin=6, batches=2)],
         readers: [Row(reader="consumer", fetches=4, empty=1, bytes=9000, sessions=1, oldest=12)],
         fetching_consumers: [one_of_one(Row(**consumer), in_all)],
     }
 
 
 def written() -> str:
-    return page("/lake", verdict(findings(rows())))
+    return page_text("/lake", verdict(findings(rows())))
 
 
 def elements() -> Elements:
@@ -108,9 +108,9 @@ def test_the_verdict_comes_first_and_says_whether_to_trust_it() -> None:
 
 def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None:
     given = [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, reason) for reason in (None, EVIL)]
-    assert "What the reasons mean" not in page("/lake", verdict(findings({fidelity: given})))
+    assert "What the reasons mean" not in page_text("/lake", verdict(findings({fidelity: given})))
     given += [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, "another_connection")]
-    told = page("/lake", verdict(findings({fidelity: given})))
+    told = page_text("/lake", verdict(findings({fidelity: given})))
     glossary = told.partition("What the reasons mean")[2].partition("</details>")[0]
     assert re.findall("<dt>(.*)</dt>", glossary) == ["another_connection"]
     assert "perhaps from another process with the same <code>client.id</code> and address." in glossary
@@ -119,7 +119,7 @@ def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None
 
 def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
     assert "No other plot: the estimates of producers were not replayed: <code>--set=" in written()
-    without_any = page("/lake", verdict(findings(rows() | {batch_sizes: []})))
+    without_any = page_text("/lake", verdict(findings(rows() | {produced_batch_sizes: []})))
     assert "No plot: the estimates of producers" in without_any
 
 
@@ -151,11 +151,11 @@ def test_notes_wrapped_for_a_screen_are_sentences() -> None:
 
 
 def test_each_setting_of_a_lane_has_a_line() -> None:
-    assert lines("fetch.max.bytes=1MiB  <b>=2") == "fetch.max.bytes=1MiB<br>&lt;b&gt;=2"
+    assert setting_lines("fetch.max.bytes=1MiB  <b>=2") == "fetch.max.bytes=1MiB<br>&lt;b&gt;=2"
 
 
 def test_a_table_says_how_many_rows_it_leaves_out() -> None:
-    told = page("/lake", verdict(findings(rows(in_all=10_001))))
+    told = page_text("/lake", verdict(findings(rows(in_all=10_001))))
     assert told.count("And 10,000 more, which silver/") == 2
 
 
@@ -164,18 +164,20 @@ def test_the_same_tables_give_the_same_bytes() -> None:
 
 
 def test_flags_and_commands_of_a_sentence_are_code_and_the_rest_is_escaped() -> None:
-    told = coded("<b> is not replayed: run `pipeline` with --set=max.partitions=500,none, or not.")
+    told = with_code("<b> is not replayed: run `pipeline` with --set=max.partitions=500,none, or not.")
     assert told == (
         "&lt;b&gt; is not replayed: run <code>pipeline</code> with <code>--set=max.partitions=500,none</code>, or not."
     )
 
 
 def test_the_name_of_a_column_may_go_on_behind_a_dot_so_that_a_setting_does_not_widen_its_table() -> None:
-    assert broken("by max.partitions* <b>") == "by max.<wbr>partitions* &lt;b&gt;"
+    assert breakable_name("by max.partitions* <b>") == "by max.<wbr>partitions* &lt;b&gt;"
 
 
 def test_of_several_clusters_the_page_says_which_is_replayed() -> None:
     """Its id is from the wire."""
     told = "Only cluster {} is replayed, one of several that they show."
-    assert told.format("&lt;b&gt;other") in page("/lake", verdict(findings(rows()), of=known(cluster_id="<b>other")))
-    assert told.partition(" {}")[0] not in page("/lake", verdict(findings(rows())))
+    assert told.format("&lt;b&gt;other") in page_text(
+        "/lake", verdict(findings(rows()), of=known(cluster_id="<b>other"))
+    )
+    assert told.partition(" {}")[0] not in page_text("/lake", verdict(findings(rows())))

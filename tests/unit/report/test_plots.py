@@ -9,8 +9,16 @@ from typing import get_args
 
 import pytest
 
-from jobs.report_page.axes import CHARACTER, WIDTH, doublings, reach, room_below, room_beside, round_bytes
-from jobs.report_page.charts import COLOURS, GRID, INK, MOST_TOUCHED, MUTED, SYMBOL, svg
+from jobs.report_page.axes import (
+    CHARACTER,
+    WIDTH,
+    axis_reach,
+    doubling_ticks,
+    room_below,
+    room_beside,
+    round_byte_ticks,
+)
+from jobs.report_page.charts import COLOURS, GRID, INK, MOST_TOUCHED, MUTED, SYMBOL, plot_svg
 from jobs.report_page.page import TEMPLATES
 from jobs.report_page.question import Axis, Mark, Plot
 
@@ -30,7 +38,7 @@ def over_bytes(high: int) -> Plot:
 
 @pytest.mark.parametrize("high", [7, 1000, 65_536, 700_000, 3 << 20, 5 << 30])
 def test_bytes_have_few_ticks_at_round_binary_values(high: int) -> None:
-    ticks = round_bytes(high)
+    ticks = round_byte_ticks(high)
     assert 2 <= len(ticks) <= 6
     assert ticks[0] == 0
     assert high * 0.6 < ticks[-1] <= high
@@ -38,21 +46,23 @@ def test_bytes_have_few_ticks_at_round_binary_values(high: int) -> None:
 
 
 def test_doublings_stay_within_their_reach_and_are_few() -> None:
-    ticks = doublings(100, 2**40)
+    ticks = doubling_ticks(100, 2**40)
     assert 100 <= ticks[0] < ticks[-1] <= 2**40
     assert len(ticks) <= 7
     assert {later / earlier for earlier, later in pairwise(ticks)} == {ticks[1] / ticks[0]}
 
 
 def test_ticks_are_written_with_their_units() -> None:
-    told = texts(svg(over_bytes(3 << 20)))
+    told = texts(plot_svg(over_bytes(3 << 20)))
     assert {"1 MiB", "2 MiB", "3 MiB", "50 %"} <= set(told)
     assert [text for text in told if re.search(r"\d{5}", text)] == []
 
 
 def test_what_is_counted_has_no_tick_between_two_counts() -> None:
     rows = [{"since": 0.0, "replicas": 0}, {"since": 1.2, "replicas": 2}]
-    told = texts(svg(Plot("replicas", "step", rows, Axis("since", "seconds", "time"), Axis("replicas", "n", "count"))))
+    told = texts(
+        plot_svg(Plot("replicas", "step", rows, Axis("since", "seconds", "time"), Axis("replicas", "n", "count")))
+    )
     assert told[told.index("seconds") + 1 : -1] == ["0", "1", "2"]
     assert "0.4" in told
 
@@ -69,7 +79,7 @@ def test_names_of_a_legend_end_before_the_next_symbol_in_whichever_font() -> Non
     name = "orders-to-audit"
     rows = [{"at": at, "n": at, "of": f"{name}-{of}"} for at in (1, 2) for of in ("1", "2")]
     plot = Plot("p", "line", rows, Axis("at", "", "time"), Axis("n", "n", "count"), Axis("of", "of", "name"))
-    entries = svg(plot).partition("role-legend-entry")[2]
+    entries = plot_svg(plot).partition("role-legend-entry")[2]
     (second,) = {float(at) for at in re.findall(r'<g transform="translate\(([\d.]+),0\)"><path class', entries)} - {0.0}
     assert second > SYMBOL + CHARACTER * len(f"{name}-1")
 
@@ -77,7 +87,7 @@ def test_names_of_a_legend_end_before_the_next_symbol_in_whichever_font() -> Non
 def test_beside_long_names_there_are_fewer_ticks() -> None:
     def ticks(name: str) -> int:
         rows = [{"metric": name, "share": 1.0}]
-        drawn = svg(Plot("p", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name")))
+        drawn = plot_svg(Plot("p", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name")))
         return sum(text.endswith("%") for text in texts(drawn))
 
     assert (ticks("bytes"), ticks("bytes " * 6)) == (6, 3)
@@ -86,11 +96,11 @@ def test_beside_long_names_there_are_fewer_ticks() -> None:
 def test_what_is_unknown_has_a_colour_of_none_of_the_findings() -> None:
     rows = [{"metric": "bytes", "share": 0.5, "verdict": verdict} for verdict in ("equal", "unknown")]
     plot = Plot("f", "bar", rows, Axis("share", "", "percent"), Axis("metric", "", "name"), Axis("verdict", "", "name"))
-    assert re.findall(r'<path d="[^"]*" fill="(#\w+)"><title>', svg(plot)) == [COLOURS[0], MUTED]
+    assert re.findall(r'<path d="[^"]*" fill="(#\w+)"><title>', plot_svg(plot)) == [COLOURS[0], MUTED]
 
 
 def test_lanes_stand_in_their_own_order_under_what_they_change() -> None:
-    told = texts(svg(BY_LANE))
+    told = texts(plot_svg(BY_LANE))
     assert told.index("captured") < told.index("1 MiB")
     assert "fetch.max.bytes" in told
 
@@ -102,7 +112,7 @@ def test_a_name_from_the_wire_is_text_wherever_it_stands(mark: Mark) -> None:
     colour = Axis("count", "n", "count") if mark == "heat" else Axis("client", EVIL, "name")
     x = {"heat": Axis("client", EVIL, "name"), "line": Axis("x", "x", "count"), "step": Axis("x", "x", "count")}
     plot = Plot("plot", mark, rows, x.get(mark, count), count if mark in ("line", "step") else name, colour)
-    drawn = svg(plot)
+    drawn = plot_svg(plot)
     assert "<script" not in drawn
     assert "&lt;script&gt;" in drawn
 
@@ -112,16 +122,19 @@ def titles(drawn: str) -> list[str]:
 
 
 def test_a_mark_says_its_values_under_the_pointer_as_people_write_them() -> None:
-    assert titles(svg(BY_LANE)) == ["captured; longest wait: 105 ms", "1 MiB; longest wait: 0 ms"]
-    assert titles(svg(over_bytes(3 << 20))) == ["held: 0; of the time: 50.0 %", "held: 3.0 MiB; of the time: 50.0 %"]
+    assert titles(plot_svg(BY_LANE)) == ["captured; longest wait: 105 ms", "1 MiB; longest wait: 0 ms"]
+    assert titles(plot_svg(over_bytes(3 << 20))) == [
+        "held: 0; of the time: 50.0 %",
+        "held: 3.0 MiB; of the time: 50.0 %",
+    ]
     took = [{"lane": "captured", "took": 146.0, "low": 120.0, "high": 2400.0}]
     plot = Plot("took", "interval", took, Axis("took", "catch-up", "ms"), Axis("lane", "lane", "name"))
-    assert set(titles(svg(plot))) == {"captured; catch-up: 146 ms (120 ms to 2.4 s)"}
+    assert set(titles(plot_svg(plot))) == {"captured; catch-up: 146 ms (120 ms to 2.4 s)"}
 
 
 def test_of_a_long_curve_so_many_points_say_their_values_that_the_page_stays_small() -> None:
     rows = [{"at": float(at), "n": at} for at in range(1000)]
-    drawn = svg(Plot("p", "step", rows, Axis("at", "seconds", "time"), Axis("n", "n", "count")))
+    drawn = plot_svg(Plot("p", "step", rows, Axis("at", "seconds", "time"), Axis("n", "n", "count")))
     assert MOST_TOUCHED / 2 < len(titles(drawn)) <= MOST_TOUCHED
     assert titles(drawn)[0] == "seconds: 0; n: 0"
 
@@ -129,8 +142,8 @@ def test_of_a_long_curve_so_many_points_say_their_values_that_the_page_stays_sma
 def test_an_interval_reaches_from_its_low_to_its_high_end() -> None:
     rows = [{"lane": "captured", "took": 200.0, "low": 100.0, "high": 400.0}]
     plot = Plot("took", "interval", rows, Axis("took", "catch-up", "ms"), Axis("lane", "lane", "name"))
-    assert reach(plot, plot.x) == (100.0, 400.0)
-    drawn = svg(plot)
+    assert axis_reach(plot, plot.x) == (100.0, 400.0)
+    drawn = plot_svg(plot)
     (band,) = (float(end) for end in re.findall(r'mark-rect role-mark[^>]*>.*?d="M[^h]*h([\d.]+)', drawn)[:1])
     whole = WIDTH - room_beside(plot)
     assert 0.6 * whole < band < 0.9 * whole
@@ -142,7 +155,7 @@ def test_a_histogram_stacks_its_colours_and_draws_the_limit() -> None:
         "sizes", "bar", rows, Axis("bytes", "bytes", "bytes", log=True), Axis("batches", "batches", "count"),
         Axis("answer", "answer", "name"), (1500.0, "max.message.bytes"),
     )  # fmt: skip
-    told = texts(svg(plot))
+    told = texts(plot_svg(plot))
     assert {"taken", "refused", "max.message.bytes"} <= set(told)
     assert max(int(text) for text in told if text.isdigit()) >= 6
 
@@ -153,17 +166,17 @@ def test_a_diagonal_says_where_both_are_the_same() -> None:
         "ratios", "point", rows, Axis("estimated", "estimated", "ratio"), Axis("had", "had", "ratio"),
         Axis("batches", "batches", "name"), diagonal="as estimated",
     )  # fmt: skip
-    assert {"as estimated", "some split", "taken"} <= set(texts(svg(plot)))
-    assert "as estimated" not in texts(svg(replace(plot, diagonal="")))
+    assert {"as estimated", "some split", "taken"} <= set(texts(plot_svg(plot)))
+    assert "as estimated" not in texts(plot_svg(replace(plot, diagonal="")))
 
 
 def test_every_colour_of_a_plot_has_another_on_a_dark_screen() -> None:
     style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
     dark = style[style.index("prefers-color-scheme: dark") :]
-    used = re.findall(r"(fill|stroke)=\"(#[0-9a-f]{6})\"", "".join(svg(plot) for plot in (BY_LANE, over_bytes(9))))
+    used = re.findall(r"(fill|stroke)=\"(#[0-9a-f]{6})\"", "".join(plot_svg(plot) for plot in (BY_LANE, over_bytes(9))))
     assert [f"{of} {colour}" for of, colour in used if f'svg [{of}="{colour}"]' not in dark] == []
     assert [colour for colour in (*COLOURS, INK, MUTED, GRID) if colour not in dark] == []
 
 
 def test_the_same_rows_give_the_same_bytes() -> None:
-    assert svg(BY_LANE) == svg(BY_LANE)
+    assert plot_svg(BY_LANE) == plot_svg(BY_LANE)

@@ -12,11 +12,11 @@ from jobs.replays.session_cache.answers import slots
 from jobs.report_page.batch_split.splits import estimates, splitting_producers
 from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
 from jobs.report_page.fetch_max_bytes.fairness import NO_OTHER_LIMITS, waiting_partitions
-from jobs.report_page.page import part
+from jobs.report_page.page import question_part
 from jobs.report_page.question import Findings, Query
-from jobs.report_page.questions import QUESTIONS, answer, answers, queries_of
+from jobs.report_page.questions import QUESTIONS, answer_question, answer_questions, queries_of
 from jobs.report_page.session_cache.sessions import evictions
-from jobs.report_page.summary import answer_lines
+from jobs.report_page.summary import reply_lines
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
 from jobs.scenarios.settings import ON_REQUEST, TRIES
@@ -61,7 +61,7 @@ def test_there_are_twenty_and_a_proposal_says_so() -> None:
 
 
 def test_a_question_without_its_replay_says_how_to_ask_for_it() -> None:
-    told = [told for told in answers(findings()) if told.question.algorithms]
+    told = [told for told in answer_questions(findings()) if told.question.algorithms]
     assert {told.is_answered for told in told} == {False}
     for one in told:
         assert f"--set={TRIES[one.question.algorithms[0]]}" in one.sentence
@@ -72,11 +72,11 @@ def test_a_replay_that_the_scenario_leaves_out_is_to_be_added_there_for_flags_al
     lanes = dict.fromkeys(usual, ("captured",))
     asked = "--set=producer.batch.size=16KiB,64KiB."
     by_flag = f"This run has no replay of batch_split: run `pipeline` on the captures with {asked}"
-    assert answer(findings(lanes=lanes), BY_NUMBER[4]).sentence == by_flag
+    assert answer_question(findings(lanes=lanes), BY_NUMBER[4]).sentence == by_flag
     refused = findings(lanes={usual[0]: ("captured",)}, refused=dict.fromkeys(usual[1:], "no fetch: capture some"))
-    assert answer(refused, BY_NUMBER[4]).sentence == by_flag
+    assert answer_question(refused, BY_NUMBER[4]).sentence == by_flag
     some = findings(lanes=dict.fromkeys(usual[1:], ("captured",)))
-    assert answer(some, BY_NUMBER[4]).sentence == (
+    assert answer_question(some, BY_NUMBER[4]).sentence == (
         "The scenario of this run leaves batch_split out: add `batch_split:` under `replay:` in its file, and run "
         f"`pipeline` with it and {asked}"
     )
@@ -84,13 +84,13 @@ def test_a_replay_that_the_scenario_leaves_out_is_to_be_added_there_for_flags_al
 
 def test_a_question_whose_replay_was_refused_says_why() -> None:
     found = findings(refused={"batch_split": "no produce request: capture producers"})
-    assert answer(found, BY_NUMBER[4]).sentence == "no produce request: capture producers"
+    assert answer_question(found, BY_NUMBER[4]).sentence == "no produce request: capture producers"
 
 
 def test_every_question_answers_or_refuses_where_a_capture_shows_nothing_of_it() -> None:
     everything = findings(lanes=dict.fromkeys(TRIES, ("captured",)))
-    assert [told.question.number for told in answers(everything) if not told.sentence.endswith(".")] == []
-    assert [told.question.number for told in answers(everything) if told.is_answered] == [20]
+    assert [told.question.number for told in answer_questions(everything) if not told.sentence.endswith(".")] == []
+    assert [told.question.number for told in answer_questions(everything) if told.is_answered] == [20]
 
 
 def test_a_table_that_a_run_has_not_is_not_asked() -> None:
@@ -379,7 +379,7 @@ def test_a_lane_of_batches_has_what_decides_on_it() -> None:
 
 def test_producers_that_are_not_replayed_are_not_said_to_be_missing() -> None:
     for number in (4, 13):
-        told = answer(findings(lanes={"batch_split": ("captured",)}), BY_NUMBER[number])
+        told = answer_question(findings(lanes={"batch_split": ("captured",)}), BY_NUMBER[number])
         assert told.sentence.startswith(
             "The capture shows no produce request of a Java client, and only the Java client's"
         )
@@ -407,12 +407,12 @@ def test_a_lane_of_batches_of_no_size_has_no_fill() -> None:
 
 def test_why_two_plots_are_left_out_is_said_once() -> None:
     found = fetch_limits(lane("captured", 0.0, 300.0, 1 << 20))
-    assert [figure.why_not for figure in part(found, BY_NUMBER[6]).figures] == [NO_LAG, NO_OTHER_LIMITS]
+    assert [figure.why_not for figure in question_part(found, BY_NUMBER[6]).figures] == [NO_LAG, NO_OTHER_LIMITS]
 
 
 def test_a_table_without_rows_is_left_out() -> None:
-    assert part(evicting(), BY_NUMBER[10]).grid is None
-    assert part(evicting(1), BY_NUMBER[10]).grid is not None
+    assert question_part(evicting(), BY_NUMBER[10]).grid is None
+    assert question_part(evicting(1), BY_NUMBER[10]).grid is not None
 
 
 def test_an_answer_says_how_far_its_replay_agrees_and_what_is_unknown() -> None:
@@ -420,7 +420,7 @@ def test_an_answer_says_how_far_its_replay_agrees_and_what_is_unknown() -> None:
 
 
 def test_the_screen_has_a_paragraph_an_answer_and_reasons_together() -> None:
-    lines = [*answer_lines(answers(findings()))]
+    lines = [*reply_lines(answer_questions(findings()))]
     assert lines[0].startswith("  20  0 % of the bytes")
     (splits,) = [line for line in lines if "not answered: 4, 13 " in line]
     assert "batch_split" in splits

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.report_page.advice.floors import below_floor
+from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.cards import growth_cards, quota_cards
-from jobs.report_page.fetch_max_bytes.fairness import own_in_closed_loop
-from jobs.report_page.fetch_max_bytes.quota import BY_RULES, throttling
+from jobs.report_page.fetch_max_bytes.fairness import consumers_under_limits
+from jobs.report_page.fetch_max_bytes.quota import BY_RULES, throttling_by_lane
 from jobs.report_page.question import Findings
 from jobs.report_page.verdict import quota_lines
 from schemas.tables import algorithms
@@ -36,7 +36,7 @@ def of_lanes(*rows: Row) -> Findings:
 
 def test_who_is_throttled_for_how_long_is_said_beside_what_becomes_of_catch_up() -> None:
     slow = lane(SLOW, throttled=2, for_ms=(12_300, 11_000, 14_000), took=13_000.0)
-    assert [*throttling(of_lanes(lane("captured"), slow, lane(FAST)))] == [
+    assert [*throttling_by_lane(of_lanes(lane("captured"), slow, lane(FAST)))] == [
         (
             "consumer_byte_rate=1 MiB",
             "2 of 3 consumers are throttled, slow-reader for 12.3 s (11 to 14 s) over its brokers; "
@@ -47,7 +47,7 @@ def test_who_is_throttled_for_how_long_is_said_beside_what_becomes_of_catch_up()
 
 
 def test_a_consumer_that_is_throttled_at_other_paces_alone_is_said() -> None:
-    (told,) = throttling(of_lanes(lane("captured"), lane(FAST, for_ms=(0, 0, 400))))
+    (told,) = throttling_by_lane(of_lanes(lane("captured"), lane(FAST, for_ms=(0, 0, 400))))
     assert told[1] == "none of 3 consumers is throttled, at other paces for 400 ms over its brokers at most"
 
 
@@ -65,9 +65,9 @@ def test_screen_and_page_say_by_which_rules_and_who_shares_a_quota() -> None:
 
 def test_a_stated_quota_is_told_of_the_captured_lane() -> None:
     found = of_lanes(lane("captured", throttled=1, for_ms=(900, 900, 900)))
-    assert [*throttling(found)] == []
+    assert [*throttling_by_lane(found)] == []
     stated = Findings(found.rows, found.lanes, found.refused, {"consumer_byte_rate": 1000}, found.kafka)
-    assert [*throttling(stated)] == [
+    assert [*throttling_by_lane(stated)] == [
         ("captured", "1 of 3 consumers is throttled, slow-reader for 900 ms over its brokers")
     ]
 
@@ -77,7 +77,9 @@ def test_it_says_so_where_the_replay_as_captured_is_far_from_the_capture() -> No
     low = Row(**of, checked=40, agreed=30, floor=0.9)
     rows = [lane("captured"), lane(SLOW, throttled=1, for_ms=(900, 900, 900))]
     names = {algorithms.FETCH_MAX_BYTES: ("captured", SLOW)}
-    told = " ".join(line.strip() for line in quota_lines(findings({closed_lanes: rows, below_floor: [low]}, names)))
+    told = " ".join(
+        line.strip() for line in quota_lines(findings({closed_lanes: rows, metrics_below_floor: [low]}, names))
+    )
     assert "closed loop bytes of consumers equal the capture in 75.00 % of 40, below 90.0 %" in told
 
 
@@ -89,8 +91,8 @@ def test_without_such_lanes_nothing_is_said() -> None:
 def test_a_quota_is_not_taken_for_a_limit_that_makes_waits_longer_nor_for_growth() -> None:
     both = f"{SLOW},traffic.speed=2"
     found = of_lanes(lane("captured"), lane(SLOW), lane(both), lane("consumer.fetch.max.bytes=1MiB"))
-    assert [row["scenario"] for row in own_in_closed_loop(found)] == ["captured", "consumer.fetch.max.bytes=1MiB"]
-    assert [name for name, _ in throttling(found)] == [
+    assert [row["scenario"] for row in consumers_under_limits(found)] == ["captured", "consumer.fetch.max.bytes=1MiB"]
+    assert [name for name, _ in throttling_by_lane(found)] == [
         "consumer_byte_rate=1 MiB",
         "consumer_byte_rate=1 MiB and traffic.speed=2",
     ]

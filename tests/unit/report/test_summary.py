@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.replays.algorithms import ALGORITHMS
-from jobs.report_page.summary import summary
+from jobs.report_page.summary import run_summary
 from jobs.report_page.trust import apis, connections, fidelity
 from tests.unit.report.findings import agreement, findings, known
 
@@ -16,37 +16,37 @@ def heads(text: str) -> list[str]:
 
 def test_what_was_lost_and_how_far_the_replay_agrees_stand_before_the_answers() -> None:
     fidelity = "Fidelity: the replay of the captured settings against the capture"
-    assert heads(summary("/lake", known(), findings())) == ["Read", "Lost", fidelity, "Answers", "Tables"]
+    assert heads(run_summary("/lake", known(), findings())) == ["Read", "Lost", fidelity, "Answers", "Tables"]
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_replay_that_was_refused_says_why_once(name: str) -> None:
-    told = summary("/lake", known(), findings(refused={name: "no produce request: capture producers"}))
+    told = run_summary("/lake", known(), findings(refused={name: "no produce request: capture producers"}))
     assert told.count("no produce request: capture producers") == 1
     assert "no produce request: capture producers" in told.partition("Answers")[2]
 
 
 def test_tables_and_run_are_named() -> None:
-    assert summary("/lake", known(), findings()).endswith(
+    assert run_summary("/lake", known(), findings()).endswith(
         "Tables\n  /lake/silver\n  /lake/gold\n  run run, capture capture\n"
     )
 
 
 def test_of_several_clusters_the_screen_says_which_is_replayed() -> None:
     told = "\n  only cluster other is replayed, one of several that the captures show\n"
-    assert told in summary("/lake", known(cluster_id="other"), findings())
-    assert "cluster" not in summary("/lake", known(), findings()).partition("Answers")[0]
+    assert told in run_summary("/lake", known(cluster_id="other"), findings())
+    assert "cluster" not in run_summary("/lake", known(), findings()).partition("Answers")[0]
 
 
 def test_where_reasons_are_given_the_screen_says_where_they_are_explained() -> None:
     pointer = "\n  What a reason means, and what to do: docs/reasons.md\n"
     given = [agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "append_read_order")]
-    assert pointer in summary("/lake", known(), findings({fidelity: given}))
-    assert pointer not in summary("/lake", known(), findings())
+    assert pointer in run_summary("/lake", known(), findings({fidelity: given}))
+    assert pointer not in run_summary("/lake", known(), findings())
 
 
 def test_captures_without_kafkas_traffic_have_no_tables_of_answers_on_the_screen() -> None:
-    told = summary("/lake", known(), findings({apis: [], connections: [], fidelity: []}))
+    told = run_summary("/lake", known(), findings({apis: [], connections: [], fidelity: []}))
     assert heads(told) == ["Read", "Lost", "Tables"]
     assert "No Kafka traffic was found in a.pcap" in told
     assert told.endswith("Tables\n  /lake/silver\n  /lake/gold\n  run run, capture capture\n")

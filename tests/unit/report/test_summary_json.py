@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.doc_pages.json_schemas import SUMMARY_SCHEMA, schema_text
 from jobs.find.scopes import Scope
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
-from jobs.report_page.refusals import refusals
+from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.summary_json import NAME, Summary, summary_of, write_summary
 from schemas.tables.gold_gates import GATE_RESULTS
 from tests.unit.report.findings import findings, row_of, verdict
@@ -47,6 +47,6 @@ def test_what_is_written_is_what_the_models_read(tmp_path: Path) -> None:
 
 def test_a_refused_run_names_what_refused_it() -> None:
     refused = row_of(GATE_RESULTS, gate="gold", rule="fidelity_above_floor", table_name="fidelity")
-    told = summary_of(verdict(findings({refusals: [refused]})))
+    told = summary_of(verdict(findings({gate_refusals: [refused]})))
     assert told.refused_by == "the gold gate refused this run by fidelity_above_floor"
     assert summary_of(verdict(findings())).refused_by is None

@@ -7,7 +7,7 @@ from pyspark.sql import Row
 from jobs.replays.fetch_max_bytes.answers import open_lanes
 from jobs.replays.session_cache.answers import lanes
 from jobs.report_page.batch_split.refused_batches import checks_table
-from jobs.report_page.questions import QUESTIONS, answer
+from jobs.report_page.questions import QUESTIONS, answer_question
 from jobs.report_page.session_cache.sessions import shards, shards_by_broker
 from jobs.report_page.traffic import (
     bin_start,
@@ -56,7 +56,9 @@ def reader(name: str, fetches: int, sessions: int) -> Row:
 
 def test_what_is_thrown_away_is_what_the_replay_of_the_captured_limits_gives() -> None:
     rows = [Row(scenario="captured", reader="consumer", bytes=6 << 20, cut=3 << 20)]
-    told = answer(findings({open_lanes: rows}, {algorithms.FETCH_MAX_BYTES: ("captured",)}), BY_NUMBER[17]).sentence
+    told = answer_question(
+        findings({open_lanes: rows}, {algorithms.FETCH_MAX_BYTES: ("captured",)}), BY_NUMBER[17]
+    ).sentence
     assert told == (
         "Replayed with the captured limits, 3.0 MiB of the 6.0 MiB of records that consumers get, 50.0 %, "
         "are tails of cut batches, thrown away and fetched again."
@@ -65,14 +67,14 @@ def test_what_is_thrown_away_is_what_the_replay_of_the_captured_limits_gives() -
 
 def test_refused_batches_are_counted_with_whose_they_are() -> None:
     rows = [sent("lz4", 10)]
-    told = answer(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[2]).sentence
+    told = answer_question(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[2]).sentence
     assert told.startswith(
         "Brokers refused 10 of 90 produced batches, of 40.0 KiB or more, most of them from billing to orders (10 of 90)"
     )
 
 
 def test_where_nothing_was_refused_that_is_the_answer() -> None:
-    told = answer(findings({produced_codecs: [sent("lz4", 0)]}), BY_NUMBER[2]).sentence
+    told = answer_question(findings({produced_codecs: [sent("lz4", 0)]}), BY_NUMBER[2]).sentence
     assert (
         told == "It does not happen here: of 90 produced batches, up to 38.1 KiB large, none was refused as too large."
     )
@@ -81,18 +83,18 @@ def test_where_nothing_was_refused_that_is_the_answer() -> None:
 def test_that_no_batch_was_refused_is_said_of_those_that_were_answered() -> None:
     """A request with acks=0 has no answer."""
     rows = [sent("lz4", 0, answered=0), sent("none", 0, answered=80)]
-    told = answer(findings({produced_codecs: rows}), BY_NUMBER[2])
+    told = answer_question(findings({produced_codecs: rows}), BY_NUMBER[2])
     assert told.sentence == (
         "It does not happen here: of 180 produced batches, 80 of them answered, up to 38.1 KiB large, none was refused "
         "as too large."
     )
     assert checks_table(findings({produced_codecs: rows})).rows[1][3] == "80 batches within, 0 above"
-    assert not answer(findings({produced_codecs: rows[:1]}), BY_NUMBER[2]).is_answered
+    assert not answer_question(findings({produced_codecs: rows[:1]}), BY_NUMBER[2]).is_answered
 
 
 def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_bytes() -> None:
     codecs = [sent("lz4", 10), sent("none", 0)]
-    told = answer(findings({produced_codecs: codecs, produced_topics: codecs}), BY_NUMBER[5]).sentence
+    told = answer_question(findings({produced_codecs: codecs, produced_topics: codecs}), BY_NUMBER[5]).sentence
     assert "90 of 180 produced batches here are compressed" in told
     assert "of those to orders one with 50.0 KiB uncompressed was accepted, and one of 40.0 KiB on the wire was" in told
 
@@ -100,7 +102,7 @@ def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_by
 def test_one_batch_is_compressed_and_several_are() -> None:
     def told(batches: int, codec: str = "lz4") -> str:
         rows = [Row(**(sent(codec, 0).asDict() | {"batches": batches}))]
-        return answer(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[5]).sentence
+        return answer_question(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[5]).sentence
 
     assert "; 0 of 1 produced batch here is compressed" in told(1, "none")
     assert "; 1 of 1 produced batch here is compressed" in told(1)
@@ -110,7 +112,9 @@ def test_one_batch_is_compressed_and_several_are() -> None:
 def test_batches_of_two_topics_are_not_compared_for_each_may_have_its_own_limit() -> None:
     b, refused, taken = RECORD_BATCHES, sent("lz4", 10), sent("lz4", 0)
     small = Row(**(refused.asDict() | {b.topic: "small", "largest_taken_uncompressed": 100}))
-    told = answer(findings({produced_codecs: [refused], produced_topics: [small, taken]}), BY_NUMBER[5]).sentence
+    told = answer_question(
+        findings({produced_codecs: [refused], produced_topics: [small, taken]}), BY_NUMBER[5]
+    ).sentence
     assert told.endswith("90 of 90 produced batches here are compressed.")
 
 
@@ -118,7 +122,7 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
     f = FETCH_PARTITIONS
     asks = {f.client_id: "billing", "median": 1 << 18, f.max_bytes: 1 << 20}
     found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
-    assert answer(found, BY_NUMBER[16]).sentence == (
+    assert answer_question(found, BY_NUMBER[16]).sentence == (
         "Consumers got 2,048 fetches answered, with 2.0 MiB of records, 1,024 per MiB; 50.0 % came back empty; for "
         "billing, which sent most, half of the responses with records have 256.0 KiB or less, 25.0 % of its "
         "fetch.max.bytes."
@@ -127,7 +131,7 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
 
 def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -> None:
     found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: []})
-    assert answer(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB; 50.0 % came back empty.")
+    assert answer_question(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB; 50.0 % came back empty.")
 
 
 def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() -> None:
@@ -141,20 +145,20 @@ def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() ->
     )
     assert (
         "; here no fetch got a batch larger than the captured limits, and 51 fetches would get one with "
-        "fetch.max.bytes=1 KiB;" in answer(found, BY_NUMBER[11]).sentence
+        "fetch.max.bytes=1 KiB;" in answer_question(found, BY_NUMBER[11]).sentence
     )
 
 
 def test_followers_have_their_share_of_fetches_and_sessions() -> None:
     found = findings({readers: [reader("consumer", 300, 3), reader("follower", 100, 1)]})
-    told = answer(found, BY_NUMBER[19]).sentence
+    told = answer_question(found, BY_NUMBER[19]).sentence
     assert told.startswith("Followers sent 25.0 % of the answered fetches, got 25.0 % of the record bytes (100.0 KiB)")
     assert "opened 25.0 % of the fetch sessions (1)" in told
 
 
 def test_versions_of_clients_are_compared_where_there_are_two() -> None:
     rows = [software("java", "4.3.1", 2), software("java", "3.9.0", 50)]
-    told = answer(findings({fetching_software: rows}), BY_NUMBER[18])
+    told = answer_question(findings({fetching_software: rows}), BY_NUMBER[18])
     assert told.is_answered
     assert told.sentence == (
         "Fetches of java come from 2 versions: of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, in 1 session with 0 not "
@@ -165,10 +169,10 @@ def test_versions_of_clients_are_compared_where_there_are_two() -> None:
 def test_a_version_with_a_few_fetches_is_left_out_and_counted() -> None:
     once = Row(**{**software("java", "2.8.2", 1).asDict(), "fetches": 1})
     rows = [software("java", "4.3.1", 2), software("java", "3.9.0", 50), once]
-    told = answer(findings({fetching_software: rows}), BY_NUMBER[18]).sentence
+    told = answer_question(findings({fetching_software: rows}), BY_NUMBER[18]).sentence
     assert told.startswith("Fetches of java come from 3 versions, 1 of them with fewer than 10: of java 4.3.1 ")
     assert "2.8.2" not in told
-    alone = answer(findings({fetching_software: [software("java", "4.3.1", 2), once]}), BY_NUMBER[18])
+    alone = answer_question(findings({fetching_software: [software("java", "4.3.1", 2), once]}), BY_NUMBER[18])
     assert not alone.is_answered
     assert alone.sentence.startswith(
         "Fetches of java come from 2 versions, 1 of them with fewer than 10: too few to compare."
@@ -176,24 +180,24 @@ def test_a_version_with_a_few_fetches_is_left_out_and_counted() -> None:
 
 
 def test_one_version_alone_is_nothing_to_compare() -> None:
-    told = answer(findings({fetching_software: [software("java", "4.3.1", 2)]}), BY_NUMBER[18])
+    told = answer_question(findings({fetching_software: [software("java", "4.3.1", 2)]}), BY_NUMBER[18])
     assert not told.is_answered
     assert told.sentence.startswith("No client fetches with two versions here (java 4.3.1): capture before and after")
 
 
 def test_two_clients_are_no_two_versions_of_one() -> None:
     rows = [software("java", "4.3.1", 2), software("python", "3.0.12", 50)]
-    told = answer(findings({fetching_software: rows}), BY_NUMBER[18])
+    told = answer_question(findings({fetching_software: rows}), BY_NUMBER[18])
     assert not told.is_answered
     assert "(java 4.3.1, python 3.0.12)" in told.sentence
-    unnamed = answer(findings({fetching_software: [software("", "", 2), software("", "1", 2)]}), BY_NUMBER[18])
+    unnamed = answer_question(findings({fetching_software: [software("", "", 2), software("", "1", 2)]}), BY_NUMBER[18])
     assert "(none names its software)" in unnamed.sentence
 
 
 def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
     counts = {"refused": 7, "refused_despite_room": 5, "evicted": 3, "evicted_despite_room": 1}
     of_shards = [Row(broker="1", shard=i, each=2, most=2 - i, **counts) for i in (0, 1)]
-    told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
+    told = answer_question(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert "spread over 2 shards of 2 each" in told
     assert told.endswith(
         ": with the captured settings, 5 of 7 refusals and 1 of 3 evictions happen while another of the broker's "
@@ -204,12 +208,12 @@ def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
 def test_that_nobody_was_refused_does_not_say_that_no_shard_was_full() -> None:
     counts = dict.fromkeys(("refused", "refused_despite_room", "evicted", "evicted_despite_room"), 0)
     of_shards = [Row(broker="1", shard=i, each=2, most=2, **counts) for i in (0, 1)]
-    told = answer(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
+    told = answer_question(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert told.endswith("whose turn it was; with the captured settings nobody is refused or evicted.")
     c = SESSION_CACHE
     lane = {c.scenario: "captured", c.refused: 0, c.captured_refused: 1892}
     other = findings({shards: of_shards, lanes: [Row(**lane)]}, {"session_cache": ("captured",)})
-    assert answer(other, BY_NUMBER[14]).sentence.endswith(
+    assert answer_question(other, BY_NUMBER[14]).sentence.endswith(
         "nobody is refused or evicted, though the capture has 1,892 refusals."
     )
 

@@ -7,10 +7,10 @@ from pyspark.sql import Row
 from jobs.captures.log_agreement import REQUEST
 from jobs.captures.packets_needed import lacks_packets
 from jobs.report_page.findings import KnownRun
-from jobs.report_page.page import tiles
+from jobs.report_page.page import quality_tiles
 from jobs.report_page.question import Findings
-from jobs.report_page.questions import answers
-from jobs.report_page.semantics import semantics
+from jobs.report_page.questions import answer_questions
+from jobs.report_page.semantics import semantics_text
 from jobs.report_page.trust import agreement as clocks
 from jobs.report_page.trust import (
     apis,
@@ -23,7 +23,7 @@ from jobs.report_page.trust import (
     quality,
     read_lines,
     semantics_table,
-    trusted,
+    trust_answer,
 )
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES, OPEN_FETCHES
 from schemas.tables.gold import RUNS
@@ -44,16 +44,18 @@ def run(assumed: list[str], captured: str) -> KnownRun:
 
 
 def test_the_answer_names_the_release_and_how_it_is_known() -> None:
-    assert "; replayed as Kafka 4.3, from the API versions that brokers offer;" in trusted(findings())
+    assert "; replayed as Kafka 4.3, from the API versions that brokers offer;" in trust_answer(findings())
 
 
 def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
     one_way = findings({apis: [Row(api_name=name, count=5, answered=0) for name in ("FETCH", "PRODUCE")]})
-    assert trusted(one_way).startswith("No: the capture shows requests, and no response of a broker to any: capture")
-    assert {told.sentence for told in answers(one_way) if not told.is_answered and "no response" in told.sentence} == {
-        "The capture shows requests, and no response of a broker to any: capture both directions of connections."
-    }
-    assert [told.question.number for told in answers(one_way) if told.is_answered] == [20]
+    assert trust_answer(one_way).startswith(
+        "No: the capture shows requests, and no response of a broker to any: capture"
+    )
+    assert {
+        told.sentence for told in answer_questions(one_way) if not told.is_answered and "no response" in told.sentence
+    } == {"The capture shows requests, and no response of a broker to any: capture both directions of connections."}
+    assert [told.question.number for told in answer_questions(one_way) if told.is_answered] == [20]
 
 
 def of_request_logs() -> Findings:
@@ -63,14 +65,14 @@ def of_request_logs() -> Findings:
 
 def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
     told = of_request_logs()
-    assert trusted(told).startswith("Request logs do not show what traffic is missing; ")
+    assert trust_answer(told).startswith("Request logs do not show what traffic is missing; ")
     assert "  Request logs do not show what traffic is missing" in lost_lines(told)
-    assert [tile.number for tile in tiles(told)][:2] == ["7", "unknown"]
-    assert trusted(findings()).startswith("0 % of the bytes on these connections are missing from the capture; ")
+    assert [tile.number for tile in quality_tiles(told)][:2] == ["7", "unknown"]
+    assert trust_answer(findings()).startswith("0 % of the bytes on these connections are missing from the capture; ")
 
 
 def test_of_request_logs_no_replay_is_asked_for_that_takes_packets() -> None:
-    sentences = {told.question.number: told.sentence for told in answers(of_request_logs())}
+    sentences = {told.question.number: told.sentence for told in answer_questions(of_request_logs())}
     assert sentences[4] == lacks_packets("batch_split")
     assert "--set=max.incremental.fetch.session.cache.slots" in sentences[8]
 
@@ -83,8 +85,8 @@ def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> Non
         "responses are recognised by their requests"
     )
     assert f"  {hint}" in lost_lines(one_way)
-    assert trusted(one_way).startswith(f"No: the capture shows no request; {hint}; ")
-    assert f"The capture shows no request; {hint}." in {told.sentence for told in answers(one_way)}
+    assert trust_answer(one_way).startswith(f"No: the capture shows no request; {hint}; ")
+    assert f"The capture shows no request; {hint}." in {told.sentence for told in answer_questions(one_way)}
 
 
 def nothing_of_kafka(files: int, packets: int, *protocols: tuple[str, int], **values: str) -> Findings:
@@ -100,18 +102,18 @@ def test_a_capture_without_kafkas_traffic_answers_nothing_and_says_what_it_holds
         "No Kafka traffic was found in a.pcap (0 packets; connections: none): check that the brokers' port and "
         "interface were captured, both directions of connections, and whole packets (`tcpdump -s 0`)."
     )
-    assert {(one.sentence, one.is_answered) for one in answers(empty)} == {(told, False)}
+    assert {(one.sentence, one.is_answered) for one in answer_questions(empty)} == {(told, False)}
     assert f"  {told}" in lost_lines(empty)
 
 
 def test_of_a_dump_without_kafkas_traffic_no_tcpdump_is_asked_for() -> None:
-    told = answers(nothing_of_kafka(1, 240, format="parquet"))[19].sentence
+    told = answer_questions(nothing_of_kafka(1, 240, format="parquet"))[19].sentence
     assert told.startswith("No Kafka traffic was found in a.pcap (240 frames; connections: none): check its rows ")
     assert "tcpdump" not in told
 
 
 def test_of_tls_alone_a_plaintext_listener_is_asked_for() -> None:
-    told = answers(nothing_of_kafka(3, 1200, ("other", 2), ("tls", 5)))[19].sentence
+    told = answer_questions(nothing_of_kafka(3, 1200, ("other", 2), ("tls", 5)))[19].sentence
     assert told.startswith(
         "No Kafka traffic was found in 3 files (1,200 packets in the first 1; connections: 2 other, 5"
     )
@@ -128,7 +130,7 @@ def test_one_sided_connections_beside_exchanges_are_told_and_answer_as_ever() ->
     ]
     beside = findings({connections: rows})
     assert any(line.startswith("  of 1 connection only one side was captured") for line in lost_lines(beside))
-    assert not trusted(beside).startswith("No")
+    assert not trust_answer(beside).startswith("No")
 
 
 def told_of(*counts: tuple[int, int]) -> str:
@@ -137,7 +139,7 @@ def told_of(*counts: tuple[int, int]) -> str:
         agreement("fetch_max_bytes", "consumer", f"metric_{number}", checked, agreed)
         for number, (checked, agreed) in enumerate(counts)
     ]
-    return trusted(findings({fidelity: rows})).partition(" could not be checked")[2]
+    return trust_answer(findings({fidelity: rows})).partition(" could not be checked")[2]
 
 
 def test_brokers_without_a_node_id_are_told() -> None:
@@ -195,11 +197,11 @@ def test_a_release_is_stated_or_told_or_the_newest() -> None:
 
 def test_each_replay_names_what_it_follows_and_what_lanes_try_beside_it() -> None:
     found = findings(lanes=LANES)
-    assert semantics(found, "fetch_max_bytes") == (
+    assert semantics_text(found, "fetch_max_bytes") == (
         "kafka=4.3; profile of the captured client software, beside librdkafka"
     )
-    assert semantics(found, "batch_split") == "kafka=4.3; split.profile=today"
-    assert semantics(found, "consumer_memory") == "memory.pool=non_strict; memory.variant=memory_pool"
+    assert semantics_text(found, "batch_split") == "kafka=4.3; split.profile=today"
+    assert semantics_text(found, "consumer_memory") == "memory.pool=non_strict; memory.variant=memory_pool"
 
 
 def test_the_table_has_a_row_a_replay_with_its_agreement() -> None:

@@ -9,12 +9,12 @@ from pyspark.sql import Row
 
 from jobs.find.scopes import Scope
 from jobs.report_page.advice.aims import aim_settings
-from jobs.report_page.advice.floors import below_floor
+from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
-from jobs.report_page.refusals import refusals
+from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.trust import quality
-from jobs.report_page.verdict import again, first_screen
+from jobs.report_page.verdict import first_screen, repeat_command
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURE_QUALITY
@@ -68,7 +68,7 @@ def test_what_is_kept_says_what_would_do() -> None:
 
 def test_a_refused_run_says_so_first() -> None:
     refused = row_of(GATE_RESULTS, gate="gold", rule="fidelity_above_floor", table_name="fidelity")
-    _, trust, *_ = screen(findings({refusals: [refused]}))
+    _, trust, *_ = screen(findings({gate_refusals: [refused]}))
     assert trust == "TRUST     no: the gold gate refused this run by fidelity_above_floor"
 
 
@@ -77,7 +77,7 @@ def low(**told: Any) -> Row:
 
 
 def test_a_replay_below_its_floor_is_trusted_in_part_and_gets_the_command_that_states_what_was_in_force() -> None:
-    found = findings({below_floor: [low(floor=0.99)]}, {"session_cache": ("captured",)})
+    found = findings({metrics_below_floor: [low(floor=0.99)]}, {"session_cache": ("captured",)})
     key = "broker.max.incremental.fetch.session.cache.slots"
     found = replace(found, assumed=(key,))
     held = replace(CHANGED, algorithm="session_cache", setting=key, verdict="withheld", reason="It is below the floor.")
@@ -91,10 +91,10 @@ def test_a_replay_below_its_floor_is_trusted_in_part_and_gets_the_command_that_s
 
 def test_the_command_looks_for_the_aims_of_the_run_once_more() -> None:
     key, aim = "broker.max.incremental.fetch.session.cache.slots", "session_cache: fewest slots"
-    found = findings({below_floor: [low(floor=0.99)], aim_settings: [row_of(AIM_SETTINGS, aim=aim)] * 2})
+    found = findings({metrics_below_floor: [low(floor=0.99)], aim_settings: [row_of(AIM_SETTINGS, aim=aim)] * 2})
     found = replace(found, assumed=(key,), lanes={"session_cache": ("captured",)})
     held = replace(CHANGED, algorithm="session_cache", setting=key, verdict="withheld")
-    command = again("/lake", verdict(found, held))
+    command = repeat_command("/lake", verdict(found, held))
     assert command == f"./spark-submit.sh replay --lake=/lake '--find={aim}' --captured={key}=..."
 
 
@@ -118,6 +118,6 @@ def test_however_many_clients_and_settings_there_are_it_fits_a_screen() -> None:
         for n in range(50) for setting in settings for what in ("change", "withheld", "keep")
     ]  # fmt: skip
     lows = [low(floor=0.99)] * 9
-    lines = screen(findings({below_floor: lows}, {"session_cache": ("captured",)}), *many)
+    lines = screen(findings({metrics_below_floor: lows}, {"session_cache": ("captured",)}), *many)
     assert len(lines) + 3 <= 40  # three more say where report and tables are
     assert max(map(len, lines)) <= 120

@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.terminal.screen import with_short_words, wrapped
+from jobs.terminal.screen import with_short_words, wrapped_lines
 from jobs.terminal.wording import (
-    begun,
-    changed,
-    counted,
+    capitalized,
+    changed_settings,
     duration,
-    elapsed,
+    elapsed_times,
     lane_heading,
     lane_label,
-    lane_said,
-    lanes_said,
+    lane_phrase,
+    lanes_phrase,
     percent,
+    quantity,
 )
 
 LANE = "consumer.fetch.max.bytes=256KiB,consumer.max.partition.fetch.bytes=1MiB"
@@ -43,16 +43,16 @@ def test_a_share_says_none_and_all_only_of_none_and_all(share: float | None, sai
 
 
 def test_one_is_not_many() -> None:
-    assert [counted(count, "fetch", "fetches") for count in (0, 1, 2345)] == ["0 fetches", "1 fetch", "2,345 fetches"]
+    assert [quantity(count, "fetch", "fetches") for count in (0, 1, 2345)] == ["0 fetches", "1 fetch", "2,345 fetches"]
 
 
 def test_a_lane_is_said_in_kafkas_own_names() -> None:
-    assert lane_said(LANE) == "with fetch.max.bytes=256 KiB and max.partition.fetch.bytes=1 MiB"
-    assert lane_said("captured") == "with the captured settings"
+    assert lane_phrase(LANE) == "with fetch.max.bytes=256 KiB and max.partition.fetch.bytes=1 MiB"
+    assert lane_phrase("captured") == "with the captured settings"
 
 
 def test_a_name_that_two_clients_have_says_whose_it_is_where_it_is_not_the_first() -> None:
-    assert changed("consumer.buffer.memory=1MiB,producer.buffer.memory=32MiB") == {
+    assert changed_settings("consumer.buffer.memory=1MiB,producer.buffer.memory=32MiB") == {
         "buffer.memory": "1 MiB",
         "producer.buffer.memory": "32 MiB",
     }
@@ -70,12 +70,12 @@ def test_a_limit_that_changes_with_time_keeps_its_spelling() -> None:
 
 
 def test_a_sentence_begins_with_a_capital_and_settings_keep_their_case() -> None:
-    assert begun("with NumFetchSessionCacheShards=1") == "With NumFetchSessionCacheShards=1"
+    assert capitalized("with NumFetchSessionCacheShards=1") == "With NumFetchSessionCacheShards=1"
 
 
 @pytest.mark.parametrize(("seconds", "unit"), [(3, "seconds"), (600, "minutes"), (9000, "hours"), (900_000, "days")])
 def test_time_goes_by_in_the_unit_that_suits_the_span(seconds: int, unit: str) -> None:
-    since, told = elapsed([AT, AT + timedelta(seconds=seconds)])
+    since, told = elapsed_times([AT, AT + timedelta(seconds=seconds)])
     assert told == f"{unit} since 2026-01-31 12:00:00 UTC"
     assert since[0] == 0
     assert 2 <= since[1] < 61
@@ -85,18 +85,19 @@ def test_lanes_of_a_grid_are_told_by_the_values_tried() -> None:
     grid = [
         f"consumer.fetch.max.bytes={limit},order={order}" for limit in ("1MiB", "8MiB") for order in ("fixed", "any")
     ]
-    assert lanes_said(["captured", *grid]) == (
+    assert lanes_phrase(["captured", *grid]) == (
         "captured; every combination of consumer.fetch.max.bytes=1MiB,8MiB and order=fixed,any"
     )
-    assert lanes_said(["captured", *grid[:3]]) == f"captured; {'; '.join(grid[:3])}"
-    assert lanes_said(["captured", "max.partitions=4", "max.partitions=9"]) == "captured; max.partitions=4,9"
-    assert lanes_said(["captured"]) == "captured"
+    assert lanes_phrase(["captured", *grid[:3]]) == f"captured; {'; '.join(grid[:3])}"
+    assert lanes_phrase(["captured", "max.partitions=4", "max.partitions=9"]) == "captured; max.partitions=4,9"
+    assert lanes_phrase(["captured"]) == "captured"
     assert (
-        lanes_said(["max.partitions=4", "max.partitions=9,kafka=kip"]) == "max.partitions=4; max.partitions=9,kafka=kip"
+        lanes_phrase(["max.partitions=4", "max.partitions=9,kafka=kip"])
+        == "max.partitions=4; max.partitions=9,kafka=kip"
     )
 
 
 def test_a_name_of_many_lines_is_cut_in_its_middle_on_the_screen() -> None:
     longest, longer = "t" * 249, "a" * 5000 + "z" * 5000
     assert with_short_words(f"{longest} waits") == f"{longest} waits"
-    assert wrapped("   7  ", f"{longer} waits") == [f"   7  {'a' * 60}…{'z' * 53}", f"      {'z' * 7} waits"]
+    assert wrapped_lines("   7  ", f"{longer} waits") == [f"   7  {'a' * 60}…{'z' * 53}", f"      {'z' * 7} waits"]
