@@ -100,7 +100,7 @@ def _round_coordinates(values: Floats, low: int, high: int, rough: bool = False)
 
     rough: the numbers end with as many zero bits as the distances between them allow.
 
-    >>> _rounded(np.array([300_000.0, 500_000.0]), 200_000, 800_000, rough=True)
+    >>> _round_coordinates(np.array([300_000.0, 500_000.0]), 200_000, 800_000, rough=True)
     [327680, 524288]
     """
     around = np.concatenate([[low], values, [high]])

@@ -97,7 +97,7 @@ def shortened_text(text: str) -> str:
 def with_rest_count(shown: Iterable[str], in_all: int) -> list[str]:
     """The first of so many, and how many more there are.
 
-    >>> with_rest(["a", "b"], 5)
+    >>> with_rest_count(["a", "b"], 5)
     ['a', 'b', '3 more']
     """
     first = list(shown)

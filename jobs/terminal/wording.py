@@ -35,7 +35,7 @@ def duration(ms: float | None) -> str:
 def range_text(first: str, last: str) -> str:
     """A range with its unit once where both ends have the same.
 
-    >>> ends_said("120 ms", "210 ms"), ends_said("700 ms", "2.4 s")
+    >>> range_text("120 ms", "210 ms"), range_text("700 ms", "2.4 s")
     ('120 to 210 ms', '700 ms to 2.4 s')
     """
     number, _, unit = first.rpartition(" ")
@@ -53,7 +53,7 @@ def elapsed_times(times: Sequence[datetime]) -> tuple[list[float], str]:
 def days_or_hours(span: timedelta) -> str:
     """A time as `--retention` takes it, in days or hours.
 
-    >>> span_said(timedelta(days=7)), span_said(timedelta(hours=36))
+    >>> days_or_hours(timedelta(days=7)), days_or_hours(timedelta(hours=36))
     ('7 days', '36 hours')
     """
     days, rest = divmod(span, timedelta(days=1))
