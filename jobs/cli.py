@@ -43,6 +43,7 @@ from udfs.errors import ArgumentError, GateError, RefetchError, RuleError, Scena
 if TYPE_CHECKING:
     from jobs.run import Run
 
+CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".zst", ".gz")
 JOBS: Mapping[str, str] = {
     INGEST: "decode captures into the silver tables of the lake",
     REPLAY: "replay what the lake holds under other settings, into its gold tables",
@@ -132,6 +133,8 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
         add_flags(job, name)
     if argv and argv[0] not in JOBS and Path(argv[0]).exists():
         parser.error(f"{argv[0]} is a file, and no job: `pipeline --captures={argv[0]}` reads and replays it")
+    if argv and Path(argv[0]).suffix in CAPTURE_SUFFIXES:
+        parser.error(f"{argv[0]} is no job, and no file of that name is there: `pipeline --captures=FILE` replays one")
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         jobs.choices[arguments.job].error(not_taken(arguments.job, unknown))

@@ -18,7 +18,7 @@ from jobs.find.scopes import FOR_ALL, Scope, judged_outcomes, scope_kinds
 from jobs.lake.packed_tables import of_tables
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.ranged import Ranged, exact
-from jobs.scenarios.aims import Aim
+from jobs.scenarios.aims import COLUMNS, Aim, is_meant
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import setting_of
 from schemas.tables.gold import FETCH_RANGES
@@ -34,6 +34,8 @@ _FIELDS: list[pa.Field[Any]] = [
 SUMS = pa.schema(_FIELDS)
 """What becomes of a table's rows: for each lane, outcome and scope, the aggregate of the value and of both ends of its
 range."""
+Only = Mapping[str, Sequence[str]]
+"""By column the patterns of values that count, where a table has that column; in the others all rows count."""
 READER, SCENARIO = str(FETCH_RANGES.reader), str(FETCH_RANGES.scenario)
 AGGREGATES: Mapping[str, str] = {"most": "max", "least": "min", "total": "sum", "rows": "sum"}
 MOST_OF_A_KIND = 100
@@ -68,7 +70,7 @@ class LaneOutcomes:
     def _summed(self, lanes: Sequence[Lane], known: Sequence[Outcome]) -> DataFrame:
         """Rows of SUMS of a replay of these lanes, one for each lane, outcome and scope."""
         packed = self.algorithm.packed(with_lanes(self.source, self.aim.algorithm, lanes))
-        return sums_by_scope(packed, known, readers_of(self.aim), scope_kinds(self.aim))
+        return sums_by_scope(packed, known, rows_that_count(self.aim), scope_kinds(self.aim))
 
     def _wanted(self, rows: DataFrame) -> list[Row]:
         """The rows of all together, and of those that are judged alone."""
@@ -97,16 +99,14 @@ def outcomes_of_lanes(packed: DataFrame, aim: Aim, lanes: Iterable[Lane]) -> lis
     packed: the packed rows of a replay of these lanes.
     """
     judged = judged_outcomes(aim)
-    figures = outcomes_by_lane(sums_by_scope(packed, judged, readers_of(aim), {}).collect())
+    figures = outcomes_by_lane(sums_by_scope(packed, judged, rows_that_count(aim), {}).collect())
     return [complete_outcomes(figures.get((FOR_ALL, lane.name), {}), judged) for lane in lanes]
 
 
-def sums_by_scope(
-    packed: DataFrame, known: Sequence[Outcome], readers: Sequence[str], by: Mapping[str, str]
-) -> DataFrame:
-    """Rows of SUMS from packed rows, one for each lane, outcome and scope. by: as in `sums_of_rows`."""
+def sums_by_scope(packed: DataFrame, known: Sequence[Outcome], only: Only, by: Mapping[str, str]) -> DataFrame:
+    """Rows of SUMS from packed rows, one for each lane, outcome and scope. only, by: as in `sums_of_rows`."""
     tables = dict.fromkeys(outcome.table for outcome in known)
-    of_batches = partial(sums_of_rows, outcomes=known, readers=readers, by=by)
+    of_batches = partial(sums_of_rows, outcomes=known, only=only, by=by)
     rows = of_tables(packed, tables).mapInArrow(of_batches, from_arrow_schema(SUMS))
     return rows.groupBy(LANE, OUTCOME, KIND, NAME).agg(*(combined_end(end, known).alias(end) for end in ENDS))
 
@@ -144,29 +144,40 @@ def readers_of(aim: Aim) -> tuple[str, ...]:
     return (FOLLOWER,) if "replica" in set_on else (CONSUMER,)
 
 
+def rows_that_count(aim: Aim) -> Only:
+    """The rows that an aim is about: those of its kinds of reader, and of the clients or topics that it is for."""
+    return {READER: readers_of(aim), **{COLUMNS[kind]: patterns for kind, patterns in aim.whom.items()}}
+
+
 def sums_of_rows(
-    batches: Iterable[pa.RecordBatch], outcomes: Sequence[Outcome], readers: Sequence[str], by: Mapping[str, str]
+    batches: Iterable[pa.RecordBatch], outcomes: Sequence[Outcome], only: Only, by: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of SUMS from packed rows of the outcomes' tables. by: by kind of scope the column of its names."""
+    """Rows of SUMS from packed rows of the outcomes' tables.
+
+    only: the rows that count. by: by kind of scope the column of its names.
+    """
     for table, rows in unpacked_rows(batches, {outcome.table for outcome in outcomes}, None):
         for outcome in outcomes:
             if outcome.table == table:
-                yield from sums_of_outcome(rows, outcome, readers, by)
+                yield from sums_of_outcome(rows, outcome, only, by)
 
 
 def sums_of_outcome(
-    rows: pa.RecordBatch, outcome: Outcome, readers: Sequence[str], by: Mapping[str, str]
+    rows: pa.RecordBatch, outcome: Outcome, only: Only, by: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of SUMS for one outcome, a row a lane and scope."""
     counted = pa.Table.from_batches([rows])
     for column, value in outcome.where:
         counted = counted.filter(pc.equal(counted[column], value))
-    if READER in counted.column_names:
-        counted = counted.filter(pc.is_in(counted[READER], value_set=pa.array(readers)))
+    for key, patterns in only.items():
+        if key in counted.column_names:
+            names: list[Any] = counted[key].unique().to_pylist()
+            meant = pa.array([name for name in names if name is not None and is_meant(name, patterns)], pa.string())
+            counted = counted.filter(pc.is_in(counted[key], value_set=meant))
     ends, everyone = value_with_ends(counted, outcome), pa.array([""] * counted.num_rows, pa.string())
     aggregate: Any = AGGREGATES[outcome.aggregate]
-    names: dict[str, Any] = {kind: counted[column] for kind, column in by.items() if column in counted.column_names}
-    for kind, scope_names in ({OF_CLUSTER: everyone} | names).items():
+    by_kind: dict[str, Any] = {kind: counted[column] for kind, column in by.items() if column in counted.column_names}
+    for kind, scope_names in ({OF_CLUSTER: everyone} | by_kind).items():
         figures: Any = {LANE: counted[SCENARIO], NAME: scope_names, **dict(zip(ENDS, ends, strict=True))}
         groups = pa.table(figures).group_by([LANE, NAME], use_threads=False)
         grouped = groups.aggregate([(end, aggregate) for end in ENDS])

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobs.find.judgement import Outcomes, traded_constraints
-from jobs.scenarios.aims import Aim, Constraint
+from jobs.scenarios.aims import COLUMNS, Aim, Constraint
 from jobs.scenarios.settings import setting_of
 from schemas.tables import algorithms
-from schemas.tables.gold import FETCH_RANGES
-from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_TOPIC
 
@@ -28,7 +26,7 @@ class Scope(NamedTuple):
 FOR_ALL = Scope()
 OwnOutcomes = Mapping[Scope, Mapping[str, Outcomes]]
 """By client or topic, by the name of a lane, what that lane comes to for it alone."""
-_CLIENT, _TOPIC = {OF_CLIENT: str(FETCH_RANGES.client_id)}, {OF_TOPIC: str(BATCH_SPLIT.topic)}
+_CLIENT, _TOPIC = ({kind: COLUMNS[kind]} for kind in (OF_CLIENT, OF_TOPIC))
 ALONE: Mapping[tuple[str, str], Mapping[str, str]] = {
     (algorithms.FETCH_MAX_BYTES, "consumer"): _CLIENT,
     (algorithms.CONSUMER_MEMORY, "consumer"): _CLIENT,

@@ -10,6 +10,7 @@ from jobs.find.conclusions import Settled, settle_search
 from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.find.reach import reach_by_setting
 from jobs.find.search import run_search
+from jobs.find.whom import check_whom
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.algorithms import asked
 from jobs.run import Run
@@ -37,8 +38,11 @@ def search_for_aims(source: Source) -> list[Settled]:
 
 
 def search_for_aim(source: Source, algorithm: Algorithm, aim: Aim) -> Settled:
-    """The search for one aim. Raises CaptureError where the captures do not carry its replay."""
+    """The search for one aim. Raises CaptureError where the captures do not carry its replay, and ArgumentError where
+    nobody is in it whom the aim is for.
+    """
     with stage(f"find {algorithm.name}", source.spark):
+        check_whom(source, algorithm, aim)
         axes, replay = axes_of_aim(aim, reach_by_setting(source, algorithm.name)), LaneOutcomes(source, algorithm, aim)
         best = run_search(aim, axes, source.run.in_force, replay)
         return settle_search(best, source.run.scenario.lanes(algorithm.name)[1:], replay, replay.own)

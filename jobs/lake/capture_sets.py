@@ -18,6 +18,7 @@ from jobs.terminal.wording import utc_time
 from jobs.version import key_in
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
+from schemas.tables.values import OF_TOPIC
 from udfs.errors import ArgumentError, LakeError
 from udfs.facts.pseudonyms import Pseudonyms, is_pseudonym
 
@@ -67,20 +68,20 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
 
 
 def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
-    """Raises ArgumentError where a scenario names topics of a capture set that is pseudonymised: `runs` would have
-    them.
+    """Raises ArgumentError where settings or aims of a scenario name topics or clients of a capture set that is
+    pseudonymised: `runs` would have them.
     """
-    named = set[str]()
+    named = {(kind, name) for aim in scenario.aims.values() for kind, names in aim.whom.items() for name in names}
 
     def noted(topic: str) -> str:
-        named.add(topic)
+        named.add((OF_TOPIC, topic))
         return topic
 
     with_topics_called(scenario, noted)
-    real = sorted(topic for topic in named if not is_pseudonym("topic", topic))
+    real = sorted(name for kind, name in named if not is_pseudonym(kind, name))
     if key_in(decoded_by) and real:
         raise ArgumentError(
-            f"{lake} has pseudonyms, and settings of this run name topics: {', '.join(map(printable_text, real))}. "
+            f"{lake} has pseudonyms, and settings or aims of this run name {', '.join(map(printable_text, real))}. "
             "Name them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and "
             "--pseudonymise=KEYFILE"
         )

@@ -20,11 +20,13 @@ from jobs.report_page.question import Findings
 from jobs.report_page.verdict import labelled_lines
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.lane_rows import settings_in_name
 from jobs.terminal.screen import AS_CAPTURED, Grid, grid_lines
-from jobs.terminal.wording import changes_phrase, lane_heading, lane_label, quantity
+from jobs.terminal.wording import SEPARATOR, changed_settings, quantity
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import OF_CLUSTER
+
+MOST_HEADING = 45
+"""Characters of the names of settings above a column."""
 
 
 def rows_by_aim(findings: Findings) -> list[list[Row]]:
@@ -74,16 +76,32 @@ def setting_value_text(key: str, text: str) -> str:
 def trade_off_grid(findings: Findings, row: Row) -> Grid:
     """The lanes of the trade-off with what they come to in the outcomes that the aim names."""
     t, rows, names = TRADE_OFF, lanes_of_aim(findings, row), outcome_names(row)
-    lanes = [of[t.scenario] for of in rows]
-    is_one_set = len({frozenset(settings_in_name(lane)) for lane in lanes if lane != CAPTURED_LANE}) == 1
-    # Lanes of the same settings have their names in the heading alone, so that a line holds all.
-    heading = lane_heading(lanes) if is_one_set else "lane"
+    heading, labels, notes = lanes_column([of[t.scenario] for of in rows])
+    chosen = "chosen" if row[AIM_SETTINGS.is_met] else "nearest"
     cells = [
         [
-            AS_CAPTURED if lane == CAPTURED_LANE else lane_label(lane) if is_one_set else changes_phrase(lane),
+            label,
             *(outcome_text(row[t.algorithm], name, of[t.outcomes]) for name in names),
-            "chosen" if of[t.is_chosen] else "" if of[t.is_met] else "fails it",
+            chosen if of[t.is_chosen] else "" if of[t.is_met] else "fails it",
         ]
-        for lane, of in zip(lanes, rows, strict=True)
+        for label, of in zip(labels, rows, strict=True)
     ]
-    return Grid((heading, *names, ""), cells, (heading, ""))
+    return Grid((heading, *names, ""), cells, (heading, ""), notes)
+
+
+def lanes_column(lanes: Sequence[str]) -> tuple[str, list[str], list[str]]:
+    """(heading, cells, notes) of a column of lanes: the settings' names stand above, so that a line holds all values;
+    in a note where they would be wider than the values.
+    """
+    settings = list(dict.fromkeys(name for lane in lanes if lane != CAPTURED_LANE for name in changed_settings(lane)))
+    cells = []
+    for lane in lanes:
+        values = changed_settings(lane)
+        cells.append(
+            AS_CAPTURED if lane == CAPTURED_LANE else SEPARATOR.join(values.get(name, "-") for name in settings)
+        )
+    names = SEPARATOR.join(settings) or "lane"
+    as_captured = "  - is as captured" if any("-" in cell.split(SEPARATOR) for cell in cells) else ""
+    if len(names) <= MOST_HEADING:
+        return names, cells, [as_captured] if as_captured else []
+    return "lane*", cells, [f"  * {names}{';' if as_captured else ''}{as_captured[1:]}"]

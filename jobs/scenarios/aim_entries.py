@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from jobs.scenarios.aim_whom import resolved_whom
 from jobs.scenarios.aims import DEFAULT_ROUNDS, DEFAULT_STEP, Aim, Constraint, Over, Relation, Span, parse_bound
 from jobs.scenarios.located_yaml import MALFORMED, Fault, Grid, LocatedYaml, Place, Texts, given
 from jobs.scenarios.setting_entries import Entry, look_up, parsed_values
@@ -16,11 +18,13 @@ from jobs.units import parse_int, parse_number
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import CONSUMER
 
-FORM = "ALGORITHM: least|most OUTCOME where OUTCOME <= BOUND and ... over SETTING=FROM..TO and ..."
+FORM = "ALGORITHM: least|most OUTCOME for client=NAME,... where OUTCOME <= BOUND and ... over SETTING=FROM..TO and ..."
 LEAST = ("least", "fewest", "smallest", "lowest", "shortest", "minimise", "minimize")
 MOST = ("most", "largest", "highest", "longest", "maximise", "maximize")
 RELATIONS: tuple[Relation, ...] = ("<=", ">=", "<", ">", "=")
-_AIM = re.compile(r"(\w+)\s*:\s*(\w+)\s+(\S+)(?:\s+where\s+(.+?))?(?:\s+over\s+(.+?))?\s*", re.DOTALL)
+_AIM = re.compile(
+    r"(\w+)\s*:\s*(\w+)\s+(\S+)(?:\s+for\s+(.+?))?(?:\s+where\s+(.+?))?(?:\s+over\s+(.+?))?\s*", re.DOTALL
+)
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*([^=\s].*?)\s*")
 _AND = re.compile(r"\s+and\s+|\s*,\s*")
 MOST_ROUNDS, MOST_SETTINGS = 100, 6
@@ -34,12 +38,15 @@ class AimText(BaseModel):
 
     minimise: str | None = None
     maximise: str | None = None
+    whom: Grid = Field(default_factory=dict, alias="for")
     where: Texts = Field(default_factory=list)
     over: Grid = Field(default_factory=dict)
     step: str | None = None
     rounds: str | None = None
 
 
+KEYS_OF_AIM = tuple(field.alias or name for name, field in AimText.model_fields.items())
+"""The keys of an aim in a scenario file."""
 AimTexts = Annotated[dict[str, AimText], BeforeValidator(given)]
 
 
@@ -51,16 +58,24 @@ def flag_aims(texts: Iterable[str], faults: list[Fault]) -> Iterator[tuple[str, 
         if spelt is None or spelt[2] not in (*LEAST, *MOST):
             faults.append(Fault(Place(0, "--find"), f"`{text}` is not {FORM}"))
             continue
-        over = dict[str, list[str]]()
-        for part in re.split(r"\s+and\s+", spelt[5] or ""):
-            key, equals, values = part.partition("=")
-            if equals and key.strip() and values.strip():
-                over[key.strip()] = [value.strip() for value in values.split(",")]
-            elif part:
-                faults.append(Fault(Place(0, "--find"), f"`{part}` is not SETTING=FROM..TO or SETTING=VALUE,VALUE"))
-        where = [part for part in _AND.split(spelt[4] or "") if part]
+        whom = _assigned(spelt[4], "client=NAME,NAME or topic=NAME,NAME", faults)
+        over = _assigned(spelt[6], "SETTING=FROM..TO or SETTING=VALUE,VALUE", faults)
+        where = [part for part in _AND.split(spelt[5] or "") if part]
         kind = "minimise" if spelt[2] in LEAST else "maximise"
-        yield spelt[1], written, AimText.model_validate({kind: spelt[3], "where": where, "over": over})
+        aim = {kind: spelt[3], "for": whom, "where": where, "over": over}
+        yield spelt[1], written, AimText.model_validate(aim)
+
+
+def _assigned(text: str | None, form: str, faults: list[Fault]) -> dict[str, list[str]]:
+    """The values of each KEY=VALUE,VALUE in a part of --find. form: how such a part is written."""
+    by_key = dict[str, list[str]]()
+    for part in re.split(r"\s+and\s+", text or ""):
+        key, equals, values = part.partition("=")
+        if equals and key.strip() and values.strip():
+            by_key[key.strip()] = [value.strip() for value in values.split(",")]
+        elif part:
+            faults.append(Fault(Place(0, "--find"), f"`{part}` is not {form}"))
+    return by_key
 
 
 def resolved_aims(
@@ -85,7 +100,7 @@ def resolved_aims(
 
 def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> Aim | None:
     """One aim; None if it has a fault."""
-    before = len(faults)
+    before, known = len(faults), outcomes_of(algorithm)
     target, is_least = _target(located, algorithm, text, faults)
     where = [
         constraint
@@ -102,8 +117,12 @@ def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: li
     if len(over) > MOST_SETTINGS:
         fault = f"`over` has {len(over)} settings; at most {MOST_SETTINGS}"
         faults.append(Fault(_place(located, algorithm, "over"), fault))
-    if target is not None and target not in outcomes_of(algorithm) and over and target not in over:
+    if target is not None and target not in known and over and target not in over:
         faults.append(Fault(_place(located, algorithm), f"{target} is to be best, and `over` does not vary it"))
+    names = [name for name in (target, *(constraint.outcome for constraint in where)) if name]
+    aimed = [known[name] for name in names if name in known]
+    place_of = partial(_place, located, algorithm, "for")
+    whom = resolved_whom(place_of, text.whom, aimed, over, faults)
     step = _number(located, algorithm, "step", text.step, DEFAULT_STEP, faults)
     rounds = _number(located, algorithm, "rounds", text.rounds, DEFAULT_ROUNDS, faults)
     if len(faults) > before or target is None:
@@ -116,6 +135,7 @@ def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: li
         over=over,
         step=step,
         rounds=int(rounds),
+        whom=whom,
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 from jobs.scenarios.settings import Value, setting_of
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_ms, parse_number
+from schemas.tables.gold import FETCH_RANGES
+from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import Outcome, outcomes_of
+from schemas.tables.values import OF_CLIENT, OF_TOPIC
 
 Relation = Literal["<=", ">=", "<", ">", "="]
 DEFAULT_STEP, DEFAULT_ROUNDS = 0.01, 8
@@ -31,6 +36,12 @@ class Constraint(NamedTuple):
 
 Over = Mapping[str, Span | tuple[Value, ...]]
 """By setting, the values among which `find` looks."""
+Whom = Mapping[str, tuple[str, ...]]
+"""By kind of scope, client or topic, whose outcomes count: names, in which `*` and `?` stand for any text and any
+character."""
+COLUMNS: Mapping[str, str] = {OF_CLIENT: str(FETCH_RANGES.client_id), OF_TOPIC: str(BATCH_SPLIT.topic)}
+"""By kind of scope, the column of names that all tables have which are counted by client or by topic."""
+_FOR = re.compile(r" for (.+?)(?: where | over |$)")
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class Aim:
 
     target: what is to be best: an outcome's name, or the key of a setting in `over`. is_least: whether the least is
     best, or the most. where: the constraints. step: outcomes that differ by a smaller share are equally good, and
-    values in bytes that do are taken for the same. rounds: the most rounds in which lanes are replayed.
+    values in bytes that do are taken for the same. rounds: the most rounds in which lanes are replayed. whom: the
+    clients or topics that it is for; empty for all.
     """
 
     algorithm: str
@@ -49,6 +61,7 @@ class Aim:
     over: Over
     step: float = DEFAULT_STEP
     rounds: int = DEFAULT_ROUNDS
+    whom: Whom = field(default_factory=dict)
 
     @property
     def is_of_setting(self) -> bool:
@@ -60,11 +73,28 @@ class Aim:
         where = " and ".join(constraint_text(self.algorithm, constraint) for constraint in self.where)
         over = " and ".join(f"{key}={values_text(key, values)}" for key, values in self.over.items())
         best = f"{self.algorithm}: {'least' if self.is_least else 'most'} {self.target}"
-        return f"{best}{f' where {where}' if where else ''} over {over}"
+        whom = " and ".join(f"{kind}={','.join(names)}" for kind, names in self.whom.items())
+        return f"{best}{f' for {whom}' if whom else ''}{f' where {where}' if where else ''} over {over}"
 
     def plain(self) -> Mapping[str, object]:
         """The aim for the scenario's canonical form."""
         return {"aim": str(self), "step": self.step, "rounds": self.rounds}
+
+
+def whom_in(text: str) -> Whom:
+    """The clients or topics that an aim is for; the text is as `str` of the aim has it."""
+    spelt = _FOR.search(text)
+    parts = (part.partition("=") for part in spelt[1].split(" and ")) if spelt else ()
+    return {kind: tuple(names.split(",")) for kind, _, names in parts}
+
+
+def is_meant(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a client or topic is among those that an aim is for.
+
+    >>> is_meant("orders-7", ["billing", "orders-*"]), is_meant("Orders-7", ["orders-*"])
+    (True, False)
+    """
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def values_text(key: str, values: Span | tuple[Value, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs.scenarios.aim_entries import AimText, AimTexts, resolved_aims
+from jobs.scenarios.aim_entries import KEYS_OF_AIM, AimTexts, resolved_aims
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.located_yaml import (
     MALFORMED,
@@ -179,10 +179,10 @@ def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
 def _told(error: ErrorDetails) -> str:
     key = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        fields = AimText.model_fields if error["loc"][0] == "find" else KEYS
+        fields = KEYS_OF_AIM if error["loc"][0] == "find" else KEYS
         return f"unknown key `{key}`{did_you_mean(str(error['loc'][-1]), fields)}"
     if error["type"] == "model_type" and error["loc"]:
-        return f"`{key}` is a mapping with the keys {', '.join(AimText.model_fields)}"
+        return f"`{key}` is a mapping with the keys {', '.join(KEYS_OF_AIM)}"
     if error["type"] == "model_type":
         return f"a scenario is a mapping with the keys {', '.join(KEYS)}"
     return f"`{key}` {_MEANING.get(error['type'], error['msg'])}{_form_of(error['loc'])}"

@@ -14,7 +14,7 @@ from jobs.terminal.screen import printable_text
 
 _NUMBER_AND_UNIT = re.compile(r"(?<=\d)(KiB|MiB|GiB|kB|MB|GB|ms)\b")
 _SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
-_SEPARATOR = " · "
+SEPARATOR = " · "
 
 LEAST_CASES = 10
 """A share of fewer is told, but not ranked: one case alone would make it the least or the greatest."""
@@ -108,12 +108,12 @@ def changed_settings(lane: str) -> dict[str, str]:
 
 def lane_label(lane: str) -> str:
     """A lane in a plot or table whose heading says the settings: `captured`, or the values, `256 KiB · 1 MiB`."""
-    return lane if lane == CAPTURED_LANE else _SEPARATOR.join(changed_settings(lane).values())
+    return lane if lane == CAPTURED_LANE else SEPARATOR.join(changed_settings(lane).values())
 
 
 def lane_heading(lanes: Sequence[str]) -> str:
     """What the values in these lanes' labels are of; all lanes of a grid change the same settings."""
-    return next((_SEPARATOR.join(changed_settings(lane)) for lane in lanes if lane != CAPTURED_LANE), "lane")
+    return next((SEPARATOR.join(changed_settings(lane)) for lane in lanes if lane != CAPTURED_LANE), "lane")
 
 
 def lane_phrase(lane: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pyspark.sql import Row
 
 from jobs.find.scopes import FOR_ALL, Scope
+from jobs.report_page.advice.aim_scopes import scopes_meant
 from jobs.report_page.advice.aims import aim_settings, aim_text, outcome_names, outcome_text, scope_of_row
 from jobs.report_page.advice.aims_alone import reason_for_own_lane, topic_row
 from jobs.report_page.advice.batch_sizes import BATCH_SIZE, split_producers
@@ -34,16 +35,24 @@ OF_CLIENTS: Mapping[str, Query] = {
 
 
 def replace_by_aims(findings: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations, those of settings that an aim is over being the aim's. What nobody can set is left out."""
-    rows = [row for row in findings.of(aim_settings) if setting_of(row[AIM_SETTINGS.setting]).can_be_set]
-    over = {(row[AIM_SETTINGS.algorithm], row[AIM_SETTINGS.setting]) for row in rows}
-    yield from (one for one in made if (one.algorithm, one.setting) not in over)
-    yield from (aim_recommendation(findings, row) for row in rows if row[AIM_SETTINGS.algorithm] in findings.lanes)
+    """The recommendations, those of settings that an aim is over being the aim's, for those whom it is for. What nobody
+    can set is left out.
+    """
+    t = AIM_SETTINGS
+    rows = [row for row in findings.of(aim_settings) if setting_of(row[t.setting]).can_be_set]
+    advised = dict[tuple[str, str, Scope], Row]()
+    # What is best for one alone comes last, so that it counts.
+    for row in sorted(rows, key=lambda row: scope_of_row(row) != FOR_ALL):
+        advised |= {(row[t.algorithm], row[t.setting], scope): row for scope in scopes_meant(findings, row)}
+    for one in made:
+        if not advised.keys() & {(one.algorithm, one.setting, scope) for scope in (one.scope, FOR_ALL)}:
+            yield one
+    yield from (aim_recommendation(findings, row, key[-1]) for key, row in advised.items() if key[0] in findings.lanes)
 
 
-def aim_recommendation(findings: Findings, row: Row) -> Recommendation:
-    """What an aim says of one setting, for all together or for one alone."""
-    t, scope = AIM_SETTINGS, scope_of_row(row)
+def aim_recommendation(findings: Findings, row: Row, scope: Scope) -> Recommendation:
+    """What an aim says of one setting, for all together, for one alone, or for one of those that the aim is for."""
+    t = AIM_SETTINGS
     key, setting, now = row[t.setting], setting_of(row[t.setting]), value_before_aim(findings, row[t.setting], scope)
     value = None if row[t.value] is None else str(setting.parse(row[t.value]))
     changed = row[t.is_met] and value is not None and value != now.value
@@ -56,8 +65,8 @@ def aim_recommendation(findings: Findings, row: Row) -> Recommendation:
         verdict=verdict,
         now=now,
         recommended=None if verdict == WITHHELD else value if changed else now.value,
-        sure=aim_confidence(findings, row),
-        reason=aim_reason(row) if scope == FOR_ALL else reason_for_own_lane(findings, row),
+        sure=aim_confidence(findings, row[t.algorithm], scope),
+        reason=aim_reason(row) if scope_of_row(row) == FOR_ALL else reason_for_own_lane(findings, row),
         gain=aim_gain(row) if changed else NOTHING,
         cost=aim_cost(row) if changed else NOTHING,
         enough=least if row[t.is_met] and str(least).isdecimal() else None,
@@ -83,10 +92,9 @@ def captured_client_row(findings: Findings, algorithm: str, scope: Scope) -> Row
     return next((row for row in own if scope.kind == OF_CLIENT and row[CLIENT] == scope.name), None)
 
 
-def aim_confidence(findings: Findings, row: Row) -> Confidence:
+def aim_confidence(findings: Findings, algorithm: str, scope: Scope) -> Confidence:
     """How far the replay agrees with the capture: for a client alone, where that is known."""
-    algorithm = row[AIM_SETTINGS.algorithm]
-    client = captured_client_row(findings, algorithm, scope_of_row(row)) if algorithm in OF_CLIENTS else None
+    client = captured_client_row(findings, algorithm, scope) if algorithm in OF_CLIENTS else None
     return confidence(findings, algorithm) if client is None else confidence_of_client(client)
 
 

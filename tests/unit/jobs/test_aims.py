@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.scenarios.aims import Constraint, Span
+from jobs.scenarios.aims import Constraint, Span, whom_in
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.errors import ScenarioError
@@ -143,3 +143,42 @@ def test_a_replay_has_one_aim() -> None:
     assert faults("session_cache: least harmed", "session_cache: least evicted") == (
         "--find: session_cache is given two aims; a run has one for each replay",
     )
+
+
+def test_an_aim_can_be_for_some_clients_alone(write: Path) -> None:
+    write.write_text(
+        "find:\n  fetch_max_bytes:\n    minimise: catch_up\n    for: {client_id: [orders-*, billing]}\n"
+        "    where: held <= 64MiB\n"
+    )
+    aim = resolve_scenario("x.yaml").aims["fetch_max_bytes"]
+    assert aim.whom == {"client": ("orders-*", "billing")}
+    flag = "fetch_max_bytes: least catch_up for client=orders-*,billing where held <= 64MiB"
+    assert of_flag(flag).aims["fetch_max_bytes"] == aim == of_flag(str(aim)).aims["fetch_max_bytes"]
+    assert whom_in(str(aim)) == aim.whom
+    everyone = of_flag("fetch_max_bytes: least catch_up where held <= 64MiB")
+    assert whom_in(str(everyone.aims["fetch_max_bytes"])) == {}
+    assert everyone.scenario_id != of_flag(flag).scenario_id
+
+
+def test_an_aim_for_producers_can_be_for_topics() -> None:
+    aim = of_flag("batch_split: largest batch.size for topic=orders and client=app-? where split_rate <= 1%")
+    assert aim.aims["batch_split"].whom == {"topic": ("orders",), "client": ("app-?",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("fetch_max_bytes: least held for group=x", "not for `group`; known are client, client_id, topic"),
+        ("fetch_max_bytes: least held for clients=x", "did you mean `client`?"),
+        ("fetch_max_bytes: least held for orders", "`orders` is not client=NAME,NAME or topic=NAME,NAME"),
+        ("fetch_max_bytes: least held for topic=x", "held is not of one topic"),
+        ("fetch_max_bytes: least held for client=a b", "`a b` has a blank or a comma; write ? for it"),
+        ("session_cache: fewest slots for client=x where harmed = 0", "slots is not of one client"),
+        (
+            "consumer_memory: least consumer_used for client=x where broker_waits = 0",
+            "broker_waits is not of one client",
+        ),
+    ],
+)
+def test_an_aim_is_for_those_alone_who_can_have_a_setting_of_their_own(text: str, fault: str) -> None:
+    assert fault in "\n".join(faults(text))

@@ -461,3 +461,7 @@ def test_a_capture_in_the_place_of_a_job_gets_the_command_that_reads_it(tmp_path
     capture.touch()
     with pytest.raises(ArgumentError, match=f"`pipeline --captures={capture}` reads and replays it"):
         parse([str(capture)])
+    with pytest.raises(
+        ArgumentError, match=r"b\.pcap is no job, and no file of that name is there: `pipeline --captures"
+    ):
+        parse(["b.pcap"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -15,7 +16,7 @@ from jobs.report_page.advice.batch_sizes import split_topics
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation
-from jobs.report_page.aim_lines import aim_lines, rows_by_aim
+from jobs.report_page.aim_lines import aim_lines, lanes_column, rows_by_aim
 from jobs.report_page.page import aim_part
 from jobs.report_page.question import Findings, Unplotted
 from jobs.report_page.trade_off_plot import trade_off_plot
@@ -226,3 +227,34 @@ def test_a_topic_is_told_with_its_limit_and_the_batch_size_of_its_producers() ->
     assert (made.scope, made.now, made.recommended) == (Scope(OF_TOPIC, "orders"), InForce("8192", INFERRED), "65536")
     line = next(line.strip() for line in aim_lines(found) if "alone" in line)
     assert line == "topic orders (1 MiB at most) alone: batch.size=64 KiB instead of batch.size=4 KiB"
+
+
+def test_an_aim_for_some_clients_is_advice_for_each_of_them_and_leaves_the_others_theirs() -> None:
+    named = setting(aim=AIM.replace("where", "for client=orders-* where"))
+    clients = [{CLIENT: name, "scenario": "captured", SHOWN[FETCH]: [1 * MiB]} for name in ("orders-1", "billing")]
+    own = [alone("orders-2", aim=named[AIM_SETTINGS.aim])]
+    found = findings(
+        {
+            aim_settings: [named, *own],
+            consumer_lanes: [Row(**{**of, "checked": 9, "agreed": 9, "unknown": 0}) for of in clients],
+        },
+        {"fetch_max_bytes": ("captured", LANE)},
+    )
+    before = [replace(usual(FETCH), scope=Scope(OF_CLIENT, name)) for name in ("orders-1", "orders-2", "billing")]
+    advised = {one.scope.name: one.recommended for one in replace_by_aims(found, before)}
+    assert advised == {"orders-1": f"{2 * MiB}", "orders-2": f"{8 * MiB}", "billing": "1"}
+
+
+def test_lanes_of_many_settings_have_their_values_in_a_column_and_the_names_below() -> None:
+    one = f"{FETCH}=2MiB,consumer.max.poll.records=500"
+    two = f"{FETCH}=2MiB,consumer.max.partition.fetch.bytes=1MiB,consumer.max.poll.records=500"
+    assert lanes_column(["captured", one]) == (
+        "fetch.max.bytes · max.poll.records",
+        ["replayed as captured", "2 MiB · 500"],
+        [],
+    )
+    heading, labels, notes = lanes_column([two, f"{FETCH}=1MiB"])
+    assert (heading, labels) == ("lane*", ["2 MiB · 1 MiB · 500", "1 MiB · - · -"])
+    assert notes == ["  * fetch.max.bytes · max.partition.fetch.bytes · max.poll.records; - is as captured"]
+    assert lanes_column([f"{FETCH}=1MiB", one])[2] == ["  - is as captured"]
+    assert lanes_column(["captured"]) == ("lane", ["replayed as captured"], [])
