@@ -19,8 +19,8 @@ WHY = "the captures are request logs"
 DONE = Replayed("a-run", (ALGORITHMS["partition_limits"],), {"fetch_max_bytes": WHY, "consumer_memory": WHY}, None)
 ANSWERS: dict[str, object] = {"replay": DONE, "reported": "", "make_recommendations": []}
 CALLED = (
-    "ready_session", "check_rules", "chosen_capture", "ingest", "replay", "known_run", "look_up_run", "make_recommendations",
-    "write_recommendations", "reported", "pass_gold_gate",
+    "ready_session", "check_rules", "chosen_capture", "ingest", "replay", "known_run", "look_up_run",
+    "make_recommendations", "write_recommendations", "reported", "pass_gold_gate",
 )  # fmt: skip
 """What the jobs call before they end."""
 
