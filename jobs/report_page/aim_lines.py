@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from pyspark.sql import Row
 
@@ -93,7 +94,8 @@ def lanes_column(lanes: Sequence[str]) -> tuple[str, list[str], list[str]]:
     """(heading, cells, notes) of a column of lanes: the settings' names stand above, so that a line holds all values;
     in a note where they would be wider than the values.
     """
-    settings = list(dict.fromkeys(name for lane in lanes if lane != CAPTURED_LANE for name in changed_settings(lane)))
+    by_lane = [changed_settings(lane) for lane in lanes if lane != CAPTURED_LANE]
+    settings = list(dict.fromkeys(chain(*sorted(by_lane, key=len, reverse=True))))
     cells = []
     for lane in lanes:
         values = changed_settings(lane)

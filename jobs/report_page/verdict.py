@@ -34,6 +34,8 @@ from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
 HEAD, NAME = 10, 25
+CONTINUED = " \\"
+"""The end of a line after which a shell reads on."""
 """Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
 MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
 Alike = list[Recommendation]
@@ -211,9 +213,13 @@ def setting_names_text(alike: Alike) -> str:
 
 
 def repeat_lines(lake: str, verdict: Verdict) -> Iterator[str]:
-    """The command that may carry what is withheld."""
-    if command := repeat_command(lake, verdict):
-        yield from labelled_lines("RUN", command)
+    """The command that may carry what is withheld, so that a shell takes its lines as one."""
+    command = printable_text(repeat_command(lake, verdict))
+    lines = wrapped_lines("RUN".ljust(HEAD), command, HEAD, WIDTH - len(CONTINUED)) if command else []
+    for number, line in enumerate(lines, 1):
+        # Within quotes the end of a line is a blank like any other, and needs no mark.
+        is_within_quotes = "".join(lines[:number]).count("'") % 2
+        yield line if number == len(lines) or is_within_quotes else line + CONTINUED
 
 
 def repeat_command(lake: str, verdict: Verdict) -> str:

@@ -66,11 +66,11 @@ def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
     return aligned_lines(grid.head, grid.shown, grid.texts, grid.notes, most)
 
 
-def wrapped_lines(head: str, text: str, indent: int | None = None) -> list[str]:
+def wrapped_lines(head: str, text: str, indent: int | None = None, width: int = WIDTH) -> list[str]:
     """A paragraph that begins with `head`; the lines after the first are indented, as far as the head unless told."""
     after = " " * (len(head) if indent is None else indent)
     return textwrap.wrap(
-        with_short_words(text), WIDTH, initial_indent=head, subsequent_indent=after, break_on_hyphens=False
+        with_short_words(text), width, initial_indent=head, subsequent_indent=after, break_on_hyphens=False
     )
 
 

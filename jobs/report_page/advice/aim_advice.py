@@ -11,7 +11,6 @@ from jobs.report_page.advice.aim_scopes import scopes_meant
 from jobs.report_page.advice.aims import aim_settings, aim_text, outcome_names, outcome_text, scope_of_row
 from jobs.report_page.advice.aims_alone import reason_for_own_lane, topic_row
 from jobs.report_page.advice.batch_sizes import BATCH_SIZE, split_producers
-from jobs.report_page.advice.batch_sizes import batch_size_in_force as size_in_force
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.in_force import confidence, confidence_of_client, value_in_force
@@ -23,10 +22,13 @@ from jobs.terminal.lane_rows import SCENARIO
 from jobs.units import finite
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_SETTINGS
+from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import CAPTURED, CHANGE, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_TOPIC, STATED, WITHHELD
 
 MOST_VALUES = 5
+ALSO_PAID: Mapping[str, str] = {algorithms.FETCH_MAX_BYTES: "requests", algorithms.BATCH_SPLIT: "batches"}
+"""By replay the outcome that is a cost where it grows, whatever the aim names."""
 OF_CLIENTS: Mapping[str, Query] = {
     algorithms.FETCH_MAX_BYTES: consumer_lanes,
     algorithms.BATCH_SPLIT: split_producers,
@@ -82,8 +84,15 @@ def value_before_aim(findings: Findings, key: str, scope: Scope) -> InForce:
         return InForce(", ".join(map(str, values[:MOST_VALUES])), CAPTURED) if values else value_in_force(findings, key)
     if key == BATCH_SIZE and scope.kind == OF_TOPIC and (topic := topic_row(findings, scope.name)):
         return InForce(", ".join(map(str, topic["sizes"])), INFERRED if topic["is_told"] else STATED)
-    producer = captured_client_row(findings, algorithms.BATCH_SPLIT, scope) if key == BATCH_SIZE else None
-    return value_in_force(findings, key) if producer is None else size_in_force(producer)
+    if key != BATCH_SIZE:
+        return value_in_force(findings, key)
+    captured = [row for row in findings.of(split_producers) if row[SCENARIO] == CAPTURED_LANE]
+    producers = [row for row in captured if scope in (FOR_ALL, Scope(OF_CLIENT, row[CLIENT]))]
+    if not producers:
+        return value_in_force(findings, key)
+    sizes = sorted({int(row[BATCH_SPLIT.batch_size]) for row in producers})
+    is_inferred = any(row[BATCH_SPLIT.is_batch_size_told] for row in producers)
+    return InForce(", ".join(map(str, sizes[:MOST_VALUES])), INFERRED if is_inferred else STATED)
 
 
 def captured_client_row(findings: Findings, algorithm: str, scope: Scope) -> Row | None:
@@ -119,12 +128,16 @@ def aim_gain(row: Row) -> Effect:
 
 
 def aim_cost(row: Row) -> Effect:
-    """What becomes of the outcomes that constraints are about and that do not get better. What is 0 before and after
-    costs nothing.
+    """What becomes of the outcomes that constraints are about and that do not get better, and of ALSO_PAID. What is 0
+    before and after costs nothing.
     """
     t = AIM_SETTINGS
     paid = [name for name in outcome_names(row)[1:] if row[t.captured][name] or row[t.outcomes][name]]
-    return _effect_on_outcomes(row, [name for name in paid if not is_outcome_better(row, name)])
+    names = [name for name in paid if not is_outcome_better(row, name)]
+    beside = ALSO_PAID.get(row[t.algorithm])
+    if beside and beside not in outcome_names(row) and row[t.outcomes].get(beside, 0) > row[t.captured].get(beside, 0):
+        names.append(beside)
+    return _effect_on_outcomes(row, names)
 
 
 def is_outcome_better(row: Row, name: str) -> bool:

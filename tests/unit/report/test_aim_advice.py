@@ -12,7 +12,8 @@ from pyspark.sql import Row
 from jobs.find.scopes import Scope
 from jobs.report_page.advice.aim_advice import replace_by_aims
 from jobs.report_page.advice.aims import aim_settings, trade_off_lanes
-from jobs.report_page.advice.batch_sizes import split_topics
+from jobs.report_page.advice.batch_sizes import BATCH_SIZE as BATCH
+from jobs.report_page.advice.batch_sizes import split_producers, split_topics
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.recommendation import Confidence, InForce, Recommendation
@@ -258,3 +259,29 @@ def test_lanes_of_many_settings_have_their_values_in_a_column_and_the_names_belo
     assert notes == ["  * fetch.max.bytes · max.partition.fetch.bytes · max.poll.records; - is as captured"]
     assert lanes_column([f"{FETCH}=1MiB", one])[2] == ["  - is as captured"]
     assert lanes_column(["captured"]) == ("lane", ["replayed as captured"], [])
+
+
+def test_a_batch_size_for_all_is_beside_those_that_producers_have_and_says_what_more_batches_it_costs() -> None:
+    aim = f"batch_split: most {BATCH} where split_rate <= 0.01 over {BATCH}=1KiB..1MiB"
+    figures = {"split_rate": 0.05, "split_rate_p90": 0.1, "batches": 100.0, "batches_p90": 100.0}
+    row = setting(
+        algorithm="batch_split", setting=BATCH, aim=aim, scenario=f"{BATCH}=8KiB", value="8KiB", captured=figures,
+        outcomes={"split_rate": 0.0, "split_rate_p90": 0.0, "batches": 140.0, "batches_p90": 140.0},
+    )  # fmt: skip
+    sizes = {"a": 38_000, "b": 16_384, "c": 38_000}
+    producers = [
+        Row(
+            client_id=name,
+            scenario="captured",
+            batch_size=size,
+            is_batch_size_told=True,
+            checked=1,
+            agreed=1,
+            unknown=0,
+        )
+        for name, size in sizes.items()
+    ]
+    found = findings({aim_settings: [row], split_producers: producers}, {"batch_split": ("captured", f"{BATCH}=8KiB")})
+    (advised,) = replace_by_aims(found, [])
+    assert advised.now == InForce("16384, 38000", INFERRED)
+    assert advised.cost.text == "batches 100 -> 140"

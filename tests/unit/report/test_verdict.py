@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, 
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.trust import quality
-from jobs.report_page.verdict import first_screen, repeat_command
+from jobs.report_page.verdict import first_screen, repeat_command, repeat_lines
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURE_QUALITY
@@ -121,3 +122,17 @@ def test_however_many_clients_and_settings_there_are_it_fits_a_screen() -> None:
     lines = screen(findings({metrics_below_floor: lows}, {"session_cache": ("captured",)}), *many)
     assert len(lines) + 3 <= 40  # three more say where report and tables are
     assert max(map(len, lines)) <= 120
+
+
+def test_a_command_of_several_lines_is_one_for_a_shell() -> None:
+    key = "broker.max.incremental.fetch.session.cache.slots"
+    aim = f"session_cache: fewest slots where {' and '.join(['harmed = 0'] * 12)}"
+    found = findings({metrics_below_floor: [low(floor=0.99)], aim_settings: [row_of(AIM_SETTINGS, aim=aim)]})
+    found = replace(found, assumed=(key, "broker.fetch.max.bytes"), lanes={"session_cache": ("captured",)})
+    held = replace(CHANGED, algorithm="session_cache", setting=key, verdict="withheld")
+    lines = list(repeat_lines("/lake" * 20, verdict(found, held)))
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= 120
+    words = shlex.split("\n".join(lines).removeprefix("RUN").replace("\\\n", ""))
+    whole = shlex.split(repeat_command("/lake" * 20, verdict(found, held)))
+    assert [" ".join(word.split()) for word in words] == whole
