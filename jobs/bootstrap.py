@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from jobs.cli import guarded, parse
+from jobs.cli import parse_arguments, run_guarded
 from jobs.environment import Environment
 from jobs.paths import ROOT
-from jobs.quickstart import quickstart
-from jobs.session.child_process import bound, ended_at_exit
+from jobs.quickstart import quickstart_arguments
+from jobs.session.child_process import bound_command, end_at_exit
 from jobs.session.java import check_java, utf8_locale
 from jobs.terminal.signals import end_at_signals, end_plainly, hold_signals
 from jobs.terminal.streams import survive_closed_streams
@@ -42,23 +42,23 @@ def main(argv: Sequence[str]) -> int:
     """Run `test [pytest arguments]`, a job with its flags, or the quickstart. Returns an exit code, if it returns."""
     survive_closed_streams()
     end_at_signals()
-    return guarded(lambda: _hand_over(list(argv) or quickstart()))
+    return run_guarded(lambda: _hand_over(list(argv) or quickstart_arguments()))
 
 
 def _hand_over(argv: list[str]) -> NoReturn:
     if argv[0] == "test":
-        python = prepared_python(RUN_PINS, TEST_PINS)
+        python = prepare_python(RUN_PINS, TEST_PINS)
         os.chdir(ROOT)
         end_plainly()
-        _become(python, "-m", "pytest", *(argv[1:] or ALL_TESTS))
+        _start_python(python, "-m", "pytest", *(argv[1:] or ALL_TESTS))
     # Help is printed and wrong flags are reported here, before minutes of set-up.
-    parse(argv, prog="spark-submit.sh")
-    python = prepared_python(RUN_PINS)
+    parse_arguments(argv, prog="spark-submit.sh")
+    python = prepare_python(RUN_PINS)
     hold_signals()
-    _become(python, "-P", "-m", "jobs", *argv)
+    _start_python(python, "-P", "-m", "jobs", *argv)
 
 
-def _become(python: Path, *arguments: str) -> NoReturn:
+def _start_python(python: Path, *arguments: str) -> NoReturn:
     sys.stdout.flush()
     os.environ |= utf8_locale()
     try:
@@ -67,14 +67,14 @@ def _become(python: Path, *arguments: str) -> NoReturn:
         raise SetupError(f"{python}: does not start: {fault.strerror or fault}; {_TO_RUN}") from fault
 
 
-def prepared_python(*pins: Path) -> Path:
+def prepare_python(*pins: Path) -> Path:
     """A Python that has the packages pinned in these files: REFETCH_PYTHON as it is, else .venv, set up where need be.
 
     Raises SetupError where Java is missing (before anything is downloaded) or the packages cannot be installed.
     """
     given = os.environ.get("REFETCH_PYTHON")
     if given:
-        return _given_python(given)
+        return _check_given_python(given)
     python = VENV / "bin" / "python"
     if _is_current(python, pins):
         return python
@@ -85,7 +85,7 @@ def prepared_python(*pins: Path) -> Path:
     return python
 
 
-def _given_python(given: str) -> Path:
+def _check_given_python(given: str) -> Path:
     executable = shutil.which(given)
     if not executable:
         raise SetupError(
@@ -106,7 +106,9 @@ def _why_not_run(given: str) -> str:
 
 
 def _is_current(python: Path, pins: Sequence[Path]) -> bool:
-    return python.exists() and all(_stamp(pin).is_file() and _stamp(pin).read_text() == _digest(pin) for pin in pins)
+    return python.exists() and all(
+        _stamp_file(pin).is_file() and _stamp_file(pin).read_text() == _digest_of_pins(pin) for pin in pins
+    )
 
 
 def _set_up(python: Path, pins: Sequence[Path]) -> None:
@@ -120,7 +122,7 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
         _start_compiling(python)
     environment.install(*pins)
     for pin in pins:
-        _stamp(pin).write_text(_digest(pin))
+        _stamp_file(pin).write_text(_digest_of_pins(pin))
     environment.log.unlink(missing_ok=True)
     _say("Done.")
 
@@ -128,10 +130,10 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
 def _start_compiling(python: Path) -> None:
     """Compile the kernels beside the rest of the set-up; the job waits for them, and reports faults."""
     for parts in QUICKSTART:
-        command = bound([str(python), "-P", "-m", "udfs.kernels.warm_up", *parts])
+        command = bound_command([str(python), "-P", "-m", "udfs.kernels.warm_up", *parts])
         # The program that this process becomes stays their parent; nothing here has to wait for them.
         nowhere = subprocess.DEVNULL
-        ended_at_exit(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
+        end_at_exit(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
 
 
 def base_python() -> Path:
@@ -140,11 +142,11 @@ def base_python() -> Path:
     return base if base.exists() else Path(sys.executable)
 
 
-def _stamp(pin: Path) -> Path:
+def _stamp_file(pin: Path) -> Path:
     return VENV / f".{pin.name}.sha256"
 
 
-def _digest(pin: Path) -> str:
+def _digest_of_pins(pin: Path) -> str:
     return hashlib.sha256(pin.read_bytes()).hexdigest()
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.captures.amounts import amounts_of
-from jobs.captures.clusters import seen_clusters
+from jobs.captures.amounts import read_amounts
+from jobs.captures.clusters import captured_clusters
 from jobs.report_page.verdict import short_path
 from jobs.run import Run
-from jobs.scenarios.chosen_grids import chosen_grids
+from jobs.scenarios.chosen_grids import choose_grids
 from jobs.scenarios.scenario import Scenario, with_grids
-from jobs.scenarios.scenario_text import as_file
+from jobs.scenarios.scenario_text import scenario_file_text
 from jobs.scenarios.settings import setting_of
 from udfs.errors import LakeError
 
@@ -29,22 +29,22 @@ def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
     """
     if not run.chooses:
         return run
-    clusters = seen_clusters(spark, run.lake, capture_id)
+    clusters = captured_clusters(spark, run.lake, capture_id)
     cluster_id = run.cluster_id or (clusters[0].cluster_id if len(clusters) > 1 else None)
-    grids = chosen_grids(amounts_of(spark, run.lake, capture_id, cluster_id), run.scenario.stated)
+    grids = choose_grids(read_amounts(spark, run.lake, capture_id, cluster_id), run.scenario.stated)
     scenario = with_grids(run.scenario, grids)
     kept = None if run.page is None else run.page.with_name(NAME)
     if kept is not None:
-        keep(kept, scenario, run.captures)
+        write_scenario_file(kept, scenario, run.captures)
     sys.stderr.writelines(f"refetch: {line}\n" for line in chosen_lines(scenario, kept))
     return replace(run, scenario=scenario, chooses=False)
 
 
-def keep(file: Path, scenario: Scenario, captures: tuple[Path | str, ...]) -> None:
+def write_scenario_file(file: Path, scenario: Scenario, captures: tuple[Path | str, ...]) -> None:
     """Write what was chosen as a scenario's file. Raises LakeError where it cannot be."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(as_file(scenario, map(str, captures)), encoding="utf-8")
+        file.write_text(scenario_file_text(scenario, map(str, captures)), encoding="utf-8")
     except OSError as fault:
         raise LakeError(f"{file}: the chosen scenario could not be written: {fault.strerror or fault}") from fault
 

@@ -32,8 +32,8 @@ from jobs.flags import (
     RUNS,
     SIZE,
     add_flags,
-    empty,
-    not_taken,
+    empty_flags,
+    not_taken_text,
 )
 from jobs.paths import COMMAND, IS_CLONE, SHOWN_CONF
 from jobs.terminal.signals import are_watched, end_at_signals, end_plainly, interrupted_text
@@ -100,24 +100,26 @@ def entry(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run_command(argv: Sequence[str]) -> int:
     """Run one job. Returns the exit code; what went wrong is one message on stderr."""
-    return guarded(lambda: _run_job(parse(argv)))
+    return run_guarded(lambda: _run_job(parse_arguments(argv)))
 
 
-def guarded(action: Callable[[], None]) -> int:
+def run_guarded(action: Callable[[], None]) -> int:
     """Run the action; a RefetchError, a failing file system or an interrupt is one message. Returns the exit code."""
     try:
         action()
         sys.stdout.flush()  # a full disk is told here, not when Python ends
     except RefetchError as fault:
-        return _told(str(fault), next((code for kind, code in EXIT_CODES.items() if isinstance(fault, kind)), 1))
+        return _print_failure(
+            str(fault), next((code for kind, code in EXIT_CODES.items() if isinstance(fault, kind)), 1)
+        )
     except OSError as fault:
-        return _told(f"{fault.filename or 'input or output'}: {fault.strerror or fault}", 1)
+        return _print_failure(f"{fault.filename or 'input or output'}: {fault.strerror or fault}", 1)
     except KeyboardInterrupt:
-        return _told(interrupted_text(), INTERRUPTED)
+        return _print_failure(interrupted_text(), INTERRUPTED)
     return 0
 
 
-def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
+def parse_arguments(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
     """The arguments by name. Raises ArgumentError; --help prints and leaves with 0."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
@@ -137,8 +139,8 @@ def parse(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
         parser.error(f"{argv[0]} is no job, and no file of that name is there: `pipeline --captures=FILE` replays one")
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
-        jobs.choices[arguments.job].error(not_taken(arguments.job, unknown))
-    if without := empty(vars(arguments)):
+        jobs.choices[arguments.job].error(not_taken_text(arguments.job, unknown))
+    if without := empty_flags(vars(arguments)):
         to_do = "is a variable of the shell not set? Give one, or leave the flag out"
         jobs.choices[arguments.job].error(f"{', '.join(without)} without a value: {to_do}")
     return arguments
@@ -149,29 +151,29 @@ def _run_job(arguments: argparse.Namespace) -> None:
     from jobs.resolve import resolve_run
 
     run = resolve_run(arguments)
-    from jobs.gates.rule_failures import rule_failures_told
+    from jobs.gates.rule_failures import readable_rule_failures
     from jobs.terminal.failures import readable_spark_failures
 
-    with readable_spark_failures(), rule_failures_told(run.gates.rules), ExitStack() as until_done:
-        _job(run, until_done).main(run)
+    with readable_spark_failures(), readable_rule_failures(run.gates.rules), ExitStack() as until_done:
+        _load_job(run, until_done).main(run)
 
 
-def _job(run: Run, until_done: ExitStack) -> ModuleType:
+def _load_job(run: Run, until_done: ExitStack) -> ModuleType:
     """The job's module, loaded while Spark starts, which takes as long. `size` reads a file before it starts Spark."""
     if run.job == SIZE:
         return import_module(f"jobs.{run.job}")
-    from jobs.ready_session import begun_session
+    from jobs.ready_session import begin_session
     from jobs.terminal.interrupts import cancel_at_interrupt
 
     with ThreadPoolExecutor(max_workers=1) as beside:
         loaded = beside.submit(import_module, f"jobs.{run.job}")
-        spark = begun_session(run)
+        spark = begin_session(run)
         if not are_watched():
             until_done.enter_context(cancel_at_interrupt(spark))
     return loaded.result()
 
 
-def _told(message: str, code: int) -> int:
+def _print_failure(message: str, code: int) -> int:
     if os.environ.get("REFETCH_TRACEBACK") == "1":
         traceback.print_exc()
     sys.stderr.write(f"refetch: {message}\n")

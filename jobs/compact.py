@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.lake.delta_tables import side_by_side
-from jobs.lake.pruning import stored_tables, vacuumed
+from jobs.lake.delta_tables import run_side_by_side
+from jobs.lake.pruning import stored_tables, vacuum_tables
 from jobs.run import Run
 from jobs.session.spark import spark_session
 from jobs.terminal.progress import stage
@@ -41,7 +41,7 @@ class CompactedLake(BaseModel):
     files_removed: int | None
 
 
-def lines(compacted: CompactedLake, run: Run) -> Iterator[str]:
+def compact_lines(compacted: CompactedLake, run: Run) -> Iterator[str]:
     """What is printed: the tables whose files were joined, and what that comes to."""
     yield f"Files of the tables of {compacted.lake}"
     joined = [table for table in compacted.tables if table.files_after != table.files_before]
@@ -67,8 +67,10 @@ def main(run: Run) -> None:
     with stage("compact", spark):
         stored = stored_tables(spark, run.lake)
         to_join = {table: store for table, store in stored.items() if table not in AS_WRITTEN}
-        compacted = dict(zip(to_join, side_by_side(spark, [store.compact for store in to_join.values()]), strict=True))
-        removed = vacuumed(spark, list(stored.values()), run.retention)
+        compacted = dict(
+            zip(to_join, run_side_by_side(spark, [store.compact for store in to_join.values()]), strict=True)
+        )
+        removed = vacuum_tables(spark, list(stored.values()), run.retention)
     result = CompactedLake(
         lake=run.lake,
         tables=[
@@ -80,4 +82,4 @@ def main(run: Run) -> None:
     if run.as_json:
         sys.stdout.write(result.model_dump_json(indent=2) + "\n")
         return
-    sys.stdout.writelines(f"{line}\n" for line in lines(result, run))
+    sys.stdout.writelines(f"{line}\n" for line in compact_lines(result, run))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from jobs.comparison.comparison import compare
-from jobs.comparison.comparison_json import comparison_of
-from jobs.comparison.named_runs import named_runs
+from jobs.comparison.comparison import compare_runs
+from jobs.comparison.comparison_json import comparison_json
+from jobs.comparison.named_runs import resolve_run_names
 from jobs.comparison.screen import screen_lines, verbose_lines
 from jobs.run import Run
 from jobs.session.spark import spark_session
@@ -18,11 +18,11 @@ def main(run: Run) -> None:
     ArgumentError where it has not those named.
     """
     spark = spark_session(run.master, "refetch compare", run.spark_conf)
-    before, after = named_runs(spark, run.lake, run.compared)
+    before, after = resolve_run_names(spark, run.lake, run.compared)
     with stage("compare", spark):
-        compared = compare(spark, before, after)
+        compared = compare_runs(spark, before, after)
     if run.as_json:
-        sys.stdout.write(comparison_of(compared).model_dump_json(indent=2) + "\n")
+        sys.stdout.write(comparison_json(compared).model_dump_json(indent=2) + "\n")
         return
     lines = [*verbose_lines(compared), ""] if run.verbose else []
     sys.stdout.writelines(f"{line}\n" for line in [*lines, *screen_lines(compared)])

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from jobs.lock_files import only, refused, without_hashes
+from jobs.lock_files import pin_with_other_hash, pins_of, without_hashes
 from jobs.paths import SHOWN_DOCS
-from jobs.session.child_process import bound
+from jobs.session.child_process import bound_command
 from udfs.errors import SetupError
 
 ANY_HASH = "REFETCH_ANY_HASH"
@@ -59,13 +59,13 @@ class Environment:
     def part(self, pin: Path, packages: Collection[str]) -> Path:
         """A lock file with the pins of these packages alone."""
         part = self.folder / f"{'-'.join(packages)}.txt"
-        part.write_text(only(pin.read_text(), packages))
+        part.write_text(pins_of(pin.read_text(), packages))
         return part
 
     @cached_property
     def _installer(self) -> list[str]:
         """uv, which pip may have to bring, else pip, which takes longer."""
-        build = str(_allowed(self.build_pins, self.folder))
+        build = str(_pins_to_install(self.build_pins, self.folder))
         uv = shutil.which("uv") or self._brought_uv()
         if uv is None:
             return [*self._pip, "--build-constraint", build]
@@ -90,12 +90,12 @@ class Environment:
 
     def _from(self, *pins: Path) -> list[str]:
         """The arguments, the same for pip and uv, that install what these lock files pin."""
-        files = [part for pin in pins for part in ("-r", str(_allowed(pin, self.folder)))]
+        files = [part for pin in pins for part in ("-r", str(_pins_to_install(pin, self.folder)))]
         return files if os.environ.get(ANY_HASH) else ["--require-hashes", *files]
 
     def _run(self, command: Sequence[str], what: str, advice: str) -> None:
         with self.log.open("w") as log:
-            code = subprocess.run(bound(command), stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+            code = subprocess.run(bound_command(command), stdout=log, stderr=subprocess.STDOUT, check=False).returncode
         if code:
             output = self.log.read_text(errors="replace")
             self._check_refused(output)
@@ -105,7 +105,7 @@ class Environment:
             raise SetupError(f"Could not {what} ({program} left with {code}: {last}). {advice} Its output: {self.log}")
 
     def _check_refused(self, output: str) -> None:
-        pin = refused(output)
+        pin = pin_with_other_hash(output)
         if pin:
             raise SetupError(
                 f"{pin} was not installed: the file that came is none of those whose hashes the lock file has. If it "
@@ -116,7 +116,7 @@ class Environment:
             )
 
 
-def _allowed(pin: Path, folder: Path) -> Path:
+def _pins_to_install(pin: Path, folder: Path) -> Path:
     """The lock file itself, or one in this folder without its hashes if any will do."""
     if not os.environ.get(ANY_HASH):
         return pin

@@ -45,7 +45,7 @@ class Flag:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def instant(text: str) -> datetime:
+def parse_instant(text: str) -> datetime:
     """The time that an ISO 8601 text spells, in UTC. Raises ArgumentTypeError for other texts and for those without a
     zone.
     """
@@ -58,7 +58,7 @@ def instant(text: str) -> datetime:
     return time.astimezone(UTC)
 
 
-def age(text: str) -> timedelta:
+def parse_age(text: str) -> timedelta:
     """How long a text such as `90d` or `36h` says. Raises ArgumentTypeError for other texts, and beyond a century."""
     match = _AGE.fullmatch(text)
     if match is None or int(match[1]) * _HOURS[match[2]] > _CENTURY:
@@ -129,7 +129,10 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "--run": Flag((GATE, REPORT, PRUNE), "ID", "the run of the lake to work on (default: the newest; prune has none)"),
     "--older-than": Flag(
-        (PRUNE,), "AGE", "runs and capture sets that nobody asked for in this time, e.g. 90d, 12w or 36h", {"type": age}
+        (PRUNE,),
+        "AGE",
+        "runs and capture sets that nobody asked for in this time, e.g. 90d, 12w or 36h",
+        {"type": parse_age},
     ),
     "--dry-run": Flag((PRUNE,), None, "print what would go, and change nothing", {"action": "store_true"}),
     "--retention": Flag(
@@ -137,7 +140,7 @@ FLAGS: Mapping[str, Flag] = {
         "AGE",
         "remove files that no table has needed for this time (default: 7d); who may still read or write the lake needs "
         "them",
-        {"type": age},
+        {"type": parse_age},
     ),
     "--data-docs": Flag((GATE,), "PATH", "folder for Data Docs (default: LAKE/data_docs)"),
     "--junit": Flag((GATE,), "FILE", "also write what was found as JUnit's XML, a testcase a rule"),
@@ -162,7 +165,7 @@ FLAGS: Mapping[str, Flag] = {
         (*REPLAYS, GATE, PRUNE, SIZE),
         "TIME",
         "the run's clock, e.g. 2026-01-31T12:00:00Z (default: now)",
-        {"type": instant},
+        {"type": parse_instant},
     ),
 }
 """Every flag by its name, in the order of --help."""
@@ -179,7 +182,7 @@ def add_flags(parser: argparse.ArgumentParser, job: str) -> None:
         parser.add_argument("runs", nargs="*", metavar="RUN", help=_RUNS_HELP)
 
 
-def not_taken(job: str, arguments: Sequence[str]) -> str:
+def not_taken_text(job: str, arguments: Sequence[str]) -> str:
     """The message about arguments that the job's parser does not know: which jobs take them, if any, or that they stand
     before the job.
     """
@@ -187,7 +190,7 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
     messages = [
         f"{name} belongs behind the job: {job} {name}"
         if job in FLAGS[name].jobs
-        else f"{job} does not read {name}, which {_takers(FLAGS[name].jobs)}"
+        else f"{job} does not read {name}, which {_takers_text(FLAGS[name].jobs)}"
         for name in flags
         if name in FLAGS
     ]
@@ -200,7 +203,7 @@ def not_taken(job: str, arguments: Sequence[str]) -> str:
     return "; ".join([*messages, *([f"unrecognized arguments: {' '.join(unknown)}{to_do}"] if unknown else [])])
 
 
-def empty(arguments: Mapping[str, object]) -> list[str]:
+def empty_flags(arguments: Mapping[str, object]) -> list[str]:
     """The flags given without a value, as when a shell variable is not set.
 
     arguments: the values by name, as argparse has them.
@@ -209,6 +212,6 @@ def empty(arguments: Mapping[str, object]) -> list[str]:
     return [name for name, value in given if value == "" or (isinstance(value, list) and "" in value)]
 
 
-def _takers(jobs: Sequence[str]) -> str:
+def _takers_text(jobs: Sequence[str]) -> str:
     *others, last = jobs
     return f"{', '.join(others)} and {last} take" if others else f"{last} takes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from jobs.ready_session import compiling_for
+from jobs.ready_session import compile_meanwhile_for
 from jobs.session.driver import driver_of
 from jobs.session.spark import set_sql_properties
 from udfs.frames.spark_functions import NAMES, frame_function
@@ -18,7 +18,7 @@ def register_frame_functions(spark: SparkSession) -> tuple[str, ...]:
     """
     set_sql_properties(spark)
     driver_of(spark).ship()
-    with compiling_for(spark, ()):
+    with compile_meanwhile_for(spark, ()):
         for name in NAMES:
             spark.udf.register(name, frame_function(name))
     return NAMES

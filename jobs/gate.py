@@ -9,14 +9,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.gates.gate import applied
+from jobs.gates.gate import apply_gate
 from jobs.gates.junit import Checked, write_junit
-from jobs.gates.results import Result, result_rows, tell, write_results
+from jobs.gates.results import Result, result_rows, tell_results, write_results
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.set_rules import Finding, SetRule
 from jobs.gates.views import Subject, rows_to_check
-from jobs.lake.capture_sets import chosen_capture
-from jobs.lake.delta_tables import rows_here
+from jobs.lake.capture_sets import choose_capture
+from jobs.lake.delta_tables import rows_of_driver
 from jobs.report_page.findings import known_run
 from jobs.run import Run
 from jobs.session.spark import spark_session
@@ -29,26 +29,26 @@ DATA_DOCS, CONTEXT = "data_docs", "_expectations"
 """Folders in the lake: one for the pages of Data Docs, and one for what Great Expectations keeps for them."""
 
 
-def check(spark: SparkSession, run: Run, subject: Subject) -> Checked:
+def check_subject(spark: SparkSession, run: Run, subject: Subject) -> Checked:
     """Apply a gate to what is in the lake, and write what it finds."""
     with stage(f"gate {subject.gate}", spark):
-        evaluate = partial(by_expectations, spark, run, subject)
-        results = applied(spark, run.lake, run.gates, subject, None, evaluate)
+        evaluate = partial(evaluate_by_expectations, spark, run, subject)
+        results = apply_gate(spark, run.lake, run.gates, subject, None, evaluate)
         write_results(spark, run.lake, run.gates, subject, results)
     return Checked(subject, results)
 
 
-def subjects(spark: SparkSession, run: Run) -> list[Subject]:
+def subjects_to_check(spark: SparkSession, run: Run) -> list[Subject]:
     """What is to be checked, one for each gate that --on names: for silver the capture set that is named, else the one
-    written last; for gold what `subject_run` gives. Raises LakeError if there is none, ArgumentError if the named one
+    written last; for gold what `run_to_check` gives. Raises LakeError if there is none, ArgumentError if the named one
     does not exist.
     """
     takes_a_set = run.capture is not None or "silver" in run.on
-    capture_id = chosen_capture(spark, run.lake, run.capture) if takes_a_set else ""
-    return [Subject(gate, capture_id) if gate == "silver" else subject_run(spark, run) for gate in run.on]
+    capture_id = choose_capture(spark, run.lake, run.capture) if takes_a_set else ""
+    return [Subject(gate, capture_id) if gate == "silver" else run_to_check(spark, run) for gate in run.on]
 
 
-def subject_run(spark: SparkSession, run: Run) -> Subject:
+def run_to_check(spark: SparkSession, run: Run) -> Subject:
     """The run that is named, else the newest; if a capture set is named, the newest of that set. Raises LakeError if
     there is none, ArgumentError if the named one does not exist.
     """
@@ -57,39 +57,39 @@ def subject_run(spark: SparkSession, run: Run) -> Subject:
     return Subject("gold", known.capture_id, known.run_id, tuple(sorted(lanes)))
 
 
-def data_docs(run: Run) -> str | None:
+def data_docs_folder(run: Run) -> str | None:
     """The folder of Data Docs; None if the lake is on a file system to which Great Expectations writes no pages."""
     if run.data_docs:
         return run.data_docs
     return None if is_uri(run.lake) else f"{run.lake}/{DATA_DOCS}"
 
 
-def by_expectations(
+def evaluate_by_expectations(
     spark: SparkSession, run: Run, subject: Subject, rules: Sequence[SetRule], row_results: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
     """Apply every rule about sets of rows by Great Expectations; write Data Docs of all rules if they have a folder.
 
     Returns what each rule found, by rule and table. row_results: what rules about single rows found.
     """
-    from jobs.gates.expectations import Checking, met, met_with_data_docs
+    from jobs.gates.expectations import Checking, evaluate_expectations, evaluate_with_data_docs
 
     rows = partial(rows_to_check, spark, run.lake, subject)
-    pages = data_docs(run)
+    pages = data_docs_folder(run)
     if pages is None:
-        return met(rules, rows)
+        return evaluate_expectations(rules, rows)
     home = f"{Path(pages).parent}/{CONTEXT}" if run.data_docs is None else f"{pages}/{CONTEXT}"
-    about_rows = rows_here(spark, result_rows(run.gates, subject, row_results))
-    return met_with_data_docs(
+    about_rows = rows_of_driver(spark, result_rows(run.gates, subject, row_results))
+    return evaluate_with_data_docs(
         rules, rows, about_rows, (home, pages), Checking(subject.gate, subject.id, run.run_at, is_shown=True)
     )
 
 
-def refusals(lake: str, checked: Sequence[Checked]) -> list[str]:
+def tell_and_gather_refusals(lake: str, checked: Sequence[Checked]) -> list[str]:
     """Say on stderr what was found. Returns the messages of the gates that refuse."""
     lines = []
     for subject_checked in checked:
         try:
-            tell(lake, subject_checked.subject, subject_checked.results)
+            tell_results(lake, subject_checked.subject, subject_checked.results)
         except GateError as refusal:
             lines.append(str(refusal))
     return lines
@@ -103,11 +103,11 @@ def main(run: Run) -> None:
     check_rules(spark, run.gates)
     if run.junit is not None:
         run.junit.unlink(missing_ok=True)  # what an earlier check found is not what this one does
-    checked = [check(spark, run, subject) for subject in subjects(spark, run)]
+    checked = [check_subject(spark, run, subject) for subject in subjects_to_check(spark, run)]
     if run.junit is not None:
         write_junit(run.junit, run.run_at, run.gates, checked)
-    refused = refusals(run.lake, checked)
-    folder = data_docs(run)
+    refused = tell_and_gather_refusals(run.lake, checked)
+    folder = data_docs_folder(run)
     sys.stdout.write(
         f"{folder}/index.html\n" if folder else f"No Data Docs: {run.lake} is not a local folder; give --data-docs\n"
     )

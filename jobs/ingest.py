@@ -20,16 +20,22 @@ from jobs.captures.capture_plan import CapturePlan, plan_capture
 from jobs.captures.capture_quality import quality_rows
 from jobs.captures.capture_rows import capture_rows, packed_rows
 from jobs.captures.inputs import MOST_NAMED
-from jobs.captures.log_agreement import RequestsSeen, agreement_rows, joined_requests, lines_alone, with_log
-from jobs.captures.names import names_in
+from jobs.captures.log_agreement import (
+    RequestsOfSource,
+    agreement_rows,
+    join_requests,
+    quarantine_of_lines,
+    with_log_columns,
+)
+from jobs.captures.names import names_in_packed
 from jobs.captures.request_log_plan import logged_rows
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.lake.capture_sets import check_names
-from jobs.lake.delta_tables import check_tables, has_table, rows_of, side_by_side
-from jobs.lake.packed_tables import unpacked, write_packed
+from jobs.lake.delta_tables import check_tables, has_table, run_side_by_side, stored_rows
+from jobs.lake.packed_tables import unpack_table, write_packed
 from jobs.lake.target import Target
 from jobs.ready_session import ready_session, start_workers
 from jobs.report_page.findings import look_up_captured
@@ -38,7 +44,7 @@ from jobs.run import Run
 from jobs.session.driver import driver_of
 from jobs.terminal.progress import stage
 from jobs.terminal.screen import printable_text, with_rest_count
-from jobs.version import decoder
+from jobs.version import decoder_version
 from schemas.tables import algorithms
 from schemas.tables.silver import (
     CAPTURE_QUALITY,
@@ -69,11 +75,11 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
     Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
     """
     check_names(spark, run.lake, run.pseudonyms)
-    side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
+    run_side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
         indexes = index_captures(spark, run.captures, run.log_zone)
         plan = plan_capture(indexes, driver_of(spark).cores(), run.log_zone)
-    counts = None if keep and is_ingested(spark, run, plan) else decode(spark, run, plan)
+    counts = None if keep and is_ingested(spark, run, plan) else decode_to_silver(spark, run, plan)
     pass_gate(spark, run, Subject("silver", plan.capture_id), counts)
     return plan.capture_id
 
@@ -86,9 +92,12 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     if not all(has_table(spark, run.lake, table) for table in SILVER):
         return False
     t = CAPTURES
-    rows = rows_of(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
+    rows = stored_rows(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
     gated = run.gates.quarantine_id
-    enough = {decoder(run.pseudonyms, records, run.log_zone, gated, run.brokers) for records in sufficient(run.records)}
+    enough = {
+        decoder_version(run.pseudonyms, records, run.log_zone, gated, run.brokers)
+        for records in sufficient(run.records)
+    }
     if {decoded_by for _, decoded_by in rows} - enough or sorted(path for path, _ in rows) != sorted(
         index.path for index in plan.indexes
     ):
@@ -97,14 +106,14 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     return True
 
 
-def decode(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
+def decode_to_silver(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
     """From planned captures to silver tables; returns what the gate's rules on rows found on the way."""
     check_tables(spark, run.lake, SILVER)
     # The rows are kept on disk, because there are the more of them the larger the captures are.
     decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
     try:
         with stage("decode", spark):
-            names = names_in(decoded.packed(), run.brokers)
+            names = names_in_packed(decoded.packed(), run.brokers)
         tell_unknown(run.brokers, names)
         with stage("silver", spark):
             return write_silver(spark, run, plan, decoded, names)
@@ -142,7 +151,7 @@ class Decoded:
 
     def rows(self, table: Table, *sources: str, names: ClusterNames | None = None) -> DataFrame:
         """A table's rows from these sources."""
-        return unpacked(self.packed(*sources), table, names)
+        return unpack_table(self.packed(*sources), table, names)
 
 
 def write_silver(
@@ -160,7 +169,7 @@ def write_silver(
     quality = quality_rows(connections, counts, plan.capture_id, names.unnamed)
     others = {CAPTURE_QUALITY: quality, **with_logs}
     as_packed = partial(write_packed, spark, decoded.packed(source), as_decoded, to)
-    side_by_side(spark, [as_packed, *(partial(to.write, rows, table) for table, rows in others.items())])
+    run_side_by_side(spark, [as_packed, *(partial(to.write, rows, table) for table, rows in others.items())])
     if LOG_AGREEMENT not in others:
         to.write_here(spark, arrow_schema(LOG_AGREEMENT).empty_table(), LOG_AGREEMENT)
     refused = watch.refused_rows()
@@ -168,7 +177,7 @@ def write_silver(
         quarantined = with_logs.get(QUARANTINE, decoded.rows(QUARANTINE, names=names))
         to.write(quarantined.unionByName(refused), QUARANTINE)
     repeated = repeated_by_file(decoded.rows(REPEATED_LINES)) if plan.logs.ranges else {}
-    written_by = decoder(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id, run.brokers)
+    written_by = decoder_version(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id, run.brokers)
     to.check_there()
     to.write_here(spark, capture_rows(plan, written_by, repeated), CAPTURES)
     return watch.counts()
@@ -177,13 +186,13 @@ def write_silver(
 def joined_tables(plan: CapturePlan, decoded: Decoded, names: ClusterNames) -> dict[Table, DataFrame]:
     """The tables that request logs add to beside packets."""
     packets, logs = (
-        RequestsSeen(decoded.rows(EXCHANGES, source, names=names), decoded.rows(CONNECTIONS, source))
+        RequestsOfSource(decoded.rows(EXCHANGES, source, names=names), decoded.rows(CONNECTIONS, source))
         for source in (PACKETS, LOGS)
     )
-    joined = joined_requests(packets, logs)
-    alone = lines_alone(decoded.rows(QUARANTINE, LOGS))
+    joined = join_requests(packets, logs)
+    alone = quarantine_of_lines(decoded.rows(QUARANTINE, LOGS))
     return {
-        EXCHANGES: with_log(joined),
+        EXCHANGES: with_log_columns(joined),
         LOG_AGREEMENT: agreement_rows(joined, plan.capture_id),
         QUARANTINE: decoded.rows(QUARANTINE, PACKETS, names=names).union(alone),
     }

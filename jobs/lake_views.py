@@ -68,7 +68,7 @@ VIEWS: Mapping[str, View] = {
 DOCS: Mapping[str, str] = {name: view.doc for name, view in VIEWS.items()} | {LANE_SETTINGS: _OF_LANES}
 
 
-def lane_settings(lanes: Mapping[str, Sequence[str]]) -> pa.Table:
+def table_of_lanes(lanes: Mapping[str, Sequence[str]]) -> pa.Table:
     """(algorithm, scenario, place, and a column for each setting) of the lanes of replays. lanes: by algorithm.
 
     A column is bigint where all its values are whole numbers, double where all are numbers, else string. It is called
@@ -85,7 +85,7 @@ def lane_settings(lanes: Mapping[str, Sequence[str]]) -> pa.Table:
         for name, kind in (("algorithm", pa.string()), ("scenario", pa.string()), ("place", pa.int32()))
     }
     for key, name in zip(keys, column_names(keys), strict=True):
-        columns[name] = typed([value_of(key, own.get(key)) for _, own in rows])
+        columns[name] = typed_array([value_in_lane(key, own.get(key)) for _, own in rows])
     return pa.table(columns)
 
 
@@ -99,13 +99,13 @@ def column_names(keys: Sequence[str]) -> list[str]:
     ]
 
 
-def value_of(key: str, text: str | None) -> Value | None:
+def value_in_lane(key: str, text: str | None) -> Value | None:
     """A setting's value in a lane; a word stays what it is, even one of another release."""
     setting = setting_of(key)
     return text if text is None or setting.choices else setting.parse(text)
 
 
-def typed(values: Iterable[Value | None]) -> pa.Array[Any]:
+def typed_array(values: Iterable[Value | None]) -> pa.Array[Any]:
     """Values as numbers, where they all are; a number is never in a column with a text."""
     values = [int(value) if isinstance(value, str) and value.isdecimal() else value for value in values]
     kinds = {type(value) for value in values if value is not None}

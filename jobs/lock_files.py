@@ -18,7 +18,7 @@ _REFUSED = re.compile(
 )
 
 
-def only(lock: str, packages: Collection[str]) -> str:
+def pins_of(lock: str, packages: Collection[str]) -> str:
     """The pins of these packages, with their hashes."""
     return "".join(pin[0] for pin in _PIN.finditer(lock) if pin[1] in packages)
 
@@ -28,7 +28,7 @@ def without_hashes(lock: str) -> str:
     return _HASH.sub("", lock)
 
 
-def refused(output: str) -> str | None:
+def pin_with_other_hash(output: str) -> str | None:
     """The pin whose file had another hash, such as `numba==0.68.1`, by what uv or pip printed; None if none had."""
     match = _REFUSED.search(output)
     return None if match is None else match[1] or match[2]

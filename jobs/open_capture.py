@@ -18,10 +18,10 @@ import pyarrow as pa
 from jobs.captures.capture_rows import capture_rows
 from jobs.captures.held_captures import HeldCaptures, hold_captures
 from jobs.captures.inputs import resolve_captures
-from jobs.captures.pseudonym_key import pseudonyms_by
-from jobs.ready_session import compiling
+from jobs.captures.pseudonym_key import read_pseudonyms
+from jobs.ready_session import compile_meanwhile
 from jobs.terminal.wording import quantity
-from jobs.version import decoder
+from jobs.version import decoder_version
 from schemas.tables.silver import DECODED
 from udfs.errors import ArgumentError
 from udfs.facts.record_sampling import RecordSampling
@@ -52,7 +52,7 @@ class OpenCapture:
     @property
     def files(self) -> pa.Table:
         """Rows of the table `captures`: what each file holds, and what of it could not be read."""
-        return capture_rows(self.held.plan, decoder(self.held.pseudonyms, self.held.records), {})
+        return capture_rows(self.held.plan, decoder_version(self.held.pseudonyms, self.held.records), {})
 
     def rows(self, table: str) -> pa.Table:
         """The rows of a silver table in no order: those that `ingest` writes, before a gate looks at them, as
@@ -92,23 +92,23 @@ def open_capture(
     Raises ArgumentError for arguments of a wrong kind and names that lead to nothing, CaptureError for files that
     cannot be read or take too much memory, and SetupError where the kernels cannot be compiled.
     """
-    paths = resolve_captures(_names(captures))
-    workers = _cores() if threads is None else _whole_number("threads", threads)
+    paths = resolve_captures(_file_names(captures))
+    workers = _usable_cores() if threads is None else _whole_number("threads", threads)
     memory = _whole_number("most_bytes", most_bytes)
-    key_file = None if pseudonymise is None else _path("pseudonymise", pseudonymise)
-    pseudonyms = pseudonyms_by(key_file, "open_capture: pseudonymise")
-    with compiling(()):
+    key_file = None if pseudonymise is None else _expanded_path("pseudonymise", pseudonymise)
+    pseudonyms = read_pseudonyms(key_file, "open_capture: pseudonymise")
+    with compile_meanwhile(()):
         pass
     return OpenCapture(hold_captures(paths, pseudonyms, RecordSampling() if records else None, workers, memory))
 
 
-def _names(captures: tuple[object, ...]) -> list[str]:
+def _file_names(captures: tuple[object, ...]) -> list[str]:
     if not captures:
         raise ArgumentError("open_capture: no captures given; name files, folders, patterns or URIs")
-    return [_path("a capture", capture) for capture in captures]
+    return [_expanded_path("a capture", capture) for capture in captures]
 
 
-def _path(what: str, value: object) -> str:
+def _expanded_path(what: str, value: object) -> str:
     """The path or URI with ~ as the home folder, as a shell would have it."""
     if not isinstance(value, (str, Path)):
         several = "; give several one by one: open_capture(*PATHS)" if isinstance(value, (list, tuple, set)) else ""
@@ -123,6 +123,6 @@ def _whole_number(name: str, value: object) -> int:
     return int(value)
 
 
-def _cores() -> int:
+def _usable_cores() -> int:
     """How many this process may use, where the system tells: macOS does not."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -24,11 +24,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.flags import LATEST
-from jobs.gates.results import results_there
-from jobs.lake.capture_sets import chosen_capture
-from jobs.lake.delta_tables import has_table, read_table, rows_here, rows_of, table_path
+from jobs.gates.results import gate_result_rows
+from jobs.lake.capture_sets import choose_capture
+from jobs.lake.delta_tables import has_table, read_table, rows_of_driver, stored_rows, table_path
 from jobs.lake.lake_storage import check_reachable, largest_part
-from jobs.lake_views import DOCS, LANE_SETTINGS, VIEWS, lane_settings
+from jobs.lake_views import DOCS, LANE_SETTINGS, VIEWS, table_of_lanes
 from jobs.paths import COMMAND, IS_CLONE
 from jobs.places import absolute_lake
 from jobs.quickstart import INSTALLED_LAKE, SCENARIO
@@ -36,7 +36,7 @@ from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.findings import known_run
 from jobs.report_page.refusals import gate_refusals, is_of_captures, subjects_with_rules
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.scenarios.settings import ON_REQUEST, TRIES, meant
+from jobs.scenarios.settings import ON_REQUEST, TRIES, nearest_word_hint
 from jobs.session.spark import spark_session
 from jobs.session.spark_properties import Work
 from jobs.terminal.wording import quantity
@@ -87,7 +87,7 @@ class OpenLake:
         there = [table for table in TABLES.values() if has_table(self.spark, self.path, table)]
         rows = [{"table": table.name, "layer": table.layer, "what": table.doc} for table in there]
         rows += [{"table": name, "layer": "view", "what": doc} for name, doc in DOCS.items()]
-        return rows_here(self.spark, pa.Table.from_pylist(rows, _TABLE_LIST))
+        return rows_of_driver(self.spark, pa.Table.from_pylist(rows, _TABLE_LIST))
 
     def rows(self, table: Table | str) -> DataFrame:
         """A table's rows, by its name or declaration: those of this capture set or, in gold, of the newest run that
@@ -98,23 +98,23 @@ class OpenLake:
         """
         if table == LANE_SETTINGS:
             lanes = {name: replay.lanes for name, replay in self.replays.items()}
-            return rows_here(self.spark, lane_settings(lanes))
+            return rows_of_driver(self.spark, table_of_lanes(lanes))
         if isinstance(table, str) and table in VIEWS:
             return VIEWS[table].rows(self.rows)
-        table = named_table(table) if isinstance(table, str) else table
+        table = find_table(table) if isinstance(table, str) else table
         if table.layer == "silver":
-            return rows_of(self.spark, self.path, table, self.capture_id)
+            return stored_rows(self.spark, self.path, table, self.capture_id)
         if table == TRENDS:
             return read_table(self.spark, self.path, table)
         if table in _OF_ALL:
             return self._of_newest_replays(table)
         (algorithm,) = (name for name, algorithm_made in ALGORITHMS.items() if table in algorithm_made.tables)
-        return rows_of(self.spark, self.path, table, self.replay_of(algorithm).run_id)
+        return stored_rows(self.spark, self.path, table, self.replay_of(algorithm).run_id)
 
     def replay_of(self, algorithm: str) -> Replay:
         """The newest replay of an algorithm. Raises LakeError that says which command makes one where there is none."""
         if algorithm not in self.replays:
-            raise _not_replayed(self.path, self.capture_id, algorithm)
+            raise _not_replayed_error(self.path, self.capture_id, algorithm)
         return self.replays[algorithm]
 
     def lanes(self, algorithm: str) -> list[str]:
@@ -123,7 +123,7 @@ class OpenLake:
 
     def _of_newest_replays(self, table: Table) -> DataFrame:
         if not self.replays:
-            raise _not_replayed(self.path, self.capture_id, next(iter(ALGORITHMS)))
+            raise _not_replayed_error(self.path, self.capture_id, next(iter(ALGORITHMS)))
         newest = (
             (F.col(table.run_id) == replay.run_id) & (F.col(table.algorithm) == algorithm)
             for algorithm, replay in self.replays.items()
@@ -141,11 +141,11 @@ class OpenLake:
         return self.spark.sql(query)
 
 
-def named_table(name: str) -> Table:
+def find_table(name: str) -> Table:
     """The table of this name. Raises ArgumentError that says what may have been meant, and which names there are."""
     if name not in TABLES:
         names = (*TABLES, *DOCS)
-        nearest = meant(name, names) or ";"
+        nearest = nearest_word_hint(name, names) or ";"
         raise ArgumentError(f"open_lake: no table is called `{name}`{nearest} The tables are {', '.join(names)}")
     return TABLES[name]
 
@@ -173,7 +173,7 @@ def open_lake(
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})}, work)
     check_reachable(spark, lake)
     if run is None:
-        capture_id = chosen_capture(spark, lake, capture, "open_lake(capture=ID)")
+        capture_id = choose_capture(spark, lake, capture, "open_lake(capture=ID)")
         replays = _newest_replays(spark, lake, capture_id)
     else:
         known = known_run(spark, lake, None if run == LATEST else run, capture)
@@ -197,7 +197,7 @@ def _replays_in(rows: Iterable[Row]) -> Mapping[str, Replay]:
 def _tell_refused(spark: SparkSession, lake: str, identities: Iterable[str]) -> None:
     """Say on stderr what gates refused of a capture set and its runs, whose tables stay."""
     t = GATE_RESULTS
-    rows = gate_refusals(lambda _: results_there(spark, lake, identities)).collect()
+    rows = gate_refusals(lambda _: gate_result_rows(spark, lake, identities)).collect()
 
     def refused(row: Row) -> str:
         return f"{'capture set' if is_of_captures(row) else 'run'} {row[t.checked_id]} was refused by its gate,"
@@ -213,7 +213,7 @@ def _quickstart_lake() -> str:
     return lake
 
 
-def _not_replayed(lake: str, capture_id: str, algorithm: str) -> LakeError:
+def _not_replayed_error(lake: str, capture_id: str, algorithm: str) -> LakeError:
     is_usual = algorithm not in ON_REQUEST
     # A run repeats every usual replay, without lanes if it sets nothing.
     tries = [value for name, value in TRIES.items() if name not in ON_REQUEST] if is_usual else [TRIES[algorithm]]

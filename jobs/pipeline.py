@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.chosen_scenario import with_chosen_grids
 from jobs.ingest import ingest
 from jobs.ready_session import ready_session
-from jobs.replay import concluded, replay
+from jobs.replay import conclude_run, replay
 from jobs.run import Run
 
 
@@ -15,4 +15,4 @@ def main(run: Run) -> None:
     spark = ready_session(run, run.algorithms)
     capture_id = ingest(spark, run, keep=True)
     run = with_chosen_grids(spark, run, capture_id)
-    concluded(spark, run, capture_id, replay(spark, run, capture_id, keep=True))
+    conclude_run(spark, run, capture_id, replay(spark, run, capture_id, keep=True))

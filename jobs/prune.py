@@ -12,14 +12,14 @@ from jobs.lake.pruning import (
     FinishedRun,
     Holdings,
     Pruned,
-    drop,
+    drop_pruned,
+    finished_runs,
     holdings_of,
-    known_runs,
-    of_capture_set,
-    of_run,
-    older_than,
     stored_tables,
-    vacuumed,
+    vacuum_tables,
+    what_goes_by_age,
+    what_goes_with_run,
+    what_goes_with_set,
 )
 from jobs.places import page_path
 from jobs.report_page.run_pages import pages_of_runs, remove_pages
@@ -59,15 +59,15 @@ def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
     """The runs and capture sets that the command line names. Raises ArgumentError where the lake lacks one."""
     try:
         if run.run_id is not None:
-            return of_run(run.run_id, runs, holdings)
+            return what_goes_with_run(run.run_id, runs, holdings)
         if run.capture is not None:
-            return of_capture_set(run.capture, runs, holdings)
+            return what_goes_with_set(run.capture, runs, holdings)
     except ArgumentError as fault:
         raise ArgumentError(f"{run.lake}: {fault}") from None
-    return older_than(run.older_than or timedelta(0), run.run_at, runs, holdings)
+    return what_goes_by_age(run.older_than or timedelta(0), run.run_at, runs, holdings)
 
 
-def counts(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
+def count_what_goes(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
     """(tables that have something that goes, files of it, bytes of these files)."""
     going = {table: [held[identity] for identity in pruned.of(table, held)] for table, held in holdings.items()}
     all_going = [holding for of_table in going.values() for holding in of_table]
@@ -78,14 +78,14 @@ def counts(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
     )
 
 
-def lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
+def prune_lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
     """What is printed."""
     would = "would go" if pruned.dry_run else "removed"
     if not (pruned.runs or pruned.capture_sets or pruned.unfinished):
         since = utc_time(run.run_at - (run.older_than or timedelta(0)))
         yield from labelled_lines("PRUNE", f"nothing {would}: every run and capture set is of {since} or later")
     for name, ids in (("Run", pruned.runs), ("Capture", pruned.capture_sets), ("Unfinished", pruned.unfinished)):
-        listed = [of_one(one, known) for one in ids[:MOST_SHOWN]]
+        listed = [run_or_set_text(one, known) for one in ids[:MOST_SHOWN]]
         for text in with_rest_count(listed, len(ids)):
             yield from labelled_lines(name, f"{text} {would}" if text in listed else text)
     if pruned.tables:
@@ -105,7 +105,7 @@ def lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Ite
         yield from labelled_lines("", "nothing was changed: --dry-run")
 
 
-def of_one(identity: str, known: Mapping[str, FinishedRun]) -> str:
+def run_or_set_text(identity: str, known: Mapping[str, FinishedRun]) -> str:
     """A run or capture set as text: its id and, of a finished run, its time and capture set."""
     known_run = known.get(identity)
     if known_run is None:
@@ -118,18 +118,18 @@ def main(run: Run) -> None:
     spark = spark_session(run.master, "refetch prune", run.spark_conf)
     with stage("prune", spark):
         stored = stored_tables(spark, run.lake)
-        holdings, runs = holdings_of(spark, stored), known_runs(spark, run.lake)
+        holdings, runs = holdings_of(spark, stored), finished_runs(spark, run.lake)
         pruned = what_goes(run, runs, holdings)
         page = page_path(None, run.lake)
         pages = [] if page is None else pages_of_runs(page, pruned.runs)
         removed: int | None = None
         shows: str | None = None
         if not run.dry_run:
-            drop(spark, stored, holdings, pruned)
+            drop_pruned(spark, stored, holdings, pruned)
             if page is not None:
                 shows = remove_pages(page, pages, [one.run_id for one in runs if one.run_id not in pruned.runs])
-            removed = vacuumed(spark, list(stored.values()), run.retention)
-    tables, files, size = counts(holdings, pruned)
+            removed = vacuum_tables(spark, list(stored.values()), run.retention)
+    tables, files, size = count_what_goes(holdings, pruned)
     result = PrunedLake(
         lake=run.lake, dry_run=run.dry_run, runs=[*pruned.runs], capture_sets=[*pruned.capture_sets],
         unfinished=[*pruned.unfinished], tables=tables, files=files, bytes=size,
@@ -138,4 +138,4 @@ def main(run: Run) -> None:
     if run.as_json:
         sys.stdout.write(result.model_dump_json(indent=2) + "\n")
         return
-    sys.stdout.writelines(f"{line}\n" for line in lines(result, run, {one.run_id: one for one in runs}))
+    sys.stdout.writelines(f"{line}\n" for line in prune_lines(result, run, {one.run_id: one for one in runs}))

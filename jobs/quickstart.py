@@ -12,6 +12,6 @@ INSTALLED_LAKE = "lake"
 """The lake of an installed wheel, in the working directory: that of the scenario file would be among the packages."""
 
 
-def quickstart() -> list[str]:
+def quickstart_arguments() -> list[str]:
     """The arguments of the quickstart."""
     return ["pipeline", f"--scenario={SCENARIO}", *([] if IS_CLONE else [f"--lake={INSTALLED_LAKE}"])]

@@ -14,8 +14,8 @@ from jobs.flags import REPLAYS
 from jobs.lake.lake_storage import check_reachable, largest_part
 from jobs.paths import python_path
 from jobs.run import Run
-from jobs.session.child_process import bound, ended_at_exit
-from jobs.session.connect_server import is_asked_for
+from jobs.session.child_process import bound_command, end_at_exit
+from jobs.session.connect_server import is_server_named
 from jobs.session.driver import driver_of
 from jobs.session.kernel_cache import choose_kernel_cache, why_not_kept
 from jobs.session.spark import spark_session
@@ -27,25 +27,27 @@ from udfs.kernels.compiled_parts import DECODER, compiled
 
 def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
     """The session to work in. If kernels run on this machine, those of the decoder and of these algorithms are in its
-    cache then. Raises SetupError, and what `begun_session` raises.
+    cache then. Raises SetupError, and what `begin_session` raises.
     """
-    with compiling_for(SparkSession.getActiveSession(), algorithms):
-        spark = begun_session(run)
+    with compile_meanwhile_for(SparkSession.getActiveSession(), algorithms):
+        spark = begin_session(run)
         driver_of(spark).check_decoding()
         return spark
 
 
-def compiling_for(spark: SparkSession | None, algorithms: Sequence[str]) -> AbstractContextManager[None]:
-    """`compiling`, unless this session's kernels run in executors on other machines, which compile for themselves."""
-    runs_here = not is_asked_for() if spark is None else driver_of(spark).has_workers_here
-    return compiling(algorithms) if runs_here else nullcontext()
+def compile_meanwhile_for(spark: SparkSession | None, algorithms: Sequence[str]) -> AbstractContextManager[None]:
+    """`compile_meanwhile`, unless this session's kernels run in executors on other machines, which compile for
+    themselves.
+    """
+    runs_here = not is_server_named() if spark is None else driver_of(spark).has_workers_here
+    return compile_meanwhile(algorithms) if runs_here else nullcontext()
 
 
-def begun_session(run: Run) -> SparkSession:
+def begin_session(run: Run) -> SparkSession:
     """The session to work in. A new one is set up for the size of the captures or, without captures, of what the lake
     has, and for whether the job replays. Raises SetupError and SparkError, and LakeError if it cannot reach the lake.
     """
-    is_new = SparkSession.getActiveSession() is None and not is_asked_for()
+    is_new = SparkSession.getActiveSession() is None and not is_server_named()
     captures = run.captures if is_new else ()
     if is_new:
         choose_kernel_cache()
@@ -62,7 +64,7 @@ def start_workers(spark: SparkSession) -> None:
 
 
 @contextmanager
-def compiling(algorithms: Sequence[str]) -> Iterator[None]:
+def compile_meanwhile(algorithms: Sequence[str]) -> Iterator[None]:
     """Compile what is not in the cache while the block runs, and wait for it when the block ends. Raises SetupError."""
     capture, facts = DECODER
     # Two processes, as the work of the decoder's parts is about the same; the algorithms are dealt out.
@@ -73,12 +75,12 @@ def compiling(algorithms: Sequence[str]) -> Iterator[None]:
     command = [sys.executable, "-m", "udfs.kernels.warm_up"]
     environment = os.environ | {"PYTHONPATH": python_path()}
     running = [
-        subprocess.Popen(bound([*command, *share]), stderr=subprocess.PIPE, text=True, env=environment)
+        subprocess.Popen(bound_command([*command, *share]), stderr=subprocess.PIPE, text=True, env=environment)
         for share in shares
         if share
     ]
     for process in running:
-        ended_at_exit(process)
+        end_at_exit(process)
     try:
         yield
         for process in running:

@@ -10,8 +10,8 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.captures.clusters import chosen_cluster
-from jobs.captures.kafka_release import SeenRelease, seen_release
+from jobs.captures.clusters import choose_cluster
+from jobs.captures.kafka_release import BrokerRelease, find_broker_release
 from jobs.chosen_scenario import with_chosen_grids
 from jobs.find.conclusions import Settled
 from jobs.find.rows import rows_of_aims
@@ -21,16 +21,16 @@ from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
-from jobs.lake.capture_sets import check_topics, chosen_capture
+from jobs.lake.capture_sets import check_topic_names, choose_capture
 from jobs.lake.delta_tables import check_tables
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.ready_session import ready_session
 from jobs.replays.algorithm import Algorithm, Source
-from jobs.replays.algorithms import asked
+from jobs.replays.algorithms import algorithms_to_replay
 from jobs.replays.capture_window import with_window
-from jobs.replays.finished_runs import RunRows, decoded_by, kept_run, run_id, run_rows, written_as
-from jobs.report import reported
+from jobs.replays.finished_runs import RunRows, decoder_of_set, files_of_set, kept_run, make_run_id, run_rows
+from jobs.report import write_pages
 from jobs.report_page.advice.recommendations import make_recommendations, write_recommendations
 from jobs.report_page.findings import KnownRun, known_run, look_up_run, look_up_traffic
 from jobs.report_page.trust import missing_direction, missing_traffic
@@ -38,7 +38,7 @@ from jobs.report_page.verdict import Verdict
 from jobs.run import Run
 from jobs.scenarios.scenario import with_defaults_of
 from jobs.terminal.progress import stage
-from jobs.version import replayer
+from jobs.version import replayer_version
 from schemas.tables.algorithms import BATCH_SPLIT
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
@@ -73,31 +73,31 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     CaptureError if no algorithm that is asked for can be replayed, since the captures do not show what it needs. Raises
     LakeError if tables are missing or have other columns, or the capture set is ingested again meanwhile.
     """
-    ingested = written_as(spark, run.lake, capture_id)
+    ingested = files_of_set(spark, run.lake, capture_id)
     check_replayable(spark, run.lake, capture_id)
-    run = replace(run, cluster_id=chosen_cluster(spark, run.lake, capture_id, run.cluster_id))
-    release = seen_release(spark, run.lake, capture_id, run.cluster_id)
+    run = replace(run, cluster_id=choose_cluster(spark, run.lake, capture_id, run.cluster_id))
+    release = find_broker_release(spark, run.lake, capture_id, run.cluster_id)
     run = with_release(with_window(spark, run, capture_id), release)
-    run_name = run_id(capture_id, run.scenario, run.cluster_id)
-    decoded = decoded_by(spark, run.lake, capture_id)
-    check_topics(run.lake, decoded, run.scenario)
-    made_by = replayer(decoded)
+    run_name = make_run_id(capture_id, run.scenario, run.cluster_id)
+    decoded = decoder_of_set(spark, run.lake, capture_id)
+    check_topic_names(run.lake, decoded, run.scenario)
+    made_by = replayer_version(decoded)
     kept = kept_run(spark, run, run_name, made_by) if keep else None
     if kept is not None:
-        replayed = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in kept)
+        replayed = tuple(algorithm for algorithm in algorithms_to_replay(run.scenario) if algorithm.name not in kept)
         return Replayed(run_name, replayed, kept, None)
-    check_tables(spark, run.lake, tables_of(run))
+    check_tables(spark, run.lake, tables_of_run(run))
     searches = search_for_aims(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = add_lanes_of_searches(run, searches)
-    to = Target(run.lake, run_name, Watch(run.gates, lane_names(run, asked(run.scenario))))
+    to = Target(run.lake, run_name, Watch(run.gates, lane_names(run, algorithms_to_replay(run.scenario))))
     written = write_replays(Source(spark, run, capture_id, run_name, {}), to)
     run, searches, refused = written.run, [*searches, *written.further], written.refused
-    if written_as(spark, run.lake, capture_id) != ingested:
+    if files_of_set(spark, run.lake, capture_id) != ingested:
         raise LakeError(
             f"{run.lake}: capture set {capture_id} was ingested again while it was replayed, and run {run_name} may be "
             "of both: run the replay again"
         )
-    replayed = tuple(algorithm for algorithm in asked(run.scenario) if algorithm.name not in refused)
+    replayed = tuple(algorithm for algorithm in algorithms_to_replay(run.scenario) if algorithm.name not in refused)
     if searches:
         for table, rows in rows_of_aims(run_name, searches).items():
             to.write_here(spark, rows, table)
@@ -107,15 +107,15 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     return Replayed(run_name, replayed, refused, to.watch.counts())
 
 
-def tables_of(run: Run) -> list[Table]:
+def tables_of_run(run: Run) -> list[Table]:
     """The tables that a run writes."""
-    of_algorithms = [table for algorithm in asked(run.scenario) for table in algorithm.tables]
+    of_algorithms = [table for algorithm in algorithms_to_replay(run.scenario) for table in algorithm.tables]
     may_search = run.scenario.aims or BATCH_SPLIT in run.scenario.replay
     of_aims = [AIM_SETTINGS, TRADE_OFF] if may_search else []
     return [*of_algorithms, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
 
 
-def with_release(run: Run, seen_in_capture: SeenRelease | None) -> Run:
+def with_release(run: Run, seen_in_capture: BrokerRelease | None) -> Run:
     """The run with the settings that the release seen in the capture tells, and with that release's defaults, where
     nobody states other values.
     """
@@ -154,7 +154,7 @@ def write_replays(source: Source, to: Target) -> Written:
     packed, further, refused = dict[str, DataFrame](), list[Settled](), dict[str, str]()
     run = source.run
     with ExitStack() as until_written:
-        for algorithm in asked(run.scenario):
+        for algorithm in algorithms_to_replay(run.scenario):
             try:
                 of_replay = replace(source, run=run, before=packed)
                 packed[algorithm.name], aim_results = write_replay(of_replay, algorithm, to, until_written)
@@ -187,7 +187,7 @@ def write_replay(
     sys.stderr.write(f"refetch: no lane meets `{aim}`, so one is looked for\n")
     aim_results = [search_for_aim(source, algorithm, aim)]
     run = add_lanes_of_searches(source.run, aim_results)
-    to.watch.lanes = lane_names(run, asked(run.scenario))
+    to.watch.lanes = lane_names(run, algorithms_to_replay(run.scenario))
     # The run lists this replay's lanes now, so that no more are looked for.
     rows, _ = write_replay(replace(source, run=run), algorithm, to, until_written)
     return rows, aim_results
@@ -199,7 +199,7 @@ def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replaye
     pass_gate(spark, run, subject, done.counts)
 
 
-def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
+def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
     """Check a run by the gate, write what it recommends, print what it comes to and write its page.
 
     After all that it raises what `pass_gold_gate` and `check_refused` raise.
@@ -213,7 +213,7 @@ def concluded(spark: SparkSession, run: Run, capture_id: str, done: Replayed) ->
     findings = look_up_run(spark, run.lake, known)
     made = make_recommendations(findings)
     write_recommendations(spark, run.lake, done.run_id, made)
-    sys.stdout.write(reported(spark, run, Verdict(known, findings, made)))
+    sys.stdout.write(write_pages(spark, run, Verdict(known, findings, made)))
     if refused is not None:
         raise refused
     check_refused(run, done)
@@ -237,10 +237,10 @@ def lane_names(run: Run, algorithms: Iterable[Algorithm]) -> tuple[str, ...]:
 def main(run: Run) -> None:
     """Run the job: replay a capture set of the lake, write the gold tables, and print what the run comes to.
 
-    Raises what `replay` and `concluded` raise.
+    Raises what `replay` and `conclude_run` raise.
     """
     spark = ready_session(run, run.algorithms)
     check_rules(spark, run.gates.in_pipeline)
-    capture_id = chosen_capture(spark, run.lake, run.capture)
+    capture_id = choose_capture(spark, run.lake, run.capture)
     run = with_chosen_grids(spark, run, capture_id)
-    concluded(spark, run, capture_id, replay(spark, run, capture_id))
+    conclude_run(spark, run, capture_id, replay(spark, run, capture_id))

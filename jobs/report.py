@@ -34,11 +34,11 @@ class Place(NamedTuple):
     summary: Path
 
 
-def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
+def write_pages(spark: SparkSession, run: Run, verdict: Verdict) -> str:
     """Write the pages, if the run has any. Returns what to print: with --verbose every answer and table, then the
     verdict, and where pages and tables are.
     """
-    written = places(run, verdict.run)
+    written = page_places(run, verdict.run)
     if written:
         named = run.compared_with
         beside = OtherRuns() if named is None else other_runs(spark, run.lake, verdict.run, named)
@@ -49,7 +49,7 @@ def reported(spark: SparkSession, run: Run, verdict: Verdict) -> str:
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
 
 
-def places(run: Run, known: KnownRun) -> list[Place]:
+def page_places(run: Run, known: KnownRun) -> list[Place]:
     """Where the page goes: to the file that --out names. Without --out it goes to a file of the run's own, and also to
     `report.html` if no run of the lake is newer.
     """
@@ -100,4 +100,4 @@ def main(run: Run) -> None:
     known = known_run(spark, run.lake, run.run_id)
     findings = look_up_run(spark, run.lake, known)
     made = read_recommendations(spark, run.lake, known.run_id) or make_recommendations(findings)
-    sys.stdout.write(reported(spark, run, Verdict(known, findings, made)))
+    sys.stdout.write(write_pages(spark, run, Verdict(known, findings, made)))

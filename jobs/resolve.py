@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from jobs.captures.inputs import checked_zone, resolve_captures
-from jobs.captures.pseudonym_key import pseudonyms_by
+from jobs.captures.inputs import check_zone, resolve_captures
+from jobs.captures.pseudonym_key import read_pseudonyms
 from jobs.flags import (
     COMPARE,
     FLAGS,
@@ -39,10 +39,10 @@ from jobs.places import (
     page_path,
 )
 from jobs.run import RETENTION, Run
-from jobs.scenarios.scenario import Scenario, with_topics_called
+from jobs.scenarios.scenario import Scenario, with_topic_names
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import setting_of
-from jobs.scenarios.stated_brokers import stated_brokers
+from jobs.scenarios.stated_brokers import read_stated_brokers
 from udfs.errors import ArgumentError
 
 NEARLY = 1.1
@@ -62,22 +62,22 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
     job, sets, stated, aimed = arguments.job, options["set"] or (), options["captured"] or (), options["find"] or ()
     scenario = resolve_scenario(options["scenario"], sets, stated, aimed, window)
     sys.stderr.writelines(f"refetch: {note}\n" for note in unlike_units(scenario))
-    pseudonyms = pseudonyms_by(options["pseudonymise"])
+    pseudonyms = read_pseudonyms(options["pseudonymise"])
     if pseudonyms is not None:
-        scenario = with_topics_called(scenario, pseudonyms.topic_given)
-    cluster = cluster_of(options, scenario)
+        scenario = with_topic_names(scenario, pseudonyms.topic_given)
+    cluster = cluster_file(options, scenario)
     lake, page = lake_and_page(options, scenario)
-    on = gates_of(options)
+    on = gates_to_apply(options)
     return Run(
         scenario=scenario,
-        captures=captures_of(options, scenario) if job in READ_CAPTURES else (),
+        captures=captures_to_read(options, scenario) if job in READ_CAPTURES else (),
         lake=lake,
         run_at=options["run_at"] or datetime.now(UTC),
         master=options["master"],
-        log_zone=checked_zone(options["log_zone"] or scenario.log_zone),
+        log_zone=check_zone(options["log_zone"] or scenario.log_zone),
         pseudonyms=pseudonyms,
-        brokers=stated_brokers(options["brokers"], pseudonyms),
-        spark_conf=spark_properties(options["conf"] or ()),
+        brokers=read_stated_brokers(options["brokers"], pseudonyms),
+        spark_conf=parse_spark_properties(options["conf"] or ()),
         cluster=cluster,
         chooses=job in REPLAYS and not scenario.names_replays,
         gates=read_gates(options["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
@@ -92,8 +92,8 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         run_id=options["run"],
         older_than=options["older_than"],
         dry_run=bool(options["dry_run"]),
-        retention=retention_of(options),
-        compared=compared_runs(options["runs"]) if job == COMPARE else (),
+        retention=file_retention(options),
+        compared=runs_to_compare(options["runs"]) if job == COMPARE else (),
         compared_with=options["compare_with"],
         trend=bool(options["trend"]),
         as_json=bool(options["json"]),
@@ -114,14 +114,14 @@ def unlike_units(scenario: Scenario) -> Iterator[str]:
                 yield f"{key}: {pair} are two lanes; a MB is 1,000,000 bytes, a MiB 1,048,576"
 
 
-def captures_of(options: Told, scenario: Scenario) -> tuple[Path | str, ...]:
+def captures_to_read(options: Told, scenario: Scenario) -> tuple[Path | str, ...]:
     """The files to read. Raises ArgumentError for names that lead to none."""
     if options["captures"]:
         return resolve_captures(options["captures"])
     return resolve_captures(scenario.captures, scenario.places)
 
 
-def cluster_of(options: Told, scenario: Scenario) -> str | None:
+def cluster_file(options: Told, scenario: Scenario) -> str | None:
     """The file that describes a cluster. Raises ArgumentError if the job needs one and none is given."""
     cluster: str | None = options["cluster"] or scenario.cluster
     if options["job"] == SIZE and cluster is None:
@@ -147,7 +147,7 @@ def lake_and_page(options: Told, scenario: Scenario) -> tuple[str, Path | None]:
     return lake, page
 
 
-def compared_runs(names: Sequence[str]) -> tuple[str, ...]:
+def runs_to_compare(names: Sequence[str]) -> tuple[str, ...]:
     """The two runs to compare; lakes among them as absolute paths. One name is compared with `latest`; without names
     it is `previous` and `latest`. Raises ArgumentError for more than two.
     """
@@ -162,7 +162,7 @@ def names_lake(name: str) -> bool:
     return "/" in name or Path(name).is_dir()
 
 
-def gates_of(options: Told) -> tuple[Gate, ...]:
+def gates_to_apply(options: Told) -> tuple[Gate, ...]:
     """The gates that the job `gate` applies, each once. Raises ArgumentError where --run is given without the gate
     `gold`, which alone checks runs.
     """
@@ -182,7 +182,7 @@ def check_pruned(options: Told) -> None:
         )
 
 
-def retention_of(options: Told) -> timedelta:
+def file_retention(options: Told) -> timedelta:
     """How long files stay that no table needs any more. stderr warns where that is shorter than a job may take."""
     retention: timedelta | None = options["retention"]
     if retention is not None and retention < RETENTION:
@@ -193,7 +193,7 @@ def retention_of(options: Told) -> timedelta:
     return RETENTION if retention is None else retention
 
 
-def spark_properties(texts: Iterable[str]) -> dict[str, str]:
+def parse_spark_properties(texts: Iterable[str]) -> dict[str, str]:
     """Spark properties by key, from KEY=VALUE texts. If a key comes twice, the last one counts.
 
     Raises ArgumentError for any other text.

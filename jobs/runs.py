@@ -7,8 +7,8 @@ import sys
 from pyspark.sql import SparkSession
 
 from jobs.comparison.run_list import MOST_LISTED, MOST_SHOWN, list_lines, run_list
-from jobs.comparison.trend_screen import every_figure, trend_lines, trends_of
-from jobs.comparison.trends import Trend, trend
+from jobs.comparison.trend_screen import all_figure_lines, trend_lines, trends_json
+from jobs.comparison.trends import Trend, find_trend
 from jobs.report_page.findings import known_run
 from jobs.run import Run
 from jobs.session.spark import spark_session
@@ -18,7 +18,7 @@ from udfs.errors import LakeError
 def newest_trend(spark: SparkSession, run: Run) -> Trend:
     """The nights that can be compared with the newest run's. Raises LakeError where that has none."""
     newest = known_run(spark, run.lake, None)
-    nights = trend(spark, run.lake, newest, MOST_LISTED if run.verbose else MOST_SHOWN)
+    nights = find_trend(spark, run.lake, newest, MOST_LISTED if run.verbose else MOST_SHOWN)
     if nights is None:
         raise LakeError(
             f"{run.lake}: the newest run, {newest.run_id}, is of a part of its captures (--from, --to), which is no "
@@ -32,8 +32,8 @@ def main(run: Run) -> None:
     spark = spark_session(run.master, "refetch runs", run.spark_conf)
     if run.trend:
         nights = newest_trend(spark, run)
-        as_json = trends_of(run.lake, nights).model_dump_json(indent=2)
-        lines = [*trend_lines(run.lake, nights), *(every_figure(nights) if run.verbose else [])]
+        as_json = trends_json(run.lake, nights).model_dump_json(indent=2)
+        lines = [*trend_lines(run.lake, nights), *(all_figure_lines(nights) if run.verbose else [])]
     else:
         listed = run_list(spark, run.lake)
         as_json = listed.model_dump_json(indent=2)

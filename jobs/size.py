@@ -12,20 +12,20 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import rows_here, rows_of, table_path
+from jobs.lake.delta_tables import rows_of_driver, stored_rows, table_path
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.ready_session import ready_session
-from jobs.replays.finished_runs import RunRows, run_id, run_rows
+from jobs.replays.finished_runs import RunRows, make_run_id, run_rows
 from jobs.replays.partition_limits.answers import answer_lines
-from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_settings, seed_of
+from jobs.replays.partition_limits.job import PARTITION_LIMITS, limit_settings, seed_of_draws
 from jobs.run import Run
 from jobs.scenarios.cluster import Cluster
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario import Scenario
 from jobs.session.one_shuffle import PACKED_COLUMNS
 from jobs.terminal.progress import stage
-from jobs.version import replayer
+from jobs.version import replayer_version
 from schemas.tables.gold import RUNS
 from schemas.tables.table import Table
 from udfs.columns.time_units import US_PER_S
@@ -36,7 +36,7 @@ from udfs.replay.partition_limits.replay import replay_topics
 ALGORITHM = PARTITION_LIMITS.name
 
 
-def own_part(scenario: Scenario) -> Scenario:
+def part_for_size(scenario: Scenario) -> Scenario:
     """The part of a scenario that `size` replays: limits on partitions. stderr names the settings of other replays."""
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
@@ -44,22 +44,24 @@ def own_part(scenario: Scenario) -> Scenario:
     return replace(scenario.whole, replay={ALGORITHM: scenario.replay.get(ALGORITHM, {})})
 
 
-def size(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
+def replay_described_cluster(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
     """Write the gold tables; returns the run id."""
-    run_name = run_id(cluster_id, run.scenario)
+    run_name = make_run_id(cluster_id, run.scenario)
     settings = limit_settings(run.scenario, run.scenario.captured)
     to = Target(run.lake, run_name, Watch())
-    events = rows_here(spark, events_of(cluster, seed_of(cluster_id)))
+    events = rows_of_driver(spark, events_of_cluster(cluster, seed_of_draws(cluster_id)))
     with stage("size", spark):
-        replay = partial(replay_topics, settings=settings, seed=seed_of(cluster_id), run_id=run_name)
+        replay = partial(replay_topics, settings=settings, seed=seed_of_draws(cluster_id), run_id=run_name)
         rows = events.coalesce(1).mapInArrow(replay, PACKED_COLUMNS).persist()
         write_packed(spark, rows, PARTITION_LIMITS.tables, to)
     rows.unpersist()
-    to.write_here(spark, run_rows(run, RunRows(run_name, cluster_id, replayer(cluster_id)), [PARTITION_LIMITS]), RUNS)
+    to.write_here(
+        spark, run_rows(run, RunRows(run_name, cluster_id, replayer_version(cluster_id)), [PARTITION_LIMITS]), RUNS
+    )
     return run_name
 
 
-def events_of(cluster: Cluster, seed: int) -> pa.Table:
+def events_of_cluster(cluster: Cluster, seed: int) -> pa.Table:
     """The cluster as rows of TOPIC_EVENTS."""
     growth = cluster.growth
     described = DescribedCluster(
@@ -72,11 +74,11 @@ def events_of(cluster: Cluster, seed: int) -> pa.Table:
     return described_events(described, seed)
 
 
-def summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> str:
+def size_summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> str:
     """What is printed, made from the tables alone."""
 
     def own_rows(table: Table) -> DataFrame:
-        return rows_of(spark, run.lake, table, run_name)
+        return stored_rows(spark, run.lake, table, run_name)
 
     rows = {name: query(own_rows).collect() for name, query in PARTITION_LIMITS.queries.items()}
     lines = answer_lines(rows, [lane.name for lane in run.scenario.lanes(ALGORITHM)])
@@ -92,7 +94,7 @@ def main(run: Run) -> None:
         raise ArgumentError("size needs a cluster file: --cluster=FILE")
     cluster = read_cluster(run.cluster)
     cluster_id = hashlib.sha256(Path(run.cluster).read_bytes()).hexdigest()[:16]
-    run = replace(run, scenario=own_part(run.scenario))
+    run = replace(run, scenario=part_for_size(run.scenario))
     spark = ready_session(run, [ALGORITHM])
-    run_name = size(spark, run, cluster, cluster_id)
-    sys.stdout.write(summary(spark, run, cluster_id, run_name))
+    run_name = replay_described_cluster(spark, run, cluster, cluster_id)
+    sys.stdout.write(size_summary(spark, run, cluster_id, run_name))

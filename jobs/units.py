@@ -78,6 +78,6 @@ def _parse(text: str, units: Mapping[str, int], expected: str) -> int:
     return int(exact)
 
 
-def finite(value: float) -> float | None:
+def none_if_infinite(value: float) -> float | None:
     """The value; None for one without end, as tables have it."""
     return None if isinf(value) else value

@@ -16,7 +16,7 @@ VERSION = "0.1.0"
 NONE_STATED: Mapping[str, str] = MappingProxyType({})
 
 
-def decoder(
+def decoder_version(
     pseudonyms: Pseudonyms | None,
     records: RecordSampling | None = None,
     log_zone: str = UTC,
@@ -35,16 +35,16 @@ def decoder(
     return f"{VERSION}+{CODE}{sized}{zoned}{gated}{stated}{named}"
 
 
-def key_in(decoded_by: str) -> str:
-    """The id of the key of pseudonyms in what `decoder` gave; empty where names are those on the wire.
+def pseudonym_key_in(decoded_by: str) -> str:
+    """The id of the key of pseudonyms in what `decoder_version` gave; empty where names are those on the wire.
 
-    >>> key_in("0.1.0+1f2e+key-00112233aabbccdd"), key_in("0.1.0+1f2e+records/1")
+    >>> pseudonym_key_in("0.1.0+1f2e+key-00112233aabbccdd"), pseudonym_key_in("0.1.0+1f2e+records/1")
     ('key-00112233aabbccdd', '')
     """
     last = decoded_by.rpartition("+")[2]
     return last if last.startswith(f"{KEY}-") else ""
 
 
-def replayer(decoded_by: str) -> str:
+def replayer_version(decoded_by: str) -> str:
     """The version, a digest of all code that decides what gold tables some silver rows give, and what decoded those."""
     return f"{VERSION}+{code_digest(files('udfs'), files('schemas'), files('jobs'))}, of {decoded_by}"

@@ -16,9 +16,9 @@ import refetch  # noqa: F401 - puts the packages on the path
 def main() -> NoReturn:
     """Run the job that the command line names, else the quickstart."""
     from jobs.cli import entry
-    from jobs.quickstart import quickstart
+    from jobs.quickstart import quickstart_arguments
 
-    entry(sys.argv[1:] or quickstart())
+    entry(sys.argv[1:] or quickstart_arguments())
 
 
 if __name__ == "__main__":

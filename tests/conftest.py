@@ -30,10 +30,10 @@ if not hasattr(sys.modules["__main__"], "__file__"):
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile before workers start that would each compile the same."""
     if session.config.getoption("numprocesses", default=None):
-        from jobs.ready_session import compiling
+        from jobs.ready_session import compile_meanwhile
         from jobs.replays.algorithms import ALGORITHMS
 
-        with compiling(tuple(ALGORITHMS)):
+        with compile_meanwhile(tuple(ALGORITHMS)):
             pass
 
 
@@ -65,11 +65,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Imported here because the unit lane does without Spark.
     from jobs.paths import CONF
     from jobs.session.spark import spark_session
-    from jobs.session.spark_properties import SMALL, properties
+    from jobs.session.spark_properties import SMALL, read_properties
 
     warehouse: Path = tmp_path_factory.mktemp("warehouse")
     small = {
-        **properties(CONF / SMALL),
+        **read_properties(CONF / SMALL),
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",

@@ -23,7 +23,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from jobs.paths import CONF, ROOT
-from jobs.session.spark_properties import DELTA_JARS, EVERYWHERE, PACKAGES, properties
+from jobs.session.spark_properties import DELTA_JARS, EVERYWHERE, PACKAGES, read_properties
 
 SPARKS_JARS = Path(pyspark.__file__).parent / "jars"
 _NAME = re.compile(r"(?P<artifact>.+?)-(?P<version>\d[^/]*?)\.jar")
@@ -46,7 +46,7 @@ def jars(folder: Path) -> Iterator[dict[str, Any]]:
     for jar in sorted(folder.glob("*.jar")):
         digest = hashlib.sha256(jar.read_bytes()).hexdigest()
         yield component(jar.name, *coordinates(jar)) | {"hashes": [{"alg": "SHA-256", "content": digest}]}
-    (delta,) = [one for one in properties(CONF / EVERYWHERE)[PACKAGES].split(",") if one.startswith("io.delta:")]
+    (delta,) = [one for one in read_properties(CONF / EVERYWHERE)[PACKAGES].split(",") if one.startswith("io.delta:")]
     group, _, version = delta.split(":")
     for name in DELTA_JARS:
         yield component(name, group, name.removesuffix(f"-{version}.jar"), version)

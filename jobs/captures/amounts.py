@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
-from jobs.lake.delta_tables import side_by_side
-from jobs.scenarios.chosen_grids import Amounts, Fetched
+from jobs.lake.delta_tables import run_side_by_side
+from jobs.scenarios.chosen_grids import Amounts, FetchAmounts
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
@@ -24,17 +24,17 @@ SESSIONLESS = -1
 """Epoch of a fetch that wants no session."""
 
 
-def amounts_of(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> Amounts:
+def read_amounts(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> Amounts:
     """The amounts of a capture set, of one of its clusters where one is named."""
 
     def rows(table: Table) -> DataFrame:
         return rows_of_cluster(spark, lake, table, capture_id, cluster_id)
 
-    queries = (fetched, batches, readers, sent, replicas)
-    by_reader, (of_batches,), (of_readers,), (of_sent,), (of_replicas,) = side_by_side(
-        spark, [partial(_collected, query, rows) for query in queries]
+    queries = (fetch_amounts, batch_amounts, most_readers, largest_request, most_replicas)
+    by_reader, (of_batches,), (of_readers,), (of_sent,), (of_replicas,) = run_side_by_side(
+        spark, [partial(_collect_query, query, rows) for query in queries]
     )
-    of = {row[0]: Fetched(*(int(value or 0) for value in row[1:])) for row in by_reader}
+    of = {row[0]: FetchAmounts(*(int(value or 0) for value in row[1:])) for row in by_reader}
     return Amounts(
         consumers=of.get(CONSUMER),
         followers=of.get(FOLLOWER),
@@ -46,11 +46,11 @@ def amounts_of(spark: SparkSession, lake: str, capture_id: str, cluster_id: str 
     )
 
 
-def _collected(query: Callable[[OfTable], DataFrame], rows: OfTable) -> Sequence[Row]:
+def _collect_query(query: Callable[[OfTable], DataFrame], rows: OfTable) -> Sequence[Row]:
     return query(rows).collect()
 
 
-def fetched(rows: OfTable) -> DataFrame:
+def fetch_amounts(rows: OfTable) -> DataFrame:
     """A row for consumers and one for followers: its kind and the fields of Fetched."""
     f = FETCH_PARTITIONS
     limits = (F.max(f.max_bytes).alias("max_bytes"), F.max(f.partition_max_bytes).alias("partition_max_bytes"))
@@ -61,7 +61,7 @@ def fetched(rows: OfTable) -> DataFrame:
     return of_client.groupBy(f.reader).agg(*widest, F.max("held"))
 
 
-def batches(rows: OfTable) -> DataFrame:
+def batch_amounts(rows: OfTable) -> DataFrame:
     """A row: bytes of the largest batch, and of the largest one of several records that a broker took, 0 where it took
     single ones alone. With acks=0 no error is known."""
     b = RECORD_BATCHES
@@ -71,7 +71,7 @@ def batches(rows: OfTable) -> DataFrame:
     return rows(b).agg(F.max(read), F.max(produced))
 
 
-def readers(rows: OfTable) -> DataFrame:
+def most_readers(rows: OfTable) -> DataFrame:
     """A row: the most connections that fetch in sessions from one broker at a time, from first fetch to last."""
     x = EXCHANGES
     in_session = (F.col(x.api_key) == FETCH_REQUEST.api_key) & (F.col(x.fetch_session_epoch) != SESSIONLESS)
@@ -87,13 +87,13 @@ def readers(rows: OfTable) -> DataFrame:
     return spans.select(x.broker, steps).select(at_a_time).agg(F.max("readers"))
 
 
-def sent(rows: OfTable) -> DataFrame:
+def largest_request(rows: OfTable) -> DataFrame:
     """A row: bytes of the largest produce request."""
     x = EXCHANGES
     return rows(x).where(F.col(x.api_key) == PRODUCE_REQUEST.api_key).agg(F.max(x.request_bytes))
 
 
-def replicas(rows: OfTable) -> DataFrame:
+def most_replicas(rows: OfTable) -> DataFrame:
     """A row: replicas on the broker that has most, without internal topics, as the last Metadata responses say."""
     m = CLUSTER_METADATA
     listed = rows(m).where((F.col(m.entry) == PARTITION) & ~F.coalesce(m.is_internal, F.lit(False)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from jobs.captures.cluster_names import Advertised, grouped
+from jobs.captures.cluster_names import AdvertisedBroker, values_by_key
 
 PORT, ADDRESS, PARTITIONS = "its port", "its address", "the partitions that it answers for"
 
@@ -41,7 +41,7 @@ class BrokerEvidence:
     """
 
     servers: Collection[str]
-    advertised: Sequence[Advertised] = ()
+    advertised: Sequence[AdvertisedBroker] = ()
     followers: Sequence[Follows] = ()
     led_by: Mapping[str, Collection[int]] = field(default_factory=dict)
     controllers: Collection[str] = ()
@@ -50,7 +50,7 @@ class BrokerEvidence:
     @cached_property
     def nodes_by_endpoint(self) -> Mapping[str, set[int]]:
         """The nodes that advertise each address:port."""
-        return grouped((broker.endpoint, broker.node_id) for broker in self.advertised)
+        return values_by_key((broker.endpoint, broker.node_id) for broker in self.advertised)
 
     def _cluster(self, server: str) -> str:
         return self.cluster_of.get(server, "")
@@ -58,13 +58,17 @@ class BrokerEvidence:
     @cached_property
     def _advertisers(self) -> Mapping[str, set[tuple[str, int]]]:
         """By host, the nodes that advertise it, with their clusters."""
-        return grouped((broker.host, (self._cluster(broker.server), broker.node_id)) for broker in self.advertised)
+        return values_by_key(
+            (broker.host, (self._cluster(broker.server), broker.node_id)) for broker in self.advertised
+        )
 
     @cached_property
     def _residents(self) -> Mapping[str, set[tuple[str, int]]]:
         """The same by address, with followers that fetch from there."""
         fetching = ((f.address, (self._cluster(f.server), f.node_id)) for f in self.followers)
-        return grouped([*((host, node) for host, nodes in self._advertisers.items() for node in nodes), *fetching])
+        return values_by_key(
+            [*((host, node) for host, nodes in self._advertisers.items() for node in nodes), *fetching]
+        )
 
     @cached_property
     def _shared(self) -> set[str]:
@@ -74,13 +78,13 @@ class BrokerEvidence:
 
     @cached_property
     def _followers_of(self) -> Mapping[str, set[int]]:
-        return grouped((f.server, f.node_id) for f in self.followers)
+        return values_by_key((f.server, f.node_id) for f in self.followers)
 
     @cached_property
     def _by_port(self) -> Mapping[str, int]:
         """The node of each server whose port no other server has, if one node alone advertises that port."""
-        nodes = grouped((str(broker.port), broker.node_id) for broker in self.advertised)
-        servers = grouped((server.rpartition(":")[2], server) for server in self.servers)
+        nodes = values_by_key((str(broker.port), broker.node_id) for broker in self.advertised)
+        servers = values_by_key((server.rpartition(":")[2], server) for server in self.servers)
         alone = ((next(iter(at)), nodes[port]) for port, at in servers.items() if len(at) == 1 and port in nodes)
         return {server: next(iter(of)) for server, of in alone if len(of) == 1}
 
@@ -103,14 +107,14 @@ class BrokerEvidence:
         ways, leaders = self.ways(server), sorted(self.led_by.get(server, ()))
         advertisers = self._among(self._advertisers, server)
         if len(leaders) > 1:
-            return f"It answers for partitions of {_nodes(leaders)}, as a proxy or a load balancer does."
+            return f"It answers for partitions of {_nodes_text(leaders)}, as a proxy or a load balancer does."
         if len(set(ways.values())) > 1:
             return f"Evidence contradicts itself: {'; '.join(f'{way}: node {node}' for way, node in ways.items())}."
         for way, node in ways.items():
             if node in self._followers_of.get(server, ()):
                 return f"By {way} it would be node {node}, which fetches from it as a follower."
             if advertisers and node not in advertisers:
-                return f"By {way} it would be node {node}, and its address is that of {_nodes(advertisers)}."
+                return f"By {way} it would be node {node}, and its address is that of {_nodes_text(advertisers)}."
         return None
 
 
@@ -140,7 +144,7 @@ def inferred_node(evidence: BrokerEvidence, server: str) -> str | None:
 def why_unnamed(evidence: BrokerEvidence, server: str) -> str:
     """Why a server has no node id, and what to do: a sentence each."""
     several = evidence.nodes_by_endpoint.get(server)
-    why = f"It is advertised by {_nodes(several)}." if several else evidence.objection(server)
+    why = f"It is advertised by {_nodes_text(several)}." if several else evidence.objection(server)
     if why is None:
         why = "No Metadata response lists it, and nothing else tells one node alone."
     return f'{why} State its node id with --brokers=FILE, in which a line is `"{server}": NODE_ID`.'
@@ -151,6 +155,6 @@ def address_of(server: str) -> str:
     return server.rpartition(":")[0].strip("[]")
 
 
-def _nodes(nodes: Iterable[int]) -> str:
+def _nodes_text(nodes: Iterable[int]) -> str:
     ids = ", ".join(map(str, sorted(nodes)))
     return f"nodes {ids}" if "," in ids else f"node {ids}"

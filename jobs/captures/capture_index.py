@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
-from jobs.lake.delta_tables import rows_here
+from jobs.lake.delta_tables import rows_of_driver
 from jobs.session.driver import driver_of
 from jobs.terminal.screen import printable_text, with_rest_count
 from udfs.capture.file_index import CaptureIndex, OnPackets, index_stored_capture, unread_index
@@ -37,7 +37,7 @@ def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone
     """
 
     def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from indexed(batches, log_zone)
+        yield from index_batches(batches, log_zone)
 
     tasks = min(len(captures), TASKS_OF_A_CORE * driver_of(spark).cores())
     named: dict[str, pa.Array[Any]] = {
@@ -45,16 +45,16 @@ def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone
         "file_no": pa.array(range(len(captures)), pa.int32()),
         "path": pa.array(map(str, captures), pa.string()),
     }
-    files = rows_here(spark, pa.table(named))
+    files = rows_of_driver(spark, pa.table(named))
     rows = files.repartitionById(tasks, "task").mapInArrow(index_files, ENVELOPE).collect()
     faults = sorted(row.fault for row in rows if row.fault is not None)
     # The indexes come from this job's own workers.
-    indexes = tuple(pickle.loads(row.content) for row in sorted(rows, key=_place) if row.content)  # noqa: S301
+    indexes = tuple(pickle.loads(row.content) for row in sorted(rows, key=_place_of_row) if row.content)  # noqa: S301
     check_faults(faults, [index.format for index in indexes], len(captures))
     return indexes
 
 
-def _place(row: Row) -> int:
+def _place_of_row(row: Row) -> int:
     return int(row.file_no)
 
 
@@ -71,7 +71,7 @@ def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> N
     sys.stderr.writelines(f"refetch: left out: {printable_text(fault)}\n" for fault in listed)
 
 
-def indexed(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:
+def index_batches(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:
     """Index the files of the batches; a file that cannot be read is a row with a fault, one that is no capture a row
     with both.
     """

@@ -91,9 +91,9 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = 
     return CapturePlan(
         capture_id=digest.hexdigest()[:16],
         indexes=indexes,
-        orders=orders_of(indexes, packets, logs),
-        packets=work_on(indexes, packets, cores),
-        logs=work_on(indexes, [file_no for file_no in logs if file_no not in copies], cores),
+        orders=orders_of_files(indexes, packets, logs),
+        packets=cut_work(indexes, packets, cores),
+        logs=cut_work(indexes, [file_no for file_no in logs if file_no not in copies], cores),
         copies=copies,
         log_zone=log_zone,
     )
@@ -105,7 +105,7 @@ def copies_among(indexes: Sequence[CaptureIndex], files: Sequence[int]) -> froze
     return frozenset(n for n in files if first.setdefault(indexes[n].sha256, n) != n)
 
 
-def orders_of(indexes: Sequence[CaptureIndex], packets: list[int], logs: list[int]) -> tuple[FileOrder, ...]:
+def orders_of_files(indexes: Sequence[CaptureIndex], packets: list[int], logs: list[int]) -> tuple[FileOrder, ...]:
     """The order of every file: packets are put in order among packets, logs among logs, as points of their own."""
     of_packets, of_logs = (
         file_orders([indexes[file_no] for file_no in files]) if files else () for files in (packets, logs)
@@ -118,19 +118,19 @@ def orders_of(indexes: Sequence[CaptureIndex], packets: list[int], logs: list[in
     return tuple(orders[file_no] for file_no in range(len(indexes)))
 
 
-def work_on(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> Work:
+def cut_work(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> Work:
     """The work on some of the files, cut for so many cores."""
     weights = sum((indexes[file_no].bucket_payload_bytes for file_no in files), np.zeros(BUCKETS, np.int64))
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
     ranges = tuple((file_no, part) for file_no in files for part in indexes[file_no].ranges)
-    tasks = tasks_of([part.length for _, part in ranges], cores)
+    tasks = tasks_of_ranges([part.length for _, part in ranges], cores)
     return Work(ranges, tasks, pack_shards(weights, shards), shards)
 
 
-def tasks_of(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
+def tasks_of_ranges(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
     """The task of each range, by the bytes of each: neighbours share one while they are little of what is to be read.
 
-    >>> tasks_of([300, 5, 5, 5], cores=1)
+    >>> tasks_of_ranges([300, 5, 5, 5], cores=1)
     (0, 1, 1, 1)
     """
     share = min(RANGE_BYTES, sum(lengths) / (TASKS_OF_A_CORE * cores))

@@ -32,7 +32,7 @@ def quality_rows(
     identity, share = {t.capture_id, t.scope, t.connection_id, t.protocol, t.broker, t.client}, t.missing_share
     counted = [c for c in t.columns if c not in identity and c not in (share, t.unnamed_brokers)]
     totals = [F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in counted]
-    names = [only_of_connection(c) for c in (t.protocol, t.broker, t.client)]
+    names = [only_if_one_connection(c) for c in (t.protocol, t.broker, t.client)]
     is_total = F.grouping(t.connection_id) == 1
     summed = rows.rollup(t.connection_id).agg(
         F.lit(capture_id).alias(t.capture_id),
@@ -47,7 +47,7 @@ def quality_rows(
     return summed.where(is_of_something).withColumn(share, missing).select(*t.columns)
 
 
-def only_of_connection(column: str) -> Column:
+def only_if_one_connection(column: str) -> Column:
     """The value of a connection's single row that has one; null in the row of the whole capture set."""
     return F.when(F.grouping(CAPTURE_QUALITY.connection_id) == 0, F.max(column)).alias(column)
 

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import CapturePlan, Work
-from jobs.lake.delta_tables import rows_here
+from jobs.lake.delta_tables import rows_of_driver
 from jobs.session.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
 from udfs.capture.capture_points import FileOrder
@@ -37,7 +37,7 @@ def range_tasks(spark: SparkSession, work: Work) -> DataFrame:
         "file_no": pa.array((file_no for file_no, _ in work.ranges), pa.int32()),
         "content": pa.array((pickle.dumps(part) for _, part in work.ranges), pa.binary()),
     }
-    return rows_here(spark, pa.table(tasks)).repartitionById(1 + max(work.tasks, default=0), "task")
+    return rows_of_driver(spark, pa.table(tasks)).repartitionById(1 + max(work.tasks, default=0), "task")
 
 
 def ranges_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[PacketRange, int]]:
@@ -57,7 +57,7 @@ def packed_rows(
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
-            for packets in packets_of(part, file_no, orders[file_no]):
+            for packets in packets_of_range(part, file_no, orders[file_no]):
                 yield runs_of(packets, shard_of[packets["bucket"].to_numpy()], in_order=in_order)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,7 +72,7 @@ def packed_rows(
     )
 
 
-def packets_of(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa.RecordBatch]:
+def packets_of_range(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa.RecordBatch]:
     """The packets, or frames, of a range."""
     if part.format in MAGICS.values():
         return read_frames(part, file_no=file_no, buckets=BUCKETS, order=order)

@@ -12,7 +12,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Advertised(NamedTuple):
+class AdvertisedBroker(NamedTuple):
     """A broker that a server lists: the server, and the broker's host, port and node id."""
 
     server: str
@@ -27,7 +27,7 @@ class Advertised(NamedTuple):
 
 
 def name_clusters(
-    cluster_ids: Iterable[tuple[str, str]], brokers: Sequence[Advertised], servers: Iterable[str]
+    cluster_ids: Iterable[tuple[str, str]], brokers: Sequence[AdvertisedBroker], servers: Iterable[str]
 ) -> dict[str, str]:
     """Cluster id by server (address:port). told: (server, cluster id that its responses have).
 
@@ -35,18 +35,18 @@ def name_clusters(
     from, is of the cluster whose servers list its endpoint, or any port of its address, if it is one cluster. Of a
     server that told several, as where a cluster was set up anew, the first in the order of ids.
     """
-    own = {server: min(ids) for server, ids in grouped(cluster_ids).items()}
+    own = {server: min(ids) for server, ids in values_by_key(cluster_ids).items()}
     if len(set(own.values())) <= 1:
         return dict.fromkeys(servers, next(iter(own.values()))) if own else {}
     listed = [(broker, own[broker.server]) for broker in brokers if broker.server in own]
-    by_endpoint = _alone((broker.endpoint, cluster) for broker, cluster in listed)
-    by_address = _alone((broker.endpoint.rpartition(":")[0], cluster) for broker, cluster in listed)
+    by_endpoint = _lone_values((broker.endpoint, cluster) for broker, cluster in listed)
+    by_address = _lone_values((broker.endpoint.rpartition(":")[0], cluster) for broker, cluster in listed)
     ways = (own.get, by_endpoint.get, lambda server: by_address.get(server.rpartition(":")[0]))
     named = {server: next(filter(None, (way(server) for way in ways)), None) for server in servers}
     return {server: cluster for server, cluster in named.items() if cluster is not None}
 
 
-def grouped(pairs: Iterable[tuple[K, V]]) -> Mapping[K, set[V]]:
+def values_by_key(pairs: Iterable[tuple[K, V]]) -> Mapping[K, set[V]]:
     """The values of each key."""
     groups: dict[K, set[V]] = defaultdict(set)
     for key, value in pairs:
@@ -54,6 +54,6 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> Mapping[K, set[V]]:
     return dict(groups)
 
 
-def _alone(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _lone_values(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The value of each key that has one alone."""
-    return {key: next(iter(values)) for key, values in grouped(pairs).items() if len(values) == 1}
+    return {key: next(iter(values)) for key, values in values_by_key(pairs).items() if len(values) == 1}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import rows_of
+from jobs.lake.delta_tables import stored_rows
 from jobs.terminal.screen import printable_text, with_rest_count
 from jobs.terminal.wording import quantity
 from schemas.tables.silver import CONNECTIONS
@@ -23,7 +23,7 @@ BY_FLAG = "--cluster-id=ID"
 MOST_SHOWN = 20
 
 
-class SeenCluster(NamedTuple):
+class CapturedCluster(NamedTuple):
     """A cluster: its id, how many of its brokers' addresses were seen, and the requests that they got."""
 
     cluster_id: str
@@ -35,33 +35,33 @@ class SeenCluster(NamedTuple):
         return f"{printable_text(self.cluster_id)} ({traffic})"
 
 
-def seen_clusters(spark: SparkSession, lake: str, capture_id: str) -> list[SeenCluster]:
+def captured_clusters(spark: SparkSession, lake: str, capture_id: str) -> list[CapturedCluster]:
     """The clusters of a capture set, those with most requests first."""
     c = CONNECTIONS
-    named = rows_of(spark, lake, c, capture_id).where(F.col(c.cluster_id).isNotNull())
+    named = stored_rows(spark, lake, c, capture_id).where(F.col(c.cluster_id).isNotNull())
     columns = (F.count_distinct(c.server).alias("servers"), F.sum(c.requests).alias("requests"))
     by_cluster = named.groupBy(c.cluster_id).agg(*columns).orderBy(F.desc("requests"), c.cluster_id)
-    return [SeenCluster(*row) for row in by_cluster.collect()]
+    return [CapturedCluster(*row) for row in by_cluster.collect()]
 
 
-def chosen_cluster(spark: SparkSession, lake: str, capture_id: str, named: str | None) -> str | None:
+def choose_cluster(spark: SparkSession, lake: str, capture_id: str, named: str | None) -> str | None:
     """The cluster to replay where the capture set shows several: the one named, else that with most requests; None
     where it shows one, or none. Raises ArgumentError where it does not show the one named.
 
     stderr tells which it is, and which others there are.
     """
-    clusters = seen_clusters(spark, lake, capture_id)
+    clusters = captured_clusters(spark, lake, capture_id)
     chosen = next((one for one in clusters if named in (None, one.cluster_id)), None)
     if named is not None and chosen is None:
         lines = [
             f"{lake}: capture set {capture_id} shows no cluster {printable_text(named)}; it has",
-            *_listed(clusters),
+            *_cluster_lines(clusters),
         ]
         raise ArgumentError("\n  ".join(lines if clusters else [f"{lines[0]} no response with a cluster's id"]))
     if chosen is None or len(clusters) == 1:
         return None
     why = "the one with most requests" if named is None else "as named"
-    others = ", ".join(_listed([one for one in clusters if one is not chosen]))
+    others = ", ".join(_cluster_lines([one for one in clusters if one is not chosen]))
     sys.stderr.write(
         f"refetch: capture set {capture_id} shows several clusters; {printable_text(chosen.cluster_id)} is replayed, "
         f"{why}; {BY_FLAG} names another: {others}\n"
@@ -69,15 +69,15 @@ def chosen_cluster(spark: SparkSession, lake: str, capture_id: str, named: str |
     return chosen.cluster_id
 
 
-def _listed(clusters: Sequence[SeenCluster]) -> list[str]:
+def _cluster_lines(clusters: Sequence[CapturedCluster]) -> list[str]:
     return with_rest_count(map(str, clusters[:MOST_SHOWN]), len(clusters))
 
 
 def rows_of_cluster(spark: SparkSession, lake: str, table: Table, capture_id: str, cluster_id: str | None) -> DataFrame:
     """The capture set's rows of a silver table: those of a cluster's connections, where one is named."""
     c = CONNECTIONS
-    rows = rows_of(spark, lake, table, capture_id)
+    rows = stored_rows(spark, lake, table, capture_id)
     if cluster_id is None or c.connection_id not in table.columns:
         return rows
-    own = rows_of(spark, lake, c, capture_id).where(F.col(c.cluster_id) == cluster_id).select(c.connection_id)
+    own = stored_rows(spark, lake, c, capture_id).where(F.col(c.cluster_id) == cluster_id).select(c.connection_id)
     return rows.join(F.broadcast(own), str(c.connection_id), "left_semi")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from jobs.captures.capture_index import check_faults, index_or_fault
 from jobs.captures.capture_plan import CapturePlan, plan_capture
-from jobs.captures.capture_rows import packets_of
+from jobs.captures.capture_rows import packets_of_range
 from jobs.captures.inputs import MOST_NAMED
 from jobs.captures.names import Gather, learn_names, needs_leaders
 from jobs.paths import COMMAND
@@ -80,7 +80,7 @@ class HeldCaptures:
             if needs_leaders(pa.concat_tables(naming_tables)):
                 naming_tables += [part.names for part in self._parts(threads, (), LEADING_COLUMNS, leading_names)]
             names = learn_names(pa.concat_tables(naming_tables))
-            return {table: _named(threads, table, parts, names) for table in tables}
+            return {table: _table_with_names(threads, table, parts, names) for table in tables}
 
     def _parts(
         self, threads: ThreadPoolExecutor, tables: Collection[Table], naming: Collection[Table], shown: Gather
@@ -101,7 +101,9 @@ class HeldCaptures:
         return Part({table: rows[table] for table in tables if table in rows}, names)
 
 
-def _named(threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: ClusterNames) -> pa.Table:
+def _table_with_names(
+    threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: ClusterNames
+) -> pa.Table:
     batches = chain.from_iterable(part.rows.get(table, ()) for part in parts)
     named = threads.map(lambda batch: with_names(batch, table, names), batches)
     return pa.Table.from_batches(named, arrow_schema(table))
@@ -122,7 +124,7 @@ def hold_captures(
     memory = MemoryBudget(most_bytes)
     with ThreadPoolExecutor(threads) as pool:
         try:
-            files = list(pool.map(partial(_read, memory), map(str, captures)))
+            files = list(pool.map(partial(_read_file, memory), map(str, captures)))
         except KeyboardInterrupt:
             memory.close()  # or files that are being read would be, to their ends
             raise
@@ -142,21 +144,21 @@ def hold_captures(
             "traffic or without."
         )
     packets = {file.index.path: file.packets for file in files if file.index is not None}
-    placed = [_placed(plan, file_no, packets[index.path]) for file_no, index in enumerate(plan.indexes)]
+    placed = [_place_packets(plan, file_no, packets[index.path]) for file_no, index in enumerate(plan.indexes)]
     return HeldCaptures(plan, packets_by_connection(placed, in_order=plan.in_order), pseudonyms, records, threads)
 
 
-def _read(memory: MemoryBudget, path: str) -> ReadFile:
+def _read_file(memory: MemoryBudget, path: str) -> ReadFile:
     packets = PacketStore(memory, unpacked_bytes(path))
     return ReadFile(packets, *index_or_fault(path, on_packets=packets.add))
 
 
-def _placed(plan: CapturePlan, file_no: int, packets: PacketStore) -> Content:
+def _place_packets(plan: CapturePlan, file_no: int, packets: PacketStore) -> Content:
     """The packets of a file in its place among the others."""
     order = plan.orders[file_no]
     if plan.indexes[file_no].format in MAGICS.values():
         for part in (part for number, part in plan.packets.ranges if number == file_no):
-            for batch in packets_of(part, file_no, order):
+            for batch in packets_of_range(part, file_no, order):
                 packets.add_batch(batch)
     elif order != ALONE:
         packets.place(order)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from jobs.captures.remote_inputs import uris_of
+from jobs.captures.remote_inputs import resolve_uri
 from jobs.terminal.screen import printable_text
 from udfs.capture.locations import NO_SECRETS, TO_CHECK, has_secret, is_uri, query_of, without_secret
 from udfs.capture.request_log_head import UTC, is_capture_or_log
@@ -50,13 +50,13 @@ def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) 
         else:
             files.update(path.resolve() for path in _paths(name, problems))
         faults.extend(f"{places[name]}: {fault}" if name in places else fault for fault in problems)
-    faults.extend(fault for path in sorted(files) if (fault := _unreadable(path)))
+    faults.extend(fault for path in sorted(files) if (fault := _why_unreadable(path)))
     if faults:
         raise ArgumentError("\n  ".join(["Captures cannot be read:", *faults]))
     return (*sorted(files), *sorted(remote))
 
 
-def checked_zone(zone: str | None) -> str:
+def check_zone(zone: str | None) -> str:
     """The zone of request logs, UTC where none is stated. Raises ArgumentError where Arrow knows no such zone."""
     try:
         compute.assume_timezone(pa.nulls(1, pa.timestamp("s")), zone or UTC)
@@ -72,30 +72,30 @@ def _paths(name: str, faults: list[str]) -> list[Path]:
     try:
         mode = Path(name).stat().st_mode
         if S_ISDIR(mode):
-            return _in_folder(name, faults)
+            return _paths_in_folder(name, faults)
         if S_ISREG(mode):
             return [Path(name)]
         faults.append(f"{name}: is a pipe or a device, and a capture is read twice. Write what it gives into a file.")
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        return _matching(name, faults)  # last, for a file may have [ or * in its own name
+        return _matching_paths(name, faults)  # last, for a file may have [ or * in its own name
     except OSError as error:
         faults.append(f"{name}: cannot be read ({error.strerror}). Check the path and that you may read it.")
     return []
 
 
-def _in_folder(name: str, faults: list[str]) -> list[Path]:
+def _paths_in_folder(name: str, faults: list[str]) -> list[Path]:
     entries = {entry: _is_capture(str(entry)) for entry in sorted(Path(name).iterdir()) if entry.is_file()}
     inside = [entry for entry, is_capture in entries.items() if is_capture]
     if not inside:
-        faults.append(_empty(name))
+        faults.append(_empty_folder_text(name))
     _tell_left_out(name, [entry.name for entry, is_capture in entries.items() if not is_capture])
     return inside
 
 
-def _matching(name: str, faults: list[str]) -> list[Path]:
+def _matching_paths(name: str, faults: list[str]) -> list[Path]:
     matched = [Path(match) for match in glob.glob(name, recursive=True) if Path(match).is_file()]
     if not matched:
-        faults.append(_nothing(name))
+        faults.append(_nothing_there_text(name))
     return matched
 
 
@@ -104,14 +104,14 @@ def _uris(name: str, faults: list[str]) -> list[str]:
         faults.append(f"{without_secret(name)}: {NO_SECRETS}")
         return []
     try:
-        uris, is_folder = uris_of(name)
+        uris, is_folder = resolve_uri(name)
         inside = [uri for uri in uris if not is_folder or _is_capture(uri)]
         _tell_left_out(name, sorted(set(uris).difference(inside)))
     except OSError as error:
         faults.append(f"{name}: {error.strerror or f'{error}. {TO_CHECK}'}")
         return []
     if not inside:
-        faults.append(_empty(name) if is_folder else _nothing(name))
+        faults.append(_empty_folder_text(name) if is_folder else _nothing_there_text(name))
     return inside
 
 
@@ -134,16 +134,16 @@ def _tell_left_out(folder: str, names: Sequence[str]) -> None:
         sys.stderr.write(f"refetch: {printable_text(folder)}: left out, as not {READ_FILES}: {left_out}\n")
 
 
-def _empty(name: str) -> str:
+def _empty_folder_text(name: str) -> str:
     return f"{name}: no file in this folder is {READ_FILES}; name files themselves to have them read"
 
 
-def _nothing(name: str) -> str:
+def _nothing_there_text(name: str) -> str:
     is_pattern = glob.has_magic(name.removesuffix(query_of(name)))
     return f"{name}: " + ("no file matches this pattern" if is_pattern else "there is no such file or folder")
 
 
-def _unreadable(path: Path) -> str | None:
+def _why_unreadable(path: Path) -> str | None:
     try:
         with open_stored(str(path)):
             return None

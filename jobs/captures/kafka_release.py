@@ -24,7 +24,7 @@ BY_FETCHES = "the Fetch versions that followers use"
 
 
 @dataclass(frozen=True)
-class SeenRelease:
+class BrokerRelease:
     """The brokers' release, the oldest where they have several, and what tells it.
 
     controller: of a release that exists with both, KRAFT or ZOOKEEPER, as far as brokers show it.
@@ -67,7 +67,9 @@ def releases() -> list[str]:
     return [choice for choice in settings()[KAFKA_RELEASE].choices if choice != PROPOSAL]
 
 
-def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> SeenRelease | None:
+def find_broker_release(
+    spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None
+) -> BrokerRelease | None:
     """What a capture set shows of the release of a cluster's brokers, of all where none is named; None where it shows
     nothing.
 
@@ -79,25 +81,25 @@ def seen_release(spark: SparkSession, lake: str, capture_id: str, cluster_id: st
         rows_of_cluster(spark, lake, table, capture_id, cluster_id) for table in (CLUSTER_METADATA, EXCHANGES)
     )
     ways = {
-        BY_APIS: by_broker(metadata),
-        BY_FOLLOWERS: by_follower(exchanges),
-        BY_FETCHES: by_fetches(exchanges),
+        BY_APIS: release_by_broker(metadata),
+        BY_FOLLOWERS: release_by_follower(exchanges),
+        BY_FETCHES: release_by_fetches(exchanges),
     }
     for by, releases in ways.items():
         rows = releases.collect()
         range_of_releases = oldest_and_newest(rows)
         if range_of_releases:
-            return SeenRelease(*range_of_releases, by, shown_controller(rows))
+            return BrokerRelease(*range_of_releases, by, controller_in_rows(rows))
     return None
 
 
-def by_broker(metadata: DataFrame) -> DataFrame:
+def release_by_broker(metadata: DataFrame) -> DataFrame:
     """(broker, release, controller), each once."""
     m = CLUSTER_METADATA
     return metadata.where(F.col(m.entry) == RELEASE).select(m.broker, m.release, m.controller).distinct()
 
 
-def by_follower(exchanges: DataFrame) -> DataFrame:
+def release_by_follower(exchanges: DataFrame) -> DataFrame:
     """(client.id, release), each once."""
     x, m = EXCHANGES, CLUSTER_METADATA
     release = F.regexp_extract(x.client_software_version, r"^(\d{1,4}\.\d{1,4})", 1).alias(m.release)
@@ -105,7 +107,7 @@ def by_follower(exchanges: DataFrame) -> DataFrame:
     return followers.where(F.col(m.release) != "").distinct()
 
 
-def by_fetches(exchanges: DataFrame) -> DataFrame:
+def release_by_fetches(exchanges: DataFrame) -> DataFrame:
     """(node id of a follower, release), each once: that in which the version came by which it is answered."""
     x, m = EXCHANGES, CLUSTER_METADATA
     is_answered = (F.col(x.api_key) == FETCH_REQUEST.api_key) & F.col(x.response_time).isNotNull()
@@ -116,7 +118,7 @@ def by_fetches(exchanges: DataFrame) -> DataFrame:
     return fetches.select(x.fetch_replica_id, release.alias(m.release)).where(F.col(m.release).isNotNull()).distinct()
 
 
-def shown_controller(rows: Sequence[Row]) -> str | None:
+def controller_in_rows(rows: Sequence[Row]) -> str | None:
     """Of (who, release, controller): ZooKeeper's as soon as one broker works with it; None where no row tells."""
     shown = {controller for _, _, *shown in rows for controller in shown if controller is not None}
     return ZOOKEEPER if ZOOKEEPER in shown else KRAFT if shown else None

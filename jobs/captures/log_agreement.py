@@ -36,7 +36,7 @@ SERVER, CLIENT, TIME = "server", "client", "time"
 
 
 @dataclass(frozen=True)
-class RequestsSeen:
+class RequestsOfSource:
     """Rows of `exchanges` and of `connections` by packets alone, or by request logs alone."""
 
     exchanges: DataFrame
@@ -55,7 +55,7 @@ class RequestsSeen:
         return exchanges.select(*columns, *(sides[name].alias(name) for name in (PACKETS, LOG)))
 
 
-def joined_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
+def join_requests(packets: RequestsOfSource, logs: RequestsOfSource) -> DataFrame:
     """(packets, log): every request that either has, joined.
 
     Where server, client and correlation id name one request in both, their times do not matter. Where the same client
@@ -76,7 +76,7 @@ def joined_requests(packets: RequestsSeen, logs: RequestsSeen) -> DataFrame:
     return joined.where(F.col(PACKETS).isNotNull() | ~F.col("taken")).drop("taken")
 
 
-def with_log(joined: DataFrame) -> DataFrame:
+def with_log_columns(joined: DataFrame) -> DataFrame:
     """The exchanges of the packets, with what only the log tells of them."""
     source = {column: LOG if column in LOG_COLUMNS else PACKETS for column in EXCHANGES.columns}
     columns = [F.col(f"{source[column]}.{column}").alias(column) for column in EXCHANGES.columns]
@@ -86,11 +86,11 @@ def with_log(joined: DataFrame) -> DataFrame:
 def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
     """Rows of the table `log_agreement`."""
     t, x = LOG_AGREEMENT, EXCHANGES
-    joined = _that_are_logged(joined)
-    broker = F.coalesce(_of(PACKETS, x.broker), _of(LOG, x.broker)).alias(t.broker)
-    behind = F.unix_micros(_of(LOG, x.response_time)) - F.unix_micros(_of(PACKETS, x.response_time))
-    sums = [_sums(column).alias(column) for column in COMPARED]
-    requests = _request_sums().alias(REQUEST)
+    joined = _without_unlogged(joined)
+    broker = F.coalesce(_side_column(PACKETS, x.broker), _side_column(LOG, x.broker)).alias(t.broker)
+    behind = F.unix_micros(_side_column(LOG, x.response_time)) - F.unix_micros(_side_column(PACKETS, x.response_time))
+    sums = [_sums_of_column(column).alias(column) for column in COMPARED]
+    requests = _sums_of_requests().alias(REQUEST)
     by_broker = joined.groupBy(broker).agg(
         requests, *sums, F.percentile(behind, 0.5).cast("bigint").alias(t.log_behind_us)
     )
@@ -104,32 +104,34 @@ def agreement_rows(joined: DataFrame, capture_id: str) -> DataFrame:
     return flat.select(*t.columns)
 
 
-def _that_are_logged(joined: DataFrame) -> DataFrame:
+def _without_unlogged(joined: DataFrame) -> DataFrame:
     """Without what a broker's authenticator answers itself, which no log has (SaslServerAuthenticator)."""
     x = EXCHANGES
-    api = _of(PACKETS, x.api_name)
+    api = _side_column(PACKETS, x.api_name)
     handshakes = (
-        joined.where(api == SASL_HANDSHAKE).select(_of(PACKETS, x.connection_id).alias(AUTHENTICATES)).distinct()
+        joined.where(api == SASL_HANDSHAKE)
+        .select(_side_column(PACKETS, x.connection_id).alias(AUTHENTICATES))
+        .distinct()
     )
-    rows = joined.join(handshakes, _of(PACKETS, x.connection_id) == F.col(AUTHENTICATES), "left")
+    rows = joined.join(handshakes, _side_column(PACKETS, x.connection_id) == F.col(AUTHENTICATES), "left")
     is_sasl = api.isin(SASL_HANDSHAKE, SASL_AUTHENTICATE) | ((api == API_VERSIONS) & F.col(AUTHENTICATES).isNotNull())
     return rows.where(F.col(LOG).isNotNull() | ~F.coalesce(is_sasl, F.lit(False))).drop(AUTHENTICATES)
 
 
-def _of(side: str, column: TableColumn) -> Column:
+def _side_column(side: str, column: TableColumn) -> Column:
     return F.col(f"{side}.{column}")
 
 
 def _differs(column: TableColumn) -> Column:
     """Whether both tell the value, and differently."""
-    return F.coalesce(_of(PACKETS, column) != _of(LOG, column), F.lit(False))
+    return F.coalesce(_side_column(PACKETS, column) != _side_column(LOG, column), F.lit(False))
 
 
-def _sums(column: TableColumn) -> Column:
+def _sums_of_column(column: TableColumn) -> Column:
     """The counts of one column, and the first exchange in which it differs."""
-    packets, log = _of(PACKETS, column), _of(LOG, column)
+    packets, log = _side_column(PACKETS, column), _side_column(LOG, column)
     is_both = F.col(PACKETS).isNotNull() & F.col(LOG).isNotNull()
-    return _counted(
+    return _counts_and_first(
         packets.isNotNull() & log.isNotNull(),
         _differs(column),
         is_both & packets.isNotNull() & log.isNull(),
@@ -137,21 +139,21 @@ def _sums(column: TableColumn) -> Column:
     )
 
 
-def _request_sums() -> Column:
+def _sums_of_requests() -> Column:
     """The counts of requests themselves, and the first that differs in any column."""
     packets, log = F.col(PACKETS), F.col(LOG)
     differs = F.lit(False)
     for column in COMPARED:
         differs = differs | _differs(column)
-    return _counted(packets.isNotNull() & log.isNotNull(), differs, log.isNull(), packets.isNull())
+    return _counts_and_first(packets.isNotNull() & log.isNotNull(), differs, log.isNull(), packets.isNull())
 
 
-def _counted(in_both: Column, different: Column, only_in_packets: Column, only_in_log: Column) -> Column:
+def _counts_and_first(in_both: Column, different: Column, only_in_packets: Column, only_in_log: Column) -> Column:
     t, x = LOG_AGREEMENT, EXCHANGES
     conditions = (in_both, different, only_in_packets, only_in_log)
     counts = [F.count_if(condition).alias(name) for condition, name in zip(conditions, COUNTS, strict=True)]
     place = F.struct(
-        *(_of(PACKETS, column).alias(column) for column in (x.request_time, x.connection_id, x.exchange_no))
+        *(_side_column(PACKETS, column).alias(column) for column in (x.request_time, x.connection_id, x.exchange_no))
     )
     first = F.min(F.when(different, place))
     return F.struct(
@@ -161,7 +163,7 @@ def _counted(in_both: Column, different: Column, only_in_packets: Column, only_i
     )
 
 
-def lines_alone(quarantine: DataFrame) -> DataFrame:
+def quarantine_of_lines(quarantine: DataFrame) -> DataFrame:
     """Rows of `quarantine` about lines of logs that stand beside packets: the exchanges are the packets'."""
     t = QUARANTINE
     changed = {

@@ -15,10 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.broker_names import BrokerEvidence, Follows, name_brokers
 from jobs.captures.capture_quality import KAFKA_PROTOCOL
-from jobs.captures.cluster_names import Advertised, name_clusters
-from jobs.captures.partition_leaders import Fetched, Led, Partition, Produced, leaders_by_server
+from jobs.captures.cluster_names import AdvertisedBroker, name_clusters
+from jobs.captures.partition_leaders import AnsweredAppend, AnsweredFetch, Leadership, Partition, leaders_by_server
 from jobs.captures.topic_ids import ids_in_force
-from jobs.lake.packed_tables import of_tables
+from jobs.lake.packed_tables import packed_rows_of
 from schemas.tables.table import Table
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.facts.captured_names import (
@@ -48,19 +48,19 @@ Gather = Callable[[Iterable[tuple[Table, pa.RecordBatch]]], pa.Table]
 """What rows of tables show: rows of CAPTURED_NAMES."""
 
 
-def names_in(packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
+def names_in_packed(packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
     """What packed rows, columns PACKED_TABLE and PACKED_ROWS, tell of names. stated: node id by server."""
-    names = _gathered(packed, NAMING_COLUMNS, captured_names)
+    names = _gather_names(packed, NAMING_COLUMNS, captured_names)
     if needs_leaders(names):
-        names = pa.concat_tables([names, _gathered(packed, LEADING_COLUMNS, leading_names)])
+        names = pa.concat_tables([names, _gather_names(packed, LEADING_COLUMNS, leading_names)])
     return learn_names(names, stated)
 
 
-def _gathered(packed: DataFrame, columns: Mapping[Table, Sequence[str]], shown: Gather) -> pa.Table:
+def _gather_names(packed: DataFrame, columns: Mapping[Table, Sequence[str]], shown: Gather) -> pa.Table:
     def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from shown(unpacked_columns(batches, columns)).to_batches()
 
-    rows = of_tables(packed, columns).mapInArrow(gather, from_arrow_schema(CAPTURED_NAMES)).toArrow()
+    rows = packed_rows_of(packed, columns).mapInArrow(gather, from_arrow_schema(CAPTURED_NAMES)).toArrow()
     return rows.cast(CAPTURED_NAMES)
 
 
@@ -78,7 +78,7 @@ Rows = Mapping[str, Sequence[CapturedName]]
 """Rows of CAPTURED_NAMES by what they are."""
 
 
-def _by_what(names: pa.Table) -> Rows:
+def _names_by_kind(names: pa.Table) -> Rows:
     rows = distinct(names.cast(CAPTURED_NAMES)).sort_by([(name, "ascending") for name in CAPTURED_NAMES.names])
     by_what: dict[str, list[CapturedName]] = defaultdict(list)
     for what, *values in zip(*(rows[name].to_pylist() for name in CAPTURED_NAMES.names), strict=True):
@@ -90,26 +90,26 @@ def needs_leaders(names: pa.Table) -> bool:
     """Whether a server that speaks Kafka is at no endpoint that a response advertises: then `leading_names` may tell
     its node, or that what else tells it is wrong. told: as that of `learn_names`.
     """
-    rows = _by_what(names)
-    endpoints = {broker.endpoint for broker in _advertised(rows)}
+    rows = _names_by_kind(names)
+    endpoints = {broker.endpoint for broker in _advertised_brokers(rows)}
     return any(row.value == KAFKA_PROTOCOL and row.name not in endpoints for row in rows[SERVER])
 
 
 def learn_names(names: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
     """What messages and connections say; told: rows of CAPTURED_NAMES. stated: node id by server."""
-    rows = _by_what(names)
+    rows = _names_by_kind(names)
     servers = sorted({row.name for row in rows[SERVER]})
-    clusters = name_clusters([(row.server, row.name) for row in rows[CLUSTER]], _advertised(rows), servers)
+    clusters = name_clusters([(row.server, row.name) for row in rows[CLUSTER]], _advertised_brokers(rows), servers)
     by_cluster = names_several_clusters(clusters)
 
     def key(row: CapturedName) -> str:
         return topic_of_cluster(clusters.get(row.server, ""), row.name) if by_cluster else row.name
 
-    brokers = name_brokers(_evidence(rows, servers, clusters), stated)
+    brokers = name_brokers(_broker_evidence(rows, servers, clusters), stated)
     return ClusterNames(
         {row.value: row.name for row in rows[SHOWN_ID]},
         ids_in_force(
-            spans_shown((key(row), row) for row in rows[SHOWN_ID]),
+            spans_of_names((key(row), row) for row in rows[SHOWN_ID]),
             [(key(row), row.value, row.first) for row in rows[CHANGE] if row.first is not None],
         ),
         brokers.named,
@@ -118,22 +118,22 @@ def learn_names(names: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> 
     )
 
 
-def _advertised(rows: Rows) -> list[Advertised]:
-    return [Advertised(s.server, s.name, int(s.value), s.first) for s in rows[BROKER] if s.first is not None]
+def _advertised_brokers(rows: Rows) -> list[AdvertisedBroker]:
+    return [AdvertisedBroker(s.server, s.name, int(s.value), s.first) for s in rows[BROKER] if s.first is not None]
 
 
-def _evidence(rows: Rows, servers: Sequence[str], clusters: Mapping[str, str]) -> BrokerEvidence:
+def _broker_evidence(rows: Rows, servers: Sequence[str], clusters: Mapping[str, str]) -> BrokerEvidence:
     return BrokerEvidence(
         servers,
-        _advertised(rows),
+        _advertised_brokers(rows),
         [Follows(row.server, row.name, row.first) for row in rows[FOLLOWER] if row.first is not None],
-        _led_by(rows, clusters),
+        _leaders_by_server(rows, clusters),
         {row.name for row in rows[CONTROLLER]},
         clusters,
     )
 
 
-def _led_by(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set[int]]:
+def _leaders_by_server(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set[int]]:
     """By server the leaders of what it answers for; consumers' fetches tell if no broker is known to be in a rack."""
 
     def led(row: CapturedName) -> tuple[Partition, list[int]]:
@@ -145,13 +145,13 @@ def _led_by(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set[int]]:
 
     answered = [*rows[LED], *(() if rows[PLACED] else rows[READ])]
     return leaders_by_server(
-        [Led(of, epoch, node, *times(row)) for row in rows[LEADER] for of, (epoch, node) in [led(row)]],
-        [Fetched(row.server, of, epoch) for row in answered for of, (epoch,) in [led(row)]],
-        [Produced(row.server, led(row)[0], *times(row)) for row in rows[PRODUCED]],
+        [Leadership(of, epoch, node, *times(row)) for row in rows[LEADER] for of, (epoch, node) in [led(row)]],
+        [AnsweredFetch(row.server, of, epoch) for row in answered for of, (epoch,) in [led(row)]],
+        [AnsweredAppend(row.server, led(row)[0], *times(row)) for row in rows[PRODUCED]],
     )
 
 
-def spans_shown(rows: Iterable[tuple[str, CapturedName]]) -> list[tuple[str, str, int, int]]:
+def spans_of_names(rows: Iterable[tuple[str, CapturedName]]) -> list[tuple[str, str, int, int]]:
     """(name, id, when it was first told, and last asked for) of all servers' rows together, each name by its key."""
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for name, of in rows:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import rows_of
+from jobs.lake.delta_tables import stored_rows
 from schemas.tables import algorithms
 from schemas.tables.silver import CAPTURES
 from udfs.capture.request_log_head import REQUEST_LOG
@@ -31,6 +31,6 @@ def lacks_packets(name: str) -> str:
 
 def check_packets(spark: SparkSession, lake: str, capture_id: str, name: str) -> None:
     """Raises CaptureError where the capture set is of request logs alone. name: the replay's, in TOLD_BY_PACKETS."""
-    others = rows_of(spark, lake, CAPTURES, capture_id).where(F.col(CAPTURES.format) != REQUEST_LOG)
+    others = stored_rows(spark, lake, CAPTURES, capture_id).where(F.col(CAPTURES.format) != REQUEST_LOG)
     if others.first() is None:
         raise CaptureError(lacks_packets(name))

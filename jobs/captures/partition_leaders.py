@@ -24,7 +24,7 @@ class Partition(NamedTuple):
     partition: int
 
 
-class Led(NamedTuple):
+class Leadership(NamedTuple):
     """A leader of a partition, and from when to when responses have it, us since 1970."""
 
     of: Partition
@@ -34,7 +34,7 @@ class Led(NamedTuple):
     last: int
 
 
-class Fetched(NamedTuple):
+class AnsweredFetch(NamedTuple):
     """A server answered a fetch that names a partition's epoch."""
 
     server: str
@@ -42,7 +42,7 @@ class Fetched(NamedTuple):
     epoch: int
 
 
-class Produced(NamedTuple):
+class AnsweredAppend(NamedTuple):
     """A server appended to a partition, the first and the last time when, us since 1970."""
 
     server: str
@@ -52,18 +52,18 @@ class Produced(NamedTuple):
 
 
 def leaders_by_server(
-    leaders: Iterable[Led], fetched: Iterable[Fetched], produced: Iterable[Produced]
+    leaders: Iterable[Leadership], fetched: Iterable[AnsweredFetch], produced: Iterable[AnsweredAppend]
 ) -> dict[str, set[int]]:
     """By server the nodes that lead the partitions it answers for."""
     of_epoch: dict[tuple[Partition, int], set[int]] = defaultdict(set)
-    listed: dict[Partition, list[Led]] = defaultdict(list)
+    listed: dict[Partition, list[Leadership]] = defaultdict(list)
     for led in leaders:
         of_epoch[led.of, led.epoch].add(led.node_id)
         listed[led.of].append(led)
     spans = {of: Spans.of(each) for of, each in listed.items()}
     nodes: dict[str, set[int]] = defaultdict(set)
     for fetch in fetched:
-        nodes[fetch.server] |= alone(of_epoch.get((fetch.of, fetch.epoch), set()))
+        nodes[fetch.server] |= only_node(of_epoch.get((fetch.of, fetch.epoch), set()))
     for appended in produced:
         if appended.of in spans:
             for time in (appended.first, appended.last):
@@ -79,15 +79,15 @@ class Spans(NamedTuple):
     last: Ints
 
     @staticmethod
-    def of(leaders: Iterable[Led]) -> Spans:
+    def of(leaders: Iterable[Leadership]) -> Spans:
         """The spans of a partition's leaders."""
         return Spans(*np.array([(led.node_id, led.first, led.last) for led in leaders], np.int64).T)
 
     def leader_at(self, time: int) -> set[int]:
         """The leader at a time, if responses from before and after it have one epoch and leader alone."""
-        return alone(set(self.node_id[(self.first <= time) & (time <= self.last)].tolist()))
+        return only_node(set(self.node_id[(self.first <= time) & (time <= self.last)].tolist()))
 
 
-def alone(nodes: set[int]) -> set[int]:
+def only_node(nodes: set[int]) -> set[int]:
     """The nodes if there is one; of a topic that was made again under its name, an epoch may be of several."""
     return nodes if len(nodes) == 1 else set()

@@ -10,7 +10,7 @@ from udfs.facts.pseudonyms import Pseudonyms
 FEWEST_BYTES = 16
 
 
-def pseudonyms_by(path: str | None, asked_by: str = "--pseudonymise") -> Pseudonyms | None:
+def read_pseudonyms(path: str | None, asked_by: str = "--pseudonymise") -> Pseudonyms | None:
     """The pseudonyms under the key in a file, its last line end left out; None where no file is named.
 
     asked_by: the argument that names it. Raises ArgumentError where the file cannot be read or the key is too short to

@@ -13,7 +13,7 @@ from udfs.capture.locations import located, query_of, quoted
 DEEP = "**"
 
 
-def uris_of(name: str) -> tuple[list[str], bool]:
+def resolve_uri(name: str) -> tuple[list[str], bool]:
     """(URIs of the files meant by a URI of a file, folder or pattern, whether it names a folder).
 
     Raises OSError where the file system cannot be reached, or has no such bucket.
@@ -25,13 +25,13 @@ def uris_of(name: str) -> tuple[list[str], bool]:
     if file_info.type == FileType.File:
         return [quoted(path) + query], False
     if file_info.type == FileType.Directory:
-        return [_uri(path, at, info, query) for info in _inside(system, at) if info.is_file], True
+        return [_uri(path, at, info, query) for info in _files_inside(system, at) if info.is_file], True
     if not glob.has_magic(path):
         _check_bucket(system, at)
         return [], False
-    root, pattern = _split(path)
+    root, pattern = _split_at_pattern(path)
     system, at = located(root + query)
-    matched = {info.path: info for info in _matching(system, at, pattern.split("/")) if info.is_file}
+    matched = {info.path: info for info in _matching_files(system, at, pattern.split("/")) if info.is_file}
     return [_uri(root, at, info, query) for info in matched.values()], False
 
 
@@ -42,7 +42,7 @@ def _check_bucket(system: FileSystem, path: str) -> None:
         raise OSError(0, f"there is no bucket {bucket}")
 
 
-def _split(path: str) -> tuple[str, str]:
+def _split_at_pattern(path: str) -> tuple[str, str]:
     """(the folder above the first part that is a pattern, the rest)."""
     parts = path.split("/")
     first = next(n for n, part in enumerate(parts) if glob.has_magic(part))
@@ -55,23 +55,23 @@ def _uri(root: str, at: str, info: FileInfo, query: str) -> str:
     return f"{quoted(root.rstrip('/'))}/{quoted(below)}{query}"
 
 
-def _inside(system: FileSystem, folder: str, *, deep: bool = False) -> Iterable[FileInfo]:
+def _files_inside(system: FileSystem, folder: str, *, deep: bool = False) -> Iterable[FileInfo]:
     return sorted(system.get_file_info(FileSelector(folder, recursive=deep)), key=lambda info: info.path)
 
 
-def _matching(system: FileSystem, folder: str, parts: list[str]) -> Iterator[FileInfo]:
+def _matching_files(system: FileSystem, folder: str, parts: list[str]) -> Iterator[FileInfo]:
     """What the parts of a pattern match below a folder; `**` is any number of folders, none too."""
     first, rest = parts[0], parts[1:]
     if first == DEEP and rest:
-        yield from _matching(system, folder, rest)
-        for info in _inside(system, folder, deep=True):
+        yield from _matching_files(system, folder, rest)
+        for info in _files_inside(system, folder, deep=True):
             if info.type == FileType.Directory:
-                yield from _matching(system, info.path, rest)
+                yield from _matching_files(system, info.path, rest)
         return
-    for info in _inside(system, folder, deep=first == DEEP):
+    for info in _files_inside(system, folder, deep=first == DEEP):
         if first != DEEP and not fnmatch.fnmatchcase(info.base_name, first):
             continue
         if not rest:
             yield info
         elif info.type == FileType.Directory:
-            yield from _matching(system, info.path, rest)
+            yield from _matching_files(system, info.path, rest)

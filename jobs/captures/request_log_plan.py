@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_plan import CapturePlan
 from jobs.captures.capture_rows import BATCH_BYTES, range_tasks, ranges_in
-from jobs.session.one_shuffle import packed_in_order, shard
+from jobs.session.one_shuffle import replay_in_order, shard_column
 from udfs.capture.request_log import LOGGED_REQUESTS, read_requests
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.rows_from_log import LINE_ORDER, READ_KEYS, rows_from_log
@@ -31,5 +31,7 @@ def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
 
     lines = range_tasks(spark, plan.logs).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
     # Lines that tell no request have no connection; they are spread by their number.
-    sharded = lines.withColumn(SHARD, shard(shards, "connection", F.when(F.col("connection") == "", F.col("line_no"))))
-    return packed_in_order(sharded, shards, LINE_ORDER, follow_connections)
+    sharded = lines.withColumn(
+        SHARD, shard_column(shards, "connection", F.when(F.col("connection") == "", F.col("line_no")))
+    )
+    return replay_in_order(sharded, shards, LINE_ORDER, follow_connections)

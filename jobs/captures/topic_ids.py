@@ -28,19 +28,21 @@ def ids_in_force(
     for name, kind, time in sorted(changes, key=itemgetter(2)):
         times[name, kind].append(time)
     return {
-        name: spans(sorted(ids), times[name, CREATE_TOPIC], times[name, DELETE_TOPIC])
+        name: spans_of_ids(sorted(ids), times[name, CREATE_TOPIC], times[name, DELETE_TOPIC])
         for name, ids in sorted(by_name.items())
     }
 
 
-def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]) -> list[IdInForce]:
+def spans_of_ids(
+    ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]
+) -> list[IdInForce]:
     """The ids of one name, which come in order as (first, last, id)."""
     spans_of_ids = []
     for number, (first, last, topic_id) in enumerate(ids):
         earlier = ids[number - 1][0] if number else ALWAYS
         following = ids[number + 1][0] if number + 1 < len(ids) else NEVER
-        before = max(earlier, newest(deleted, first - 1))
-        made = newest(created, first)
+        before = max(earlier, newest_until(deleted, first - 1))
+        made = newest_until(created, first)
         since = ALWAYS if before == ALWAYS else made if made > before else first
         place = bisect_left(deleted, first)
         end = deleted[place] if place < len(deleted) else NEVER
@@ -49,7 +51,7 @@ def spans(ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: 
     return spans_of_ids
 
 
-def newest(times: Sequence[int], until: int) -> int:
+def newest_until(times: Sequence[int], until: int) -> int:
     """The last time up to `until`, ALWAYS for none; the times are in order."""
     place = bisect_right(times, until)
     return times[place - 1] if place else ALWAYS

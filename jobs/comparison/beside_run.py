@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from jobs.comparison.comparison import Compared, compare
+from jobs.comparison.comparison import Compared, compare_runs
 from jobs.comparison.named_runs import compared_run, previous_id
-from jobs.comparison.screen import described, page_parts
+from jobs.comparison.screen import page_parts, run_text
 from jobs.comparison.trend_plots import trend_plots
-from jobs.comparison.trend_screen import MOST_NIGHTS, handful
-from jobs.comparison.trends import FEWEST, Trend, trend
+from jobs.comparison.trend_screen import MOST_NIGHTS, main_figures_grid
+from jobs.comparison.trends import FEWEST, Trend, find_trend
 from jobs.flags import PREVIOUS
 from jobs.lake.delta_tables import has_table
 from jobs.report_page.findings import KnownRun, known_run
@@ -31,13 +31,13 @@ def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> Oth
     """
     sets = {row[RUNS.capture_id] for row in run.newest} | {run.capture_id}
     try:
-        before = named_before(spark, lake, run, named)
-        compared = None if before is None else with_other(spark, lake, run, before)
-        nights = trend(spark, lake, run, MOST_NIGHTS) if may_have_trend(spark, lake, sets) else None
+        before = run_to_compare(spark, lake, run, named)
+        compared = None if before is None else compare_with_other(spark, lake, run, before)
+        nights = find_trend(spark, lake, run, MOST_NIGHTS) if may_have_trend(spark, lake, sets) else None
     except LakeError as fault:
         sys.stderr.write(f"refetch: the page shows no other runs: {fault}\n")
         return OtherRuns()
-    return shown(compared, nights)
+    return runs_for_page(compared, nights)
 
 
 def may_have_trend(spark: SparkSession, lake: str, sets: set[str]) -> bool:
@@ -45,7 +45,7 @@ def may_have_trend(spark: SparkSession, lake: str, sets: set[str]) -> bool:
     return len(sets) >= FEWEST or has_table(spark, lake, TRENDS)
 
 
-def named_before(spark: SparkSession, lake: str, run: KnownRun, named: str) -> KnownRun | None:
+def run_to_compare(spark: SparkSession, lake: str, run: KnownRun, named: str) -> KnownRun | None:
     """The run to compare with; None for `previous` where the run is the first, as stderr then says."""
     if named != PREVIOUS:
         return known_run(spark, lake, named)
@@ -56,19 +56,19 @@ def named_before(spark: SparkSession, lake: str, run: KnownRun, named: str) -> K
         return None
 
 
-def with_other(spark: SparkSession, lake: str, run: KnownRun, other: KnownRun) -> Compared:
+def compare_with_other(spark: SparkSession, lake: str, run: KnownRun, other: KnownRun) -> Compared:
     """Another run compared with this one."""
     with stage("compare", spark):
-        return compare(spark, compared_run(spark, lake, other), compared_run(spark, lake, run))
+        return compare_runs(spark, compared_run(spark, lake, other), compared_run(spark, lake, run))
 
 
-def shown(compared: Compared | None, nights: Trend | None) -> OtherRuns:
+def runs_for_page(compared: Compared | None, nights: Trend | None) -> OtherRuns:
     """The comparison and the trend as the page takes them. There is a trend only if it has nights enough."""
     has_trend = nights is not None and len(nights.nights) >= FEWEST
-    grid = handful(nights) if nights is not None and has_trend else None
+    grid = main_figures_grid(nights) if nights is not None and has_trend else None
     plots = [*trend_plots(nights)] if nights is not None and has_trend else []
     if compared is None:
         return OtherRuns(nights=grid, plots=plots)
     changes: Sequence[tuple[str, Sequence[str]]] = [*page_parts(compared)]
     command = f"compare {compared.before.run_id} {compared.after.run_id}"
-    return OtherRuns(described(compared.before), command, changes, grid, plots)
+    return OtherRuns(run_text(compared.before), command, changes, grid, plots)

@@ -10,18 +10,26 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from jobs.comparison.figure_rows import METRIC, NUMBERS, SCOPE, SIDES, Columns, figure_rows, share
+from jobs.comparison.figure_rows import METRIC, NUMBERS, SCOPE, SIDES, Columns, figure_rows, share_columns
 from jobs.comparison.figures import Figure
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.outcome_figures import (
-    captured,
     fetch_outcomes,
+    rows_in_captured_lane,
     session_shares,
     session_sums,
     split_outcomes,
 )
-from jobs.comparison.predictions import BY_CAPTURE, BY_REPLAY, InForce, Prediction, in_force, lane_in_force, lane_values
-from jobs.comparison.traffic_figures import CLIENT, LIMITS, limits_by_client, values
+from jobs.comparison.predictions import (
+    BY_CAPTURE,
+    BY_REPLAY,
+    InForce,
+    Prediction,
+    lane_in_force,
+    lane_values,
+    settings_in_force,
+)
+from jobs.comparison.traffic_figures import CLIENT, LIMITS, first_values_text, limits_by_client
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import IN_ALL, first_rows
 from jobs.report_page.traffic import fetches, produced_batches
@@ -75,7 +83,7 @@ class ClientLane:
 
 
 @dataclass(frozen=True)
-class SeenFigures:
+class LaterFigures:
     """What became of predictions: figures of the later capture itself, and those of its replay as captured."""
 
     by_capture: Figures
@@ -96,21 +104,23 @@ def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
     shown = clients_of_both([limits_by_client(run.own_rows) for run in (before, after)], keys)
     rows = shown.collect()
     client_lanes = [*client_lanes_of(algorithm, before, after, rows, LIMITS)]
-    predicted = figures_in(fetch_outcomes(before.own_rows, is_in_own_lane(client_lanes, str(f.client_id))))
-    by_replay = figures_in(
+    predicted = collect_figures(fetch_outcomes(before.own_rows, is_in_own_lane(client_lanes, str(f.client_id))))
+    by_replay = collect_figures(
         fetch_outcomes(
             after.own_rows, is_of_clients(client_lanes, str(f.client_id)) & (F.col(SCENARIO) == CAPTURED_LANE)
         )
     )
-    by_capture = figures_in(captured_waits(after.own_rows, client_lanes))
-    predictions = predictions_seen(algorithm, client_lanes, predicted, SeenFigures(by_capture, by_replay))
+    by_capture = collect_figures(captured_waits(after.own_rows, client_lanes))
+    predictions = predictions_with_outcome(algorithm, client_lanes, predicted, LaterFigures(by_capture, by_replay))
     return Checked(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
 
 
 def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
     """Figures of each client's longest wait in the capture, which open loop in the captured lane has."""
     t = FETCH_FAIRNESS
-    rows = captured(own_rows(t)).where((F.col(t.mode) == OPEN_LOOP) & is_of_clients(client_lanes, str(t.client_id)))
+    rows = rows_in_captured_lane(own_rows(t)).where(
+        (F.col(t.mode) == OPEN_LOOP) & is_of_clients(client_lanes, str(t.client_id))
+    )
     waits = rows.groupBy(t.client_id).agg(F.max(t.longest_wait_ms).alias(WAIT))
     return figure_rows(waits, CLIENT, str(t.client_id), {WAIT: Columns(F.col(WAIT))})
 
@@ -118,50 +128,53 @@ def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> Dat
 def checked_sessions(before: ComparedRun, after: ComparedRun) -> Checked:
     """Full fetches, refused and lost sessions of the cluster."""
     c, algorithm = SESSION_CACHE, algorithms.SESSION_CACHE
-    was, now = (run_in_force(algorithm, run, {}) for run in (before, after))
+    was, now = (in_force_in_run(algorithm, run, {}) for run in (before, after))
     lane = lane_in_force(settings_by_lane(before, algorithm), was, now)
     if lane is None:
         return Checked(without_lane=1)
     rows = before.own_rows(c).where(F.col(SCENARIO) == lane).agg(*session_sums())
-    predicted = figures_in(figure_rows(rows, OF_CLUSTER, F.lit(""), session_shares()))
+    predicted = collect_figures(figure_rows(rows, OF_CLUSTER, F.lit(""), session_shares()))
     whole_cluster = [ClientLane("", lane, was != now)]
-    figures_after = SeenFigures(by_capture=figures_in(captured_sessions(after.own_rows)), by_replay={})
-    return Checked(predictions_seen(algorithm, whole_cluster, predicted, figures_after, kind=OF_CLUSTER))
+    figures_after = LaterFigures(by_capture=collect_figures(captured_sessions(after.own_rows)), by_replay={})
+    return Checked(predictions_with_outcome(algorithm, whole_cluster, predicted, figures_after, kind=OF_CLUSTER))
 
 
 def captured_sessions(own_rows: OwnRows) -> DataFrame:
     """Figures of full fetches, refused and lost sessions as the capture itself shows them."""
     c, x = SESSION_CACHE, EXCHANGES
     refused, created = F.col(c.captured_refused), F.col(c.captured_created)
-    sums = captured(own_rows(c)).agg(*(F.sum(column).alias(column) for column in (
+    sums = rows_in_captured_lane(own_rows(c)).agg(*(F.sum(column).alias(column) for column in (
         c.captured_refused, c.captured_created, c.captured_not_found, c.captured_fetches
     )))  # fmt: skip
     full = fetches(own_rows).agg(
         F.count_if(F.col(x.fetch_session_epoch) <= 0).alias("full"), F.count("*").alias("fetches")
     )
     return figure_rows(sums, OF_CLUSTER, F.lit(""), {
-        "refused_share": share(refused, created + refused),
-        "not_found_share": share(F.col(c.captured_not_found), F.col(c.captured_fetches)),
+        "refused_share": share_columns(refused, created + refused),
+        "not_found_share": share_columns(F.col(c.captured_not_found), F.col(c.captured_fetches)),
     }).unionByName(
-        figure_rows(full, OF_CLUSTER, F.lit(""), {"full_fetch_share": share(F.col("full"), F.col("fetches"))})
+        figure_rows(full, OF_CLUSTER, F.lit(""), {"full_fetch_share": share_columns(F.col("full"), F.col("fetches"))})
     )  # fmt: skip
 
 
 def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
     """How many of the batches of each producer are split, where both captures have it."""
     t, algorithm = BATCH_SPLIT, algorithms.BATCH_SPLIT
-    sizes = [values(F.col(column)).alias(column) for column in SPLITS.values()]
+    sizes = [first_values_text(F.col(column)).alias(column) for column in SPLITS.values()]
     shown = clients_of_both(
-        [captured(run.own_rows(t)).groupBy(t.client_id).agg(*sizes) for run in (before, after)], [str(t.client_id)]
+        [rows_in_captured_lane(run.own_rows(t)).groupBy(t.client_id).agg(*sizes) for run in (before, after)],
+        [str(t.client_id)],
     )
     rows = shown.collect()
     client_lanes = [*client_lanes_of(algorithm, before, after, rows, {CONSUMER: SPLITS})]
     is_split = F.col(METRIC) == "split_share"
-    predicted = figures_in(
+    predicted = collect_figures(
         split_outcomes(before.own_rows, is_in_own_lane(client_lanes, str(t.client_id))).where(is_split)
     )
-    figures_after = SeenFigures(by_capture=figures_in(captured_splits(after.own_rows, client_lanes)), by_replay={})
-    predictions = predictions_seen(algorithm, client_lanes, predicted, figures_after)
+    figures_after = LaterFigures(
+        by_capture=collect_figures(captured_splits(after.own_rows, client_lanes)), by_replay={}
+    )
+    predictions = predictions_with_outcome(algorithm, client_lanes, predicted, figures_after)
     return Checked(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
 
 
@@ -171,7 +184,7 @@ def captured_splits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> Da
     rows = produced_batches(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
         F.count_if(F.col(b.error_code) == MESSAGE_TOO_LARGE).alias("refused"), F.count("*").alias("sent")
     )  # fmt: skip
-    return figure_rows(rows, CLIENT, str(b.client_id), {"split_share": share(F.col("refused"), F.col("sent"))})
+    return figure_rows(rows, CLIENT, str(b.client_id), {"split_share": share_columns(F.col("refused"), F.col("sent"))})
 
 
 CHECKS = {
@@ -206,19 +219,21 @@ def client_lanes_of(
         columns = shown_by.get(reader, {})
         apart = "replica" if reader == CONSUMER else "consumer"
         was, now = (
-            run_in_force(algorithm, run, {key: row[side][str(column)] or "" for key, column in columns.items()}, apart)
+            in_force_in_run(
+                algorithm, run, {key: row[side][str(column)] or "" for key, column in columns.items()}, apart
+            )
             for run, side in ((before, "before"), (after, "after"))
         )
         yield ClientLane(row[str(FETCH_PARTITIONS.client_id)], lane_in_force(lanes, was, now), was != now)
 
 
-def run_in_force(algorithm: str, run: ComparedRun, shown: InForce, apart_from: str = "") -> InForce:
+def in_force_in_run(algorithm: str, run: ComparedRun, shown: InForce, apart_from: str = "") -> InForce:
     """Every setting of a replay with its value in force in a run.
 
     shown: the values that its capture shows. apart_from: settings that are set on this are left out.
     """
     release = run.run.kafka.partition(",")[0].partition(" ")[0]
-    return in_force(algorithm, run.run.captured, release, shown, (apart_from,))
+    return settings_in_force(algorithm, run.run.captured, release, shown, (apart_from,))
 
 
 def settings_by_lane(run: ComparedRun, algorithm: str) -> Mapping[str, InForce]:
@@ -244,16 +259,16 @@ def is_of_clients(client_lanes: Sequence[ClientLane], client: str) -> Column:
     return F.coalesce(F.col(client), F.lit("")).isin(*(client_lane.scope for client_lane in client_lanes))
 
 
-def figures_in(rows: DataFrame) -> Figures:
+def collect_figures(rows: DataFrame) -> Figures:
     """The figures in rows of `figure_rows`, collected."""
     return {(row[SCOPE], row[METRIC]): Figure(*(row[name] for name in NUMBERS)) for row in rows.collect()}
 
 
-def predictions_seen(
+def predictions_with_outcome(
     algorithm: str,
     client_lanes: Sequence[ClientLane],
     predicted: Figures,
-    figures_after: SeenFigures,
+    figures_after: LaterFigures,
     kind: str = CLIENT,
 ) -> tuple[Prediction, ...]:
     """Every figure that is both predicted and seen. predicted: in each client's lane. kind: what scopes are."""

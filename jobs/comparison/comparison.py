@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.comparison.checked_predictions import CHECKS, Checked
-from jobs.comparison.figure_rows import change_of, left_out, side_by_side_rows
+from jobs.comparison.figure_rows import change_in_row, number_left_out, side_by_side_rows
 from jobs.comparison.figures import Change, Figure
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.outcome_figures import ADVISED, OUTCOMES, advice_figures, agreement_figures
@@ -28,9 +28,9 @@ from jobs.comparison.traffic_figures import (
     version_figures,
     whole_span,
 )
-from jobs.comparison.upgrades import Upgrade, upgrades
+from jobs.comparison.upgrades import Upgrade, find_upgrades
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import has_table, read_table, side_by_side
+from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
 from jobs.lake.target import Target
 from jobs.report_page.findings import KnownRun
 from jobs.report_page.traffic import fetching_software
@@ -71,24 +71,24 @@ class Compared:
     in_all: int = 0
 
 
-def compare(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Compared:
+def compare_runs(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Compared:
     """Ask the tables of both runs, and keep what was predicted and seen in `predictions_checked`."""
     rows = differing_rows(spark, before, after)
-    changes = [change_of(row, part) for part, part_rows in rows for row in part_rows]
-    changes += setting_changes(stated(before.run), stated(after.run))
+    changes = [change_in_row(row, part) for part, part_rows in rows for row in part_rows]
+    changes += setting_changes(stated_settings(before.run), stated_settings(after.run))
     left_out_by_part: dict[str, int] = {}
     for part, part_rows in rows:
-        left_out_by_part[part] = left_out_by_part.get(part, 0) + left_out(part_rows)
-    was, now = side_by_side(spark, [partial(software_rows, run) for run in (before, after)])
+        left_out_by_part[part] = left_out_by_part.get(part, 0) + number_left_out(part_rows)
+    was, now = run_side_by_side(spark, [partial(software_rows, run) for run in (before, after)])
     replays = [frozenset(replays_of(run)) for run in (before, after)]
     checked = checked_predictions(spark, before, after, replays[0] & replays[1])
-    hits, in_all = keep(spark, before, after, checked.predictions)
+    hits, in_all = keep_predictions(spark, before, after, checked.predictions)
     return Compared(
         before=before,
         after=after,
         changes=changes,
         left_out=left_out_by_part,
-        upgrades=upgrades(was, now),
+        upgrades=find_upgrades(was, now),
         replayed_once=sorted(replays[0] ^ replays[1]),
         checked=checked,
         hits=hits,
@@ -98,18 +98,18 @@ def compare(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Com
 
 def differing_rows(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> list[tuple[str, list[Row]]]:
     """(part, rows of the figures that differ), one for each query; a part has several queries."""
-    spans = side_by_side(spark, [partial(run_span, run) for run in (before, after)])
+    spans = run_side_by_side(spark, [partial(run_span, run) for run in (before, after)])
     # A run that was ended before it wrote recommendations has no such table.
     has_advice = all(has_table(spark, run.lake, RECOMMENDATIONS) for run in (before, after))
     tasks: list[Callable[[], tuple[str, list[Row]]]] = [
-        partial(differing, part, before, after, query)
-        for part, query in queries(before, after, spans)
+        partial(differing_in_part, part, before, after, query)
+        for part, query in figure_queries(before, after, spans)
         if part != ADVICE or has_advice
     ]
-    return side_by_side(spark, tasks)
+    return run_side_by_side(spark, tasks)
 
 
-def queries(
+def figure_queries(
     before: ComparedRun, after: ComparedRun, spans: Sequence[TimeSpan]
 ) -> Iterable[tuple[str, Callable[[ComparedRun], DataFrame]]]:
     """(part, query): each query makes rows of figures from a run."""
@@ -120,17 +120,17 @@ def queries(
     yield SETTINGS, lambda run: limit_figures(run.own_rows)
     for name, outcomes in OUTCOMES.items():
         if name in replays_of(before) and name in replays_of(after):
-            yield OUTCOMES_PART, partial(of_run, outcomes)
+            yield OUTCOMES_PART, partial(figures_of_run, outcomes)
     yield ADVICE, lambda run: advice_figures(run.own_rows)
     yield AGREEMENT, lambda run: agreement_figures(run.own_rows)
 
 
-def of_run(outcomes: Callable[..., DataFrame], run: ComparedRun) -> DataFrame:
+def figures_of_run(outcomes: Callable[..., DataFrame], run: ComparedRun) -> DataFrame:
     """The rows of figures that `outcomes` makes from a run."""
     return outcomes(run.own_rows)
 
 
-def differing(
+def differing_in_part(
     part: str, before: ComparedRun, after: ComparedRun, query: Callable[[ComparedRun], DataFrame]
 ) -> tuple[str, list[Row]]:
     """(part, rows of the figures that differ) of one query."""
@@ -153,7 +153,7 @@ def replays_of(run: ComparedRun) -> list[str]:
     return [row[RUNS.algorithm] for row in run.run.rows]
 
 
-def stated(run: KnownRun) -> dict[str, str]:
+def stated_settings(run: KnownRun) -> dict[str, str]:
     """By setting the value in force, for those settings that the capture does not show for each client."""
     captured = {key: setting_of(key).format(value) for key, value in run.captured.items()}
     return {**captured, KAFKA_RELEASE: run.kafka.partition(",")[0]}
@@ -175,7 +175,7 @@ def checked_predictions(
 ) -> Checked:
     """The checked predictions of all replays that both runs have. replays: their names."""
     tasks = [partial(check, before, after) for name, check in CHECKS.items() if name in replays]
-    checks = side_by_side(spark, tasks)
+    checks = run_side_by_side(spark, tasks)
     return Checked(
         tuple(prediction for checked in checks for prediction in checked.predictions),
         sum(checked.without_lane for checked in checks),
@@ -183,7 +183,7 @@ def checked_predictions(
     )
 
 
-def keep(
+def keep_predictions(
     spark: SparkSession, before: ComparedRun, after: ComparedRun, predictions: Sequence[Prediction]
 ) -> tuple[int, int]:
     """Put the predictions in the place of those that the same two runs had.

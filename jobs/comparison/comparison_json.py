@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from jobs.comparison.comparison import Compared
 from jobs.comparison.figures import Change, Figure, Judgement
 from jobs.comparison.named_runs import ComparedRun
-from jobs.comparison.predictions import Prediction, number
-from jobs.comparison.run_list import in_utc
+from jobs.comparison.predictions import Prediction, figure_number
+from jobs.comparison.run_list import utc_iso_text
 from jobs.comparison.upgrades import Upgrade
-from jobs.units import finite
+from jobs.units import none_if_infinite
 from schemas.tables.gold import RUNS
 
 
@@ -104,57 +104,58 @@ class Comparison(Part):
     without_lane: int
 
 
-def comparison_of(compared: Compared) -> Comparison:
+def comparison_json(compared: Compared) -> Comparison:
     """What is printed of a comparison."""
     return Comparison(
-        before=run_of(compared.before), after=run_of(compared.after), changes=[*map(change_of, compared.changes)],
-        left_out=dict(compared.left_out), upgrades=[*map(upgrade_of, compared.upgrades)],
-        replayed_once=list(compared.replayed_once), predictions=[*map(prediction_of, compared.checked.predictions)],
+        before=run_json(compared.before), after=run_json(compared.after), changes=[*map(change_json, compared.changes)],
+        left_out=dict(compared.left_out), upgrades=[*map(upgrade_json, compared.upgrades)],
+        replayed_once=list(compared.replayed_once), predictions=[*map(prediction_json, compared.checked.predictions)],
         without_lane=compared.checked.without_lane,
     )  # fmt: skip
 
 
-def run_of(run: ComparedRun) -> RunOf:
+def run_json(run: ComparedRun) -> RunOf:
     """A run."""
     return RunOf(
         lake=run.lake, run_id=run.run_id, capture_id=run.run.capture_id,
-        run_at=in_utc(run.run.rows[0][RUNS.run_at]),
+        run_at=utc_iso_text(run.run.rows[0][RUNS.run_at]),
         captures=[path.rpartition("/")[2] for path in run.captures.first_paths], files=run.captures.files,
     )  # fmt: skip
 
 
-def change_of(change: Change) -> ChangeOf:
+def change_json(change: Change) -> ChangeOf:
     """A change."""
     return ChangeOf(
         part=change.part, kind=change.kind, scope=change.scope, metric=change.metric, judgement=change.judgement,
-        before=figure_of(change.before), after=figure_of(change.after),
+        before=figure_json(change.before), after=figure_json(change.after),
     )  # fmt: skip
 
 
-def figure_of(figure: Figure | None) -> FigureOf | None:
+def figure_json(figure: Figure | None) -> FigureOf | None:
     """A figure."""
     if figure is None:
         return None
     low, high = figure.range or (None, None)
-    ends = (None if end is None else finite(end) for end in (figure.value, low, high))
+    ends = (None if end is None else none_if_infinite(end) for end in (figure.value, low, high))
     value, low, high = ends
     return FigureOf(value=value, low=low, high=high, text=figure.text)
 
 
-def upgrade_of(upgrade: Upgrade) -> UpgradeOf:
+def upgrade_json(upgrade: Upgrade) -> UpgradeOf:
     """An upgrade."""
     return UpgradeOf(
         name=upgrade.name, versions_before=list(upgrade.was), versions_after=list(upgrade.now),
-        changes=[change_of(change) for change in upgrade.changes],
+        changes=[change_json(change) for change in upgrade.changes],
     )  # fmt: skip
 
 
-def prediction_of(prediction: Prediction) -> PredictionOf:
+def prediction_json(prediction: Prediction) -> PredictionOf:
     """A prediction."""
     low, high = prediction.range
     return PredictionOf(
         algorithm=prediction.algorithm, scenario=prediction.lane, is_changed=prediction.is_changed,
         scope_kind=prediction.kind, scope=prediction.scope,
-        metric=prediction.metric, predicted=finite(number(prediction.predicted)), p10=finite(low), p90=finite(high),
-        seen=finite(number(prediction.seen)), seen_by=prediction.seen_by, is_hit=prediction.is_hit,
+        metric=prediction.metric, predicted=none_if_infinite(figure_number(prediction.predicted)),
+        p10=none_if_infinite(low), p90=none_if_infinite(high),
+        seen=none_if_infinite(figure_number(prediction.seen)), seen_by=prediction.seen_by, is_hit=prediction.is_hit,
     )  # fmt: skip

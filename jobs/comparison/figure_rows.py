@@ -41,7 +41,7 @@ class Columns:
         return F.struct(F.lit(metric).alias(METRIC), *named)
 
 
-def share(part: Column, cases: Column) -> Columns:
+def share_columns(part: Column, cases: Column) -> Columns:
     """The share of so many cases; there is no figure where there are none."""
     return Columns(value=F.when(cases > 0, part / cases), cases=cases)
 
@@ -80,13 +80,13 @@ def side_by_side_rows(before: DataFrame, after: DataFrame, lone: Collection[str]
     return first_rows_of_each(differing, "group", MOST_OF_A_METRIC, F.desc("distance"), SCOPE)
 
 
-def change_of(row: Row, part: str) -> Change:
+def change_in_row(row: Row, part: str) -> Change:
     """The change in a row of `side_by_side_rows`."""
     before, after = (None if row[side] is None else Figure(**row[side].asDict()) for side in SIDES)
     return Change(part, row[KIND], row[SCOPE], row[METRIC], before, after)
 
 
-def left_out(rows: Sequence[Row]) -> int:
+def number_left_out(rows: Sequence[Row]) -> int:
     """How many changes are not among these rows of `side_by_side_rows`, which has only the largest of each metric."""
     groups = {row["group"]: row[IN_ALL] for row in rows}
     return sum(groups.values()) - len(rows)

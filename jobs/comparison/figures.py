@@ -58,7 +58,7 @@ class Change:
     @property
     def judgement(self) -> Judgement:
         """Whether the two differ by more than their ranges allow."""
-        return judged(self.before, self.after)
+        return judge_figures(self.before, self.after)
 
     @property
     def size(self) -> float:
@@ -70,12 +70,12 @@ class Change:
         return 0.0 if before == after else 1.0 if most == inf else abs(after - before) / most
 
 
-def judged(before: Figure | None, after: Figure | None) -> Judgement:
+def judge_figures(before: Figure | None, after: Figure | None) -> Judgement:
     """How two figures of the same thing differ.
 
-    >>> judged(Figure(10.0, 8.0, 12.0), Figure(13.0, 11.0, 15.0))
+    >>> judge_figures(Figure(10.0, 8.0, 12.0), Figure(13.0, 11.0, 15.0))
     'noise'
-    >>> judged(Figure(10.0, 8.0, 12.0), Figure(20.0, 15.0, 25.0))
+    >>> judge_figures(Figure(10.0, 8.0, 12.0), Figure(20.0, 15.0, 25.0))
     'beyond'
     """
     if before is None or after is None:
@@ -101,7 +101,7 @@ def range_of_share(share: float, cases: float) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def changed(changes: Iterable[Change]) -> list[Change]:
+def changes_beyond_noise(changes: Iterable[Change]) -> list[Change]:
     """The changes that are more than noise, the largest first; equally large ones by kind, scope and metric."""
     real = (change for change in changes if change.judgement not in NO_CHANGE)
     return sorted(real, key=lambda change: (-change.size, change.kind, change.scope, change.metric))

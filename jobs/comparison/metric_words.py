@@ -44,16 +44,16 @@ WORDS: Mapping[str, str] = {
 NOT_READ = "not read to its end"
 
 
-def figure_said(one: Change, figure: Figure | None) -> str:
+def figure_in_words(one: Change, figure: Figure | None) -> str:
     """A figure for people: `122 ms`, `1 MiB`, `12 %`, `not read to its end`."""
     if figure is None:
         return "nothing"
     if figure.text is not None:
-        return said_text(one, figure.text)
-    return said_number(one.metric, inf if figure.value is None else figure.value)
+        return text_with_unit(one, figure.text)
+    return number_with_unit(one.metric, inf if figure.value is None else figure.value)
 
 
-def said_text(one: Change, text: str) -> str:
+def text_with_unit(one: Change, text: str) -> str:
     """A text for people: a setting's value, and advice about one, with its unit."""
     if one.metric == ADVISED:
         verdict, _, value = text.partition(" ")
@@ -61,7 +61,7 @@ def said_text(one: Change, text: str) -> str:
     return value_text(one.metric, text) if one.metric in settings() else text
 
 
-def said_number(metric: str, value: float) -> str:
+def number_with_unit(metric: str, value: float) -> str:
     """A number in the unit that its metric's name has."""
     if value == inf:
         return NOT_READ
@@ -74,6 +74,6 @@ def said_number(metric: str, value: float) -> str:
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:,.2g}"
 
 
-def said_range(metric: str, low: float, high: float) -> str:
+def range_with_unit(metric: str, low: float, high: float) -> str:
     """Two ends, with their unit once where it is the same: `78 to 219 ms`."""
-    return range_text(said_number(metric, low), said_number(metric, high))
+    return range_text(number_with_unit(metric, low), number_with_unit(metric, high))

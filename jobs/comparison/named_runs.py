@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.flags import LATEST, PREVIOUS
 from jobs.lake.capture_sets import MOST_FILES, CaptureSet
-from jobs.lake.delta_tables import rows_of
+from jobs.lake.delta_tables import stored_rows
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.findings import KnownRun, known_run, own_rows_of, runs_on_captures
 from schemas.tables.gold import RUNS
@@ -38,7 +38,7 @@ def is_lake(name: str) -> bool:
     return "/" in name
 
 
-def named_runs(spark: SparkSession, lake: str, names: Sequence[str]) -> tuple[ComparedRun, ComparedRun]:
+def resolve_run_names(spark: SparkSession, lake: str, names: Sequence[str]) -> tuple[ComparedRun, ComparedRun]:
     """The two runs, in the order of their names. Raises LakeError where a lake has no run, ArgumentError where it has
     not those named, and where both are the same run.
     """
@@ -46,14 +46,16 @@ def named_runs(spark: SparkSession, lake: str, names: Sequence[str]) -> tuple[Co
     # What `previous` is, follows from the other.
     for place in sorted(range(len(names)), key=lambda place: names[place] == PREVIOUS):
         other = next(iter(by_place.values()), None)
-        by_place[place] = named_run(spark, lake, names[place], other)
+        by_place[place] = resolve_run_name(spark, lake, names[place], other)
     (one_lake, one), (other_lake, two) = by_place[0], by_place[1]
     if (one_lake, one.run_id) == (other_lake, two.run_id):
         raise ArgumentError(f"{one_lake}: both are run {one.run_id}; `runs` lists those that can be compared")
     return compared_run(spark, one_lake, one), compared_run(spark, other_lake, two)
 
 
-def named_run(spark: SparkSession, lake: str, name: str, other: tuple[str, KnownRun] | None) -> tuple[str, KnownRun]:
+def resolve_run_name(
+    spark: SparkSession, lake: str, name: str, other: tuple[str, KnownRun] | None
+) -> tuple[str, KnownRun]:
     """A run and its lake, by its name. other: the run it is compared with, where that is known already."""
     if is_lake(name):
         return name, known_run(spark, name, None)
@@ -80,7 +82,7 @@ def previous_id(spark: SparkSession, lake: str, run: KnownRun) -> str:
 def compared_run(spark: SparkSession, lake: str, run: KnownRun) -> ComparedRun:
     """A run with its captures."""
     t = CAPTURES
-    rows = rows_of(spark, lake, t, run.capture_id)
+    rows = stored_rows(spark, lake, t, run.capture_id)
     paths = F.transform(F.sort_array(F.collect_list(F.struct(t.file_no, t.path))), lambda file: file[str(t.path)])
     (row,) = rows.agg(
         F.count("*").alias("files"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.comparison.figure_rows import Columns, figure_rows, share
+from jobs.comparison.figure_rows import Columns, figure_rows, share_columns
 from jobs.replays.algorithm import OwnRows
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
@@ -31,7 +31,9 @@ ADVISED, OF = "recommended", " of "
 def fetch_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
     """By client the wait, catch-up and memory of its process that has most of it, with their ranges."""
     t = FETCH_RANGES
-    rows = own_rows(t).where(in_captured_lane() if lane is None else lane).where(F.col(t.metric).isin(*FETCH_METRICS))
+    rows = (
+        own_rows(t).where(is_in_captured_lane() if lane is None else lane).where(F.col(t.metric).isin(*FETCH_METRICS))
+    )
     numbers = [F.coalesce(F.col(name), F.lit(NEVER)).alias(name) for name in (t.value, t.p10, t.p90)]
     most = F.max_by(F.struct(*numbers), F.coalesce(F.col(t.p50), F.lit(NEVER))).alias("most")
     of = rows.groupBy(t.client_id).pivot(t.metric, [*FETCH_METRICS]).agg(most)
@@ -45,25 +47,27 @@ def memory_outcomes(own_rows: OwnRows) -> DataFrame:
     """By client and broker the most memory in use, and how many of a producer's batches wait for it."""
     c, b, p = CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY
     used = {"used_bytes_max": Columns(F.col(c.used_bytes_max))}
-    of_consumers = captured(own_rows(c)).groupBy(c.client_id).agg(F.max(c.used_bytes_max).alias(c.used_bytes_max))
-    of_producers = captured(own_rows(p)).groupBy(p.client_id).agg(
+    of_consumers = (
+        rows_in_captured_lane(own_rows(c)).groupBy(c.client_id).agg(F.max(c.used_bytes_max).alias(c.used_bytes_max))
+    )
+    of_producers = rows_in_captured_lane(own_rows(p)).groupBy(p.client_id).agg(
         F.max(p.used_bytes_max).alias(p.used_bytes_max), F.sum(p.waits).alias("waits"),
         F.sum(p.batches_begun).alias("batches"),
     )  # fmt: skip
-    waiting = {"waiting_batch_share": share(F.col("waits"), F.col("batches"))}
+    waiting = {"waiting_batch_share": share_columns(F.col("waits"), F.col("batches"))}
     produced = {"producer_used_bytes_max": used["used_bytes_max"], **waiting}
     return (
         figure_rows(of_consumers, CLIENT, str(c.client_id), used)
         .unionByName(figure_rows(of_producers, CLIENT, str(p.client_id), produced))
-        .unionByName(figure_rows(captured(own_rows(b)), BROKER, str(b.broker), used))
+        .unionByName(figure_rows(rows_in_captured_lane(own_rows(b)), BROKER, str(b.broker), used))
     )
 
 
 def session_outcomes(own_rows: OwnRows) -> DataFrame:
     """By broker the sessions that it has, refuses and loses, and how many slots it needs."""
     c, s = SESSION_CACHE, SESSION_SLOTS
-    of = captured(own_rows(c)).groupBy(c.broker).agg(*session_sums(), F.max(c.live_sessions).alias("live"))
-    needed = captured(own_rows(s))
+    of = rows_in_captured_lane(own_rows(c)).groupBy(c.broker).agg(*session_sums(), F.max(c.live_sessions).alias("live"))
+    needed = rows_in_captured_lane(own_rows(s))
     return figure_rows(of, BROKER, str(c.broker), {
         "live_sessions": Columns(F.col("live")), **session_shares(),
     }).unionByName(
@@ -81,21 +85,21 @@ def session_shares() -> dict[str, Columns]:
     """The shares that these sums come to."""
     c = SESSION_CACHE
     return {
-        "full_fetch_share": share(F.col(c.full_fetches), F.col(c.fetches)),
-        "refused_share": share(F.col(c.refused), F.col(c.created) + F.col(c.refused)),
-        "not_found_share": share(F.col(c.not_found), F.col(c.fetches)),
+        "full_fetch_share": share_columns(F.col(c.full_fetches), F.col(c.fetches)),
+        "refused_share": share_columns(F.col(c.refused), F.col(c.created) + F.col(c.refused)),
+        "not_found_share": share_columns(F.col(c.not_found), F.col(c.fetches)),
     }
 
 
 def split_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
     """By producer how many of its batches are split, how many fail, and the largest."""
     t = BATCH_SPLIT
-    of = own_rows(t).where(in_captured_lane() if lane is None else lane).groupBy(t.client_id).agg(
+    of = own_rows(t).where(is_in_captured_lane() if lane is None else lane).groupBy(t.client_id).agg(
         F.sum(t.splits).alias("splits"), F.sum(F.col(t.batches) + F.col(t.split_batches)).alias("sent"),
         F.sum(t.failed_batches).alias("failed"), F.max(t.batch_bytes_max).alias("largest"),
     )  # fmt: skip
     return figure_rows(of, CLIENT, str(t.client_id), {
-        "split_share": share(F.col("splits"), F.col("sent")),
+        "split_share": share_columns(F.col("splits"), F.col("sent")),
         "failed_batches": Columns(F.col("failed")),
         "batch_bytes_max": Columns(F.col("largest")),
     })  # fmt: skip
@@ -104,7 +108,7 @@ def split_outcomes(own_rows: OwnRows, lane: Column | None = None) -> DataFrame:
 def partition_outcomes(own_rows: OwnRows) -> DataFrame:
     """By broker its replicas at the end."""
     t = PARTITIONS_PER_BROKER
-    of = captured(own_rows(t)).groupBy(t.broker).agg(F.max_by(t.partitions, t.at).alias("partitions"))
+    of = rows_in_captured_lane(own_rows(t)).groupBy(t.broker).agg(F.max_by(t.partitions, t.at).alias("partitions"))
     return figure_rows(of, BROKER, F.col(t.broker).cast("string"), {"partitions": Columns(F.col("partitions"))})
 
 
@@ -123,15 +127,15 @@ def agreement_figures(own_rows: OwnRows) -> DataFrame:
         F.sum(t.checked).alias(t.checked), F.sum(t.agreed).alias(t.agreed)
     )  # fmt: skip
     name = F.concat_ws(" ", t.algorithm, t.metric, t.reader)
-    return figure_rows(of, REPLAY, name, {"agreement": share(F.col(t.agreed), F.col(t.checked))})
+    return figure_rows(of, REPLAY, name, {"agreement": share_columns(F.col(t.agreed), F.col(t.checked))})
 
 
-def captured(rows: DataFrame) -> DataFrame:
+def rows_in_captured_lane(rows: DataFrame) -> DataFrame:
     """The rows of the lane that replays the settings in force."""
-    return rows.where(in_captured_lane())
+    return rows.where(is_in_captured_lane())
 
 
-def in_captured_lane() -> Column:
+def is_in_captured_lane() -> Column:
     """Whether a row is of that lane."""
     return F.col(SCENARIO) == CAPTURED_LANE
 

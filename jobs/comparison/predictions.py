@@ -11,7 +11,7 @@ import pyarrow as pa
 from jobs.comparison.figures import Figure, range_of_share
 from jobs.scenarios.settings import Value, setting_of, settings
 from jobs.terminal.lane_rows import settings_in_name
-from jobs.units import finite
+from jobs.units import none_if_infinite
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.lanes import KAFKA_RELEASE
@@ -43,7 +43,7 @@ class Prediction:
     @property
     def range(self) -> tuple[float, float]:
         """Between which values 80 % are to lie; the predicted value alone where it is exact."""
-        of, value = self.predicted, number(self.predicted)
+        of, value = self.predicted, figure_number(self.predicted)
         if of.cases is not None and self.seen.cases:
             # Both shares are samples, so their difference has the variance of both.
             both = 1 / (1 / max(of.cases, 1) + 1 / self.seen.cases)
@@ -53,17 +53,17 @@ class Prediction:
     @property
     def is_hit(self) -> bool:
         """Whether what was seen lies within the range."""
-        (low, high), value = self.range, number(self.seen)
+        (low, high), value = self.range, figure_number(self.seen)
         nearly = NEARLY_MS if self.metric.endswith("_ms") else 0.0
         return low - nearly <= value <= high + nearly
 
 
-def number(figure: Figure) -> float:
+def figure_number(figure: Figure) -> float:
     """A figure's value; inf for a time without end."""
     return inf if figure.value is None else figure.value
 
 
-def in_force(
+def settings_in_force(
     algorithm: str, captured: Mapping[str, Value], release: str, shown: InForce, apart_from: Iterable[str] = ()
 ) -> InForce:
     """Every setting that a replay takes with its value in force: as a capture shows it, else as stated, else Kafka's
@@ -78,10 +78,10 @@ def in_force(
     ]
     wanted += [key for key in captured if algorithm in setting_of(key).algorithms and key not in wanted]
     known = {KAFKA_RELEASE: release, **{key: str(value) for key, value in captured.items()}, **shown}
-    return {key: known.get(key, default_of(key)) for key in wanted if setting_of(key).set_on not in others}
+    return {key: known.get(key, default_text(key)) for key in wanted if setting_of(key).set_on not in others}
 
 
-def default_of(key: str) -> str:
+def default_text(key: str) -> str:
     """Kafka's default as text; empty where captures show the value."""
     value = setting_of(key).default_value
     return "" if value is None else str(value)
@@ -122,8 +122,9 @@ def prediction_rows(predicted_by: str, run_id: str, predictions: Sequence[Predic
             t.check_id: check_id(predicted_by, run_id), t.run_id: run_id, t.predicted_by: predicted_by,
             t.algorithm: prediction.algorithm, t.scenario: prediction.lane, t.is_changed: prediction.is_changed,
             t.scope_kind: prediction.kind, t.scope: prediction.scope, t.metric: prediction.metric,
-            t.predicted: finite(number(prediction.predicted)), t.p10: finite(prediction.range[0]),
-            t.p90: finite(prediction.range[1]), t.seen: finite(number(prediction.seen)),
+            t.predicted: none_if_infinite(figure_number(prediction.predicted)),
+            t.p10: none_if_infinite(prediction.range[0]),
+            t.p90: none_if_infinite(prediction.range[1]), t.seen: none_if_infinite(figure_number(prediction.seen)),
             t.seen_by: prediction.seen_by, t.is_hit: prediction.is_hit,
         }
         for prediction in predictions

@@ -139,10 +139,10 @@ def gate_counts(spark: SparkSession, lake: str) -> dict[str, Checked]:
     return {row[0]: Checked(row[1], row[2]) for row in rows}
 
 
-def gate_of(*of_parts: Checked | None) -> Gate:
+def combined_gate(*of_parts: Checked | None) -> Gate:
     """What the gates say of something, by what they found of its parts.
 
-    >>> gate_of(Checked(12, 0), Checked(7, 1)), gate_of(None)
+    >>> combined_gate(Checked(12, 0), Checked(7, 1)), combined_gate(None)
     ('refused', 'not applied')
     """
     applied = [one for one in of_parts if one is not None and one.rules]
@@ -155,29 +155,30 @@ def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, Checked])
     """A run."""
     t = RUNS
     return ListedRun(
-        run_id=row[t.run_id], run_at=in_utc(row[t.run_at]), capture_id=row[t.capture_id],
-        captures=[] if captures is None else names(captures), files=0 if captures is None else captures.files,
-        replays=list(row["replays"]), gate=gate_of(gates.get(row[t.run_id]), gates.get(row[t.capture_id])),
+        run_id=row[t.run_id], run_at=utc_iso_text(row[t.run_at]), capture_id=row[t.capture_id],
+        captures=[] if captures is None else first_file_names(captures),
+        files=0 if captures is None else captures.files,
+        replays=list(row["replays"]), gate=combined_gate(gates.get(row[t.run_id]), gates.get(row[t.capture_id])),
         checked=row[FIDELITY.checked] or 0, agreed=row[FIDELITY.agreed] or 0,
     )  # fmt: skip
 
 
 def listed_set(capture_set: CaptureSet, gates: dict[str, Checked], runs: int) -> ListedSet:
     """A capture set."""
-    first, last = (None if at is None else in_utc(at) for at in (capture_set.first_time, capture_set.last_time))
+    first, last = (None if at is None else utc_iso_text(at) for at in (capture_set.first_time, capture_set.last_time))
     return ListedSet(
-        capture_id=capture_set.capture_id, files=capture_set.files, captures=names(capture_set),
+        capture_id=capture_set.capture_id, files=capture_set.files, captures=first_file_names(capture_set),
         first_time=first, last_time=last,
-        gate=gate_of(gates.get(capture_set.capture_id)), runs=runs,
+        gate=combined_gate(gates.get(capture_set.capture_id)), runs=runs,
     )  # fmt: skip
 
 
-def in_utc(at: datetime) -> str:
+def utc_iso_text(at: datetime) -> str:
     """A time that Spark gave, which is without a zone and in that of this process, as ISO 8601."""
     return at.astimezone(UTC).isoformat()
 
 
-def names(capture_set: CaptureSet) -> list[str]:
+def first_file_names(capture_set: CaptureSet) -> list[str]:
     """The names of the first files of a set."""
     return [path.rpartition("/")[2] for path in capture_set.first_paths]
 
@@ -185,9 +186,9 @@ def names(capture_set: CaptureSet) -> list[str]:
 def list_lines(listed: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
     """Both as tables, so many rows of each at most."""
     yield f"Runs of {listed.lake}, the newest first, times in UTC"
-    yield from table(HEAD, [run_cells(one) for one in listed.runs], listed.runs_in_all, most, "run")
+    yield from table_lines(HEAD, [run_cells(one) for one in listed.runs], listed.runs_in_all, most, "run")
     yield from ("", "Capture sets, the one written last first")
-    yield from table(
+    yield from table_lines(
         SET_HEAD, [set_cells(one) for one in listed.capture_sets], listed.capture_sets_in_all, most, "capture set"
     )
     if listed.runs:
@@ -197,7 +198,7 @@ def list_lines(listed: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
         )
 
 
-def table(head: Sequence[str], cells: Sequence[Sequence[str]], in_all: int, most: int, what: str) -> list[str]:
+def table_lines(head: Sequence[str], cells: Sequence[Sequence[str]], in_all: int, most: int, what: str) -> list[str]:
     """Rows as lines, with how many more there are."""
     if not cells:
         return [f"  no {what}"]
@@ -211,7 +212,7 @@ def run_cells(run: ListedRun) -> list[str]:
     """A run as cells."""
     files = ", ".join(with_rest_count(run.captures[:1], run.files)) if run.files else "a cluster's file"
     replays = ", ".join(kip for name, kip in KIPS.items() if name in run.replays)
-    at = short_moment(run.run_at)
+    at = utc_minute(run.run_at)
     return [
         run.run_id,
         at,
@@ -226,10 +227,10 @@ def run_cells(run: ListedRun) -> list[str]:
 def set_cells(listed: ListedSet) -> list[str]:
     """A capture set as cells."""
     files = ", ".join(with_rest_count(listed.captures, listed.files))
-    times = [short_moment(at) for at in (listed.first_time, listed.last_time)]
+    times = [utc_minute(at) for at in (listed.first_time, listed.last_time)]
     return [listed.capture_id, f"{listed.files:,}", *times, listed.gate, f"{listed.runs:,}", printable_text(files)]
 
 
-def short_moment(at: str | None) -> str:
+def utc_minute(at: str | None) -> str:
     """A time in UTC to the minute."""
     return "-" if at is None else utc_time(datetime.fromisoformat(at))[:16]

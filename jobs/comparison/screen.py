@@ -15,8 +15,8 @@ from jobs.comparison.comparison import (
     VERSIONS,
     Compared,
 )
-from jobs.comparison.figures import Change, Figure, changed
-from jobs.comparison.metric_words import WORDS, figure_said, said_range
+from jobs.comparison.figures import Change, Figure, changes_beyond_noise
+from jobs.comparison.metric_words import WORDS, figure_in_words, range_with_unit
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.predictions import Prediction
 from jobs.comparison.traffic_figures import CLIENT, TOPIC
@@ -55,35 +55,35 @@ NOTHING = {
 
 def screen_lines(compared: Compared) -> list[str]:
     """The first screen: at most 40 lines."""
-    lines = block("COMPARE", [described(compared.before)], MOST_OF_A_NAME)
-    lines += block("with", [described(compared.after)], MOST_OF_A_NAME)
-    for head, sentences in parts(compared):
-        lines += block(head, sentences, MOST_OF_HEAD[head])
-    return [*lines, *block("Tables", [place(compared)], MOST_OF_A_NAME)]
+    lines = lines_below_head("COMPARE", [run_text(compared.before)], MOST_OF_A_NAME)
+    lines += lines_below_head("with", [run_text(compared.after)], MOST_OF_A_NAME)
+    for head, sentences in sentences_by_part(compared):
+        lines += lines_below_head(head, sentences, MOST_OF_HEAD[head])
+    return [*lines, *lines_below_head("Tables", [place_of_predictions(compared)], MOST_OF_A_NAME)]
 
 
-def parts(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
+def sentences_by_part(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
     """By head what is said of each part of a comparison."""
     for part in PARTS:
         yield HEADS[part], [*part_sentences(compared, part)] or [NOTHING[part]]
     yield PREDICTED, [*predicted_sentences(compared)]
-    yield NOISE, [noise(compared)]
+    yield NOISE, [noise_text(compared)]
 
 
 def page_parts(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
     """The same as a page has it: the first sentences of each part."""
-    for head, sentences in parts(compared):
+    for head, sentences in sentences_by_part(compared):
         more = len(sentences) - MOST_ON_PAGE
         left = [f"and {more:,} more, which `compare --verbose` prints"] if more > 0 else []
         yield head.capitalize(), [*sentences[:MOST_ON_PAGE], *left]
 
 
-def described(run: ComparedRun) -> str:
+def run_text(run: ComparedRun) -> str:
     """A run: its id, clock and captures."""
     return f"run {run.run_id}, {utc_time(run.run.rows[0][RUNS.run_at])}: capture {run.captures}"
 
 
-def block(head: str, sentences: Sequence[str], most: int) -> list[str]:
+def lines_below_head(head: str, sentences: Sequence[str], most: int) -> list[str]:
     """Sentences below a head, on so many lines at most; the last says how many more there are."""
     lines: list[str] = []
     for place_of, sentence in enumerate(sentences):
@@ -98,13 +98,13 @@ def block(head: str, sentences: Sequence[str], most: int) -> list[str]:
 def part_sentences(compared: Compared, part: str) -> Iterator[str]:
     """What changed in a part of the comparison, a sentence each."""
     changes = [one for one in compared.changes if one.part == part]
-    both = changed(one for one in changes if one.before is not None and one.after is not None)
+    both = changes_beyond_noise(one for one in changes if one.before is not None and one.after is not None)
     if part == TRAFFIC:
-        yield from came_and_went(changes)
+        yield from came_and_went_sentences(changes)
     if part == VERSIONS:
         yield from (sentence for one in compared.upgrades for sentence in upgrade_sentences(one))
     if part == SETTINGS:
-        yield from (lone_setting(one) for one in changes if one.before is None or one.after is None)
+        yield from (lone_setting_sentence(one) for one in changes if one.before is None or one.after is None)
     if part == OUTCOMES_PART and compared.replayed_once:
         yield f"replayed in one of the runs alone: {', '.join(compared.replayed_once)}"
     if part == ADVICE:
@@ -115,21 +115,21 @@ def part_sentences(compared: Compared, part: str) -> Iterator[str]:
         yield f"{compared.left_out[part]:,} smaller changes were not looked at"
 
 
-def came_and_went(changes: Iterable[Change]) -> Iterator[str]:
+def came_and_went_sentences(changes: Iterable[Change]) -> Iterator[str]:
     """Which clients and topics one run alone has."""
     lone = [change for change in changes if change.metric in LONE and (change.before is None or change.after is None)]
     for kind in (CLIENT, TOPIC):
         for judgement, word in (("new", "new"), ("gone", "gone")):
             of_kind = [change for change in lone if change.kind == kind and change.judgement == judgement]
             names = dict.fromkeys(
-                client_name(change.scope) for change in sorted(of_kind, key=lambda change: -largest(change))
+                client_name(change.scope) for change in sorted(of_kind, key=lambda change: -larger_number(change))
             )
             if names:
                 shown = ", ".join(with_rest_count([*names][:MOST_NAMES], len(names)))
                 yield f"{quantity(len(names), kind)} {'is' if len(names) == 1 else 'are'} {word}: {shown}"
 
 
-def largest(change: Change) -> float:
+def larger_number(change: Change) -> float:
     """The figure of the run that has it."""
     figure = change.before or change.after
     return figure.value or 0.0 if figure is not None else 0.0
@@ -138,11 +138,11 @@ def largest(change: Change) -> float:
 def change_sentence(change: Change) -> str:
     """A figure before and after: `app  longest wait 122 ms -> 0 ms`."""
     subject = f"{client_name(change.scope) if change.kind == CLIENT else f'{change.kind} {change.scope}':<{NAME}}"
-    before, after = figure_said(change, change.before), figure_said(change, change.after)
+    before, after = figure_in_words(change, change.before), figure_in_words(change, change.after)
     return f"{subject}  {WORDS.get(change.metric, change.metric)} {before} -> {after}"
 
 
-def lone_setting(change: Change) -> str:
+def lone_setting_sentence(change: Change) -> str:
     """A setting that one run alone takes."""
     which, figure = ("second", change.after) if change.before is None else ("first", change.before)
     return f"{change.scope}={figure.text if figure else ''}  taken by the {which} run alone"
@@ -155,16 +155,21 @@ def advice_sentences(changes: Iterable[Change]) -> Iterator[str]:
     ):
         texts = [(figure.text or "") if figure is not None else "" for figure in (change.before, change.after)]
         if any(text.startswith((CHANGE, WITHHELD)) for text in texts) or change.judgement == "exact":
-            yield f"{change.scope}: {figure_said(change, change.before)} -> {figure_said(change, change.after)}"
+            yield f"{change.scope}: {figure_in_words(change, change.before)} -> {figure_in_words(change, change.after)}"
 
 
 def upgrade_sentences(upgrade: Upgrade) -> Iterator[str]:
     """Question 18: the versions, and what of the fetches changed by more than chance."""
     fetches = " -> ".join(f"{low}" if low == high else f"{low} to {high}" for low, high in upgrade.apis)
     yield f"{upgrade.name} {', '.join(upgrade.was)} -> {', '.join(upgrade.now)}, Fetch {fetches} (question 18)"
-    real = [change for change in changed(upgrade.changes) if change.before is not None and change.after is not None]
+    real = [
+        change
+        for change in changes_beyond_noise(upgrade.changes)
+        if change.before is not None and change.after is not None
+    ]
     for change in real:
-        yield f"its {WORDS[change.metric]} {figure_said(change, change.before)} -> {figure_said(change, change.after)}"
+        before, after = figure_in_words(change, change.before), figure_in_words(change, change.after)
+        yield f"its {WORDS[change.metric]} {before} -> {after}"
     if not real:
         yield "its fetches are as full, as often lost and as large as before"
 
@@ -177,9 +182,11 @@ def predicted_sentences(compared: Compared) -> Iterator[str]:
         for is_changed in (True, False)
     )
     if new:
-        yield f"{hits(new)} of {quantity(len(new), 'figure')} under changed settings came as the first run predicted"
+        of_new = f"{number_of_hits(new)} of {quantity(len(new), 'figure')}"
+        yield f"{of_new} under changed settings came as the first run predicted"
     if same:
-        yield f"{hits(same)} of {quantity(len(same), 'figure')} under unchanged settings stayed in their ranges"
+        of_same = f"{number_of_hits(same)} of {quantity(len(same), 'figure')}"
+        yield f"{of_same} under unchanged settings stayed in their ranges"
     for prediction in sorted(
         new, key=lambda prediction: (prediction.is_hit, prediction.metric != WAIT, prediction.scope)
     ):
@@ -194,7 +201,7 @@ def predicted_sentences(compared: Compared) -> Iterator[str]:
         yield f"in this lake so far {figures} under changed settings came as predicted"
 
 
-def hits(predictions: Iterable[Prediction]) -> int:
+def number_of_hits(predictions: Iterable[Prediction]) -> int:
     """How many hit."""
     return sum(prediction.is_hit for prediction in predictions)
 
@@ -208,20 +215,22 @@ def prediction_sentence(prediction: Prediction) -> str:
     lane = "" if prediction.lane == CAPTURED_LANE else f", {lane_phrase(prediction.lane)}"
     low, high = prediction.range
     predicted = (
-        figure_said(as_change, prediction.predicted) if low == high else said_range(prediction.metric, low, high)
+        figure_in_words(as_change, prediction.predicted)
+        if low == high
+        else range_with_unit(prediction.metric, low, high)
     )
-    value = figure_said(as_change, prediction.seen)
+    value = figure_in_words(as_change, prediction.seen)
     came, what = "hit " if prediction.is_hit else "MISS", WORDS[prediction.metric]
     return f"{whose:<{NAME}}  {came}  {what} {predicted} predicted, {value} seen{lane}"
 
 
-def noise(compared: Compared) -> str:
+def noise_text(compared: Compared) -> str:
     """How many differences are within ranges."""
     count = sum(change.judgement == "noise" for change in compared.changes)
     return f"{quantity(count, 'other figure')} {'differs' if count == 1 else 'differ'} within the ranges of both runs"
 
 
-def place(compared: Compared) -> str:
+def place_of_predictions(compared: Compared) -> str:
     """Where the predictions are kept."""
     if not compared.checked.predictions:
         return "--verbose prints every difference; --json has the same for programs"
@@ -251,13 +260,13 @@ def change_cells(change: Change) -> list[str]:
     """A change as cells of a table."""
     cells = [f"{change.kind} {client_name(change.scope)}", WORDS.get(change.metric, change.metric)]
     for figure in (change.before, change.after):
-        cells += ["-", ""] if figure is None else [figure_said(change, figure), range_of(change, figure)]
+        cells += ["-", ""] if figure is None else [figure_in_words(change, figure), figure_range_text(change, figure)]
     return [*cells, "beyond both ranges" if change.judgement == "beyond" else change.judgement]
 
 
-def range_of(change: Change, figure: Figure) -> str:
+def figure_range_text(change: Change, figure: Figure) -> str:
     """A figure's range; nothing where it is exact."""
-    return "" if figure.range is None else said_range(change.metric, *figure.range)
+    return "" if figure.range is None else range_with_unit(change.metric, *figure.range)
 
 
 def prediction_cells(prediction: Prediction) -> list[str]:
@@ -267,7 +276,7 @@ def prediction_cells(prediction: Prediction) -> list[str]:
     )
     return [
         client_name(prediction.scope) if prediction.kind == CLIENT else prediction.kind, WORDS[prediction.metric],
-        prediction.lane, figure_said(as_change, prediction.predicted),
-        said_range(prediction.metric, *prediction.range), figure_said(as_change, prediction.seen),
+        prediction.lane, figure_in_words(as_change, prediction.predicted),
+        range_with_unit(prediction.metric, *prediction.range), figure_in_words(as_change, prediction.seen),
         prediction.seen_by, "hit" if prediction.is_hit else "miss",
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from jobs.comparison.figure_rows import Columns, figure_rows, share
+from jobs.comparison.figure_rows import Columns, figure_rows, share_columns
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.advice.fetch_limits import SHOWN
 from jobs.report_page.traffic import FETCH, produced_batches
@@ -73,24 +73,24 @@ def client_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
         "full": F.count_if(fetch & (F.col(x.fetch_session_epoch) <= 0)),
         "not_found": F.count_if(fetch & (F.col(x.error_code) == FETCH_SESSION_ID_NOT_FOUND)),
     }
-    of = sliced(rows, x.client_id, x.request_time, sums, span)
+    of = sums_with_slices(rows, x.client_id, x.request_time, sums, span)
     fetches = F.col("fetches")
     return figure_rows(of, CLIENT, str(x.client_id), {
-        RATE: rate("requests", span),
-        "bytes_per_s": rate("bytes", span),
-        "full_fetch_share": share(F.col("full"), fetches),
-        "not_found_share": share(F.col("not_found"), fetches),
+        RATE: rate_columns("requests", span),
+        "bytes_per_s": rate_columns("bytes", span),
+        "full_fetch_share": share_columns(F.col("full"), fetches),
+        "not_found_share": share_columns(F.col("not_found"), fetches),
     })  # fmt: skip
 
 
 def topic_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
     """By topic how much is produced and consumed."""
     b, f = RECORD_BATCHES, FETCH_PARTITIONS
-    sent = sliced(produced_batches(own_rows), b.topic, b.request_time, {"bytes": F.sum(b.size_bytes)}, span)
+    sent = sums_with_slices(produced_batches(own_rows), b.topic, b.request_time, {"bytes": F.sum(b.size_bytes)}, span)
     consumed = own_rows(f).where((F.col(f.reader) == CONSUMER) & (F.col(f.returned_bytes) > 0))
-    read = sliced(consumed, f.topic, f.request_time, {"bytes": F.sum(f.returned_bytes)}, span)
-    return figure_rows(sent, TOPIC, str(b.topic), {PRODUCED: rate("bytes", span)}).unionByName(
-        figure_rows(read, TOPIC, str(f.topic), {CONSUMED: rate("bytes", span)})
+    read = sums_with_slices(consumed, f.topic, f.request_time, {"bytes": F.sum(f.returned_bytes)}, span)
+    return figure_rows(sent, TOPIC, str(b.topic), {PRODUCED: rate_columns("bytes", span)}).unionByName(
+        figure_rows(read, TOPIC, str(f.topic), {CONSUMED: rate_columns("bytes", span)})
     )
 
 
@@ -101,7 +101,8 @@ def version_figures(own_rows: OwnRows) -> DataFrame:
     named = F.when(F.col(x.client_software_name).isNotNull(), software)
     fetch, produce = (F.when(F.col(x.api_name) == api, F.col(x.api_version)) for api in (FETCH, PRODUCE))
     of = own_rows(x).groupBy(x.client_id).agg(
-        values(named).alias(SOFTWARE), values(fetch).alias("fetch"), values(produce).alias("produce")
+        first_values_text(named).alias(SOFTWARE), first_values_text(fetch).alias("fetch"),
+        first_values_text(produce).alias("produce"),
     )  # fmt: skip
     return figure_rows(of, CLIENT, str(x.client_id), {
         SOFTWARE: Columns(text=F.col(SOFTWARE)),
@@ -124,17 +125,17 @@ def limit_figures(own_rows: OwnRows) -> DataFrame:
 def limits_by_client(own_rows: OwnRows) -> DataFrame:
     """(client_id, reader, and of each column of SHOWN its values as a text): what the fetches of a client ask for."""
     f = FETCH_PARTITIONS
-    limits = (values(F.col(column)).alias(column) for column in SHOWN.values())
+    limits = (first_values_text(F.col(column)).alias(column) for column in SHOWN.values())
     return own_rows(f).groupBy(f.client_id, f.reader).agg(*limits)
 
 
-def values(column: Column) -> Column:
+def first_values_text(column: Column) -> Column:
     """The first values in their order, as one text; null where there are none."""
     first = F.slice(F.array_sort(F.collect_set(column)), 1, MOST_VALUES)
     return F.when(F.size(first) > 0, F.array_join(first.cast("array<string>"), ", "))
 
 
-def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: TimeSpan) -> DataFrame:
+def sums_with_slices(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: TimeSpan) -> DataFrame:
     """The sums by what the rows are of; with each, in the column of that name and `_by_slice`, what each slice of the
     span has of it, in ascending order.
     """
@@ -153,7 +154,7 @@ def sliced(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: 
     return sums_by_thing.withColumns({f"{name}_by_slice": with_empty_slices(f"{name}_by_slice") for name in sums})
 
 
-def rate(name: str, span: TimeSpan) -> Columns:
+def rate_columns(name: str, span: TimeSpan) -> Columns:
     """A sum by second, and between which rates most slices lie."""
     by_slice, seconds = F.col(f"{name}_by_slice"), span.seconds / SLICES
     return Columns(F.col(name) / span.seconds, by_slice[LOWEST] / seconds, by_slice[HIGHEST] / seconds)

@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.comparison.comparison_json import FigureOf, figure_of
-from jobs.comparison.figures import NO_CHANGE, judged
-from jobs.comparison.metric_words import WORDS, said_number, said_range
+from jobs.comparison.comparison_json import FigureOf, figure_json
+from jobs.comparison.figures import NO_CHANGE, judge_figures
+from jobs.comparison.metric_words import WORDS, number_with_unit, range_with_unit
 from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
 from jobs.comparison.traffic_figures import RATE
 from jobs.comparison.trends import LENGTHS, Name, Night, Trend
@@ -67,7 +67,7 @@ class Trends(BaseModel):
     others: int
 
 
-def trends_of(lake: str, trend: Trend) -> Trends:
+def trends_json(lake: str, trend: Trend) -> Trends:
     """What is printed as JSON."""
     return Trends(
         lake=lake, run_id=trend.of.run_id, cluster_id=trend.of.cluster_id, nights=[*map(night_json, trend.nights)],
@@ -82,7 +82,7 @@ def night_json(night: Night) -> NightOf:
         run_id=night.run_id, capture_id=night.capture_id, run_at=night.run_at.isoformat(),
         first_time=first, last_time=last,
         figures=[
-            FigureOfNight(kind=kind, metric=metric, scope=night.scopes.get((kind, metric)), figure=figure_of(figure))
+            FigureOfNight(kind=kind, metric=metric, scope=night.scopes.get((kind, metric)), figure=figure_json(figure))
             for (kind, metric), figure in sorted(night.figures.items(), key=lambda item: item[0])
         ],
     )  # fmt: skip
@@ -92,7 +92,7 @@ def trend_lines(lake: str, trend: Trend) -> Iterator[str]:
     """The table of the figures that matter most, and what it leaves out."""
     cluster = "" if trend.of.cluster_id is None else f" of cluster {trend.of.cluster_id}"
     yield f"Nights{cluster} in {lake}, the newest last, captured at (UTC)"
-    yield from grid_lines(handful(trend), MOST_LISTED)
+    yield from grid_lines(main_figures_grid(trend), MOST_LISTED)
     yield f"{CHANGED} differs from the night before by more than the ranges of both"
     yield "longest wait and memory held are of the client that has most; refused are sessions, split are batches"
     if trend.others:
@@ -102,28 +102,28 @@ def trend_lines(lake: str, trend: Trend) -> Iterator[str]:
         yield f"{other}, or more than {LENGTHS:.0f} times as long or as short"
 
 
-def handful(trend: Trend) -> Grid:
+def main_figures_grid(trend: Trend) -> Grid:
     """A row a night."""
     names = [name for name in HANDFUL if any(name in night.figures for night in trend.nights)]
     cells = [
-        [utc_time(night.begin)[:16], duration(1000 * night.seconds), *(said(name, night, before) for name in names),
-         night.run_id]
+        [utc_time(night.begin)[:16], duration(1000 * night.seconds),
+         *(marked_figure(name, night, before) for name in names), night.run_id]
         for before, night in night_pairs(trend.nights)
     ]  # fmt: skip
     return Grid(("night", "long", *(HANDFUL[name] for name in names), "run"), cells, ("night", "run"))
 
 
-def said(name: Name, night: Night, before: Night | None) -> str:
+def marked_figure(name: Name, night: Night, before: Night | None) -> str:
     """A figure of a night, marked where it is another one than that of the night before."""
     figure = night.figures.get(name)
     if figure is None or figure.value is None:
         return "-"
     was = None if before is None else before.figures.get(name)
-    is_changed = was is not None and judged(was, figure) not in NO_CHANGE
-    return f"{said_number(name[1], figure.value)}{CHANGED if is_changed else ''}"
+    is_changed = was is not None and judge_figures(was, figure) not in NO_CHANGE
+    return f"{number_with_unit(name[1], figure.value)}{CHANGED if is_changed else ''}"
 
 
-def every_figure(trend: Trend) -> Iterator[str]:
+def all_figure_lines(trend: Trend) -> Iterator[str]:
     """A table a metric: its figure in each night, with its range and whose it is."""
     for name in sorted({name for night in trend.nights for name in night.figures}):
         kind, metric = name
@@ -144,6 +144,7 @@ def figure_cells(name: Name, night: Night, before: Night | None) -> list[str]:
     ends = None if figure is None else figure.range
     whose = client_name(night.scopes[name]) if name in night.scopes else OF_ALL
     return [
-        utc_time(night.begin)[:16], said(name, night, before), "" if ends is None else said_range(name[1], *ends),
+        utc_time(night.begin)[:16], marked_figure(name, night, before),
+        "" if ends is None else range_with_unit(name[1], *ends),
         "-" if figure is None else whose, night.run_id,
     ]  # fmt: skip

@@ -13,17 +13,17 @@ import pyarrow as pa
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.captures.clusters import seen_clusters
+from jobs.captures.clusters import captured_clusters
 from jobs.comparison.comparison import replays_of, run_span
 from jobs.comparison.figures import Figure
 from jobs.comparison.named_runs import ComparedRun, compared_run
 from jobs.comparison.night_figures import night_figures
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import has_table, read_table, side_by_side
+from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
 from jobs.lake.target import Target
 from jobs.report_page.findings import KnownRun, known_run, runs_on_captures
 from jobs.terminal.progress import stage
-from jobs.units import finite
+from jobs.units import none_if_infinite
 from schemas.tables.gold import RUNS
 from schemas.tables.gold_trends import TRENDS
 from udfs.errors import LakeError
@@ -79,7 +79,7 @@ class Trend:
     others: int
 
 
-def trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | None:
+def find_trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | None:
     """At most `most` nights that can be compared with a run's: its own, and others up to it.
 
     Nights that `trends` lacks are made from the tables of their runs, and kept in `trends` if the lake can be written.
@@ -92,14 +92,14 @@ def trend(spark: SparkSession, lake: str, run: KnownRun, most: int) -> Trend | N
     missing = [run_id for run_id in wanted if run_id not in kept]
     if missing:
         with stage("trends", spark):
-            made = side_by_side(spark, [partial(made_night, spark, lake, run_id) for run_id in missing])
+            made = run_side_by_side(spark, [partial(make_night, spark, lake, run_id) for run_id in missing])
             for night in made:
-                keep(spark, lake, night, wanted[night.run_id])
+                keep_night(spark, lake, night, wanted[night.run_id])
         kept |= {night.run_id: night for night in made}
-    return among(kept[run.run_id], kept.values(), most)
+    return trend_among(kept[run.run_id], kept.values(), most)
 
 
-def among(reference: Night, nights: Iterable[Night], most: int) -> Trend:
+def trend_among(reference: Night, nights: Iterable[Night], most: int) -> Trend:
     """The trend of a night: the nights that are of the same cluster and about as long, one for each capture set.
 
     reference: the night that others are compared with.
@@ -171,8 +171,8 @@ def night_of(rows: Sequence[Row]) -> Night:
         run_id=first[t.run_id],
         capture_id=first[t.capture_id],
         cluster_id=first[t.cluster_id],
-        first=in_utc(first[t.first_time]),
-        last=in_utc(first[t.last_time]),
+        first=as_utc(first[t.first_time]),
+        last=as_utc(first[t.last_time]),
         run_at=first[t.run_at].astimezone(UTC),
         figures={
             name: Figure(inf if row[t.value] is None else row[t.value], row[t.p10], row[t.p90], row[t.cases])
@@ -182,12 +182,12 @@ def night_of(rows: Sequence[Row]) -> Night:
     )
 
 
-def in_utc(at: datetime | None) -> datetime | None:
+def as_utc(at: datetime | None) -> datetime | None:
     """A time as Spark gave it, which is in the zone of this process."""
     return None if at is None else at.astimezone(UTC)
 
 
-def made_night(spark: SparkSession, lake: str, run_id: str) -> Night:
+def make_night(spark: SparkSession, lake: str, run_id: str) -> Night:
     """A night by the tables of its run."""
     run = compared_run(spark, lake, known_run(spark, lake, run_id))
     rows = night_figures(run.own_rows, run_span(run), replays_of(run)).collect()
@@ -195,22 +195,22 @@ def made_night(spark: SparkSession, lake: str, run_id: str) -> Night:
     return Night(
         run_id=run_id,
         capture_id=run.run.capture_id,
-        cluster_id=cluster_of(spark, run),
-        first=in_utc(run.captures.first_time),
-        last=in_utc(run.captures.last_time),
+        cluster_id=cluster_of_run(spark, run),
+        first=as_utc(run.captures.first_time),
+        last=as_utc(run.captures.last_time),
         run_at=run.run.rows[0][RUNS.run_at].astimezone(UTC),
         figures={name: Figure(row["value"], row["low"], row["high"], row["cases"]) for name, row in by_name.items()},
         scopes={name: row["scope"] for name, row in by_name.items() if row["scope"] is not None},
     )
 
 
-def cluster_of(spark: SparkSession, run: ComparedRun) -> str | None:
+def cluster_of_run(spark: SparkSession, run: ComparedRun) -> str | None:
     """The cluster that is replayed; None where the captures do not show its id."""
-    clusters = seen_clusters(spark, run.lake, run.run.capture_id)
+    clusters = captured_clusters(spark, run.lake, run.run.capture_id)
     return run.run.cluster_id or next((cluster.cluster_id for cluster in clusters), None)
 
 
-def keep(spark: SparkSession, lake: str, night: Night, replayed_by: str) -> None:
+def keep_night(spark: SparkSession, lake: str, night: Night, replayed_by: str) -> None:
     """Put a night's rows in the place of those that its run had."""
     try:
         Target(lake, night.run_id, Watch()).write_here(spark, night_rows(night, replayed_by), TRENDS)
@@ -226,13 +226,14 @@ def night_rows(night: Night, replayed_by: str) -> pa.Table:
             t.run_id: night.run_id, t.replayed_by: replayed_by, t.capture_id: night.capture_id,
             t.cluster_id: night.cluster_id, t.first_time: night.first, t.last_time: night.last, t.run_at: night.run_at,
             t.kind: kind, t.metric: metric, t.scope: night.scopes.get((kind, metric)),
-            t.value: ended(figure.value), t.p10: ended(figure.low), t.p90: ended(figure.high), t.cases: figure.cases,
+            t.value: null_if_endless(figure.value), t.p10: null_if_endless(figure.low),
+            t.p90: null_if_endless(figure.high), t.cases: figure.cases,
         }
         for (kind, metric), figure in sorted(night.figures.items(), key=lambda item: item[0])
     ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=arrow_schema(t))
 
 
-def ended(value: float | None) -> float | None:
+def null_if_endless(value: float | None) -> float | None:
     """A value as the table has it: null for one without end."""
-    return None if value is None else finite(value)
+    return None if value is None else none_if_infinite(value)

@@ -27,7 +27,7 @@ class Upgrade:
     changes: tuple[Change, ...]
 
 
-def upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
+def find_upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
     """The software that has versions in the second run which it had not in the first.
 
     before, after: rows of the query `fetching_software`.
@@ -36,17 +36,17 @@ def upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
     names = sorted(
         {row[x.client_software_name] for row in before} & {row[x.client_software_name] for row in after} - {None}
     )
-    all_of = (upgrade(name, of(name, before), of(name, after)) for name in names)
+    all_of = (upgrade_of_software(name, rows_by_version(name, before), rows_by_version(name, after)) for name in names)
     return [upgraded for upgraded in all_of if upgraded is not None]
 
 
-def of(name: str, rows: Iterable[Any]) -> dict[str, Any]:
+def rows_by_version(name: str, rows: Iterable[Any]) -> dict[str, Any]:
     """The rows of one software by version."""
     x = EXCHANGES
     return {row[x.client_software_version] or "": row for row in rows if row[x.client_software_name] == name}
 
 
-def upgrade(name: str, before: dict[str, Any], after: dict[str, Any]) -> Upgrade | None:
+def upgrade_of_software(name: str, before: dict[str, Any], after: dict[str, Any]) -> Upgrade | None:
     """What changed for one software; None where no version is new."""
     now = [version for version in after if version not in before]
     was = [version for version in before if version not in after] or list(before)

@@ -21,15 +21,23 @@ a replay has the settings that an aim is over if it names none, and their bounds
 HEAD = ("| outcome | unit | better | what it is | column |", "|---|---|---|---|---|")
 
 
-def page() -> str:
+def outcomes_page() -> str:
     """The page as Markdown."""
     lines = [INTRODUCTION]
     for name in ALGORITHMS:
-        lines += [f"## {name}", "", *HEAD, *map(row, outcomes_of(name).values()), "", *searched(name), ""]
+        lines += [
+            f"## {name}",
+            "",
+            *HEAD,
+            *map(outcome_row, outcomes_of(name).values()),
+            "",
+            *settings_with_usual_bounds(name),
+            "",
+        ]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def row(outcome: Outcome) -> str:
+def outcome_row(outcome: Outcome) -> str:
     """An outcome's row."""
     columns = " + ".join(f"`{outcome.table.name}.{column}`" for column in outcome.columns)
     columns += f" / `{outcome.per}`" if outcome.per is not None else ""
@@ -38,7 +46,7 @@ def row(outcome: Outcome) -> str:
     return table_row((f"`{outcome.name}`", outcome.unit, better, outcome.doc, columns))
 
 
-def searched(algorithm: str) -> Iterator[str]:
+def settings_with_usual_bounds(algorithm: str) -> Iterator[str]:
     """The settings with usual bounds."""
     own = [of for of in settings().values() if of.searched is not None and of.algorithms[0] == algorithm]
     yield "Usual bounds: " + ", ".join(f"`{of.key}` {of.searched}" for of in own) + "."

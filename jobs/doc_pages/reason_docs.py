@@ -31,7 +31,7 @@ gives which word.
 """
 
 
-def page() -> str:
+def reasons_page() -> str:
     """The page as Markdown."""
     lines = [INTRODUCTION]
     for compared in FIDELITY_REASONS:

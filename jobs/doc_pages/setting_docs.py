@@ -32,28 +32,28 @@ ENDS_OF_TYPES = (2**31 - 1, 2**63 - 1)
 HEAD = ("| setting | values | default | stated | what it does |", "|---|---|---|---|---|")
 
 
-def page() -> str:
+def settings_page() -> str:
     """The page as Markdown."""
     lines = [INTRODUCTION]
     for name, algorithm in ALGORITHMS.items():
         lanes = [setting for setting in settings().values() if name in setting.algorithms]
-        lines += [f"## {algorithm.title}", "", f"The replay `{name}`.", "", *table(lanes), ""]
+        lines += [f"## {algorithm.title}", "", f"The replay `{name}`.", "", *settings_table(lanes), ""]
     stated_alone = [setting for setting in settings().values() if not setting.algorithms]
-    return "\n".join([*lines, STATED_ALONE, *table(stated_alone)]) + "\n"
+    return "\n".join([*lines, STATED_ALONE, *settings_table(stated_alone)]) + "\n"
 
 
-def table(listed: Iterable[Setting]) -> Iterator[str]:
+def settings_table(listed: Iterable[Setting]) -> Iterator[str]:
     """A row a setting."""
     yield from HEAD
     for setting in listed:
         about = f"{setting.doc} ({setting.kip})" if setting.kip else setting.doc
         default = "" if setting.default is None else f"`{setting.default}`"
         default += "".join(f"; `{value}` before {first}" for first, value in setting.default_before.items())
-        cells = (f"`{setting.key}`", values(setting), default, "yes" if setting.captured else "", about)
+        cells = (f"`{setting.key}`", allowed_values(setting), default, "yes" if setting.captured else "", about)
         yield table_row(cells)
 
 
-def values(setting: Setting) -> str:
+def allowed_values(setting: Setting) -> str:
     """What may be given: the choices, or the unit and the bounds that somebody chose."""
     if setting.choices:
         return ", ".join(f"`{choice}`" for choice in setting.choices)

@@ -25,43 +25,43 @@ METRICS_HEAD = ("| algorithm | metric | agrees if the same in replay and capture
 HEAD = ("| column | type | unit | null | meaning |", "|---|---|---|---|---|")
 
 
-def page() -> str:
+def tables_page() -> str:
     """The page as Markdown."""
     lines = [INTRODUCTION]
     for layer, tables in (("Silver: what the captures show", SILVER), ("Gold: what the replays produce", GOLD)):
-        lines += [f"## {layer}", "", *contents(tables), ""]
+        lines += [f"## {layer}", "", *contents_lines(tables), ""]
         for table in tables:
-            lines += [*section(table), ""]
+            lines += [*table_section(table), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def contents(tables: Iterable[Table]) -> Iterator[str]:
+def contents_lines(tables: Iterable[Table]) -> Iterator[str]:
     """A line a table, with a link to its section."""
     for table in tables:
         yield f"- [`{table.name}`](#{table.layer}{table.name}): {table.doc}"
 
 
-def section(table: Table) -> Iterator[str]:
+def table_section(table: Table) -> Iterator[str]:
     """A table's section: what a row is, its key, its columns."""
     yield from (f"### {table.layer}/{table.name}", "", table.doc, "")
     yield f"Key: {', '.join(f'`{name}`' for name in table.key)}. Replaced by: `{table.replaced_by}`."
-    yield from ("", *HEAD, *(row(column) for column in table.columns))
+    yield from ("", *HEAD, *(column_row(column) for column in table.columns))
     if table == FIDELITY:
-        yield from ("", *METRICS_HEAD, *metrics())
+        yield from ("", *METRICS_HEAD, *fidelity_metrics())
 
 
-def metrics() -> Iterator[str]:
+def fidelity_metrics() -> Iterator[str]:
     """What `fidelity` compares, a row a metric."""
     for algorithm, compared in METRICS.items():
         yield from (table_row((algorithm, metric, doc)) for metric, doc in compared.items())
 
 
-def row(column: Column) -> str:
+def column_row(column: Column) -> str:
     """A column's row."""
     cells = (f"`{column}`", f"`{column.type}`", column.unit, "yes" if column.nullable else "", column.doc)
-    return table_row(map(linked, cells))
+    return table_row(map(with_reasons_link, cells))
 
 
-def linked(text: str) -> str:
+def with_reasons_link(text: str) -> str:
     """A text in which the page of reasons, where it is named, is a link."""
     return text.replace(REASONS, f"[{REASONS}]({reason_docs.PAGE.name})")

@@ -10,7 +10,7 @@ import numpy as np
 
 from jobs.find.judgement import number_or_inf
 from jobs.scenarios.aims import Aim, Span
-from jobs.scenarios.scenario import Lane, lane_of
+from jobs.scenarios.scenario import Lane, make_lane
 from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
 from udfs.columns.arrays import Floats
 
@@ -85,7 +85,7 @@ def _axis_of_setting(aim: Aim, key: str, reach: Mapping[str, int]) -> Axis:
 
 def lane_at(axes: tuple[Axis, ...], point: Point) -> Lane:
     """The lane of a point."""
-    return lane_of({axis.key: axis.value(at) for axis, at in zip(axes, point, strict=True) if at is not None})
+    return make_lane({axis.key: axis.value(at) for axis, at in zip(axes, point, strict=True) if at is not None})
 
 
 def representative_point(axes: tuple[Axis, ...], point: Point) -> Point:

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.find.judgement import Outcomes
 from jobs.find.scopes import FOR_ALL, Scope, judged_outcomes, scope_kinds
-from jobs.lake.packed_tables import of_tables
+from jobs.lake.packed_tables import packed_rows_of
 from jobs.replays.algorithm import Algorithm, Source
-from jobs.replays.ranged import Ranged, exact
+from jobs.replays.ranged import Ranged, without_range
 from jobs.scenarios.aims import COLUMNS, Aim, is_meant
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane
 from jobs.scenarios.settings import setting_of
@@ -107,7 +107,7 @@ def sums_by_scope(packed: DataFrame, known: Sequence[Outcome], only: Only, by: M
     """Rows of SUMS from packed rows, one for each lane, outcome and scope. only, by: as in `sums_of_rows`."""
     tables = dict.fromkeys(outcome.table for outcome in known)
     of_batches = partial(sums_of_rows, outcomes=known, only=only, by=by)
-    rows = of_tables(packed, tables).mapInArrow(of_batches, from_arrow_schema(SUMS))
+    rows = packed_rows_of(packed, tables).mapInArrow(of_batches, from_arrow_schema(SUMS))
     return rows.groupBy(LANE, OUTCOME, KIND, NAME).agg(*(combined_end(end, known).alias(end) for end in ENDS))
 
 
@@ -223,6 +223,6 @@ def complete_outcomes(figures: Mapping[str, Ranged], outcomes: Iterable[Outcome]
     it is inf, for nothing is near.
     """
     return {
-        outcome.name: figures.get(outcome.name, exact(inf if outcome.aggregate == "least" else 0.0))
+        outcome.name: figures.get(outcome.name, without_range(inf if outcome.aggregate == "least" else 0.0))
         for outcome in outcomes
     }

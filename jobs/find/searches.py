@@ -12,7 +12,7 @@ from jobs.find.reach import reach_by_setting
 from jobs.find.search import run_search
 from jobs.find.whom import check_whom
 from jobs.replays.algorithm import Algorithm, Source
-from jobs.replays.algorithms import asked
+from jobs.replays.algorithms import algorithms_to_replay
 from jobs.run import Run
 from jobs.scenarios.aims import Aim
 from jobs.terminal.progress import stage
@@ -25,7 +25,7 @@ def search_for_aims(source: Source) -> list[Settled]:
     """
     scenario = source.run.scenario
     done = []
-    for algorithm in asked(scenario):
+    for algorithm in algorithms_to_replay(scenario):
         aim = scenario.aims.get(algorithm.name)
         if aim is None:
             continue

@@ -44,7 +44,8 @@ def expectation_faults(rule: ExpectationRule) -> Iterator[str]:
     """What is wrong with an expectation's name, its arguments, and the columns that they name."""
     of = expectation_named(rule.expectation)
     if of is None:
-        yield f"Great Expectations has no `{rule.expectation}`{did_you_mean(rule.expectation, _names(), _OWN_DOCS)}"
+        hint = did_you_mean(rule.expectation, _expectation_names(), _OWN_DOCS)
+        yield f"Great Expectations has no `{rule.expectation}`{hint}"
         return
     for table in rule.tables:
         yield from _column_faults(rule.arguments, table)
@@ -62,7 +63,7 @@ def expectation_faults(rule: ExpectationRule) -> Iterator[str]:
         yield from _argument_faults(fault.errors(), arguments)
 
 
-def _names() -> list[str]:
+def _expectation_names() -> list[str]:
     """Every expectation as rules name it."""
     classes = [name for name in dir(gxe) if name.startswith("Expect") and name != Expectation.__name__]
     return [getattr(gxe, name).expectation_type for name in classes if hasattr(getattr(gxe, name), "expectation_type")]
@@ -85,13 +86,15 @@ def _argument_faults(errors: Sequence[Mapping[str, Any]], arguments: Mapping[str
         if of_key[0]["type"] == "value_error.missing":
             yield f"`{key}` is missing"
         elif key in arguments:
-            expected = [_expected(error) for error in of_key if error["type"] not in _OF_SUITES] or ["another value"]
-            yield f"`{key}` is {_shown(arguments[key])}; expected {' or '.join(dict.fromkeys(expected))}"
+            expected = [_expected_text(error) for error in of_key if error["type"] not in _OF_SUITES] or [
+                "another value"
+            ]
+            yield f"`{key}` is {_short_repr(arguments[key])}; expected {' or '.join(dict.fromkeys(expected))}"
         else:
             yield of_key[0]["msg"]
 
 
-def _expected(error: Mapping[str, Any]) -> str:
+def _expected_text(error: Mapping[str, Any]) -> str:
     context = error.get("ctx", {})
     if error["type"] == "value_error.const":
         return f"one of {', '.join(map(str, context['permitted']))}"
@@ -99,6 +102,6 @@ def _expected(error: Mapping[str, Any]) -> str:
     return str(error["msg"]) if expected is None else expected.format(**context)
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

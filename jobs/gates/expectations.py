@@ -27,8 +27,8 @@ from pyspark.sql import DataFrame
 
 from jobs.gates.rule_failures import spark_message
 from jobs.gates.rules import ExpectationRule, QueryRule, Rule
-from jobs.gates.set_rules import MOST_EXAMPLES, Finding, SetRule, example
-from jobs.gates.views import query_of
+from jobs.gates.set_rules import MOST_EXAMPLES, Finding, SetRule, example_text
+from jobs.gates.views import query_on_views
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.table import Table
 from udfs.errors import EvaluationError
@@ -47,13 +47,13 @@ def expectation_named(name: str) -> type[Expectation] | None:
     return None if by_name is None else getattr(gxe, by_name)
 
 
-def _expectation(rule: SetRule, table: Table) -> Expectation:
+def _expectation_on_table(rule: SetRule, table: Table) -> Expectation:
     """The rule, which was checked, as an expectation on a table's rows."""
     if isinstance(rule, QueryRule):
-        query = query_of(rule, table, BATCH)
+        query = query_on_views(rule, table, BATCH)
         if BATCH not in query:
             query += f" /* {BATCH} */"  # else Great Expectations prints that other rows than the batch's are asked
-        return UnexpectedRowsExpectation(unexpected_rows_query=query, **_common(rule))
+        return UnexpectedRowsExpectation(unexpected_rows_query=query, **_common_arguments(rule))
     return expectation_of(rule, rule.arguments)
 
 
@@ -62,10 +62,10 @@ def expectation_of(rule: ExpectationRule, arguments: Mapping[str, Any]) -> Expec
     of = expectation_named(rule.expectation)
     if of is None:
         raise ValueError(f"Great Expectations has no `{rule.expectation}`")
-    return of(**arguments, **_common(rule))
+    return of(**arguments, **_common_arguments(rule))
 
 
-def _common(rule: Rule) -> dict[str, Any]:
+def _common_arguments(rule: Rule) -> dict[str, Any]:
     values = (
         FailureSeverity(rule.severity),
         f"{rule.name} ({rule.severity}). If it fails: {rule.reason}",
@@ -74,9 +74,11 @@ def _common(rule: Rule) -> dict[str, Any]:
     return dict(zip(COMMON, values, strict=True))
 
 
-def met(rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]) -> dict[tuple[str, str], Finding]:
+def evaluate_expectations(
+    rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]
+) -> dict[tuple[str, str], Finding]:
     """What each rule finds in the rows of its tables, by rule and table, without Data Docs. Raises EvaluationError."""
-    return _validated(_Place(gx.get_context(mode="ephemeral"), Checking()), rules, rows)
+    return _validate_tables(_Place(gx.get_context(mode="ephemeral"), Checking()), rules, rows)
 
 
 @dataclass(frozen=True)
@@ -89,14 +91,14 @@ class Checking:
     is_shown: bool = False
 
 
-def met_with_data_docs(
+def evaluate_with_data_docs(
     rules: Sequence[SetRule],
     rows: Callable[[Table], DataFrame],
     row_results: DataFrame,
     folders: tuple[str, str],
     checking: Checking,
 ) -> dict[tuple[str, str], Finding]:
-    """As `met`, and renders Data Docs of it all. Raises EvaluationError.
+    """As `evaluate_expectations`, and renders Data Docs of it all. Raises EvaluationError.
 
     row_results: rows of `gate_results` of the rules about single rows, each of which becomes an expectation, too.
     folders: of the context, which keeps suites and earlier results, and of the pages.
@@ -112,12 +114,14 @@ def met_with_data_docs(
     }
     context.update_data_docs_site(_SITE, site)
     place = _Place(context, checking)
-    findings = _validated(place, rules, rows)
-    place.validate(f"{checking.gate}_row_rules", row_results, [_of_result(row) for row in row_results.collect()])
+    findings = _validate_tables(place, rules, rows)
+    place.validate(
+        f"{checking.gate}_row_rules", row_results, [_expectation_of_result(row) for row in row_results.collect()]
+    )
     return findings
 
 
-def _of_result(row: Any) -> Expectation:
+def _expectation_of_result(row: Any) -> Expectation:
     """A result of a rule about single rows as an expectation on `gate_results`."""
     t = GATE_RESULTS
     its = f"{t.rule} = '{row[t.rule]}' and {t.table_name} = '{row[t.table_name]}'"
@@ -130,14 +134,14 @@ def _of_result(row: Any) -> Expectation:
     )
 
 
-def _validated(
+def _validate_tables(
     place: _Place, rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]
 ) -> dict[tuple[str, str], Finding]:
     """Validate table by table."""
     by_name = {rule.name: rule for rule in rules}
     findings: dict[tuple[str, str], Finding] = {}
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
-        own = [_expectation(rule, table) for rule in rules if table in rule.tables]
+        own = [_expectation_on_table(rule, table) for rule in rules if table in rule.tables]
         for result in place.validate(table.name, rows(table), own, table.key):
             rule = by_name[_rule_of(result)]
             findings[rule.name, table.name] = _finding(rule, result)
@@ -180,7 +184,7 @@ def _rule_of(result: ExpectationValidationResult) -> str:
 
 def _finding(rule: Rule, result: ExpectationValidationResult) -> Finding:
     """What an expectation found. Raises EvaluationError where it could not be applied."""
-    if fault := _exception(result.exception_info or {}):
+    if fault := _exception_message(result.exception_info or {}):
         raise EvaluationError(f"{rule.place}: {rule.name} could not be applied: {spark_message(fault)}")
     if result.success:
         return Finding(0)
@@ -189,11 +193,11 @@ def _finding(rule: Rule, result: ExpectationValidationResult) -> Finding:
         return Finding(int(outcome["observed_value"]))
     rows = outcome.get("partial_unexpected_index_list") or []
     if rows:
-        return Finding(int(outcome["unexpected_count"]), tuple(sorted(map(example, rows))[:MOST_EXAMPLES]))
-    return Finding(1, (example({"observed": outcome.get("observed_value")}),))
+        return Finding(int(outcome["unexpected_count"]), tuple(sorted(map(example_text, rows))[:MOST_EXAMPLES]))
+    return Finding(1, (example_text({"observed": outcome.get("observed_value")}),))
 
 
-def _exception(info: Mapping[str, Any]) -> str:
+def _exception_message(info: Mapping[str, Any]) -> str:
     """The message of an expectation that failed instead of giving a result."""
     if info.get("raised_exception"):
         return str(info.get("exception_message"))

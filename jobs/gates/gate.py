@@ -8,11 +8,11 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.gates.results import Result, stored_results, tell, write_results
-from jobs.gates.row_rules import Counts, refused_examples, scanned
+from jobs.gates.results import Result, stored_results, tell_results, write_results
+from jobs.gates.row_rules import Counts, count_by_scan, refused_examples
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
-from jobs.gates.set_rules import Finding, SetRule, bad_rows, examples, refused_by_queries
-from jobs.gates.views import Subject, asked_tables, rows_to_check
+from jobs.gates.set_rules import Finding, SetRule, bad_rows, example_texts, refused_by_queries
+from jobs.gates.views import Subject, rows_to_check, views_of_tables
 from jobs.run import Run
 from jobs.terminal.progress import stage
 from schemas.tables.table import Table
@@ -34,12 +34,12 @@ def pass_gate(spark: SparkSession, run: Run, subject: Subject, counts: Mapping[T
     results = stored_results(spark, run.lake, gates, subject) if counts is None else []
     if not results:
         with stage(f"gate {subject.gate}", spark):
-            results = applied(spark, run.lake, gates, subject, counts)
+            results = apply_gate(spark, run.lake, gates, subject, counts)
             write_results(spark, run.lake, gates, subject, results)
-    tell(run.lake, subject, results)
+    tell_results(run.lake, subject, results)
 
 
-def applied(
+def apply_gate(
     spark: SparkSession, lake: str, gates: Gates, subject: Subject, counts: Mapping[Table, Counts] | None,
     evaluate: Evaluate | None = None,
 ) -> list[Result]:  # fmt: skip
@@ -49,7 +49,7 @@ def applied(
     evaluate: how rules about sets of rows are applied; None: queries by Spark alone.
     """
     if counts is None:
-        counts = scanned(spark, lake, gates, subject)
+        counts = count_by_scan(spark, lake, gates, subject)
     rules = [replace(rule, tables=tuple(t for t in rule.tables if t in counts)) for rule in gates.of(subject.gate)]
     findings = {
         (rule.name, table.name): row_finding(spark, lake, subject, rule, table, counts[table])
@@ -60,8 +60,8 @@ def applied(
     about_rows = results_of([rule for rule in rules if isinstance(rule, RowRule)], counts, findings)
     sets = [rule for rule in rules if isinstance(rule, QueryRule | ExpectationRule)]
     rows = partial(rows_to_check, spark, lake, subject)
-    with asked_tables(spark, sets, rows):
-        by_sets = (evaluate or partial(by_queries, spark, rows))(sets, about_rows)
+    with views_of_tables(spark, sets, rows):
+        by_sets = (evaluate or partial(evaluate_by_queries, spark, rows))(sets, about_rows)
         findings |= {key: with_examples(spark, key, sets, finding) for key, finding in by_sets.items()}
     return results_of(rules, counts, findings)
 
@@ -75,11 +75,11 @@ def row_finding(
 
 
 def with_examples(spark: SparkSession, key: tuple[str, str], rules: Sequence[SetRule], finding: Finding) -> Finding:
-    """A finding with examples of the bad rows, where a query gives them; takes the views of `asked_tables`."""
+    """A finding with examples of the bad rows, where a query gives them; takes the views of `views_of_tables`."""
     rule, table = next((rule, of) for rule in rules for of in rule.tables if (rule.name, of.name) == key)
     if not finding.refused or not isinstance(rule, QueryRule):
         return finding
-    return Finding(finding.refused, tuple(examples(bad_rows(spark, rule, table))))
+    return Finding(finding.refused, tuple(example_texts(bad_rows(spark, rule, table))))
 
 
 def results_of(
@@ -101,7 +101,7 @@ def results_of(
     ]
 
 
-def by_queries(
+def evaluate_by_queries(
     spark: SparkSession, rows: ReadRows, rules: Sequence[SetRule], _: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
     """Queries by Spark in one job; expectations by Great Expectations, which is loaded where there are any."""
@@ -109,6 +109,6 @@ def by_queries(
     expectations = [rule for rule in rules if isinstance(rule, ExpectationRule)]
     if not expectations:
         return refused
-    from jobs.gates.expectations import met
+    from jobs.gates.expectations import evaluate_expectations
 
-    return {**refused, **met(expectations, rows)}
+    return {**refused, **evaluate_expectations(expectations, rows)}

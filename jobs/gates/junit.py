@@ -27,7 +27,7 @@ class Checked(NamedTuple):
 def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[Checked]) -> None:
     """Write the file. Raises LakeError where it cannot be. at: the run's clock."""
     suites = ElementTree.Element("testsuites", name="refetch gate")
-    suites.extend(suite(at, gates, one) for one in checked)
+    suites.extend(suite_element(at, gates, one) for one in checked)
     ElementTree.indent(suites)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,26 +36,26 @@ def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[Checke
         raise LakeError(f"--junit {path}: could not be written: {fault.strerror or fault}") from fault
 
 
-def suite(at: datetime, gates: Gates, of: Checked) -> ElementTree.Element:
+def suite_element(at: datetime, gates: Gates, of: Checked) -> ElementTree.Element:
     """A gate with its rules in their order."""
-    cases = [testcase(of, rule, [one for one in of.results if one.rule == rule.name])
+    cases = [testcase_element(of, rule, [one for one in of.results if one.rule == rule.name])
              for rule in gates.of(of.subject.gate)]  # fmt: skip
     failures = sum(case.find("failure") is not None for case in cases)
     attributes = {"name": f"{of.subject.gate} gate", "timestamp": at.isoformat(), "tests": f"{len(cases)}",
             "failures": f"{failures}", "errors": "0", "skipped": "0"}  # fmt: skip
     made = ElementTree.Element("testsuite", attributes)
-    made.extend([property_of("checked", str(of.subject)), *cases])
+    made.extend([property_element("checked", str(of.subject)), *cases])
     return made
 
 
-def property_of(name: str, value: str) -> ElementTree.Element:
+def property_element(name: str, value: str) -> ElementTree.Element:
     """Something that a suite is about."""
     properties = ElementTree.Element("properties")
     ElementTree.SubElement(properties, "property", name=name, value=printable_text(value))
     return properties
 
 
-def testcase(of: Checked, rule: Rule, results: Sequence[Result]) -> ElementTree.Element:
+def testcase_element(of: Checked, rule: Rule, results: Sequence[Result]) -> ElementTree.Element:
     """A rule: a failure where it is critical and refused rows; what any other refused is output."""
     case = ElementTree.Element("testcase", classname=f"refetch.{of.subject.gate}", name=rule.name)
     refused = [one for one in results if one.refused]
@@ -66,12 +66,12 @@ def testcase(of: Checked, rule: Rule, results: Sequence[Result]) -> ElementTree.
         failure = ElementTree.SubElement(case, "failure", type=rule.severity, message=message)
     else:
         failure = ElementTree.SubElement(case, "system-out")
-    lines = [*(line for one in refused for line in one.lines()), f"  The rule: {rule_said(rule)}"]
+    lines = [*(line for one in refused for line in one.lines()), f"  The rule: {requirement_text(rule)}"]
     failure.text = "\n".join(printable_text(line) for line in lines)
     return case
 
 
-def rule_said(rule: Rule) -> str:
+def requirement_text(rule: Rule) -> str:
     """What a rule asks for, as its file has it."""
     if isinstance(rule, RowRule):
         return rule.expression

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from jobs.gates.row_rules import Watch
 from jobs.gates.rules import Gates, Severity
 from jobs.gates.views import Subject
-from jobs.lake.delta_tables import has_table, no_rows, read_table, rows_of, table_path
+from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_path, table_without_rows
 from jobs.lake.target import Target
 from schemas.tables.gold_gates import GATE_RESULTS
 from udfs.errors import GateError
@@ -71,7 +71,7 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
     wanted = (t.rule, t.table_name, t.severity, t.reason, t.rows_checked, t.rows_refused, t.examples)
     if not has_table(spark, lake, t):
         return []
-    own = rows_of(spark, lake, t, subject.id).where(F.col(t.rules_id) == gates.rules_id(subject.gate))
+    own = stored_rows(spark, lake, t, subject.id).where(F.col(t.rules_id) == gates.rules_id(subject.gate))
     results = [
         Result(rule=a, table=b, severity=c, reason=d, checked=e, refused=f, examples=tuple(g))
         for a, b, c, d, e, f, g in own.select(*wanted).collect()
@@ -80,21 +80,21 @@ def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subjec
     return sorted(results, key=lambda result: order[result.rule, result.table])
 
 
-def results_there(spark: SparkSession, lake: str, identities: Iterable[str]) -> DataFrame:
+def gate_result_rows(spark: SparkSession, lake: str, identities: Iterable[str]) -> DataFrame:
     """Rows of `gate_results` of these capture sets and runs; none where no gate was ever applied."""
     t = GATE_RESULTS
     if not has_table(spark, lake, t):
-        return no_rows(spark, t)
+        return table_without_rows(spark, t)
     return read_table(spark, lake, t).where(F.col(t.checked_id).isin(*identities))
 
 
-def tell(lake: str, subject: Subject, results: Sequence[Result]) -> None:
+def tell_results(lake: str, subject: Subject, results: Sequence[Result]) -> None:
     """Say on stderr what was found. Raises GateError where a critical rule refused rows."""
     refused = [result for result in results if result.refused and result.severity != "info"]
     if not refused:
-        sys.stderr.write(f"refetch: gate {subject.gate}: {subject} passed {_count(results)}\n")
+        sys.stderr.write(f"refetch: gate {subject.gate}: {subject} passed {_number_of_rules(results)}\n")
         return
-    lines = [f"{len({result.rule for result in refused})} of {_count(results)} refused rows of {subject}"]
+    lines = [f"{len({result.rule for result in refused})} of {_number_of_rules(results)} refused rows of {subject}"]
     lines += [line for result in refused for line in result.lines()]
     message = "\n".join([f"gate {subject.gate}: {lines[0]}", *lines[1:], f"  {table_path(lake, GATE_RESULTS)} has all"])
     if any(result.severity == "critical" for result in refused):
@@ -102,6 +102,6 @@ def tell(lake: str, subject: Subject, results: Sequence[Result]) -> None:
     sys.stderr.write(f"refetch: {message}\n")
 
 
-def _count(results: Sequence[Result]) -> str:
+def _number_of_rules(results: Sequence[Result]) -> str:
     rules = len({result.rule for result in results})
     return "1 rule" if rules == 1 else f"{rules} rules"

@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rules import Gates, RowRule
-from jobs.gates.set_rules import examples
-from jobs.gates.views import Subject, expression_of, rows_to_check
+from jobs.gates.set_rules import example_texts
+from jobs.gates.views import Subject, expression_with_lanes, rows_to_check
 from jobs.lake.delta_tables import has_table, spark_schema
 from schemas.tables.silver import EXCHANGES, QUARANTINE
 from schemas.tables.table import Table
@@ -52,8 +52,10 @@ class Watch:
         """The rows to be written in the place of these; counts them while they are."""
         rules, observation = self.gates.row_rules(table), Observation()
         self._seen[table] = observation
-        marked = rows.withColumn(VIOLATIONS, violated(rules, self.lanes))
-        marked = marked.observe(observation, F.count(F.lit(1)).alias(CHECKED), *(_count(rule) for rule in rules))
+        marked = rows.withColumn(VIOLATIONS, violated_rules(rules, self.lanes))
+        marked = marked.observe(
+            observation, F.count(F.lit(1)).alias(CHECKED), *(_count_violations(rule) for rule in rules)
+        )
         out = self._taken_out_by(table)
         if out:
             self._marked[table] = marked
@@ -73,7 +75,7 @@ class Watch:
         for table in written:
             self.note(table, rows[table])
         watched = {table: (own, self.gates.row_rules(table)) for table, own in written.items() if rows[table]}
-        counts = counted({table: (own, rules) for table, (own, rules) in watched.items() if rules}, self.lanes)
+        counts = count_refused({table: (own, rules) for table, (own, rules) in watched.items() if rules}, self.lanes)
         self._scanned |= counts
         return [table for table in counts if any(counts[table].refused[name] for name in self._taken_out_by(table))]
 
@@ -89,7 +91,7 @@ class Watch:
             out = self._taken_out_by(table)
             if any(counts[table].refused[name] for name in out):
                 by = rows.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*map(F.lit, out))))
-                refused.append(quarantined(by.where(F.size(VIOLATIONS) > 0), table))
+                refused.append(quarantine_rows(by.where(F.size(VIOLATIONS) > 0), table))
         return reduce(DataFrame.unionByName, refused) if refused else None
 
     def _taken_out_by(self, table: Table) -> list[str]:
@@ -106,22 +108,22 @@ def _holds_exchanges(table: Table) -> bool:
     return table.layer == "silver" and EXCHANGES.exchange_no in table.columns
 
 
-def violated(rules: Sequence[RowRule], lanes: Iterable[str]) -> Column:
+def violated_rules(rules: Sequence[RowRule], lanes: Iterable[str]) -> Column:
     """The names of the rules that a row does not satisfy, in their order; what is null is not satisfied."""
     lanes = tuple(lanes)
-    names = [F.when(~_satisfies(rule, lanes), F.lit(rule.name)) for rule in rules]
+    names = [F.when(~_is_satisfied(rule, lanes), F.lit(rule.name)) for rule in rules]
     return F.array_compact(F.array(*names)) if names else F.array().cast("array<string>")
 
 
-def _satisfies(rule: RowRule, lanes: Iterable[str]) -> Column:
-    return F.coalesce(F.expr(expression_of(rule, lanes)), F.lit(False))
+def _is_satisfied(rule: RowRule, lanes: Iterable[str]) -> Column:
+    return F.coalesce(F.expr(expression_with_lanes(rule, lanes)), F.lit(False))
 
 
-def _count(rule: RowRule) -> Column:
+def _count_violations(rule: RowRule) -> Column:
     return F.count_if(F.array_contains(VIOLATIONS, rule.name)).alias(rule.name)
 
 
-def quarantined(rows: DataFrame, table: Table) -> DataFrame:
+def quarantine_rows(rows: DataFrame, table: Table) -> DataFrame:
     """Rows of `quarantine` from rows of the table with their violations."""
     t, x = QUARANTINE, EXCHANGES
     values = {
@@ -129,8 +131,8 @@ def quarantined(rows: DataFrame, table: Table) -> DataFrame:
         t.reason: F.array_join(VIOLATIONS, BETWEEN_RULES),
         t.bytes: F.col(x.request_bytes) + F.col(x.response_bytes) if table == EXCHANGES else F.lit(0),
         t.missing_bytes: F.col(x.missing_bytes) if table == EXCHANGES else F.lit(0),
-        t.time: _first(table, x.request_time, x.response_time),
-        t.packet: _first(table, x.request_packet, x.response_packet, x.log_line),
+        t.time: _first_of_columns(table, x.request_time, x.response_time),
+        t.packet: _first_of_columns(table, x.request_packet, x.response_packet, x.log_line),
         t.refused_from: F.lit(table.name),
         t.refused_row: F.to_json(F.struct(*table.columns), JSON),
     }
@@ -139,17 +141,17 @@ def quarantined(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(*(cell.cast(column.type).alias(column) for column, cell in cells.items()))
 
 
-def _first(table: Table, *columns: str) -> Column:
+def _first_of_columns(table: Table, *columns: str) -> Column:
     """The first of these columns that the table has and that is not null."""
     return F.coalesce(*(F.col(column) for column in columns if column in table.columns), F.lit(None))
 
 
-def scanned(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> dict[Table, Counts]:
+def count_by_scan(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> dict[Table, Counts]:
     """The counts of the tables that the lake has, with what was taken out of them when they were written."""
     tables = dict.fromkeys(table for _, table in gates.pairs(subject.gate))
-    return counted(
+    return count_refused(
         {
-            table: (as_decoded(spark, lake, subject, table), gates.row_rules(table))
+            table: (rows_as_decoded(spark, lake, subject, table), gates.row_rules(table))
             for table in tables
             if has_table(spark, lake, table)
         },
@@ -157,11 +159,13 @@ def scanned(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> d
     )
 
 
-def counted(tables: Mapping[Table, tuple[DataFrame, Sequence[RowRule]]], lanes: Sequence[str]) -> dict[Table, Counts]:
+def count_refused(
+    tables: Mapping[Table, tuple[DataFrame, Sequence[RowRule]]], lanes: Sequence[str]
+) -> dict[Table, Counts]:
     """What rules find in the rows of their tables, in one Spark job."""
     counts = []
     for table, (rows, rules) in tables.items():
-        each = F.array(F.count(F.lit(1)), *(F.count_if(~_satisfies(rule, lanes)) for rule in rules))
+        each = F.array(F.count(F.lit(1)), *(F.count_if(~_is_satisfied(rule, lanes)) for rule in rules))
         counts.append(rows.agg(each.alias("counts")).select(F.lit(table.name), "counts"))
     by_name: dict[str, list[int]] = dict(reduce(DataFrame.unionAll, counts).collect()) if counts else {}
     return {
@@ -173,11 +177,11 @@ def counted(tables: Mapping[Table, tuple[DataFrame, Sequence[RowRule]]], lanes: 
 def refused_examples(spark: SparkSession, lake: str, rule: RowRule, table: Table, subject: Subject) -> list[str]:
     """Keys of rows that a rule refuses."""
     keys = [column for column in table.key if column != table.replaced_by]
-    rows = as_decoded(spark, lake, subject, table).where(~_satisfies(rule, subject.lanes))
-    return examples(rows.select(*keys))
+    rows = rows_as_decoded(spark, lake, subject, table).where(~_is_satisfied(rule, subject.lanes))
+    return example_texts(rows.select(*keys))
 
 
-def as_decoded(spark: SparkSession, lake: str, subject: Subject, table: Table) -> DataFrame:
+def rows_as_decoded(spark: SparkSession, lake: str, subject: Subject, table: Table) -> DataFrame:
     """A table's rows with those that a gate took out of it."""
     rows = rows_to_check(spark, lake, subject, table)
     if not _holds_exchanges(table):

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rule_failures import spark_message
 from jobs.gates.rules import GATES, ExpectationRule, Gates, QueryRule, RowRule, Rule
-from jobs.gates.views import asked_tables, expression_of, query_of
-from jobs.lake.delta_tables import no_rows
+from jobs.gates.views import expression_with_lanes, query_on_views, views_of_tables
+from jobs.lake.delta_tables import table_without_rows
 from jobs.scenarios.located_yaml import Fault
 from jobs.scenarios.scenario import CAPTURED_LANE
 from schemas.tables.table import Table
@@ -32,9 +32,9 @@ def check_rules(spark: SparkSession, gates: Gates) -> None:
     Spark reads the rules for four seconds when it has just started. So it is noted that it had nothing against them,
     and rules that have not changed since are not read again.
     """
-    noted = _nothing_wrong(gates)
-    of_spark = [] if noted.exists() else _of_spark(spark, gates.rules)
-    faults = [*gates.faults, *of_spark, *_of_expectations(gates.rules)]
+    noted = _mark_of_checked(gates)
+    of_spark = [] if noted.exists() else _faults_by_spark(spark, gates.rules)
+    faults = [*gates.faults, *of_spark, *_faults_by_expectations(gates.rules)]
     if faults:
         in_order = sorted(faults, key=lambda fault: (fault.place.name, fault.place.line))
         raise RuleError("gates", tuple(map(str, in_order)))
@@ -43,7 +43,7 @@ def check_rules(spark: SparkSession, gates: Gates) -> None:
         noted.touch()
 
 
-def _nothing_wrong(gates: Gates) -> Path:
+def _mark_of_checked(gates: Gates) -> Path:
     """The file whose existence says that this Spark has read these rules about this version's tables, and had nothing
     against them. It is beside the kernels, whose folder is named after the version.
     """
@@ -51,13 +51,17 @@ def _nothing_wrong(gates: Gates) -> Path:
     return Path(os.environ["NUMBA_CACHE_DIR"]) / f"{name}.read"
 
 
-def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
+def _faults_by_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
     """Each rule's first fault, in the first table where it has one."""
-    with asked_tables(spark, rules, lambda table, _: no_rows(spark, table)):
+    with views_of_tables(spark, rules, lambda table, _: table_without_rows(spark, table)):
         # Mostly nothing is wrong, and all together are read sooner than one by one.
-        if not _told(partial(_read_together, spark, rules)):
+        if not _objection_of_spark(partial(_read_together, spark, rules)):
             return []
-        faults = [(rule, _told(partial(_read, spark, rule, table))) for rule in rules for table in rule.tables]
+        faults = [
+            (rule, _objection_of_spark(partial(_read_rule, spark, rule, table)))
+            for rule in rules
+            for table in rule.tables
+        ]
     first = {rule.name: Fault(rule.place, f"{rule.name}: {fault}") for rule, fault in reversed(faults) if fault}
     return list(first.values())
 
@@ -65,37 +69,37 @@ def _of_spark(spark: SparkSession, rules: Sequence[Rule]) -> list[Fault]:
 def _read_together(spark: SparkSession, rules: Sequence[Rule]) -> None:
     """Have Spark read all rules, those on rows table by table."""
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):
-        about = [F.expr(expression_of(rule, _ANY_LANE)) for rule in rules if _is_about(rule, table)]
+        about = [F.expr(expression_with_lanes(rule, _ANY_LANE)) for rule in rules if _is_about(rule, table)]
         if about:
-            _have_read(no_rows(spark, table).where(reduce(Column.__and__, about)))
-    queries = [_counted(rule, table) for rule in rules if isinstance(rule, QueryRule) for table in rule.tables]
+            _read_columns(table_without_rows(spark, table).where(reduce(Column.__and__, about)))
+    queries = [_counting_query(rule, table) for rule in rules if isinstance(rule, QueryRule) for table in rule.tables]
     if queries:
-        _have_read(spark.sql("\nUNION ALL\n".join(queries)))
+        _read_columns(spark.sql("\nUNION ALL\n".join(queries)))
 
 
 def _is_about(rule: Rule, table: Table) -> TypeGuard[RowRule]:
     return isinstance(rule, RowRule) and table in rule.tables
 
 
-def _read(spark: SparkSession, rule: Rule, table: Table) -> None:
+def _read_rule(spark: SparkSession, rule: Rule, table: Table) -> None:
     """Have Spark read one rule about one table."""
     if isinstance(rule, RowRule):
-        _have_read(no_rows(spark, table).where(expression_of(rule, _ANY_LANE)))
+        _read_columns(table_without_rows(spark, table).where(expression_with_lanes(rule, _ANY_LANE)))
     elif isinstance(rule, QueryRule):
-        _have_read(spark.sql(_counted(rule, table)))
+        _read_columns(spark.sql(_counting_query(rule, table)))
 
 
-def _have_read(rows: DataFrame) -> None:
+def _read_columns(rows: DataFrame) -> None:
     """Have Spark read what the rows are made of, which Spark Connect puts off until their columns are asked for."""
     rows.schema  # noqa: B018
 
 
-def _counted(rule: QueryRule, table: Table) -> str:
+def _counting_query(rule: QueryRule, table: Table) -> str:
     """The rule's query in brackets, where nothing but a query can be read: no statement that would change something."""
-    return f"SELECT count(*) FROM (\n{query_of(rule, table)}\n)"  # noqa: S608
+    return f"SELECT count(*) FROM (\n{query_on_views(rule, table)}\n)"  # noqa: S608
 
 
-def _told(read: Callable[[], None]) -> str:
+def _objection_of_spark(read: Callable[[], None]) -> str:
     """What Spark says against it; empty where nothing."""
     try:
         read()
@@ -104,7 +108,7 @@ def _told(read: Callable[[], None]) -> str:
     return ""
 
 
-def _of_expectations(rules: Iterable[Rule]) -> Iterator[Fault]:
+def _faults_by_expectations(rules: Iterable[Rule]) -> Iterator[Fault]:
     """What Great Expectations says against expectations; it is loaded where there are any."""
     wanted = [rule for rule in rules if isinstance(rule, ExpectationRule)]
     if wanted:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 
 from jobs.gates.rules import QueryRule, RowRule, Rule
-from jobs.gates.views import query_of
+from jobs.gates.views import query_on_views
 from udfs.errors import EvaluationError
 
 _ENDS = " SQLSTATE"
@@ -16,7 +16,7 @@ _ENDS = " SQLSTATE"
 
 
 @contextmanager
-def rule_failures_told(rules: Sequence[Rule]) -> Iterator[None]:
+def readable_rule_failures(rules: Sequence[Rule]) -> Iterator[None]:
     """Raise EvaluationError with the rule's name and place where Spark fails in the block at a rule's SQL."""
     try:
         yield
@@ -44,7 +44,7 @@ def _is_of(rule: Rule, fragments: Sequence[str]) -> bool:
     if isinstance(rule, RowRule):
         texts = [rule.expression]
     elif isinstance(rule, QueryRule):
-        texts = [query_of(rule, table) for table in rule.tables]
+        texts = [query_on_views(rule, table) for table in rule.tables]
     else:
         return False
     return any(fragment in text for fragment in fragments for text in texts)

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from jobs.gates.rule_text import ABOUT, KEYS, RuleText, rule_text
+from jobs.gates.rule_text import ABOUT, KEYS, RuleText, read_rule_text
 from jobs.gates.rules import (
     CHECKED,
     EVERYTHING,
@@ -50,14 +50,14 @@ def read_gates(paths: Sequence[str]) -> Gates:
     """
     rules: dict[str, Rule] = {}
     faults: list[Fault] = []
-    for file in [file for path in (str(CONF / "gates"), *paths) for file in _files(path)]:
+    for file in [file for path in (str(CONF / "gates"), *paths) for file in _yaml_files(path)]:
         located = read_located_yaml(str(file), "a file of gate rules")
         faults += located.faults
-        rules |= {rule.name: rule for rule in _rules(located, faults)}
+        rules |= {rule.name: rule for rule in _rules_in_file(located, faults)}
     return Gates(tuple(rules.values()), tuple(faults))
 
 
-def _files(path: str) -> list[Path]:
+def _yaml_files(path: str) -> list[Path]:
     """The file, or a folder's YAML files by name."""
     if Path(path).is_file():
         return [Path(path)]
@@ -67,7 +67,7 @@ def _files(path: str) -> list[Path]:
     return files
 
 
-def _rules(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
+def _rules_in_file(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
     """The well-formed rules of a file; what is wrong with the others is noted."""
     data = located.data
     if not isinstance(data, dict):
@@ -81,56 +81,56 @@ def _rules(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
             faults.append(Fault(located.at((gate,)), f"`{gate}` must be a mapping of rules by name"))
         else:
             for name, written in rules.items():
-                rule = _rule(located, gate, name, written, faults)
+                rule = _rule_under_name(located, gate, name, written, faults)
                 if rule is not None:
                     yield rule
 
 
-def _rule(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
+def _rule_under_name(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
     """The rule that is written under this name, with what is wrong noted; None where that leaves nothing for Spark or
     Great Expectations to read.
     """
     address = (gate, name)
     if not _NAME.fullmatch(name):
         faults.append(Fault(located.at(address), f"{name}: a rule's name is of a-z, 0-9 and _, and begins with a-z"))
-    text, wrong = rule_text(located, address, written, faults)
+    text, wrong = read_rule_text(located, address, written, faults)
     if text is None:
         return None
     before = len(faults)
-    tables = () if wrong & ABOUT else _tables(located, address, text, faults, is_sure=wrong <= KEYS)
+    tables = () if wrong & ABOUT else _tables_of_rule(located, address, text, faults, is_sure=wrong <= KEYS)
     forms = [form for form in _FORMS if getattr(text, form) is not None]
     if len(forms) > 1 or not (forms or wrong.intersection(_FORMS) or wrong - KEYS):
         fault = f"{name}: give one of {', '.join(_FORMS)}, and not {' and '.join(forms) or 'none'}"
         faults.append(Fault(located.at(address), fault))
     if len(forms) != 1:
         return None
-    told_wrong = _wrong_form(gate, text, tables)
+    told_wrong = _form_faults(gate, text, tables)
     faults += [Fault(located.at((*address, forms[0])), f"{name}: {fault}") for fault in told_wrong]
     if len(faults) > before or not tables:
         return None
-    return _of_form(name, gate, tables, text, located.at((*address, forms[0])))
+    return _make_rule(name, gate, tables, text, located.at((*address, forms[0])))
 
 
-def _of_form(name: str, gate: Gate, tables: tuple[Table, ...], text: RuleText, place: Place) -> Rule:
+def _make_rule(name: str, gate: Gate, tables: tuple[Table, ...], text: RuleText, place: Place) -> Rule:
     common = (name, gate, tables, text.severity, " ".join(text.reason.split()), text.in_pipeline, place)
     if text.expression is not None:
         return RowRule(*common, text.expression)
     if text.query is not None:
         return QueryRule(*common, text.query)
     ((expectation, arguments),) = (text.expectation or {}).items()
-    return ExpectationRule(*common, expectation, _typed(arguments or {}))
+    return ExpectationRule(*common, expectation, _typed_arguments(arguments or {}))
 
 
-def _typed(arguments: Any) -> Any:
+def _typed_arguments(arguments: Any) -> Any:
     """The arguments of an expectation with their scalars as YAML reads them: numbers, booleans, null."""
     if isinstance(arguments, dict):
-        return {key: _typed(value) for key, value in arguments.items()}
+        return {key: _typed_arguments(value) for key, value in arguments.items()}
     if isinstance(arguments, list):
-        return [_typed(value) for value in arguments]
+        return [_typed_arguments(value) for value in arguments]
     return yaml.safe_load(arguments) if isinstance(arguments, str) else arguments
 
 
-def _tables(
+def _tables_of_rule(
     located: LocatedYaml, address: Address, text: RuleText, faults: list[Fault], *, is_sure: bool
 ) -> tuple[Table, ...]:
     """The tables that a rule is about. is_sure: it has no unknown key, which could be meant to name them."""
@@ -155,24 +155,26 @@ def _tables(
     return tuple(own[table] for table in text.table or () if table in own)
 
 
-def _wrong_form(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterable[str]:
+def _form_faults(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterable[str]:
     """What is wrong with the rule's form, but for what Spark or Great Expectations would tell."""
     if text.expression is not None:
         if QUARANTINE in tables:
             yield f"rows of {QUARANTINE.name} cannot be put there; ask by a query"
         known = {LANES} if gate == "gold" else set()
-        yield from (f"unknown {{{name}}} in an expression" for name in _named(text.expression) if name not in known)
+        yield from (
+            f"unknown {{{name}}} in an expression" for name in _placeholder_names(text.expression) if name not in known
+        )
     elif text.query is not None:
         tables_known = [name for name, table in CHECKED.items() if gate == "gold" or table.layer == gate]
         known = {f"{of}{name}" for of in ("", EVERYTHING) for name in (OWN_TABLE, *tables_known)}
-        if not {OWN_TABLE, EVERYTHING + OWN_TABLE} & set(_named(text.query)):
+        if not {OWN_TABLE, EVERYTHING + OWN_TABLE} & set(_placeholder_names(text.query)):
             yield f"the query does not ask {{{OWN_TABLE}}}"
-        for name in _named(text.query):
+        for name in _placeholder_names(text.query):
             if name not in known:
                 yield f"unknown table {{{name}}}{did_you_mean(name, sorted(known), TABLES_PAGE)}"
     elif len(text.expectation or {}) != 1:
         yield "give one expectation, with its arguments"
 
 
-def _named(sql: str) -> list[str]:
+def _placeholder_names(sql: str) -> list[str]:
     return [name.strip() for name in PLACEHOLDER.findall(sql)]

@@ -39,7 +39,7 @@ _STAND_INS = {"severity": SEVERITIES[0], "reason": ""}
 """For what is wrong or missing, so that the rest of a rule is still checked."""
 
 
-def rule_text(
+def read_rule_text(
     located: LocatedYaml, address: Address, written: Plain, faults: list[Fault]
 ) -> tuple[RuleText | None, frozenset[str]]:
     """The rule's text and the keys that are wrong, which it is without; faults are noted."""
@@ -48,7 +48,7 @@ def rule_text(
     except ValidationError as fault:
         errors = fault.errors()
     for error in errors:
-        faults.append(Fault(located.at((*address, *error["loc"])), f"{address[-1]}: {_told(error)}"))
+        faults.append(Fault(located.at((*address, *error["loc"])), f"{address[-1]}: {_key_fault_text(error)}"))
     if not isinstance(written, dict):
         return None, frozenset()
     wrong = frozenset(str(error["loc"][0]) for error in errors)
@@ -56,7 +56,7 @@ def rule_text(
     return RuleText.model_validate({**_STAND_INS, **sound}), wrong
 
 
-def _told(error: ErrorDetails) -> str:
+def _key_fault_text(error: ErrorDetails) -> str:
     key = ".".join(map(str, error["loc"])) or "the rule"
     if error["type"] == "extra_forbidden":
         return f"unknown key `{key}`{did_you_mean(key, RuleText.model_fields)}"

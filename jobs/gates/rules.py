@@ -96,18 +96,18 @@ class Gates:
     @property
     def quarantine_id(self) -> str:
         """A hash of what decides which rows are taken out of silver tables; empty where no rule does."""
-        return _hashed(rule for rule in self.of("silver") if isinstance(rule, RowRule))
+        return _hash_of_rules(rule for rule in self.of("silver") if isinstance(rule, RowRule))
 
     def rules_id(self, gate: Gate) -> str:
         """A hash of a gate's rules."""
-        return _hashed(self.of(gate))
+        return _hash_of_rules(self.of(gate))
 
 
-def _hashed(rules: Iterable[Rule]) -> str:
-    lines = [f"{_told_apart(rule)} {[table.name for table in rule.tables]}" for rule in rules]
+def _hash_of_rules(rules: Iterable[Rule]) -> str:
+    lines = [f"{_distinguishing_fields(rule)} {[table.name for table in rule.tables]}" for rule in rules]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] if lines else ""
 
 
-def _told_apart(rule: Rule) -> dict[str, Any]:
+def _distinguishing_fields(rule: Rule) -> dict[str, Any]:
     """What makes the rule another one: not where it stands."""
     return {name: value for name, value in vars(rule).items() if name not in ("place", "tables")}

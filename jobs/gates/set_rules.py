@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.rules import ExpectationRule, QueryRule
-from jobs.gates.views import query_of
+from jobs.gates.views import query_on_views
 from jobs.terminal.screen import printable_text
 from schemas.tables.table import Table
 
@@ -29,7 +29,7 @@ class Finding:
 
 
 def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[tuple[str, str], Finding]:
-    """What each query gives for each of its tables, by rule and table; takes the views of `asked_tables`."""
+    """What each query gives for each of its tables, by rule and table; takes the views of `views_of_tables`."""
     queries = [(rule, table) for rule in rules for table in rule.tables]
     if not queries:
         return {}
@@ -42,16 +42,16 @@ def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[
 
 def bad_rows(spark: SparkSession, rule: QueryRule, table: Table) -> DataFrame:
     """What a rule's query gives for a table."""
-    return spark.sql(query_of(rule, table))
+    return spark.sql(query_on_views(rule, table))
 
 
-def examples(rows: DataFrame) -> list[str]:
+def example_texts(rows: DataFrame) -> list[str]:
     """Up to three rows as `column=value, ...`, the same whatever the partitioning."""
     first = rows.select(F.struct("*").alias("row")).orderBy(F.to_json("row")).limit(MOST_EXAMPLES).collect()
-    return [example(row[0].asDict()) for row in first]
+    return [example_text(row[0].asDict()) for row in first]
 
 
-def example(values: Mapping[str, object]) -> str:
+def example_text(values: Mapping[str, object]) -> str:
     """A row in a line; a text from the wire moves no terminal's cursor."""
     listed = ", ".join(f"{name}={printable_text(str(value))}" for name, value in values.items())
     return listed if len(listed) <= _LONGEST_EXAMPLE else f"{listed[:_LONGEST_EXAMPLE]}..."

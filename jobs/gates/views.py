@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER, Gate, QueryRule, RowRule, Rule
-from jobs.lake.delta_tables import has_table, no_rows, read_table, rows_of
+from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_without_rows
 from schemas.tables.table import Table
 
 Asked = tuple[Table, bool]
@@ -39,60 +39,60 @@ def rows_to_check(
 ) -> DataFrame:
     """A table's rows that belong to the subject, or everything; none where the lake has no such table."""
     if not has_table(spark, lake, table):
-        return no_rows(spark, table)
+        return table_without_rows(spark, table)
     if everything:
         return read_table(spark, lake, table)
-    return rows_of(spark, lake, table, subject.run_id if table.layer == "gold" else subject.capture_id)
+    return stored_rows(spark, lake, table, subject.run_id if table.layer == "gold" else subject.capture_id)
 
 
 @contextmanager
-def asked_tables(
+def views_of_tables(
     spark: SparkSession, rules: Iterable[Rule], rows: Callable[[Table, bool], DataFrame]
 ) -> Iterator[None]:
     """Have every table that the rules' queries ask under its view's name, while the block runs."""
-    pairs = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _asked(rule)}
+    pairs = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _tables_in_query(rule)}
     try:
         for table, everything in pairs:
-            rows(table, everything).createOrReplaceTempView(view_of(table, everything))
+            rows(table, everything).createOrReplaceTempView(view_name(table, everything))
         yield
     finally:
         for table, everything in pairs:
-            spark.catalog.dropTempView(view_of(table, everything))
+            spark.catalog.dropTempView(view_name(table, everything))
 
 
-def _asked(rule: QueryRule) -> Iterator[Asked]:
+def _tables_in_query(rule: QueryRule) -> Iterator[Asked]:
     """The tables that a query asks."""
     yield from ((table, False) for table in rule.tables)
     for placeholder in PLACEHOLDER.findall(rule.query):
-        everything, name = _parts(placeholder)
+        everything, name = _placeholder_parts(placeholder)
         yield from ((table, everything) for table in (rule.tables if name == OWN_TABLE else (CHECKED[name],)))
 
 
-def _parts(placeholder: str) -> tuple[bool, str]:
+def _placeholder_parts(placeholder: str) -> tuple[bool, str]:
     """Whether all rows of the lake are meant, and of which table."""
     name = placeholder.strip()
     return name.startswith(EVERYTHING), name.removeprefix(EVERYTHING)
 
 
-def view_of(table: Table, everything: bool = False) -> str:
+def view_name(table: Table, everything: bool = False) -> str:
     """The name of the view that stands for a table in SQL."""
     return f"refetch_{'all_' if everything else ''}{table.name}"
 
 
-def query_of(rule: QueryRule, table: Table, own_rows: str | None = None) -> str:
+def query_on_views(rule: QueryRule, table: Table, own_rows: str | None = None) -> str:
     """The rule's SQL about a table, with views in the place of tables; own_rows: in that of the table's own rows."""
 
     def filled(placeholder: str) -> str:
-        everything, name = _parts(placeholder)
+        everything, name = _placeholder_parts(placeholder)
         if name == OWN_TABLE and not everything:
-            return own_rows or view_of(table)
-        return view_of(table if name == OWN_TABLE else CHECKED[name], everything)
+            return own_rows or view_name(table)
+        return view_name(table if name == OWN_TABLE else CHECKED[name], everything)
 
     # A query may end as on a command line; here it stands in brackets.
     return PLACEHOLDER.sub(lambda found: filled(found[1]), rule.query).rstrip("; \n")
 
 
-def expression_of(rule: RowRule, lanes: Iterable[str]) -> str:
+def expression_with_lanes(rule: RowRule, lanes: Iterable[str]) -> str:
     """The rule's SQL with the run's lanes in the place of their name."""
     quoted = ", ".join("'" + lane.replace("\\", "\\\\").replace("'", "\\'") + "'" for lane in lanes)
     return rule.expression.replace(f"{{{LANES}}}", f"array({quoted})")

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import has_table, read_table
-from jobs.scenarios.scenario import Scenario, with_topics_called
+from jobs.scenarios.scenario import Scenario, with_topic_names
 from jobs.terminal.screen import printable_text, with_rest_count
 from jobs.terminal.wording import utc_time
-from jobs.version import key_in
+from jobs.version import pseudonym_key_in
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from schemas.tables.values import OF_TOPIC
@@ -61,13 +61,17 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
         return
     key_id = "" if pseudonyms is None else pseudonyms.key_id
     decoders = read_table(spark, lake, t).select(t.capture_id, t.decoder).distinct().collect()
-    others = sorted((capture_id, key_in(decoder)) for capture_id, decoder in decoders if key_in(decoder) != key_id)
+    others = sorted(
+        (capture_id, pseudonym_key_in(decoder))
+        for capture_id, decoder in decoders
+        if pseudonym_key_in(decoder) != key_id
+    )
     if others:
         ids = ", ".join(with_rest_count((capture_id for capture_id, _ in others[:MOST_OTHERS]), len(others)))
-        raise LakeError(_other_names(lake, ids, key_id, {key for _, key in others}))
+        raise LakeError(_other_names_text(lake, ids, key_id, {key for _, key in others}))
 
 
-def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
+def check_topic_names(lake: str, decoded_by: str, scenario: Scenario) -> None:
     """Raises ArgumentError where settings or aims of a scenario name topics or clients of a capture set that is
     pseudonymised: `runs` would have them.
     """
@@ -77,9 +81,9 @@ def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
         named.add((OF_TOPIC, topic))
         return topic
 
-    with_topics_called(scenario, noted)
+    with_topic_names(scenario, noted)
     real = sorted(name for kind, name in named if not is_pseudonym(kind, name))
-    if key_in(decoded_by) and real:
+    if pseudonym_key_in(decoded_by) and real:
         raise ArgumentError(
             f"{lake} has pseudonyms, and settings or aims of this run name {', '.join(map(printable_text, real))}. "
             "Name them by their pseudonyms, as silver tables do, or run `pipeline` with the captures and "
@@ -87,7 +91,7 @@ def check_topics(lake: str, decoded_by: str, scenario: Scenario) -> None:
         )
 
 
-def _other_names(lake: str, ids: str, key_id: str, keys: set[str]) -> str:
+def _other_names_text(lake: str, ids: str, key_id: str, keys: set[str]) -> str:
     if "" in keys:
         return (
             f"{lake} has names that are not pseudonymised, of capture {ids}, "
@@ -136,7 +140,7 @@ def capture_sets(spark: SparkSession, lake: str) -> list[CaptureSet]:
     return [CaptureSet(*row[:-1]) for row in sets.orderBy(F.desc("written"), t.capture_id).collect()]
 
 
-def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str = BY_FLAG) -> str:
+def choose_capture(spark: SparkSession, lake: str, named: str | None, how: str = BY_FLAG) -> str:
     """The id of the capture set that is named, else of the one whose rows were written last.
 
     If the lake has several, stderr says which one it is. how: the flag or argument by which a user names another one.
@@ -147,13 +151,13 @@ def chosen_capture(spark: SparkSession, lake: str, named: str | None, how: str =
         raise LakeError(f"{lake}: no capture was ingested; run `ingest` with captures and this --lake first")
     chosen = next((capture_set for capture_set in sets if named in (None, capture_set.capture_id)), None)
     if chosen is None:
-        raise ArgumentError("\n  ".join([f"{lake}: no capture set {named}; it has", *_listed(sets, MOST_SETS)]))
+        raise ArgumentError("\n  ".join([f"{lake}: no capture set {named}; it has", *_set_lines(sets, MOST_SETS)]))
     if len(sets) > 1:
         why = "written last" if named is None else "as named"
-        others = ", ".join(_listed([capture_set for capture_set in sets if capture_set is not chosen], MOST_OTHERS))
+        others = ", ".join(_set_lines([capture_set for capture_set in sets if capture_set is not chosen], MOST_OTHERS))
         sys.stderr.write(f"refetch: capture set {chosen}, {why}; {how} names another of this lake's: {others}\n")
     return chosen.capture_id
 
 
-def _listed(sets: Sequence[CaptureSet], most: int) -> list[str]:
+def _set_lines(sets: Sequence[CaptureSet], most: int) -> list[str]:
     return with_rest_count(map(str, sets[:most]), len(sets))

@@ -32,7 +32,7 @@ def partition_files(spark: SparkSession, path: str, partition: Partition) -> tup
         return None
     version = (path, snapshot.metadata().id(), snapshot.version(), partition)
     if version not in _known:
-        files = snapshot.filesForScan(_of_partition(spark, jvm, partition), False).files()
+        files = snapshot.filesForScan(_partition_filter(spark, jvm, partition), False).files()
         absolute = jvm.org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
         paths = [absolute(path, files.apply(place).path()) for place in range(min(files.size(), FEW_FILES + 1))]
         _known[version] = tuple(file.toString() for file in paths) if len(paths) <= FEW_FILES else None
@@ -41,7 +41,7 @@ def partition_files(spark: SparkSession, path: str, partition: Partition) -> tup
     return _known.get(version)
 
 
-def _of_partition(spark: SparkSession, jvm: JVMView, partition: Partition) -> JavaObject:
+def _partition_filter(spark: SparkSession, jvm: JVMView, partition: Partition) -> JavaObject:
     """The partition's rows, as a filter."""
     column, value = partition
     condition = spark._jsparkSession.sessionState().sqlParser().parseExpression(f"{column} = '{value}'")

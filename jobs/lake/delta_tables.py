@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from jobs.lake import delta_log, local_log
-from jobs.lake.lake_storage import as_pattern, workers_folder
+from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import LocalTable
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_trends import TRENDS
@@ -75,7 +75,7 @@ def table_path(lake: str, table: Table) -> str:
     return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
 
 
-def rows_here(spark: SparkSession, rows: pa.Table) -> DataFrame:
+def rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Rows that the driver has. From Python's own values Spark would make them in workers of a second kind, which take
     seconds to start.
     """
@@ -83,9 +83,9 @@ def rows_here(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame(rows, schema)
 
 
-def no_rows(spark: SparkSession, table: Table) -> DataFrame:
+def table_without_rows(spark: SparkSession, table: Table) -> DataFrame:
     """The table without any rows."""
-    return rows_here(spark, arrow_schema(table).empty_table())
+    return rows_of_driver(spark, arrow_schema(table).empty_table())
 
 
 def local_table(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
@@ -93,10 +93,10 @@ def local_table(spark: SparkSession, lake: str, table: Table) -> LocalTable | No
     themselves; None where that takes Spark.
     """
     folder = workers_folder(spark, lake)
-    return None if folder is None else local_log.opened(table_path(folder, table))
+    return None if folder is None else local_log.open_local_table(table_path(folder, table))
 
 
-def columns_there(spark: SparkSession, lake: str, table: Table, local: LocalTable | None) -> StructType | None:
+def stored_columns(spark: SparkSession, lake: str, table: Table, local: LocalTable | None) -> StructType | None:
     """The columns that the table has in the lake; None where it is not there."""
     if local is not None:
         return local.schema
@@ -117,7 +117,7 @@ def columns_by_delta(spark: SparkSession, path: str) -> StructType | None:
 def has_table(spark: SparkSession, lake: str, table: Table) -> bool:
     """Whether the lake has the table."""
     local = local_table(spark, lake, table)
-    return columns_there(spark, lake, table, local) is not None
+    return stored_columns(spark, lake, table, local) is not None
 
 
 def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
@@ -129,7 +129,7 @@ def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
     return rows_in(spark, local.path, table, files)
 
 
-def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
+def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
     """A table's rows of one capture set or, in gold, of one run. Raises what `read_table` does."""
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
     path = table_path(lake, table) if local is None else local.path
@@ -142,13 +142,13 @@ def rows_of(spark: SparkSession, lake: str, table: Table, identity: str) -> Data
 
 def table_to_read(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
     """As `local_table`. Raises LakeError where the lake has no such table, or one with other columns than declared."""
-    local, is_there = _checked(spark, lake, table)
+    local, is_there = _open_checked(spark, lake, table)
     if not is_there:
-        raise LakeError(f"{table_path(lake, table)}: no such table; {_made_by(lake, table)}")
+        raise LakeError(f"{table_path(lake, table)}: no such table; {_how_to_make(lake, table)}")
     return local
 
 
-def _made_by(lake: str, table: Table) -> str:
+def _how_to_make(lake: str, table: Table) -> str:
     """What to do for a table that is not there."""
     if table.layer == "silver":
         return "run `ingest` with captures and this --lake first"
@@ -161,14 +161,14 @@ def _made_by(lake: str, table: Table) -> str:
 
 def table_to_write(spark: SparkSession, lake: str, table: Table) -> LocalTable | None:
     """As `local_table`. Raises LakeError where the lake has a table there with other columns than declared."""
-    return _checked(spark, lake, table)[0]
+    return _open_checked(spark, lake, table)[0]
 
 
-def _checked(spark: SparkSession, lake: str, table: Table) -> tuple[LocalTable | None, bool]:
+def _open_checked(spark: SparkSession, lake: str, table: Table) -> tuple[LocalTable | None, bool]:
     local = local_table(spark, lake, table)
-    columns = columns_there(spark, lake, table, local)
+    columns = stored_columns(spark, lake, table, local)
     if columns is not None:
-        check_columns(columns, table, table_path(lake, table))
+        check_declared_columns(columns, table, table_path(lake, table))
     return local, columns is not None
 
 
@@ -180,12 +180,12 @@ def rows_by_delta(spark: SparkSession, lake: str, table: Table) -> DataFrame:
 def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[str]) -> DataFrame:
     """The rows in some files of a table's folder."""
     if not files:
-        return no_rows(spark, table)
+        return table_without_rows(spark, table)
     read = spark.read.schema(spark_schema(table)).option("basePath", folder)
-    return read.parquet(*map(as_pattern, files)).select(*table.columns)
+    return read.parquet(*map(literal_pattern, files)).select(*table.columns)
 
 
-def check_columns(schema: StructType, table: Table, where: str) -> None:
+def check_declared_columns(schema: StructType, table: Table, where: str) -> None:
     """Compare with the declaration. Raises LakeError that lists every difference."""
     columns = {f.name: f.dataType.simpleString() for f in schema}
     wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
@@ -206,10 +206,10 @@ def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None
     Written again, by a second run or after a kill, the table is the same. Raises LakeError for other columns.
     """
     path = table_path(lake, table)
-    check_columns(rows.schema, table, f"what is to be written to {path}")
+    check_declared_columns(rows.schema, table, f"what is to be written to {path}")
     # Through Spark Connect, texts that workers make are `string collate UTF8_BINARY`, which delta-rs does not read.
     typed = {c: F.col(c).cast(c.type) for c in table.columns}
-    described = rows.select(*(typed[c].alias(c, metadata={"comment": comment(c)}) for c in table.columns))
+    described = rows.select(*(typed[c].alias(c, metadata={"comment": column_comment(c)}) for c in table.columns))
     (
         described.write.format("delta")
         .mode("overwrite")
@@ -233,15 +233,17 @@ def check_tables(spark: SparkSession, lake: str, tables: Iterable[Table]) -> Non
 
 def described_schema(table: Table) -> StructType:
     """The table's columns as Spark types, each with what it means."""
-    return StructType([StructField(str(c), TYPES[c.type], metadata={"comment": comment(c)}) for c in table.columns])
+    return StructType(
+        [StructField(str(c), TYPES[c.type], metadata={"comment": column_comment(c)}) for c in table.columns]
+    )
 
 
-def side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:
+def run_side_by_side(spark: SparkSession, tasks: Iterable[Callable[[], T]]) -> list[T]:
     """Run tasks at the same time, since the short Spark jobs of one leave cores idle. Returns what they return."""
     with ThreadPoolExecutor(max_workers=TASKS_AT_A_TIME) as pool:
         return [done.result() for done in [pool.submit(inheritable_thread_target(spark)(task)) for task in tasks]]
 
 
-def comment(column: Column) -> str:
+def column_comment(column: Column) -> str:
     """What a column means, with its unit."""
     return f"{column.doc} [{column.unit}]" if column.unit else column.doc

@@ -49,7 +49,7 @@ def check_reachable(spark: SparkSession, lake: str) -> None:
             system.close()
     except (Py4JError, PySparkException) as fault:
         cause, version = root_cause(str(fault)), jvm.org.apache.hadoop.util.VersionInfo.getVersion()
-        raise LakeError(f"{lake}: {_told(lake, cause, version)}") from fault
+        raise LakeError(f"{lake}: {_obstacle_text(lake, cause, version)}") from fault
 
 
 def largest_part(lake: str) -> int:
@@ -63,7 +63,7 @@ def largest_part(lake: str) -> int:
     return max(sizes.values(), default=0)
 
 
-def _told(lake: str, cause: str, version: str) -> str:
+def _obstacle_text(lake: str, cause: str, version: str) -> str:
     """What stands in the way, and what to do. version: of the Hadoop in Spark."""
     scheme, _, rest = lake.partition(":")
     if scheme in ("s3", "s3n") and "No FileSystem for scheme" in cause:
@@ -85,19 +85,19 @@ def workers_folder(spark: SparkSession, lake: str) -> str | None:
     if jvm is None:
         return None
     path = jvm.org.apache.hadoop.fs.Path(lake)
-    return str(path.toUri().getPath()) if _system(spark, path).getUri().getScheme() == "file" else None
+    return str(path.toUri().getPath()) if _hadoop_file_system(spark, path).getUri().getScheme() == "file" else None
 
 
-def as_pattern(path: str) -> str:
+def literal_pattern(path: str) -> str:
     """The pattern that matches this path alone, because Spark reads paths as patterns.
 
-    >>> as_pattern("/lake [1]/part.parquet")
+    >>> literal_pattern("/lake [1]/part.parquet")
     '/lake \\\\[1\\\\]/part.parquet'
     """
     return path.translate(_AS_A_PATTERN)
 
 
-def _system(spark: SparkSession, path: JavaObject) -> JavaObject:
+def _hadoop_file_system(spark: SparkSession, path: JavaObject) -> JavaObject:
     return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
 

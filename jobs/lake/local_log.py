@@ -103,11 +103,11 @@ class LocalTable:
                 table._commit(schema, partition, files)
                 return
             except OSError as fault:
-                raise LakeError(f"{self.path}: its log could not be written: {_plain(fault)}") from fault
+                raise LakeError(f"{self.path}: its log could not be written: {_one_line_text(fault)}") from fault
             except DeltaError as fault:
-                now = opened(self.path)
+                now = open_local_table(self.path)
                 if now is None or now._version == table._version:
-                    raise LakeError(f"{self.path}: could not be changed: {_plain(fault)}") from fault
+                    raise LakeError(f"{self.path}: could not be changed: {_one_line_text(fault)}") from fault
                 table = now
             if now._state_of(partition) != before:
                 break
@@ -141,7 +141,7 @@ class LocalTable:
     def _state_of(self, partition: Partition) -> tuple[list[str], int | None]:
         """The partition's files, and the version of its last transaction; None where it has had none."""
         with lake_errors(self.path, NOT_READ):
-            last = None if self.log is None else self.log.transaction_version(_name(partition))
+            last = None if self.log is None else self.log.transaction_version(_partition_name(partition))
         return self._paths(partition), last
 
     def _commit(self, schema: StructType, partition: Partition, files: Sequence[DataFile]) -> None:
@@ -150,7 +150,7 @@ class LocalTable:
         added = [AddAction(file.path, file.size, {column: value}, now, True, file.stats) for file in files]
         # Two processes that both write the first rows of a partition remove no file that the other has read, so Delta
         # sees no conflict. Each therefore names the same transaction, and of two such commits Delta lets one through.
-        transaction = Transaction(_name(partition), 0 if self.log is None else self.log.version() + 1, now)
+        transaction = Transaction(_partition_name(partition), 0 if self.log is None else self.log.version() + 1, now)
         properties = CommitProperties(app_transactions=[transaction])
         forget_checksum(self.path)
         if self.log is None:
@@ -164,7 +164,7 @@ class LocalTable:
             )
 
 
-def opened(path: str) -> LocalTable | None:
+def open_local_table(path: str) -> LocalTable | None:
     """The table in this folder, or the one that is to be made there. None where Delta's own classes have to read and
     write it, because delta-rs does not take its path as it is, or does not know a feature that it uses.
 
@@ -178,15 +178,15 @@ def opened(path: str) -> LocalTable | None:
     except DeltaError:  # a feature that delta-rs does not know, or a broken log: Delta reads it, or says what is wrong
         return None
     except OSError as fault:
-        raise LakeError(f"{path}: {NOT_READ}: {_plain(fault)}") from fault
+        raise LakeError(f"{path}: {NOT_READ}: {_one_line_text(fault)}") from fault
 
 
 def has_files(path: str, partition: Partition) -> bool:
     """Whether the newest version of a table has files of a partition; also True where delta-rs cannot read the log.
 
-    Raises LakeError as `opened` does.
+    Raises LakeError as `open_local_table` does.
     """
-    table = opened(path)
+    table = open_local_table(path)
     return table is None or bool(table.all_files(partition))
 
 
@@ -207,7 +207,7 @@ def _rows_in(path: str) -> int:
     try:
         return pq.read_metadata(path).num_rows
     except (OSError, pa.ArrowInvalid) as fault:
-        raise LakeError(f"{path}: cannot be read: {_plain(fault)}") from fault
+        raise LakeError(f"{path}: cannot be read: {_one_line_text(fault)}") from fault
 
 
 @contextmanager
@@ -216,13 +216,13 @@ def lake_errors(path: str, what: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as fault:
-        raise LakeError(f"{path}: {what}: {_plain(fault)}") from fault
+        raise LakeError(f"{path}: {what}: {_one_line_text(fault)}") from fault
 
 
-def _plain(fault: Exception) -> str:
+def _one_line_text(fault: Exception) -> str:
     """What delta-rs or Arrow says, in one line: delta-rs colours it, in several lines, and adds its own calls."""
     return " ".join(_OWN_CALLS.sub("", _COLOURS.sub("", str(fault))).split())
 
 
-def _name(partition: Partition) -> str:
+def _partition_name(partition: Partition) -> str:
     return "=".join(partition)

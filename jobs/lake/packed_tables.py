@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import rows_in, side_by_side, spark_schema, table_to_write
+from jobs.lake.delta_tables import rows_in, run_side_by_side, spark_schema, table_to_write
 from jobs.lake.local_log import LocalTable
 from jobs.lake.target import FILE_COLUMNS, Target, files_by_table, keep_files
 from schemas.tables.table import Table
@@ -26,27 +26,27 @@ def write_packed(spark: SparkSession, packed: DataFrame, tables: Collection[Tabl
     """
     opened = {table: table_to_write(spark, to.lake, table) for table in tables}
     by_target = [table for table, local in opened.items() if local is None]
-    by_target += written_by_workers(spark, packed, {table: local for table, local in opened.items() if local}, to)
-    side_by_side(spark, [partial(to.write, unpacked(packed, table, to.names), table) for table in by_target])
+    by_target += write_by_workers(spark, packed, {table: local for table, local in opened.items() if local}, to)
+    run_side_by_side(spark, [partial(to.write, unpack_table(packed, table, to.names), table) for table in by_target])
 
 
-def unpacked(packed: DataFrame, table: Table, names: ClusterNames | None = None) -> DataFrame:
+def unpack_table(packed: DataFrame, table: Table, names: ClusterNames | None = None) -> DataFrame:
     """The rows of one table among packed rows. names: names of brokers and topics that are put into them, if given."""
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, rows in unpacked_rows(batches, [table], names):
             yield rows
 
-    return of_tables(packed, [table]).mapInArrow(unpack, spark_schema(table))
+    return packed_rows_of(packed, [table]).mapInArrow(unpack, spark_schema(table))
 
 
-def of_tables(packed: DataFrame, tables: Iterable[Table]) -> DataFrame:
+def packed_rows_of(packed: DataFrame, tables: Iterable[Table]) -> DataFrame:
     """The packed rows of some tables."""
     named = packed.where(F.col(PACKED_TABLE).isin([table.name for table in tables]))
     return named.select(PACKED_TABLE, PACKED_ROWS)
 
 
-def written_by_workers(
+def write_by_workers(
     spark: SparkSession, packed: DataFrame, opened: Mapping[Table, LocalTable], to: Target
 ) -> list[Table]:
     """Have the workers write the tables' files while they unpack the rows. Returns the tables that are still to be
@@ -60,7 +60,7 @@ def written_by_workers(
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield write_files(unpacked_rows(batches, folders, names), folders, identity)
 
-    files = files_by_table(of_tables(packed, folders).mapInArrow(write, FILE_COLUMNS).toArrow(), folders)
+    files = files_by_table(packed_rows_of(packed, folders).mapInArrow(write, FILE_COLUMNS).toArrow(), folders)
     rows = {
         table: rows_in(spark, path, table, [f"{path}/{file.path}" for file in files[table]])
         for table, path in folders.items()

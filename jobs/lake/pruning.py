@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.lake.delta_tables import has_table, read_table, side_by_side
+from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
 from jobs.lake.stored_tables import Holding, StoredTable, stored_table
 from jobs.terminal.screen import with_rest_count
 from schemas.tables.gold import GOLD, RUNS
@@ -71,7 +71,7 @@ class Pruned:
 
 def stored_tables(spark: SparkSession, lake: str) -> Stored:
     """The tables that the lake has. Raises LakeError where it has none."""
-    tables = side_by_side(spark, [partial(stored_table, spark, lake, table) for table in TABLES])
+    tables = run_side_by_side(spark, [partial(stored_table, spark, lake, table) for table in TABLES])
     stored = {table: found for table, found in zip(TABLES, tables, strict=True) if found is not None}
     if not stored:
         raise LakeError(f"{lake}: no captures and no runs, so there is nothing to do; --lake names another folder")
@@ -80,10 +80,10 @@ def stored_tables(spark: SparkSession, lake: str) -> Stored:
 
 def holdings_of(spark: SparkSession, stored: Stored) -> Holdings:
     """What each table has, by capture set and run."""
-    return dict(zip(stored, side_by_side(spark, [table.holdings for table in stored.values()]), strict=True))
+    return dict(zip(stored, run_side_by_side(spark, [table.holdings for table in stored.values()]), strict=True))
 
 
-def known_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
+def finished_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
     """The finished runs of a lake, the newest first."""
     t = RUNS
     if not has_table(spark, lake, t):
@@ -93,7 +93,7 @@ def known_runs(spark: SparkSession, lake: str) -> list[FinishedRun]:
     return [FinishedRun(run_id, capture_id, at.astimezone(UTC)) for run_id, capture_id, at in runs]
 
 
-def of_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
+def what_goes_with_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
     """What goes with a run of this id, finished or not. Raises ArgumentError if the lake has nothing of it."""
     if any(run.run_id == run_id for run in runs):
         return Pruned(runs=(run_id,))
@@ -103,7 +103,7 @@ def of_run(run_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Prun
     raise ArgumentError(f"no run {run_id}; the newest are {newest}")
 
 
-def of_capture_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
+def what_goes_with_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
     """What goes with a capture set of this id: its runs, too. Raises ArgumentError if the lake has nothing of it."""
     its_runs = tuple(run.run_id for run in runs if run.capture_id == capture_id)
     sets = holdings.get(CAPTURES, {})
@@ -116,7 +116,7 @@ def of_capture_set(capture_id: str, runs: Sequence[FinishedRun], holdings: Holdi
     raise ArgumentError(f"no capture set {capture_id}; it has {known}")
 
 
-def older_than(age: timedelta, now: datetime, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
+def what_goes_by_age(age: timedelta, now: datetime, runs: Sequence[FinishedRun], holdings: Holdings) -> Pruned:
     """What goes because of its age: runs whose clock is older than `age`, capture sets that were written earlier and
     have no younger run, and what jobs left that were ended before they were done.
     """
@@ -143,19 +143,21 @@ def written_by_id(holdings: Holdings) -> dict[str, datetime]:
     return written
 
 
-def drop(spark: SparkSession, stored: Stored, holdings: Holdings, pruned: Pruned) -> None:
+def drop_pruned(spark: SparkSession, stored: Stored, holdings: Holdings, pruned: Pruned) -> None:
     """Delete what is to go, from the tables `FIRST` before all others."""
     by_table = {table: pruned.of(table, holdings[table]) for table in stored}
     for tables in (FIRST, [table for table in stored if table not in FIRST]):
-        side_by_side(spark, [partial(stored[table].drop, by_table[table]) for table in tables if by_table.get(table)])
+        run_side_by_side(
+            spark, [partial(stored[table].drop, by_table[table]) for table in tables if by_table.get(table)]
+        )
 
 
-def vacuumed(
+def vacuum_tables(
     spark: SparkSession, tables: Collection[StoredTable], retention: timedelta, *, dry_run: bool = False
 ) -> int | None:
     """Remove the files that no version of these tables has needed for the retention. Returns how many; None where a dry
     run does not tell.
     """
-    counts = side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])
+    counts = run_side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None

@@ -96,7 +96,7 @@ class LocalStore:
         )
         return {
             row[f"partition.{self.column}"]: Holding(
-                row["path_count"], row["size_bytes_sum"], at_ms(row["modification_time_max"])
+                row["path_count"], row["size_bytes_sum"], datetime_of_ms(row["modification_time_max"])
             )
             for row in sums.to_pylist()
         }
@@ -109,7 +109,7 @@ class LocalStore:
             try:
                 self._log.delete(f"{self.column} IN ({named})")
             except CommitFailedError as fault:
-                raise in_use(self.path) from fault
+                raise in_use_error(self.path) from fault
 
     def compact(self) -> Compacted:
         """As of StoredTable; versions of the log from before its own retention, a month, go as well."""
@@ -126,7 +126,7 @@ class LocalStore:
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
         """As of StoredTable, with folders of capture sets and runs that are empty for as long."""
-        hours = hours_of(retention)
+        hours = whole_hours(retention)
         with lake_errors(self.path, "files that nobody needs could not be removed"):
             log = self._log
             # A vacuum adds two versions to the log, which has to have a reason.
@@ -162,7 +162,9 @@ class DeltaStore:
         sums = by_file.groupBy("identity").agg(
             F.count("*"), F.sum("size"), F.unix_millis(F.max("written"))
         )  # fmt: skip
-        return {identity: Holding(files, size, at_ms(written)) for identity, files, size, written in sums.collect()}
+        return {
+            identity: Holding(files, size, datetime_of_ms(written)) for identity, files, size, written in sums.collect()
+        }
 
     def drop(self, identities: Collection[str]) -> None:
         """As of StoredTable."""
@@ -171,7 +173,7 @@ class DeltaStore:
             self._sql(f"DELETE FROM {{table}} WHERE {self.column} IN ({named})")  # noqa: S608 - ids are refetch's own
         except PySparkException as fault:
             if _CONFLICT in str(fault):
-                raise in_use(self.path) from fault
+                raise in_use_error(self.path) from fault
             raise
 
     def compact(self) -> Compacted:
@@ -189,8 +191,8 @@ class DeltaStore:
         """As of StoredTable."""
         if dry_run:
             return None
-        with properties_set(self.spark, {_CHECK: "false", _LOGGING: "true"}):
-            self._sql(f"VACUUM {{table}} RETAIN {hours_of(retention)} HOURS")
+        with session_properties(self.spark, {_CHECK: "false", _LOGGING: "true"}):
+            self._sql(f"VACUUM {{table}} RETAIN {whole_hours(retention)} HOURS")
         ended = self._sql("DESCRIBE HISTORY {table}").where(F.col("operation") == _VACUUMED)
         last = ended.orderBy(F.desc("version")).select("operationMetrics").first()
         return 0 if last is None else int(last[0].get(_REMOVED, 0))
@@ -206,19 +208,19 @@ class DeltaStore:
         return self.spark.sql(statement.replace("{table}", f"delta.`{quoted}`"))
 
 
-def in_use(path: str) -> LakeError:
+def in_use_error(path: str) -> LakeError:
     """The error to raise where somebody else changes rows that are to be deleted."""
     return LakeError(
         f"{path}: another refetch changes the rows that are to go: run the command again when that has ended"
     )
 
 
-def hours_of(retention: timedelta) -> int:
+def whole_hours(retention: timedelta) -> int:
     """Whole hours, as Delta takes them; no fewer than wanted."""
     return -(-retention // HOUR)
 
 
-def at_ms(ms: int) -> datetime:
+def datetime_of_ms(ms: int) -> datetime:
     """A time that Delta's log has, in milliseconds."""
     return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms)
 
@@ -233,7 +235,7 @@ def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> No
 
 
 @contextmanager
-def properties_set(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+def session_properties(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Have properties of the session these values while the block runs."""
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in values}
     try:

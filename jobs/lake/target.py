@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import check_columns, described_schema, rows_here, table_to_write, write_table
+from jobs.lake.delta_tables import check_declared_columns, described_schema, rows_of_driver, table_to_write, write_table
 from jobs.lake.local_log import DataFile, LocalTable, has_files
 from schemas.tables.table import Table
 from udfs.columns.arrow_columns import gathered_batches
@@ -51,7 +51,7 @@ class Target:
             write_table(accepted, self.lake, table, identity)
             return
         path = local.path
-        check_columns(rows.schema, table, f"what is to be written to {path}")
+        check_declared_columns(rows.schema, table, f"what is to be written to {path}")
 
         def write_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield write_files(
@@ -65,9 +65,9 @@ class Target:
         """Write rows that this process has. Raises LakeError if their columns are not the table's."""
         local = table_to_write(spark, self.lake, table)
         if local is None or self.watch.gates.row_rules(table):
-            self.write(rows_here(spark, rows), table)
+            self.write(rows_of_driver(spark, rows), table)
             return
-        check_columns(from_arrow_schema(rows.schema), table, f"what is to be written to {local.path}")
+        check_declared_columns(from_arrow_schema(rows.schema), table, f"what is to be written to {local.path}")
         written = write_files(((table, batch) for batch in rows.to_batches()), {table: local.path}, self.identity)
         keep_files(local, table, self, files_by_table(pa.Table.from_batches([written]), [table])[table])
         self.watch.note(table, rows.num_rows)

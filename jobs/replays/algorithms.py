@@ -19,6 +19,6 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 """By name, in the order in which they run and are shown."""
 
 
-def asked(scenario: Scenario) -> list[Algorithm]:
+def algorithms_to_replay(scenario: Scenario) -> list[Algorithm]:
     """Those that a scenario replays."""
     return [algorithm for name, algorithm in ALGORITHMS.items() if name in scenario.algorithms]

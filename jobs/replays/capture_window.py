@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
-from jobs.lake.delta_tables import rows_of
+from jobs.lake.delta_tables import stored_rows
 from jobs.run import Run
-from jobs.scenarios.moment import Moment, time_of
+from jobs.scenarios.moment import Moment, utc_datetime
 from jobs.scenarios.scenario import Scenario
 from jobs.terminal.wording import utc_time
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES
@@ -27,13 +27,13 @@ def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
     if scenario.begin is None and scenario.end is None:
         return run
     first, last = capture_span(spark, run.lake, capture_id)
-    within = narrowed(scenario, first, last)
+    within = with_window_as_times(scenario, first, last)
     if within.begin is not None and within.end is not None and within.begin.us >= within.end.us:
-        raise ArgumentError(f"--from is not before --to: {beside_the_capture(within, first, last)}")
+        raise ArgumentError(f"--from is not before --to: {window_and_capture_text(within, first, last)}")
     if within.begin is not None or within.end is not None:
         exchanges = rows_of_cluster(spark, run.lake, EXCHANGES, capture_id, run.cluster_id)
-        if requests_in(exchanges, within).isEmpty():
-            text = beside_the_capture(within, first, last)
+        if requests_in_window(exchanges, within).isEmpty():
+            text = window_and_capture_text(within, first, last)
             raise ArgumentError(f"no request of the capture is in the window: {text}")
     return replace(run, scenario=within)
 
@@ -43,23 +43,24 @@ def capture_span(spark: SparkSession, lake: str, capture_id: str) -> tuple[int, 
     c, t = CONNECTIONS, CAPTURES
     offset = F.coalesce(F.col(t.clock_offset_us), F.lit(0))
     times = [
-        rows_of(spark, lake, c, capture_id).select(
-            micros(c.first_time).alias("first"), micros(c.last_time).alias("last")
+        stored_rows(spark, lake, c, capture_id).select(
+            micros_since_1970(c.first_time).alias("first"), micros_since_1970(c.last_time).alias("last")
         ),
-        rows_of(spark, lake, t, capture_id).select(
-            (micros(t.first_time) + offset).alias("first"), (micros(t.last_time) + offset).alias("last")
+        stored_rows(spark, lake, t, capture_id).select(
+            (micros_since_1970(t.first_time) + offset).alias("first"),
+            (micros_since_1970(t.last_time) + offset).alias("last"),
         ),
     ]
     first, last = times[0].unionByName(times[1]).agg(F.min("first"), F.max("last")).collect()[0]
     return int(first), int(last)
 
 
-def micros(column: str) -> Column:
+def micros_since_1970(column: str) -> Column:
     """A column of times as us since 1970."""
     return F.unix_micros(F.col(column))
 
 
-def narrowed(scenario: Scenario, first: int, last: int) -> Scenario:
+def with_window_as_times(scenario: Scenario, first: int, last: int) -> Scenario:
     """The scenario with begin and end of its window as times; None for one that lies outside the capture.
 
     first, last: the first and the last time of the capture, us since 1970.
@@ -73,7 +74,7 @@ def narrowed(scenario: Scenario, first: int, last: int) -> Scenario:
     )
 
 
-def requests_in(exchanges: DataFrame, scenario: Scenario) -> DataFrame:
+def requests_in_window(exchanges: DataFrame, scenario: Scenario) -> DataFrame:
     """The exchanges whose requests are in the window."""
     return rows_in_window(exchanges, EXCHANGES.request_time, scenario.begin, scenario.end)
 
@@ -81,20 +82,21 @@ def requests_in(exchanges: DataFrame, scenario: Scenario) -> DataFrame:
 def rows_in_window(rows: DataFrame, column: str, begin: Moment | None, end: Moment | None) -> DataFrame:
     """The rows whose time in a column is from the begin to before the end."""
     if begin is not None:
-        rows = rows.where(F.col(column) >= F.lit(time_of(begin.us)))
-    return rows if end is None else rows.where(F.col(column) < F.lit(time_of(end.us)))
+        rows = rows.where(F.col(column) >= F.lit(utc_datetime(begin.us)))
+    return rows if end is None else rows.where(F.col(column) < F.lit(utc_datetime(end.us)))
 
 
-def beside_the_capture(scenario: Scenario, first: int, last: int) -> str:
+def window_and_capture_text(scenario: Scenario, first: int, last: int) -> str:
     """A window, and the capture's begin and end beside it."""
     begin, end = (
-        None if end_of_window is None else time_of(end_of_window.us) for end_of_window in (scenario.begin, scenario.end)
+        None if end_of_window is None else utc_datetime(end_of_window.us)
+        for end_of_window in (scenario.begin, scenario.end)
     )
-    whole = f"the capture goes from {utc_time(time_of(first))} to {utc_time(time_of(last))}"
-    return f"{window_said(begin, end)}; {whole}"
+    whole = f"the capture goes from {utc_time(utc_datetime(first))} to {utc_time(utc_datetime(last))}"
+    return f"{window_text(begin, end)}; {whole}"
 
 
-def window_said(begin: datetime | None, end: datetime | None) -> str:
+def window_text(begin: datetime | None, end: datetime | None) -> str:
     """`from 2026-01-31 12:00:00 UTC to 2026-01-31 12:05:00 UTC`, or one end alone."""
     ends = (("from", begin), ("to", end))
     return " ".join(f"{word} {utc_time(at)}" for word, at in ends if at is not None)

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import has_table, rows_of
+from jobs.lake.delta_tables import has_table, stored_rows
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm
 from jobs.run import Run
@@ -34,7 +34,7 @@ TOLD_BY_BATCHES = {
 """By setting that nobody states, the value that is taken for it where producers are replayed, in words."""
 
 
-def run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = None) -> str:
+def make_run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = None) -> str:
     """The identity of a run, 16 hex digits. cluster_id: None where the capture set has only one cluster."""
     of_cluster = "" if cluster_id is None else f":{cluster_id}"
     return hashlib.sha256(f"{capture_id}:{scenario.scenario_id}{of_cluster}".encode()).hexdigest()[:16]
@@ -43,8 +43,8 @@ def run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = None) -
 class RunRows(NamedTuple):
     """What the rows of a run in `runs` say of it beside its scenario.
 
-    replayed_by: as `jobs.version.replayer` says. kafka: the release that the capture tells, and by what. refused: by
-    name of the algorithms that were not replayed, why.
+    replayed_by: as `jobs.version.replayer_version` says. kafka: the release that the capture tells, and by what.
+    refused: by name of the algorithms that were not replayed, why.
     """
 
     run_id: str
@@ -57,7 +57,7 @@ class RunRows(NamedTuple):
 def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Table:
     """The rows of the table `runs`: one an algorithm."""
     t = RUNS
-    assumed = assumed_of(run.scenario, known.kafka)
+    assumed = assumed_settings(run.scenario, known.kafka)
     rows: list[dict[str, object]] = [
         {
             t.run_id: known.run_id,
@@ -78,25 +78,25 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
     return pa.Table.from_pylist(rows, schema=arrow_schema(t))
 
 
-def assumed_of(scenario: Scenario, kafka: str | None) -> list[str]:
+def assumed_settings(scenario: Scenario, kafka: str | None) -> list[str]:
     """The settings that nobody stated, as `runs` has them: a key alone, or `key: what the capture tells of it`."""
     stated = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
     return [f"{key}: {stated[key]}" if key in stated else key for key in scenario.assumed]
 
 
-def decoded_by(spark: SparkSession, lake: str, capture_id: str) -> str:
+def decoder_of_set(spark: SparkSession, lake: str, capture_id: str) -> str:
     """What decoded the capture set, as `captures` has it. Raises LakeError where there is no such set."""
-    row = rows_of(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
+    row = stored_rows(spark, lake, CAPTURES, capture_id).select(CAPTURES.decoder).first()
     if row is None:
         raise LakeError(f"{lake}: no capture set {capture_id}; run `ingest` with its captures and this --lake first")
     return str(row[0])
 
 
-def written_as(spark: SparkSession, lake: str, capture_id: str) -> frozenset[str]:
+def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[str]:
     """The files that have the capture set's rows of `captures`. After it is ingested again they are other files, and
     while that is going on there are none. Raises LakeError where there is no table of captures.
     """
-    rows = rows_of(spark, lake, CAPTURES, capture_id).select(F.input_file_name()).distinct().collect()
+    rows = stored_rows(spark, lake, CAPTURES, capture_id).select(F.input_file_name()).distinct().collect()
     return frozenset(path for (path,) in rows)
 
 
@@ -109,11 +109,11 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
     t, is_now = RUNS, "is_now"
     if not has_table(spark, run.lake, t):
         return None
-    stored = rows_of(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
+    stored = stored_rows(spark, run.lake, t, run_name).where(F.col(t.replayed_by) == made_by)
     rows = stored.select(t.refused, t.assumed, (F.col(t.run_at) == F.lit(run.run_at)).alias(is_now)).collect()
     if not rows:
         return None
-    assumed = assumed_of(run.scenario, captured_release(rows[0][t.assumed]))
+    assumed = assumed_settings(run.scenario, captured_release(rows[0][t.assumed]))
     if not all(row[is_now] and row[t.assumed] == assumed for row in rows):
         now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}
         to = Target(run.lake, run_name, Watch())
@@ -124,6 +124,6 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
 
 
 def captured_release(assumed: Iterable[str]) -> str | None:
-    """The release of Kafka that the capture shows, if `assumed`, as `assumed_of` made it, says one."""
+    """The release of Kafka that the capture shows, if `assumed`, as `assumed_settings` made it, says one."""
     begin = f"{KAFKA_RELEASE}: "
     return next((line.removeprefix(begin) for line in assumed if line.startswith(begin)), None)

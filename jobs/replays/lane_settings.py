@@ -11,10 +11,10 @@ from udfs.replay.shared.lanes import LaneSettings, Value
 
 def lane_settings(scenario: Scenario, algorithm: str, in_force: Mapping[str, Value]) -> LaneSettings:
     """The lanes of one algorithm, with what was in force, and Kafka's default for what `in_force` lacks."""
-    return settings_of(scenario.lanes(algorithm), in_force)
+    return settings_of_lanes(scenario.lanes(algorithm), in_force)
 
 
-def settings_of(lanes: Sequence[Lane], in_force: Mapping[str, Value]) -> LaneSettings:
+def settings_of_lanes(lanes: Sequence[Lane], in_force: Mapping[str, Value]) -> LaneSettings:
     """These lanes, the captured one first, with what was in force, and Kafka's default for what `in_force` lacks."""
     defaults = {key: value for key, setting in settings().items() if (value := setting.default_value) is not None}
     return LaneSettings(

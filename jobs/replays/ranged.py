@@ -28,17 +28,17 @@ class Ranged(NamedTuple):
 UNREAD = Ranged(inf, inf, inf)
 
 
-def exact(value: float) -> Ranged:
+def without_range(value: float) -> Ranged:
     """An outcome that does not depend on pace."""
     return Ranged(value, value, value)
 
 
-def range_of(metric: str) -> str:
+def range_column(metric: str) -> str:
     """The name of the column that has the range of an outcome."""
     return f"{metric}_range"
 
 
-def ranged(value: float, within: Row | None) -> Ranged:
+def with_range(value: float, within: Row | None) -> Ranged:
     """An outcome with its range, which has the value at the captured pace always in it.
 
     within: the range, with p10 and p90; p90 is null for a backlog that is not read to its end at a slow pace. It is
@@ -49,30 +49,30 @@ def ranged(value: float, within: Row | None) -> Ranged:
     return Ranged(value, min(ends), max(ends))
 
 
-def time_within(ms: float, within: Row | None) -> str:
+def time_with_range(ms: float, within: Row | None) -> str:
     """A time with the range in which it lies at other paces, `146 ms (120 to 210 ms)`, or alone where it has no range.
 
-    within: as in `ranged`.
+    within: as in `with_range`.
     """
-    return said_within(ms, within, duration)
+    return value_with_range(ms, within, duration)
 
 
-def said_within(value: float, within: Row | None, worded: Callable[[float], str]) -> str:
-    """Any outcome with its range, as `time_within` writes a time. worded: writes one value of the outcome."""
-    return ranged_said(ranged(value, within), worded)
+def value_with_range(value: float, within: Row | None, worded: Callable[[float], str]) -> str:
+    """Any outcome with its range, as `time_with_range` writes a time. worded: writes one value of the outcome."""
+    return ranged_text(with_range(value, within), worded)
 
 
-def ranged_said(outcome: Ranged, worded: Callable[[float], str]) -> str:
+def ranged_text(outcome: Ranged, worded: Callable[[float], str]) -> str:
     """An outcome with its range, `41 (8 to 62)`; alone if both ends read the same. worded: writes one value of it."""
     value, low, high = (NOT_READ if figure == inf else worded(figure) for figure in outcome)
     return value if low == high else f"{value} ({range_text(low, high)})"
 
 
-def is_larger(one: Ranged, other: Ranged) -> bool:
+def is_surely_larger(one: Ranged, other: Ranged) -> bool:
     """Whether an outcome is larger than another at any pace: its range lies above the other's."""
     return one.low > other.high
 
 
 def are_apart(one: Ranged, other: Ranged) -> bool:
     """Whether one of two outcomes is larger than the other at any pace: their ranges do not meet."""
-    return is_larger(one, other) or is_larger(other, one)
+    return is_surely_larger(one, other) or is_surely_larger(other, one)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_plan import pack_shards
-from jobs.lake.delta_tables import rows_here, rows_of, table_to_read
+from jobs.lake.delta_tables import rows_of_driver, stored_rows, table_to_read
 from jobs.replays.algorithm import Source
 from jobs.session.driver import driver_of
 from schemas.tables.silver import CONNECTIONS, EXCHANGES
@@ -45,9 +45,9 @@ class Read(NamedTuple):
     mapped: Mapped
 
 
-def small_table(source: Source, table: Table, columns: Sequence[str]) -> pa.Table:
+def read_small_table(source: Source, table: Table, columns: Sequence[str]) -> pa.Table:
     """Columns of the rows that the run replays, for a silver table that is small however long the capture is."""
-    parts = parts_of(source, table)
+    parts = parts_of_files(source, table)
     if parts is None or source.run.cluster_id is not None:
         return source.rows(table).select(*columns).toArrow()
     kinds = arrow_schema(table)
@@ -61,12 +61,12 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
 
     Where only the connections of one cluster are replayed, `columns` must have the connection.
     """
-    parts = [parts_of(source, read.table) for read in reads]
+    parts = [parts_of_files(source, read.table) for read in reads]
     connections = connections_of_cluster(source)
     mapped = [partial(kept_rows, read.mapped, connections) for read in reads]
     if any(of_table is None for of_table in parts):
         sent = (
-            rows_of(source.spark, source.run.lake, read.table, source.capture_id).select(*read.columns)
+            stored_rows(source.spark, source.run.lake, read.table, source.capture_id).select(*read.columns)
             for read in reads
         )
         frames = [rows.mapInArrow(kept, from_arrow_schema(schema)) for rows, kept in zip(sent, mapped, strict=True)]
@@ -94,7 +94,7 @@ def dealt_silver(source: Source, step: Step, reads: Sequence[Read], shards: int)
     return mapped_silver(source, dealing, DEALT)
 
 
-def parts_of(source: Source, table: Table) -> list[FilePart] | None:
+def parts_of_files(source: Source, table: Table) -> list[FilePart] | None:
     """The parts of a table's files with the capture set's rows, looked up once for all replays; None where workers do
     not see the files.
     """
@@ -118,7 +118,7 @@ def dealt_work(source: Source, work: Sequence[tuple[int, FilePart]]) -> DataFram
         {"task": task_of_part, "read": number, "path": part.path, "groups": list(part.groups)}
         for task_of_part, (number, part) in zip(task.tolist(), work, strict=True)
     ]
-    frame = rows_here(spark, pa.Table.from_pylist(rows, schema=pa.schema(_WORK)))
+    frame = rows_of_driver(spark, pa.Table.from_pylist(rows, schema=pa.schema(_WORK)))
     return frame.repartitionById(tasks, "task")
 
 
@@ -156,7 +156,7 @@ def connections_of_cluster(source: Source) -> pa.Array[pa.Int64Scalar] | None:
     return source.lookups.connections
 
 
-def software(source: Source) -> Mapping[int, Software]:
+def client_software(source: Source) -> Mapping[int, Software]:
     """The software of each connection's client, looked up once for all replays."""
     if source.lookups.software is None:
         rows = mapped_silver(source, [Read(EXCHANGES, SOFTWARE_COLUMNS, software_rows)], SOFTWARE)

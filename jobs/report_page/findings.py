@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from jobs.captures.clusters import rows_of_cluster
 from jobs.captures.kafka_release import releases
-from jobs.gates.results import results_there
+from jobs.gates.results import gate_result_rows
 from jobs.lake.capture_sets import check_captures
-from jobs.lake.delta_tables import read_table, rows_of, side_by_side
+from jobs.lake.delta_tables import read_table, run_side_by_side, stored_rows
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.replays.capture_window import rows_in_window
@@ -166,7 +166,7 @@ def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
     @cache
     def own_rows(table: Table) -> DataFrame:
         if table.layer == "gold":
-            return rows_of(spark, lake, table, run.run_id)
+            return stored_rows(spark, lake, table, run.run_id)
         rows, time = rows_of_cluster(spark, lake, table, run.capture_id, run.cluster_id), EXCHANGES.request_time
         return rows_in_window(rows, time, *run.window) if time in rows.columns else rows
 
@@ -181,14 +181,14 @@ def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
 
     @cache
     def of_captures(table: Table) -> DataFrame:
-        return rows_of(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
+        return stored_rows(spark, lake, table, run.run_id if table.layer == "gold" else run.capture_id)
 
     of_replays = [query for name in lanes for query in ALGORITHMS[name].queries.values()]
     of_advice = [query for name, queries in ADVICE_QUERIES.items() if name in lanes for query in queries]
     wanted: dict[Query, OwnRows] = dict.fromkeys([*of_replays, *of_advice, *queries_of(lanes)], of_cluster)
     wanted |= dict.fromkeys(ALWAYS, of_captures)
     wanted |= dict.fromkeys((aim_settings, trade_off_lanes), partial(rows_if_any, spark, lake, run.run_id))
-    wanted[gate_refusals] = lambda _: results_there(spark, lake, (run.capture_id, run.run_id))
+    wanted[gate_refusals] = lambda _: gate_result_rows(spark, lake, (run.capture_id, run.run_id))
     return Findings(run_queries(spark, wanted), lanes, run.refused, run.captured, run.kafka, run.nobody_stated)
 
 
@@ -204,7 +204,7 @@ def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings
 
 def look_up_queries(spark: SparkSession, lake: str, capture_id: str, queries: Sequence[Query]) -> Findings:
     """What queries of the silver tables give for a capture set."""
-    own_rows = cache(partial(rows_of, spark, lake, identity=capture_id))
+    own_rows = cache(partial(stored_rows, spark, lake, identity=capture_id))
     return Findings(run_queries(spark, dict.fromkeys(queries, own_rows)), {}, {}, {}, "")
 
 
@@ -215,4 +215,4 @@ def run_queries(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Q
         return query(own_rows).collect()
 
     tasks: list[Callable[[], list[Row]]] = [partial(rows, *query) for query in queries.items()]
-    return dict(zip(queries, side_by_side(spark, tasks), strict=True))
+    return dict(zip(queries, run_side_by_side(spark, tasks), strict=True))

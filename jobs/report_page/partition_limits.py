@@ -9,7 +9,13 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.partition_limits.answers import SPAN_FOR_A_DATE_MS, lanes, lanes_table, safe, safe_limits
+from jobs.replays.partition_limits.answers import (
+    SPAN_FOR_A_DATE_MS,
+    lanes,
+    lanes_table,
+    safe_limits_text,
+    smallest_safe_limits,
+)
 from jobs.report_page.lane_labels import own_name
 from jobs.report_page.question import (
     Axis,
@@ -138,7 +144,7 @@ def equal_brokers_text(alike: int) -> str:
 
 def are_brokers_unknown(findings: Findings) -> bool:
     """Whether no Metadata response lists brokers. Those that requests name may then not be all."""
-    limits = [row[PARTITION_LIMIT_CURVE.refused_by] for row in findings.of(safe)]
+    limits = [row[PARTITION_LIMIT_CURVE.refused_by] for row in findings.of(smallest_safe_limits)]
     return bool(limits) and BROKER_LIMIT not in limits
 
 
@@ -266,7 +272,7 @@ def refused_teams_answer(findings: Findings) -> str:
 
 def harmless_limits_text(findings: Findings) -> str:
     """The smallest limits that refuse nothing."""
-    limits = safe_limits(findings.of(safe))
+    limits = safe_limits_text(findings.of(smallest_safe_limits))
     sentence = f"; from {limits} on, nothing is refused {OF_THE_PROPOSAL}" if limits else ""
     if are_brokers_unknown(findings):
         sentence += f"; what {BROKER_LIMIT} refuses is not known, because no Metadata response names brokers"
@@ -334,7 +340,7 @@ REFUSED_TEAMS = Question(
     text="If I cap partitions at N, which teams' creates fail?",
     about="KIP-578",
     algorithms=(algorithms.PARTITION_LIMITS,),
-    queries=(lanes, safe, refused_changes),
+    queries=(lanes, smallest_safe_limits, refused_changes),
     sentence=refused_teams_answer,
     plots=(refused_by_lane,),
     table=lanes_table_maker(algorithms.PARTITION_LIMITS, lanes, lanes_table),

@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from jobs.scenarios.aim_whom import resolved_whom
 from jobs.scenarios.aims import DEFAULT_ROUNDS, DEFAULT_STEP, Aim, Constraint, Over, Relation, Span, parse_bound
-from jobs.scenarios.located_yaml import MALFORMED, Fault, Grid, LocatedYaml, Place, Texts, given
-from jobs.scenarios.setting_entries import Entry, look_up, parsed_values
-from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, nearest_of, settings
+from jobs.scenarios.located_yaml import MALFORMED, Fault, Grid, LocatedYaml, Place, Texts, empty_as_mapping
+from jobs.scenarios.setting_entries import Entry, look_up_settings, parse_values
+from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, nearest_or_all_hint, settings
 from jobs.units import parse_int, parse_number
 from schemas.tables.outcomes import Outcome, outcomes_of
 from schemas.tables.values import CONSUMER
@@ -47,7 +47,7 @@ class AimText(BaseModel):
 
 KEYS_OF_AIM = tuple(field.alias or name for name, field in AimText.model_fields.items())
 """The keys of an aim in a scenario file."""
-AimTexts = Annotated[dict[str, AimText], BeforeValidator(given)]
+AimTexts = Annotated[dict[str, AimText], BeforeValidator(empty_as_mapping)]
 
 
 def flag_aims(texts: Iterable[str], faults: list[Fault]) -> Iterator[tuple[str, LocatedYaml, AimText]]:
@@ -78,7 +78,7 @@ def _assigned(text: str | None, form: str, faults: list[Fault]) -> dict[str, lis
     return by_key
 
 
-def resolved_aims(
+def resolve_aims(
     located: LocatedYaml, in_file: Mapping[str, AimText], flags: Iterable[str], faults: list[Fault]
 ) -> dict[str, Aim]:
     """The aim of each replay that has one; a flag replaces the file's, and two flags for one replay are a fault."""
@@ -91,37 +91,37 @@ def resolved_aims(
     aims = dict[str, Aim]()
     for name, (where, text) in (written | by_flag).items():
         if name not in algorithms():
-            place = _place(where, name)
-            faults.append(Fault(place, f"unknown algorithm `{name}`{nearest_of(name, algorithms())}"))
-        elif aim := resolved_aim(where, name, text, faults):
+            place = _place_of_aim(where, name)
+            faults.append(Fault(place, f"unknown algorithm `{name}`{nearest_or_all_hint(name, algorithms())}"))
+        elif aim := resolve_aim(where, name, text, faults):
             aims[name] = aim
     return aims
 
 
-def resolved_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> Aim | None:
+def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> Aim | None:
     """One aim; None if it has a fault."""
     before, known = len(faults), outcomes_of(algorithm)
     target, is_least = _target(located, algorithm, text, faults)
     where = [
         constraint
         for i, written in enumerate(text.where)
-        if (constraint := _constraint(_place(located, algorithm, "where", i), algorithm, written, faults))
+        if (constraint := _constraint(_place_of_aim(located, algorithm, "where", i), algorithm, written, faults))
     ]
-    over: Over = _over(located, algorithm, text, faults)
+    over: Over = _values_by_setting(located, algorithm, text, faults)
     if target is not None and not over and len(faults) == before:
         over = default_over(algorithm, target, where)
         if not over:
             form = "1,2,4" if target in settings() and settings()[target].type == "number" else "FROM..TO"
             fault = f"{target} has no usual bounds to look in: say `over`, as over {target}={form}"
-            faults.append(Fault(_place(located, algorithm), fault))
+            faults.append(Fault(_place_of_aim(located, algorithm), fault))
     if len(over) > MOST_SETTINGS:
         fault = f"`over` has {len(over)} settings; at most {MOST_SETTINGS}"
-        faults.append(Fault(_place(located, algorithm, "over"), fault))
+        faults.append(Fault(_place_of_aim(located, algorithm, "over"), fault))
     if target is not None and target not in known and over and target not in over:
-        faults.append(Fault(_place(located, algorithm), f"{target} is to be best, and `over` does not vary it"))
+        faults.append(Fault(_place_of_aim(located, algorithm), f"{target} is to be best, and `over` does not vary it"))
     names = [name for name in (target, *(constraint.outcome for constraint in where)) if name]
     aimed = [known[name] for name in names if name in known]
-    place_of = partial(_place, located, algorithm, "for")
+    place_of = partial(_place_of_aim, located, algorithm, "for")
     whom = resolved_whom(place_of, text.whom, aimed, over, faults)
     step = _number(located, algorithm, "step", text.step, DEFAULT_STEP, faults)
     rounds = _number(located, algorithm, "rounds", text.rounds, DEFAULT_ROUNDS, faults)
@@ -149,15 +149,15 @@ def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Ov
         return {} if setting.searched is None else {setting.key: Span(*setting.searched_span)}
     sides = {known[name].side for name in (target, *(constraint.outcome for constraint in where))}
     wanted = {side for side in sides if side is not None} or {CONSUMER}
-    several = {setting.set_on for setting in _searched(algorithm)} > {CONSUMER}
+    several = {setting.set_on for setting in _settings_with_usual_bounds(algorithm)} > {CONSUMER}
     return {
         setting.key: Span(*setting.searched_span)
-        for setting in _searched(algorithm)
+        for setting in _settings_with_usual_bounds(algorithm)
         if not several or setting.set_on in wanted
     }
 
 
-def _searched(algorithm: str) -> list[Setting]:
+def _settings_with_usual_bounds(algorithm: str) -> list[Setting]:
     """The settings that are mostly about a replay and have usual bounds."""
     return [
         setting
@@ -166,7 +166,7 @@ def _searched(algorithm: str) -> list[Setting]:
     ]
 
 
-def _place(located: LocatedYaml, *address: str | int) -> Place:
+def _place_of_aim(located: LocatedYaml, *address: str | int) -> Place:
     return located.at(("find", *address)) if located.lines else Place(0, located.name)
 
 
@@ -175,17 +175,17 @@ def _target(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fa
     kinds = [kind for kind in ("minimise", "maximise") if getattr(text, kind) is not None]
     if len(kinds) != 1:
         fault = f"an aim has either `minimise` or `maximise`, and {' and '.join(kinds) or 'neither'} is given"
-        faults.append(Fault(_place(located, algorithm), fault))
+        faults.append(Fault(_place_of_aim(located, algorithm), fault))
         return None, True
-    name, place = str(getattr(text, kinds[0])), _place(located, algorithm, kinds[0])
+    name, place = str(getattr(text, kinds[0])), _place_of_aim(located, algorithm, kinds[0])
     is_least = kinds[0] == "minimise"
     if name in outcomes_of(algorithm) or name == MALFORMED:
         return (None if name == MALFORMED else name), is_least
     try:
-        setting = find_setting(name, _settings_of(algorithm))
+        setting = find_setting(name, _settings_of_replay(algorithm))
     except KeyError:
-        hint = nearest_of(
-            name, outcomes_of(algorithm), (key for s in _settings_of(algorithm) for key in (s.name, s.key))
+        hint = nearest_or_all_hint(
+            name, outcomes_of(algorithm), (key for s in _settings_of_replay(algorithm) for key in (s.name, s.key))
         )
         faults.append(Fault(place, f"{algorithm} has no outcome or setting `{name}`{hint}"))
         return None, is_least
@@ -194,7 +194,7 @@ def _target(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fa
     return setting.key, is_least
 
 
-def _settings_of(algorithm: str) -> list[Setting]:
+def _settings_of_replay(algorithm: str) -> list[Setting]:
     return [setting for setting in settings().values() if algorithm in setting.algorithms]
 
 
@@ -208,12 +208,14 @@ def _constraint(place: Place, algorithm: str, text: str, faults: list[Fault]) ->
         return None
     outcome = known.get(spelt[1])
     if outcome is None:
-        faults.append(Fault(place, f"{algorithm} has no outcome `{spelt[1]}`{nearest_of(spelt[1], known)}"))
+        faults.append(Fault(place, f"{algorithm} has no outcome `{spelt[1]}`{nearest_or_all_hint(spelt[1], known)}"))
         return None
-    return _bounded(place, outcome, spelt[2], spelt[3], faults)
+    return _parse_constraint(place, outcome, spelt[2], spelt[3], faults)
 
 
-def _bounded(place: Place, outcome: Outcome, relation: str, text: str, faults: list[Fault]) -> Constraint | None:
+def _parse_constraint(
+    place: Place, outcome: Outcome, relation: str, text: str, faults: list[Fault]
+) -> Constraint | None:
     try:
         bound = parse_bound(outcome, text)
     except ValueError as fault:
@@ -222,19 +224,19 @@ def _bounded(place: Place, outcome: Outcome, relation: str, text: str, faults: l
     return Constraint(outcome.name, next(known for known in RELATIONS if known == relation), bound)
 
 
-def _over(
+def _values_by_setting(
     located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]
 ) -> dict[str, Span | tuple[Value, ...]]:
     """By setting its values; those with a fault are left out."""
     entries = [
         Entry(
-            _place(located, algorithm, "over", name),
+            _place_of_aim(located, algorithm, "over", name),
             name,
-            tuple((_place(located, algorithm, "over", name, i), value) for i, value in enumerate(values)),
+            tuple((_place_of_aim(located, algorithm, "over", name, i), value) for i, value in enumerate(values)),
         )
         for name, values in text.over.items()
     ]
-    known = look_up(entries, _settings_of(algorithm), faults, lambda _: "")
+    known = look_up_settings(entries, _settings_of_replay(algorithm), faults, lambda _: "")
     spans = {key: _span(*pair, faults) for key, pair in known.items()}
     return {key: values for key, values in spans.items() if values}
 
@@ -243,7 +245,7 @@ def _span(setting: Setting, entry: Entry, faults: list[Fault]) -> Span | tuple[V
     """The values of an entry: FROM..TO, or each that is listed."""
     texts = [text for _, text in entry.values]
     if len(texts) != 1 or ".." not in texts[0]:
-        return parsed_values(setting, entry, faults)
+        return parse_values(setting, entry, faults)
     try:
         return Span(*setting.span(texts[0]))
     except ValueError as fault:
@@ -261,9 +263,9 @@ def _number(
         share = text.endswith("%")
         value = parse_int(text) if name == "rounds" else parse_number(text.removesuffix("%")) / (100 if share else 1)
     except ValueError as fault:
-        faults.append(Fault(_place(located, algorithm, name), f"{name}: {fault}"))
+        faults.append(Fault(_place_of_aim(located, algorithm, name), f"{name}: {fault}"))
         return default
     least, most = (1, MOST_ROUNDS) if name == "rounds" else (0, 1)
     if not least <= value <= most:
-        faults.append(Fault(_place(located, algorithm, name), f"{name}: `{text}` is not from {least} to {most}"))
+        faults.append(Fault(_place_of_aim(located, algorithm, name), f"{name}: `{text}` is not from {least} to {most}"))
     return value

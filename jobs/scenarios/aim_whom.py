@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jobs.scenarios.aims import COLUMNS, Over, Whom
 from jobs.scenarios.located_yaml import MALFORMED, Fault, Place
-from jobs.scenarios.settings import nearest_of, setting_of
+from jobs.scenarios.settings import nearest_or_all_hint, setting_of
 from schemas.tables.outcomes import Outcome
 from schemas.tables.values import CONSUMER, OF_CLIENT, OF_TOPIC, PRODUCER
 
@@ -35,7 +35,9 @@ def resolved_whom(
     for key, patterns in text.items():
         kind, place = KINDS.get(key), place_of(key)
         if kind is None:
-            faults.append(Fault(place, f"an aim is for clients or topics, and not for `{key}`{nearest_of(key, KINDS)}"))
+            faults.append(
+                Fault(place, f"an aim is for clients or topics, and not for `{key}`{nearest_or_all_hint(key, KINDS)}")
+            )
             continue
         unfit = [pattern for pattern in patterns if pattern != MALFORMED and re.search(r"[\s,]", pattern)]
         faults += [Fault(place, f"`{pattern}` has a blank or a comma; write ? for it") for pattern in unfit]

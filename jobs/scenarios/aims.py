@@ -108,10 +108,10 @@ def values_text(key: str, values: Span | tuple[Value, ...]) -> str:
 def constraint_text(algorithm: str, constraint: Constraint) -> str:
     """A constraint as --find has it: `held <= 64MiB`."""
     name, relation, bound = constraint
-    return f"{name} {relation} {figure_text(outcomes_of(algorithm)[name], bound)}"
+    return f"{name} {relation} {bound_text(outcomes_of(algorithm)[name], bound)}"
 
 
-def figure_text(outcome: Outcome, figure: float) -> str:
+def bound_text(outcome: Outcome, figure: float) -> str:
     """A figure as constraints have it; `parse_bound` reads it back if it is whole or a share."""
     if outcome.unit == "bytes" and float(figure).is_integer():
         return format_bytes(int(figure))

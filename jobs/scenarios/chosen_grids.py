@@ -36,7 +36,7 @@ BROKER_PARTITIONS = "max.broker.partitions"
 
 
 @dataclass(frozen=True)
-class Fetched:
+class FetchAmounts:
     """What readers of one kind ask for and get, in bytes.
 
     max_bytes, partition_max_bytes: the most that a request allows, in all and of a partition. response, partition: the
@@ -61,8 +61,8 @@ class Amounts:
     on one broker, without internal topics, by the last Metadata responses.
     """
 
-    consumers: Fetched | None = None
-    followers: Fetched | None = None
+    consumers: FetchAmounts | None = None
+    followers: FetchAmounts | None = None
     batch: int = 0
     readers: int | None = None
     produced: int | None = None
@@ -70,54 +70,54 @@ class Amounts:
     replicas: int | None = None
 
 
-def chosen_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
+def choose_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
     """The grid of each replay, with at most 12 lanes beside the captured one. Where captures show nothing to choose by,
     the grid is empty. `batch_split` is left out where no producer is captured.
 
     stated: by key the settings that somebody stated to be in force.
     """
     grids = {
-        algorithms.FETCH_MAX_BYTES: fetch_limits(amounts),
-        algorithms.CONSUMER_MEMORY: memory(amounts),
-        algorithms.SESSION_CACHE: slots(amounts),
-        algorithms.PARTITION_LIMITS: partitions(amounts),
+        algorithms.FETCH_MAX_BYTES: fetch_limit_grid(amounts),
+        algorithms.CONSUMER_MEMORY: memory_grid(amounts),
+        algorithms.SESSION_CACHE: slot_grid(amounts),
+        algorithms.PARTITION_LIMITS: partition_grid(amounts),
     }
     if amounts.produced is not None:
-        grids[algorithms.BATCH_SPLIT] = batch_sizes(amounts.produced, stated)
+        grids[algorithms.BATCH_SPLIT] = batch_size_grid(amounts.produced, stated)
     return {name: _within_bounds(grid) for name, grid in grids.items()}
 
 
-def fetch_limits(amounts: Amounts) -> Grid:
+def fetch_limit_grid(amounts: Amounts) -> Grid:
     """Limits from the largest batch up to what requests ask for: those of consumers, or of followers if no consumer
     fetches.
     """
     fetched, keys = (amounts.consumers, OF_CONSUMERS) if amounts.consumers else (amounts.followers, OF_FOLLOWERS)
     if fetched is None:
         return {}
-    least, most, most_of_partition = map(doubled, (amounts.batch, fetched.response, fetched.partition_max_bytes))
+    least, most, most_of_partition = map(next_doubling, (amounts.batch, fetched.response, fetched.partition_max_bytes))
     if fetched.response >= FULL * fetched.max_bytes:
-        most = 4 * doubled(fetched.max_bytes)
+        most = 4 * next_doubling(fetched.max_bytes)
     if fetched.partition >= FULL * fetched.partition_max_bytes:
         most_of_partition *= 4
     return {
-        keys.response: tuple(sorted({*between(least, most, 3), fetched.max_bytes})),
-        keys.partition: between(least, most_of_partition, 3),
+        keys.response: tuple(sorted({*doublings_between(least, most, 3), fetched.max_bytes})),
+        keys.partition: doublings_between(least, most_of_partition, 3),
     }
 
 
-def memory(amounts: Amounts) -> Grid:
+def memory_grid(amounts: Amounts) -> Grid:
     """Pools of a consumer: all that it may hold, a quarter and a sixteenth. If nobody consumes, pools of a producer:
     its largest request, four times and sixteen times that.
     """
     if amounts.consumers:
-        held = doubled(amounts.consumers.held)
+        held = next_doubling(amounts.consumers.held)
         return {CONSUMER_MEMORY: tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))}
     if amounts.sent is None:
         return {}
-    return {PRODUCER_MEMORY: tuple(doubled(amounts.sent) * times for times in (1, 4, 16))}
+    return {PRODUCER_MEMORY: tuple(next_doubling(amounts.sent) * times for times in (1, 4, 16))}
 
 
-def slots(amounts: Amounts) -> Grid:
+def slot_grid(amounts: Amounts) -> Grid:
     """Half, all and twice the slots that would be enough if all readers had a session at once, in whole shards."""
     if amounts.readers is None:
         return {}
@@ -126,7 +126,7 @@ def slots(amounts: Amounts) -> Grid:
     return {SLOTS: tuple(sorted({half, enough, 2 * enough}))}
 
 
-def batch_sizes(produced: int, stated: Mapping[str, Value]) -> Grid:
+def batch_size_grid(produced: int, stated: Mapping[str, Value]) -> Grid:
     """From a quarter of the batch.size in force to four times as much. What is in force is what was
     stated; else Kafka's default or, if captured batches are larger, the power of two nearest to the largest.
     """
@@ -135,17 +135,17 @@ def batch_sizes(produced: int, stated: Mapping[str, Value]) -> Grid:
     return {BATCH_SIZE: tuple(sorted({max(base * times // 4, 1) for times in (1, 2, 4, 8, 16)}))}
 
 
-def partitions(amounts: Amounts) -> Grid:
+def partition_grid(amounts: Amounts) -> Grid:
     """Limits from three quarters of the replicas that the fullest broker has to twice as many."""
     if amounts.replicas is None:
         return {}
-    return {BROKER_PARTITIONS: tuple(sorted({rounded(amounts.replicas * part / 4) for part in (3, 4, 5, 8)}))}
+    return {BROKER_PARTITIONS: tuple(sorted({round_limit(amounts.replicas * part / 4) for part in (3, 4, 5, 8)}))}
 
 
-def doubled(amount: int) -> int:
+def next_doubling(amount: int) -> int:
     """The least power of two that is no smaller, from 1 KiB on.
 
-    >>> doubled(40_000), doubled(65_536), doubled(0)
+    >>> next_doubling(40_000), next_doubling(65_536), next_doubling(0)
     (65536, 65536, 1024)
     """
     return max(1 << max(amount - 1, 0).bit_length(), 1024)
@@ -161,10 +161,10 @@ def nearest_doubling(amount: int) -> int:
     return above if 2 * amount * amount > above * above else above // 2
 
 
-def between(least: int, most: int, count: int) -> tuple[int, ...]:
+def doublings_between(least: int, most: int, count: int) -> tuple[int, ...]:
     """`count` powers of two from `least` to `most`, with both, evenly spread by ratio; fewer if there are not so many.
 
-    >>> between(1 << 16, 1 << 20, 3), between(1 << 20, 1 << 16, 3)
+    >>> doublings_between(1 << 16, 1 << 20, 3), doublings_between(1 << 20, 1 << 16, 3)
     ((65536, 262144, 1048576), (1048576,))
     """
     low, high = least.bit_length() - 1, max(most, least).bit_length() - 1
@@ -172,10 +172,10 @@ def between(least: int, most: int, count: int) -> tuple[int, ...]:
     return tuple(1 << power for power in sorted(steps))
 
 
-def rounded(amount: float) -> int:
+def round_limit(amount: float) -> int:
     """An amount rounded to two digits, at least 1: a limit as people set them.
 
-    >>> rounded(43.0), rounded(3_127.5), rounded(0.2)
+    >>> round_limit(43.0), round_limit(3_127.5), round_limit(0.2)
     (43, 3100, 1)
     """
     return max(int(float(f"{amount:.1e}")), 1)

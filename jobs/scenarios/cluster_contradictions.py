@@ -21,10 +21,10 @@ def contradictions(located: LocatedYaml, cluster: Cluster, unknown: Set[Address]
     sized |= {("growth", "topics", i): topics for i, topics in enumerate(cluster.growth.topics)}
     brokers = enumerate(cluster.brokers)
     ids = [broker.id for i, broker in brokers if not {("brokers", i), ("brokers", i, "id")} & unknown]
-    yield from (Fault(located.at(("brokers",)), f"broker {node} is given twice") for node in _repeated(ids))
+    yield from (Fault(located.at(("brokers",)), f"broker {node} is given twice") for node in _repeated_values(ids))
     if not {(), ("brokers",)} & unknown:
         yield from _short_of_brokers(located, sized, len(cluster.brokers) - len(ids) + len(set(ids)))
-    names = set(_repeated(topics.name for topics in sized.values()))
+    names = set(_repeated_values(topics.name for topics in sized.values()))
     again = [(address, topics.name) for address, topics in sized.items() if topics.name in names]
     yield from (Fault(located.at(address), f"{name} is given twice") for address, name in again)
     partitions = partitions_in_the_end(cluster)
@@ -50,6 +50,6 @@ def partitions_in_the_end(cluster: Cluster) -> int:
     return present + sum(int(growth.days * size.per_day) * size.partitions for size in growth.topics)
 
 
-def _repeated(values: Iterable[int | str]) -> list[int | str]:
+def _repeated_values(values: Iterable[int | str]) -> list[int | str]:
     """The values that occur more than once."""
     return [value for value, times in Counter(values).items() if times > 1]

@@ -49,7 +49,7 @@ def read_cluster(path: str) -> Cluster:
     faults, unknown = list(located.faults), set[Address]()
     data = {} if located.data is None else located.data
     if isinstance(data, dict) and isinstance(short := data.get("brokers"), dict):
-        brokers = _dealt(short)
+        brokers = _brokers_from_count(short)
         if isinstance(brokers, str):
             faults.append(Fault(located.at(("brokers",)), brokers))
             unknown, brokers = {("brokers",)}, _stand_in(("brokers",))
@@ -58,16 +58,16 @@ def read_cluster(path: str) -> Cluster:
         cluster = Cluster.model_validate(data)
     except ValidationError as fault:
         errors = fault.errors()
-        faults += [Fault(located.at(error["loc"]), _fault(error)) for error in errors]
+        faults += [Fault(located.at(error["loc"]), _fault_text(error)) for error in errors]
         unknown |= {error["loc"] for error in errors}
-        cluster = Cluster.model_validate(_mended(data, errors))
+        cluster = Cluster.model_validate(_with_stand_ins(data, errors))
     faults += contradictions(located, cluster, unknown)
     if faults:
         raise ScenarioError(path, tuple(map(str, sorted(faults, key=lambda fault: fault.place.line))))
     return cluster
 
 
-def _dealt(short: dict[str, Plain]) -> Plain:
+def _brokers_from_count(short: dict[str, Plain]) -> Plain:
     """`{count: N, racks: [...]}` written out, ids from 1, dealt to the racks in turn; or what is wrong with it."""
     count, racks = short.get("count"), short.get("racks") or []
     if not isinstance(racks, list) or any(isinstance(rack, list | dict) for rack in racks):
@@ -85,7 +85,7 @@ def _fields_at(address: Address) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _fault(error: ErrorDetails) -> str:
+def _fault_text(error: ErrorDetails) -> str:
     if not error["loc"]:
         keys = ", ".join(_fields_at(()))
         return f"a cluster is a mapping with the keys {keys}; {SHOWN_CONF}/clusters/example.yaml is one"
@@ -99,14 +99,14 @@ def _fault(error: ErrorDetails) -> str:
     expected = _EXPECTED.get(error["type"])
     if expected is None:
         return f"`{key}`: {error['msg'].lower()}"
-    return f"`{key}` is {_shown(error['input'])}; expected {expected.format(**error.get('ctx', {}))}"
+    return f"`{key}` is {_kind_or_value(error['input'])}; expected {expected.format(**error.get('ctx', {}))}"
 
 
-def _shown(value: object) -> str:
+def _kind_or_value(value: object) -> str:
     return "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else f"{value}"
 
 
-def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
+def _with_stand_ins(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
     """The data without what is wrong, or with stand-ins for it, so that everything around it is still checked."""
     for error in errors:
         if not error["loc"]:

@@ -21,18 +21,18 @@ has this character.
 """
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def given(value: object) -> object:
+def empty_as_mapping(value: object) -> object:
     """A mapping that a file leaves empty."""
     return {} if value is None else value
 
 
-Texts = Annotated[list[str], BeforeValidator(_listed)]
+Texts = Annotated[list[str], BeforeValidator(_as_list)]
 """A list of texts in a model of what a file says; one text alone is a list of it."""
-Grid = Annotated[dict[str, Texts], BeforeValidator(given)]
+Grid = Annotated[dict[str, Texts], BeforeValidator(empty_as_mapping)]
 """By name such lists."""
 
 
@@ -88,18 +88,20 @@ def read_located_yaml(path: str, kind: str) -> LocatedYaml:
         aliases = _aliases(path, text)
         root = None if aliases else yaml.compose(text, yaml.SafeLoader)
     except OSError as fault:
-        raise _refused(path, 0, f"cannot be read: {fault.strerror}; give the path of {kind}") from fault
+        raise _error_at_line(path, 0, f"cannot be read: {fault.strerror}; give the path of {kind}") from fault
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
-        raise _refused(path, mark.line + 1 if mark else 1, f"not YAML: {fault.problem or fault.context}") from fault
+        raise _error_at_line(
+            path, mark.line + 1 if mark else 1, f"not YAML: {fault.problem or fault.context}"
+        ) from fault
     except yaml.YAMLError as fault:
-        raise _refused(path, 1, f"not YAML text: {str(fault).splitlines()[0]}") from fault
+        raise _error_at_line(path, 1, f"not YAML text: {str(fault).splitlines()[0]}") from fault
     for alias in aliases:
         line = alias.start_mark.line + 1 if alias.start_mark else 1
-        raise _refused(path, line, f"alias *{alias.anchor} is not taken here; write the value out")
+        raise _error_at_line(path, line, f"alias *{alias.anchor} is not taken here; write the value out")
     located = LocatedYaml(path)
     if root is not None:
-        located.data = _plain(located, root, ())
+        located.data = _plain_value(located, root, ())
     return located
 
 
@@ -113,7 +115,7 @@ def _aliases(path: str, text: bytes) -> list[yaml.AliasEvent]:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_NESTED:
             line = event.start_mark.line + 1 if event.start_mark else 1
-            raise _refused(
+            raise _error_at_line(
                 path, line, f"lists and mappings are nested more than {MOST_NESTED} deep, which is not needed"
             )
         if isinstance(event, yaml.AliasEvent):
@@ -121,40 +123,40 @@ def _aliases(path: str, text: bytes) -> list[yaml.AliasEvent]:
     return aliases
 
 
-def _refused(path: str, line: int, text: str) -> ScenarioError:
+def _error_at_line(path: str, line: int, text: str) -> ScenarioError:
     return ScenarioError(path, (str(Fault(Place(line, path), text)),))
 
 
-def _plain(located: LocatedYaml, node: yaml.Node, address: Address) -> Plain:
+def _plain_value(located: LocatedYaml, node: yaml.Node, address: Address) -> Plain:
     """The node as plain text values; on the way, the lines and the keys given twice are noted in `located`."""
     located.lines.setdefault(address, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
-        return _mapping(located, node, address)
+        return _plain_mapping(located, node, address)
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(located, item, (*address, i)) for i, item in enumerate(node.value)]
+        return [_plain_value(located, item, (*address, i)) for i, item in enumerate(node.value)]
     return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
 
 
-def _mapping(located: LocatedYaml, node: yaml.MappingNode, address: Address) -> dict[str, Plain]:
-    """As `_plain`."""
+def _plain_mapping(located: LocatedYaml, node: yaml.MappingNode, address: Address) -> dict[str, Plain]:
+    """As `_plain_value`."""
     plain: dict[str, Plain] = {}
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name in plain:
-            other = _alone(located, value, (*address, name), line)
+            other = _file_with_one_value(located, value, (*address, name), line)
             located.faults += [Fault(Place(line, located.name), f"key `{name}` is given twice"), *other.faults]
             located.others += [] if other.data is None else [other, *other.others]
         else:
             located.lines[(*address, name)] = line
-            plain[name] = _plain(located, value, (*address, name))
+            plain[name] = _plain_value(located, value, (*address, name))
     return plain
 
 
-def _alone(located: LocatedYaml, node: yaml.Node, address: Address, line: int) -> LocatedYaml:
+def _file_with_one_value(located: LocatedYaml, node: yaml.Node, address: Address, line: int) -> LocatedYaml:
     """The file with one value alone, in the mappings around it; without data where a list is around it, too."""
     around = {address[:n]: located.at(address[:n]).line for n in range(len(address))}
     other = LocatedYaml(located.name, lines=around | {address: line})
-    plain = _plain(other, node, address)
+    plain = _plain_value(other, node, address)
     for step in reversed(address):
         plain = {str(step): plain}
     other.data = plain if all(isinstance(step, str) for step in address) else None

@@ -28,7 +28,7 @@ class Moment(NamedTuple):
     def __str__(self) -> str:
         """The one spelling of it that `parse_moment` reads back: in seconds, or in UTC."""
         if not self.is_after_begin:
-            return time_of(self.us).isoformat().replace("+00:00", "Z")
+            return utc_datetime(self.us).isoformat().replace("+00:00", "Z")
         seconds, us = divmod(self.us, US_PER_S)
         return f"{seconds}s" if us == 0 else f"{seconds}.{us:06}".rstrip("0") + "s"
 
@@ -55,7 +55,7 @@ def parse_moment(text: str) -> Moment:
     return Moment((time - _EPOCH) // timedelta(microseconds=1))
 
 
-def time_of(us: int) -> datetime:
+def utc_datetime(us: int) -> datetime:
     """A time in us since 1970, aware, UTC."""
     return _EPOCH + timedelta(microseconds=us)
 

@@ -96,7 +96,7 @@ class Scenario:
         keys = in_catalogue_order(grid)
         rows = itertools.product(*(grid[key] for key in keys)) if keys else ()
         varied = (without_captured_speed(dict(zip(keys, row, strict=True))) for row in rows)
-        return [Lane(CAPTURED_LANE, {}), *(lane_of(changed) for changed in varied if changed)]
+        return [Lane(CAPTURED_LANE, {}), *(make_lane(changed) for changed in varied if changed)]
 
     def to_json(self) -> str:
         """The canonical form that is stored with each run: scenarios of the same meaning have the same text. It has no
@@ -151,7 +151,7 @@ def with_defaults_of(scenario: Scenario, release: str | None) -> Scenario:
     return replace(scenario, captured={**scenario.captured, **known})
 
 
-def with_topics_called(scenario: Scenario, called: Callable[[str], str]) -> Scenario:
+def with_topic_names(scenario: Scenario, called: Callable[[str], str]) -> Scenario:
     """The scenario with topics called as the lake calls them, in the keys of settings that are for one topic.
 
     called: from a topic's name to what the lake calls it.
@@ -181,7 +181,7 @@ def without_captured_speed(changed: Mapping[str, Value]) -> dict[str, Value]:
     return {key: value for key, value in changed.items() if (key, value) != (TRAFFIC_SPEED, 1)}
 
 
-def lane_of(changed: Mapping[str, Value]) -> Lane:
+def make_lane(changed: Mapping[str, Value]) -> Lane:
     """The lane that changes these settings, in their order."""
     name = ",".join(f"{key}={setting_of(key).format(value)}" for key, value in changed.items())
     return Lane(name, changed)

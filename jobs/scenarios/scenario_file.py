@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from jobs.scenarios.aim_entries import KEYS_OF_AIM, AimTexts, resolved_aims
+from jobs.scenarios.aim_entries import KEYS_OF_AIM, AimTexts, resolve_aims
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.located_yaml import (
     MALFORMED,
@@ -22,12 +22,12 @@ from jobs.scenarios.located_yaml import (
     Place,
     Plain,
     Texts,
-    given,
+    empty_as_mapping,
     read_located_yaml,
 )
 from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.scenario import MOST_LANES, Scenario, lane_count, with_grids
-from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up, parsed_values
+from jobs.scenarios.setting_entries import Entry, file_entries, flag_entries, look_up_settings, parse_values
 from jobs.scenarios.settings import (
     ON_REQUEST,
     Setting,
@@ -52,8 +52,8 @@ class ScenarioText(BaseModel):
     log_zone: str | None = None
     lake: str | None = None
     cluster: str | None = None
-    captured: Annotated[dict[str, str], BeforeValidator(given)] = Field(default_factory=dict)
-    replay: Annotated[dict[str, Grid], BeforeValidator(given)] = Field(default_factory=dict)
+    captured: Annotated[dict[str, str], BeforeValidator(empty_as_mapping)] = Field(default_factory=dict)
+    replay: Annotated[dict[str, Grid], BeforeValidator(empty_as_mapping)] = Field(default_factory=dict)
     find: AimTexts = Field(default_factory=dict)
     begin: str | None = Field(default=None, alias="from")
     end: str | None = Field(default=None, alias="to")
@@ -88,23 +88,23 @@ def resolve_scenario(
     located = read_located_yaml(path, "a scenario file") if path else LocatedYaml("scenario")
     faults = list(located.faults)
     for other in located.others:
-        _resolved(other, (), (), (), faults)
-    text, captured, replay, aims = _resolved(located, sets, stated, aimed, faults)
+        _resolve_parts(other, (), (), (), faults)
+    text, captured, replay, aims = _resolve_parts(located, sets, stated, aimed, faults)
     begin, end = _window(located, {"from": text.begin, "to": text.end}, window, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
         # A flag's value is parsed for each replay that takes it.
         raise ScenarioError(path or "arguments", tuple(dict.fromkeys(map(str, in_order))))
     folder = Path(path).parent if path else Path()
-    captures = tuple(_beside(folder, capture) for capture in text.captures)
+    captures = tuple(_from_folder(folder, capture) for capture in text.captures)
     scenario = Scenario(
         captured={},
         replay={},
         captures=captures,
         places={capture: str(located.at(("captures", i))) for i, capture in enumerate(captures)},
         log_zone=text.log_zone,
-        lake=None if text.lake is None else _beside(folder, text.lake),
-        cluster=None if text.cluster is None else _beside(folder, text.cluster),
+        lake=None if text.lake is None else _from_folder(folder, text.lake),
+        cluster=None if text.cluster is None else _from_folder(folder, text.cluster),
         stated=captured,
         aims=aims,
         begin=begin,
@@ -135,18 +135,18 @@ def _window(
     return begin, end
 
 
-def _resolved(
+def _resolve_parts(
     located: LocatedYaml, sets: Iterable[str], stated: Iterable[str], aimed: Iterable[str], faults: list[Fault]
 ) -> tuple[ScenarioText, dict[str, Value], dict[str, dict[str, tuple[Value, ...]]], dict[str, Aim]]:
     """The file's text, the captured settings, the grid of each algorithm, and the aims."""
     text = _scenario_text(located, faults)
-    captured = _captured(located, text, list(flag_entries("--captured", stated, faults)), faults)
-    aims = resolved_aims(located, text.find, aimed, faults)
+    captured = _captured_settings(located, text, list(flag_entries("--captured", stated, faults)), faults)
+    aims = resolve_aims(located, text.find, aimed, faults)
     sets_given = list(flag_entries("--set", sets, faults))
-    return text, captured, _replay(located, text, sets_given, captured, aims, faults), aims
+    return text, captured, _replay_grids(located, text, sets_given, captured, aims, faults), aims
 
 
-def _beside(folder: Path, path: str) -> str:
+def _from_folder(folder: Path, path: str) -> str:
     """A path of a scenario file, which stands for the file's own folder unless absolute or on another file system."""
     return path if is_uri(path) else str(folder / path)
 
@@ -155,12 +155,12 @@ def _scenario_text(located: LocatedYaml, faults: list[Fault]) -> ScenarioText:
     try:
         return ScenarioText.model_validate({} if located.data is None else located.data)
     except ValidationError as fault:
-        faults.extend(Fault(located.at(error["loc"]), _told(error)) for error in fault.errors())
+        faults.extend(Fault(located.at(error["loc"]), _shape_fault_text(error)) for error in fault.errors())
         # What is around it is still checked, so that one run tells all faults.
-        return ScenarioText.model_validate(_mended(located.data, fault.errors()))
+        return ScenarioText.model_validate(_without_malformed(located.data, fault.errors()))
 
 
-def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
+def _without_malformed(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
     """The data with what is malformed replaced: an empty mapping for one, else MALFORMED. Unknown keys are left out."""
     if not isinstance(data, dict):
         return {}
@@ -176,7 +176,7 @@ def _mended(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
     return data
 
 
-def _told(error: ErrorDetails) -> str:
+def _shape_fault_text(error: ErrorDetails) -> str:
     key = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         fields = KEYS_OF_AIM if error["loc"][0] == "find" else KEYS
@@ -198,22 +198,24 @@ def _form_of(address: Address) -> str:
     return f", {EXPECTED}" if is_limit else ""
 
 
-def _captured(
+def _captured_settings(
     located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], faults: list[Fault]
 ) -> dict[str, Value]:
     """Value of each captured setting that was stated; a flag overrides the file."""
     known = [setting for setting in settings().values() if setting.captured]
     in_file = file_entries(located, ("captured",), {name: [value] for name, value in text.captured.items()})
-    entries = look_up(in_file, known, faults, _not_captured) | look_up(flags, known, faults, _not_captured)
+    entries = look_up_settings(in_file, known, faults, _why_not_captured) | look_up_settings(
+        flags, known, faults, _why_not_captured
+    )
     for setting, entry in entries.values():
         if len(entry.values) > 1:
             message = f"{setting.key}: one value was in force, and {len(entry.values)} are given"
             faults.append(Fault(entry.place, message))
-    parsed = {key: parsed_values(setting, entry, faults) for key, (setting, entry) in entries.items()}
+    parsed = {key: parse_values(setting, entry, faults) for key, (setting, entry) in entries.items()}
     return {key: values[0] for key, values in parsed.items() if values}
 
 
-def _replay(
+def _replay_grids(
     located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], stated: Iterable[str], aims: Iterable[str],
     faults: list[Fault],
 ) -> dict[str, dict[str, tuple[Value, ...]]]:  # fmt: skip
@@ -222,21 +224,21 @@ def _replay(
     names = [*dict.fromkeys(name for name in (*text.replay, *aims) if name in algorithms())]
     names = names if text.replay else [*algorithms()]
     varied = [setting for setting in settings().values() if set(setting.algorithms) & set(names)]
-    in_flags = look_up(flags, varied, faults, _not_taken(", ".join(names)))
+    in_flags = look_up_settings(flags, varied, faults, _why_not_taken(", ".join(names)))
     given = [setting_of(key).algorithms for key in (*in_flags, *stated)]
     requested = {names[0] for names in given if names} | {*aims}
     grids = {}
-    for name in _wanted(located, text, requested, aims, faults):
+    for name in _wanted_replays(located, text, requested, aims, faults):
         takes = [setting for setting in settings().values() if name in setting.algorithms]
         entries = file_entries(located, ("replay", name), text.replay.get(name, {}))
-        in_file = look_up(entries, takes, faults, _not_taken(name))
+        in_file = look_up_settings(entries, takes, faults, _why_not_taken(name))
         given_settings = in_file | {key: pair for key, pair in in_flags.items() if name in pair[0].algorithms}
         # Values may be written in several ways, so that few too many are counted behind this.
         written = {key: tuple({text for _, text in entry.values}) for key, (_, entry) in given_settings.items()}
         lanes = lane_count(written)
         if lanes <= _MOST_WRITTEN:
             grids[name] = {
-                key: parsed_values(setting, entry, faults) for key, (setting, entry) in given_settings.items()
+                key: parse_values(setting, entry, faults) for key, (setting, entry) in given_settings.items()
             }
             lanes = lane_count(grids[name])
         if lanes > MOST_LANES:
@@ -244,7 +246,7 @@ def _replay(
     return grids
 
 
-def _wanted(
+def _wanted_replays(
     located: LocatedYaml, text: ScenarioText, requested: Set[str], aimed: Iterable[str], faults: list[Fault]
 ) -> list[str]:
     """Algorithms that the file or an aim names, or all that need no request or have one; unknown ones are faults."""
@@ -257,7 +259,7 @@ def _wanted(
     return [name for name in (dict.fromkeys((*text.replay, *aimed)) if text.replay else usual) if name in known]
 
 
-def _not_captured(name: str) -> str:
+def _why_not_captured(name: str) -> str:
     """Why a setting that exists may not be stated as captured; empty where none of that name exists."""
     try:
         setting = find_setting(name, settings().values())
@@ -266,7 +268,7 @@ def _not_captured(name: str) -> str:
     return f"{setting.key} is in the capture, so it cannot be stated; to replay others, vary it (replay:, --set)"
 
 
-def _not_taken(replays: str) -> Callable[[str], str]:
+def _why_not_taken(replays: str) -> Callable[[str], str]:
     """Why a setting that exists is no lane of these replays."""
 
     def why_not(name: str) -> str:
@@ -274,12 +276,12 @@ def _not_taken(replays: str) -> Callable[[str], str]:
             setting = find_setting(name, settings().values())
         except KeyError:
             return ""
-        return f"{name} is no setting of {replays}: {_belongs(setting)}"
+        return f"{name} is no setting of {replays}: {_where_it_belongs(setting)}"
 
     return why_not
 
 
-def _belongs(setting: Setting) -> str:
+def _where_it_belongs(setting: Setting) -> str:
     """What to do with a setting that is no lane where it is given."""
     if not setting.algorithms:
         return "no replay varies it; state it under `captured:`, or with --captured"

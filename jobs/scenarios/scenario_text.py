@@ -12,18 +12,18 @@ from jobs.scenarios.settings import Value, setting_of
 HEAD = "# What was replayed, as a scenario: --scenario=FILE does it again, and any value may be changed.\n"
 
 
-def as_file(scenario: Scenario, captures: Iterable[str]) -> str:
+def scenario_file_text(scenario: Scenario, captures: Iterable[str]) -> str:
     """The text of a file that states this scenario. captures: paths and URIs that the file names, as absolute ones."""
     stated: dict[str, object] = {"captures": list(captures)}
     if scenario.log_zone is not None:
         stated["log_zone"] = scenario.log_zone
     stated |= {key: str(at) for key, at in (("from", scenario.begin), ("to", scenario.end)) if at is not None}
     stated["captured"] = {key: setting_of(key).format(value) for key, value in scenario.stated.items()}
-    stated["replay"] = {name: written(grid) for name, grid in scenario.replay.items()}
+    stated["replay"] = {name: grid_texts(grid) for name, grid in scenario.replay.items()}
     kept = {key: value for key, value in stated.items() if value}
     return HEAD + yaml.safe_dump(kept, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
 
 
-def written(grid: Mapping[str, tuple[Value, ...]]) -> dict[str, list[str]] | None:
+def grid_texts(grid: Mapping[str, tuple[Value, ...]]) -> dict[str, list[str]] | None:
     """A grid's values as people write them; None, which replays the captured settings alone, where it has none."""
     return {key: [setting_of(key).format(value) for value in values] for key, values in grid.items()} or None

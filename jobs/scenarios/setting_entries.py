@@ -36,7 +36,7 @@ def file_entries(located: LocatedYaml, address: Address, grid: dict[str, list[st
         yield Entry(located.at(spot), name, tuple((located.at((*spot, i)), value) for i, value in enumerate(values)))
 
 
-def look_up(
+def look_up_settings(
     entries: Iterable[Entry], known: Iterable[Setting], faults: list[Fault], why_not: Callable[[str], str]
 ) -> dict[str, tuple[Setting, Entry]]:
     """Setting and entry by key, each once; `why_not` tells why a name that is a setting is not one here."""
@@ -51,12 +51,12 @@ def look_up(
             continue
         if setting.key in entries_by_key:
             faults.append(Fault(entry.place, f"{setting.key} is given twice"))
-            parsed_values(*entries_by_key[setting.key], faults)  # nobody else will
+            parse_values(*entries_by_key[setting.key], faults)  # nobody else will
         entries_by_key[setting.key] = (setting, entry)
     return entries_by_key
 
 
-def parsed_values(setting: Setting, entry: Entry, faults: list[Fault]) -> tuple[Value, ...]:
+def parse_values(setting: Setting, entry: Entry, faults: list[Fault]) -> tuple[Value, ...]:
     """The entry's values, parsed, ascending, each once; without those that are told to be malformed."""
     values: set[Value] = set()
     for place, text in entry.values:

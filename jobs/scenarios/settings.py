@@ -229,7 +229,7 @@ def in_catalogue_order(keys: Iterable[str]) -> list[str]:
     return sorted(keys, key=place)
 
 
-def of_one_topic(name: str, setting: Setting) -> Setting | None:
+def setting_of_topic(name: str, setting: Setting) -> Setting | None:
     """The setting for one topic, if `name` is spelt like topic.NAME.max.message.bytes; else None."""
     spelt = re.fullmatch(rf"topic\.({_TOPIC})\.{re.escape(setting.name)}", name) if setting.set_on == "topic" else None
     return spelt and setting.model_copy(update={"topic": spelt[1]})
@@ -251,7 +251,7 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
         if setting.name == name:
             return setting
     for setting in candidates:
-        if of_topic := of_one_topic(name, setting):
+        if of_topic := setting_of_topic(name, setting):
             return of_topic
     holding = [setting for setting in candidates if f".{name}." in f".{setting.name}."]
     if len(holding) == 1:
@@ -259,19 +259,19 @@ def find_setting(name: str, candidates: Iterable[Setting]) -> Setting:
     raise KeyError(did_you_mean(name, [spelling for s in candidates for spelling in (s.name, s.key)]))
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def nearest_word_hint(word: str, known: Iterable[str]) -> str:
     """`; did you mean ...?` with the nearest known word; empty where none is near."""
     near = difflib.get_close_matches(word, tuple(known), n=1)
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def nearest_of(word: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
+def nearest_or_all_hint(word: str, known: Iterable[str], beside: Iterable[str] = ()) -> str:
     """`; did you mean ...?` with the nearest known word, if one is near, and all of them.
 
     beside: words that may be meant as well and are too many to be listed.
     """
     known = tuple(dict.fromkeys(known))
-    return f"{meant(word, (*known, *beside)) or ';'} known are {', '.join(known)}"
+    return f"{nearest_word_hint(word, (*known, *beside)) or ';'} known are {', '.join(known)}"
 
 
 def did_you_mean(word: str, known: Iterable[str], listed: str = f"{SHOWN_DOCS}/settings.md") -> str:
@@ -279,7 +279,7 @@ def did_you_mean(word: str, known: Iterable[str], listed: str = f"{SHOWN_DOCS}/s
     are nearest, and where it is.
     """
     known = tuple(dict.fromkeys(known))
-    if near := meant(word, known):
+    if near := nearest_word_hint(word, known):
         return near
     if len(known) <= MOST_LISTED:
         return f"; known here: {', '.join(known)}"

@@ -14,7 +14,7 @@ KIND = "a file that names brokers, with lines such as `10.0.0.1:9999: 1`"
 MOST_NODE, MOST_PORT = 2**31 - 1, 65_535
 
 
-def stated_brokers(path: str | None, pseudonyms: Pseudonyms | None) -> dict[str, str]:
+def read_stated_brokers(path: str | None, pseudonyms: Pseudonyms | None) -> dict[str, str]:
     """Node id by server as tables have them, pseudonyms where there are some; empty if no file is named.
 
     Raises ScenarioError with every fault of the file and its line.
@@ -29,7 +29,7 @@ def stated_brokers(path: str | None, pseudonyms: Pseudonyms | None) -> dict[str,
     for written, node in located.data.items():
         server = server_of(written)
         if server is None or server in stated:
-            faults.append(Fault(located.at((written,)), _not_a_server(written, server)))
+            faults.append(Fault(located.at((written,)), _not_a_server_text(written, server)))
         else:
             stated[server] = str(node)
     if faults:
@@ -70,7 +70,7 @@ def _value_faults(located: LocatedYaml, data: Mapping[str, Plain]) -> Iterator[F
             yield Fault(located.at((server,)), message)
 
 
-def _not_a_server(written: str, server: str | None) -> str:
+def _not_a_server_text(written: str, server: str | None) -> str:
     if server is not None:
         return f"`{written}` is {server}, which is given twice; leave one of the two lines out"
     return (

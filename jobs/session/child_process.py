@@ -23,7 +23,7 @@ _LOOK_EVERY_S = 0.02
 _CHILDREN: list[Popen[bytes] | Popen[str]] = []
 
 
-def bound(program: Sequence[str]) -> list[str]:
+def bound_command(program: Sequence[str]) -> list[str]:
     """The command that runs a program which Ctrl-C does not reach and which Linux ends when this process ends.
 
     Linux goes by the thread that starts the program. A program that another than the main thread starts is therefore
@@ -34,34 +34,34 @@ def bound(program: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, str(parent), *program]
 
 
-def ended_at_exit(child: Popen[bytes] | Popen[str]) -> None:
+def end_at_exit(child: Popen[bytes] | Popen[str]) -> None:
     """Have `end_children` end this program as well."""
     _CHILDREN.append(child)
 
 
 def end_children(seconds: float, is_enough: Callable[[], bool]) -> None:
-    """End the programs of `ended_at_exit` by SIGTERM, and by SIGKILL where they still run after so many seconds, or
+    """End the programs of `end_at_exit` by SIGTERM, and by SIGKILL where they still run after so many seconds, or
     once `is_enough` says so.
 
     It waits for no lock that an interrupted thread may hold, such as that of `Popen.poll`.
     """
     children = list(_CHILDREN)
     for child in children:
-        _send(child, signal.SIGTERM)
+        _send_signal(child, signal.SIGTERM)
     until = time.monotonic() + seconds
-    while any(map(_runs, children)) and time.monotonic() < until and not is_enough():
+    while any(map(_is_running, children)) and time.monotonic() < until and not is_enough():
         time.sleep(_LOOK_EVERY_S)
     for child in children:
-        _send(child, signal.SIGKILL)
+        _send_signal(child, signal.SIGKILL)
 
 
-def _send(child: Popen[bytes] | Popen[str], number: signal.Signals) -> None:
-    if _runs(child):
+def _send_signal(child: Popen[bytes] | Popen[str], number: signal.Signals) -> None:
+    if _is_running(child):
         with suppress(ProcessLookupError):
             os.kill(child.pid, number)
 
 
-def _runs(child: Popen[bytes] | Popen[str]) -> bool:
+def _is_running(child: Popen[bytes] | Popen[str]) -> bool:
     """Whether it runs. A child that nobody has waited for keeps its number, so that no other process has it."""
     if child.returncode is not None:
         return False
@@ -71,7 +71,7 @@ def _runs(child: Popen[bytes] | Popen[str]) -> bool:
         return False
 
 
-def _become(parent: int, program: list[str]) -> None:
+def _become_bound(parent: int, program: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if parent != _ANY_PARENT:
         if sys.platform == "linux":
@@ -85,4 +85,4 @@ def _become(parent: int, program: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    _become(int(sys.argv[1]), sys.argv[2:])
+    _become_bound(int(sys.argv[1]), sys.argv[2:])

@@ -34,7 +34,7 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
     with suppress(OSError):
         jars_changed_ns = (spark_home / "jars").stat().st_mtime_ns
         build = [line for line in java.splitlines() if not line.startswith("Picked up ")]
-        archive = folder / f"classes-{_digest(str(spark_home))}-{_digest(*build, str(jars_changed_ns))}.jsa"
+        archive = folder / f"classes-{_short_digest(str(spark_home))}-{_short_digest(*build, str(jars_changed_ns))}.jsa"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
             return ""
@@ -42,7 +42,7 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
         if archive.exists():
             os.utime(archive)  # it is in use; Java does not look at its time
             return f'"-XX:SharedArchiveFile={archive}"'
-        if not any(_parts(archive)):
+        if not any(_unfinished_archives(archive)):
             _delete_unused(folder)
             part = archive.with_name(f"{archive.name}.{os.getpid()}")
             part.touch()  # so that no other Java does the same meanwhile; this one puts its file there when it ends
@@ -64,7 +64,7 @@ def _adopt(archive: Path) -> None:
     """Give an archive that was written since then its name, and delete what it takes the place of: archives of another
     Java or other jars, and what a Java that was killed has left.
     """
-    for part in sorted(_parts(archive)):
+    for part in sorted(_unfinished_archives(archive)):
         if _is_whole(part):
             part.replace(archive)
     for other in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*"):
@@ -87,10 +87,10 @@ def _is_whole(part: Path) -> bool:
         return any(content.read(4))
 
 
-def _parts(archive: Path) -> Iterator[Path]:
+def _unfinished_archives(archive: Path) -> Iterator[Path]:
     """What processes have written or are writing, each under its own number."""
     return archive.parent.glob(f"{archive.name}.*")
 
 
-def _digest(*parts: str) -> str:
+def _short_digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]

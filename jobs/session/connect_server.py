@@ -24,7 +24,7 @@ _NEEDED = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
 """What ingest and replay import in workers."""
 
 
-def is_asked_for() -> bool:
+def is_server_named() -> bool:
     """Whether the environment names a server to work on."""
     return bool(os.environ.get(_REMOTE))
 

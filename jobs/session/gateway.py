@@ -23,7 +23,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
-from jobs.session.child_process import bound, ended_at_exit
+from jobs.session.child_process import bound_command, end_at_exit
 from jobs.session.java import utf8_locale
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
@@ -35,7 +35,7 @@ _NAMED_OFTEN = (
 """Names by which pyspark and refetch reach Java's classes and packages for every expression of a query."""
 
 
-def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
+def start_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     """Py4J's gateway to a Java process that is started here; the attribute `proc` is the process.
 
     home: Spark's folder. log: where Java's own output goes; beside it Java says for a moment where its gateway is.
@@ -51,10 +51,12 @@ def launched_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     )
     with log.open("ab") as output:
         # Java also ends when its standard input does, where Linux does not end it with its parent.
-        java = subprocess.Popen(bound(command), stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment)
-    ended_at_exit(java)
+        java = subprocess.Popen(
+            bound_command(command), stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment
+        )
+    end_at_exit(java)
     try:
-        with _known_gateway(*_awaited(java, address_file)):
+        with _use_gateway(*_wait_for_address(java, address_file)):
             gateway: Any = launch_gateway(conf)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
     except BaseException:
         java.kill()
@@ -85,7 +87,7 @@ def keep_quiet_at_its_end(updates: BaseServer) -> None:
     updates.handle_error = handle_error  # type: ignore[method-assign]
 
 
-def _awaited(java: subprocess.Popen[bytes], address_file: Path) -> tuple[int, str]:
+def _wait_for_address(java: subprocess.Popen[bytes], address_file: Path) -> tuple[int, str]:
     """The port and the secret of Java's gateway, once Java has written them."""
     while not address_file.is_file():
         if java.poll() is not None:
@@ -98,7 +100,7 @@ def _awaited(java: subprocess.Popen[bytes], address_file: Path) -> tuple[int, st
 
 
 @contextmanager
-def _known_gateway(port: int, secret: str) -> Iterator[None]:
+def _use_gateway(port: int, secret: str) -> Iterator[None]:
     """Have pyspark connect to this gateway, and nobody else take it for one that was there before us."""
     os.environ |= {_PORT: str(port), _SECRET: secret}
     try:

@@ -19,19 +19,19 @@ PACKED_COLUMNS = "`table` string, rows binary"
 InOrder = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def shards_of(spark: SparkSession) -> int:
+def shard_count(spark: SparkSession) -> int:
     """How many tasks share the work: as many as in Spark's own shuffles, and no fewer than there are cores."""
     partitions = spark.conf.get(SHUFFLE_PARTITIONS, "") or ""
     # Databricks has `auto` there.
     return max(int(partitions) if partitions.isdecimal() else 1, driver_of(spark).cores())
 
 
-def shard(shards: int, *keys: str | Column) -> Column:
+def shard_column(shards: int, *keys: str | Column) -> Column:
     """The shard of rows with these keys."""
     return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
 
 
-def packed_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: InOrder) -> DataFrame:
+def replay_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: InOrder) -> DataFrame:
     """Rows of PACKED that `replay` makes of rows with the column SHARD, which come to it in this order without it;
     in any where no order is given."""
     of_shard = rows.repartitionById(shards, SHARD)
@@ -39,7 +39,7 @@ def packed_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: 
     return in_order.drop(SHARD).mapInArrow(replay, PACKED_COLUMNS)
 
 
-def replayed(dealt: DataFrame, step: Step, shards: int, replay: InOrder) -> DataFrame:
+def replay_shards(dealt: DataFrame, step: Step, shards: int, replay: InOrder) -> DataFrame:
     """Rows of PACKED that `replay` makes of the rows of each shard, which come to it in the order of the step.
 
     dealt: rows of DEALT, of shards 0 to `shards` - 1.
@@ -47,7 +47,7 @@ def replayed(dealt: DataFrame, step: Step, shards: int, replay: InOrder) -> Data
     return _parts_in_order(dealt, shards).mapInArrow(partial(replay_dealt, replay, step), PACKED_COLUMNS)
 
 
-def dealt_on(dealt: DataFrame, step: Step, to: Step, shards: int, events: InOrder) -> DataFrame:
+def deal_again(dealt: DataFrame, step: Step, to: Step, shards: int, events: InOrder) -> DataFrame:
     """Rows of DEALT for a step that follows: what `events` makes of the rows of each shard, in the order of `step`."""
     on = partial(deal_on, events, step, to, shards)
     return _parts_in_order(dealt, shards).mapInArrow(on, from_arrow_schema(DEALT))

@@ -31,18 +31,18 @@ def ship_code(session: SparkSession) -> None:
 
 def ship_to_server(session: SparkSession) -> None:
     """Have the session's workers import the packages as this process has them."""
-    session.addArtifacts(str(_archive()), pyfile=True)  # a session that has it already does not take it again
+    session.addArtifacts(str(_packages_archive()), pyfile=True)  # a session that has it already does not take it again
 
 
 @cache
-def _archive() -> Path:
+def _packages_archive() -> Path:
     """The packages in a file that stays until this process ends, for Spark sends it when a worker asks for it."""
     folder = mkdtemp(prefix="refetch-")
     atexit.register(rmtree, folder, ignore_errors=True)
-    return zipped(ROOT, Path(folder) / f"refetch-{CODE}.zip")
+    return zip_packages(ROOT, Path(folder) / f"refetch-{CODE}.zip")
 
 
-def zipped(root: Path, archive: Path) -> Path:
+def zip_packages(root: Path, archive: Path) -> Path:
     """Write the packages below `root` to an archive."""
     entries = (entry for package in PACKAGES for entry in (root / package, *sorted((root / package).rglob("*"))))
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:

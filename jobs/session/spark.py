@@ -20,9 +20,9 @@ from pyspark.sql import SparkSession
 
 from jobs.paths import CONF, ROOT, SHOWN_CONF
 from jobs.session.class_archive import WRITES_AN_ARCHIVE, archive_option, write_behind_others
-from jobs.session.connect_server import connected_session, is_asked_for
+from jobs.session.connect_server import connected_session, is_server_named
 from jobs.session.driver import driver_of
-from jobs.session.gateway import keep_quiet_at_its_end, launched_gateway, remember_classes
+from jobs.session.gateway import keep_quiet_at_its_end, remember_classes, start_gateway
 from jobs.session.java import check_java
 from jobs.session.java_log import quiet_properties
 from jobs.session.shipped_code import ship_code
@@ -38,8 +38,8 @@ from jobs.session.spark_properties import (
     Work,
     is_one_machine,
     own_properties,
-    properties,
-    started_properties,
+    properties_to_start,
+    read_properties,
 )
 from udfs import cache_dir
 from udfs.errors import SetupError, SparkError
@@ -71,7 +71,7 @@ def spark_session(
 
     Raises SetupError where Java or Delta's jars are missing, SparkError where Spark does not start.
     """
-    there = session_there(master)
+    there = existing_session(master)
     if there is not None:
         set_sql_properties(there, conf)
         driver_of(there).take_over()
@@ -81,22 +81,22 @@ def spark_session(
         session = _submitted_session(master, app, given, work)
         _check_delta(session, _TO_SUBMIT)
     else:
-        session = _started_session(master or "local[*]", app, given, work)
+        session = _start_session(master or "local[*]", app, given, work)
         _check_delta(session, f"Does --conf leave them out ({', '.join(LISTS)})? Spark's log: {spark_log()}")
     return session
 
 
-def session_there(master: str | None) -> SparkSession | None:
+def existing_session(master: str | None) -> SparkSession | None:
     """The session that somebody else has started: the active one, else one of the server that SPARK_REMOTE names; None
     where there is none. Raises SetupError and SparkError where the server cannot be used.
     """
     active = SparkSession.getActiveSession()
-    return connected_session(master) if active is None and is_asked_for() else active
+    return connected_session(master) if active is None and is_server_named() else active
 
 
 def set_sql_properties(session: SparkSession, conf: Mapping[str, str] | None = None) -> None:
     """In a session that somebody else has started, set what results depend on, and what of `conf` can be set."""
-    everywhere = properties(CONF / EVERYWHERE)
+    everywhere = read_properties(CONF / EVERYWHERE)
     for key, value in ({key: everywhere[key] for key in IN_ANY_SESSION} | dict(conf or {})).items():
         if key.startswith("spark.sql.") and session.conf.isModifiable(key):
             try:
@@ -113,23 +113,23 @@ def spark_log() -> Path:
     return folder / f"spark-{os.getpid()}.log"
 
 
-def _started_session(master: str, app: str, conf: dict[str, str], work: Work) -> SparkSession:
+def _start_session(master: str, app: str, conf: dict[str, str], work: Work) -> SparkSession:
     java, home = check_java(), Path(pyspark.__file__).parent
     # A SPARK_HOME of another version would start jars that do not fit this pyspark.
     os.environ["SPARK_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
-    given = started_properties(master, conf, os.environ.get("REFETCH_JARS"), work)
+    given = properties_to_start(master, conf, os.environ.get("REFETCH_JARS"), work)
     archive = archive_option(cache_dir(), home, java, given[JAVA_OPTIONS])
     given[JAVA_OPTIONS] = f"{archive} {given[JAVA_OPTIONS]}"
     spark_conf.setAll(list(given.items()))
     log = spark_log()
     try:
-        with _fetching_alone() if PACKAGES in given else nullcontext():
-            gateway = launched_gateway(spark_conf, home, log)
+        with _fetch_alone() if PACKAGES in given else nullcontext():
+            gateway = start_gateway(spark_conf, home, log)
         context = SparkContext(conf=spark_conf, gateway=gateway)
     except (PySparkRuntimeError, Py4JError) as fault:
-        raise _not_started(log) from fault
+        raise _start_error(log) from fault
     keep_quiet_at_its_end(context._accumulatorServer)
     # pyspark deletes it where Spark is stopped; Java does it at any end.
     updates = context._accumulatorServer.server_address
@@ -141,7 +141,7 @@ def _started_session(master: str, app: str, conf: dict[str, str], work: Work) ->
 
 
 @contextmanager
-def _fetching_alone() -> Iterator[None]:
+def _fetch_alone() -> Iterator[None]:
     """Fetch packages while no other process does: Ivy fetches for two into one file, and fails for one of them. Where
     the lock cannot be made, it is rather left to chance.
     """
@@ -179,7 +179,7 @@ def _check_delta(session: SparkSession, advice: str) -> None:
         raise SetupError(f"Delta's jars are not on Spark's class path. {advice}")
 
 
-def _not_started(log: Path) -> SetupError | SparkError:
+def _start_error(log: Path) -> SetupError | SparkError:
     output = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if any(sign in output for sign in _NOT_FETCHED):
         return SetupError(

@@ -72,7 +72,7 @@ class Work(NamedTuple):
 UNKNOWN_WORK = Work()
 
 
-def properties(path: Path) -> dict[str, str]:
+def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file in Spark's own form: `key value` lines, # for comments. Raises SetupError."""
     lines = (line.strip() for line in own_text(path).splitlines())
     pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
@@ -90,19 +90,19 @@ def is_one_machine(master: str) -> bool:
 
 def own_properties(master: str, work: Work = UNKNOWN_WORK) -> dict[str, str]:
     """refetch's properties on this master for this work, each file's over those before."""
-    merged = properties(CONF / EVERYWHERE)
+    merged = read_properties(CONF / EVERYWHERE)
     if is_one_machine(master):
-        merged |= properties(CONF / ONE_MACHINE)
+        merged |= read_properties(CONF / ONE_MACHINE)
         # Spark's two hundred are for clusters: many more tasks than can run at once are a cost.
-        merged[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores(master))
+        merged[SHUFFLE_PARTITIONS] = str(_TASKS_OF_A_CORE * _cores_of_master(master))
     if work.is_quick:
-        merged |= properties(CONF / QUICK_JAVA)
+        merged |= read_properties(CONF / QUICK_JAVA)
     if work.is_small:
-        merged |= properties(CONF / SMALL)
+        merged |= read_properties(CONF / SMALL)
     return merged
 
 
-def _cores(master: str) -> int:
+def _cores_of_master(master: str) -> int:
     match = _ON_ONE_MACHINE.fullmatch(master)
     cores = match[2] if match else None
     if cores == "*":
@@ -128,7 +128,7 @@ def jar_properties(folder: str | None) -> dict[str, str]:
     return {"spark.jars": listed, PACKAGES: "", "spark.jars.excludes": ""}
 
 
-def started_properties(
+def properties_to_start(
     master: str, conf: Mapping[str, str], jars: str | None, work: Work = UNKNOWN_WORK
 ) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the jars', the caller's, each over those before; LISTS grow.
@@ -138,16 +138,16 @@ def started_properties(
     own = own_properties(master, work)
     own[WORKERS_PATH] = python_path()
     own |= jar_properties(jars)
-    joined = {key: _joined(own.get(key, ""), conf[key]) for key in LISTS if key in conf}
+    joined = {key: _join_lists(own.get(key, ""), conf[key]) for key in LISTS if key in conf}
     own |= {**conf, **joined}
     quiet = f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}"
     own[JAVA_OPTIONS] = f"{quiet} {own.get(JAVA_OPTIONS, '')}".strip()
     return {key: value for key, value in own.items() if value}
 
 
-def _joined(*lists: str) -> str:
+def _join_lists(*lists: str) -> str:
     """
-    >>> _joined("a,b", "b, c", "")
+    >>> _join_lists("a,b", "b, c", "")
     'a,b,c'
     """
     return ",".join(dict.fromkeys(part.strip() for parts in lists for part in parts.split(",") if part.strip()))

@@ -121,3 +121,8 @@ def size_text(value: int | None) -> str:
         if value >= unit:
             return f"{value / unit:,.1f} {name}"
     return format_bytes(value) if value == 0 else f"{value:,} B"
+
+
+def rounded_size(count: float) -> str:
+    """As `size_text`, of a number of bytes that is not whole."""
+    return size_text(round(count))

@@ -33,7 +33,7 @@ _SAME_TABLES = "the same command again leaves the same tables"
 
 
 def end_at_signals() -> None:
-    """From now on have the signals end this process, and what `ended_at_exit` names. Main thread only.
+    """From now on have the signals end this process, and what `end_at_exit` names. Main thread only.
 
     A signal that is ignored, as by `nohup` or in the background of a script, stays so. Those that `hold_signals` has
     held are let through.

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.replays.algorithm import Source
-from jobs.replays.consumer_memory.job import responses_under
+from jobs.replays.consumer_memory.job import dealt_responses
 from jobs.replays.lane_settings import lane_settings
-from jobs.session.one_shuffle import shards_of
+from jobs.session.one_shuffle import shard_count
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_RANGES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS
@@ -221,7 +221,7 @@ def all_lane_responses(of: Replayed) -> list[dict[str, Any]]:
     """Every response with records that the closed loop gives, in its order."""
     lanes = fetch_lanes(lane_settings(of.run.scenario, algorithms.FETCH_MAX_BYTES, of.run.scenario.captured))
     source = Source(of.spark, of.run, of.capture_id, of.run_id, {})
-    parts = responses_under(source, lanes, shards_of(of.spark)).select(ROWS).toArrow()[ROWS]
+    parts = dealt_responses(source, lanes, shard_count(of.spark)).select(ROWS).toArrow()[ROWS]
     t = MEMORY_EVENTS
     rows = (row for part in parts for events in unpack_rows(part) for row in events.to_pylist())
     return [

@@ -21,7 +21,7 @@ from jobs.paths import CONF
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.session import spark_properties
-from jobs.session.spark_properties import properties
+from jobs.session.spark_properties import read_properties
 from schemas.tables.silver import SILVER
 from tests.lakes import lake_rows
 from tests.release import zipped
@@ -29,7 +29,7 @@ from tests.release import zipped
 HOME = Path(pyspark.__file__).parent
 MASTER = r"Starting Spark master at (spark://[\d.:]+)"
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
-QUICK_JAVA = properties(CONF / spark_properties.QUICK_JAVA)[spark_properties.JAVA_OPTIONS]
+QUICK_JAVA = read_properties(CONF / spark_properties.QUICK_JAVA)[spark_properties.JAVA_OPTIONS]
 START_SECONDS = 60
 
 

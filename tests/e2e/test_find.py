@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from jobs.find.judgement import meets_constraints
 from jobs.find.lane_outcomes import LaneOutcomes
 from jobs.ingest import ingest
-from jobs.replay import concluded, replay
+from jobs.replay import conclude_run, replay
 from jobs.replays.algorithm import Source
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.run import Run
-from jobs.scenarios.scenario import lane_of
+from jobs.scenarios.scenario import make_lane
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FETCH_RANGES, RUNS
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
@@ -51,13 +51,13 @@ def searched(spark: SparkSession, repository: Path, tmp_path_factory: pytest.Tem
     run = Run(scenario, (capture,), str(tmp_path_factory.mktemp("find") / "lake"), RUN_AT)
     capture_id = ingest(spark, run)
     done = replay(spark, run, capture_id)
-    concluded(spark, run, capture_id, done)
+    conclude_run(spark, run, capture_id, done)
     return Searched(run, capture_id, done.run_id)
 
 
 def test_the_chosen_lane_is_the_best_of_a_dense_grid(spark: SparkSession, searched: Searched) -> None:
     aim = searched.run.scenario.aims["fetch_max_bytes"]
-    lanes = [lane_of({FETCH: f * KiB, PARTITION: p * KiB}) for f, p in product(SIZES, SIZES)]
+    lanes = [make_lane({FETCH: f * KiB, PARTITION: p * KiB}) for f, p in product(SIZES, SIZES)]
     source = Source(spark, searched.run, searched.capture_id, "dense", {})
     dense = LaneOutcomes(source, ALGORITHMS["fetch_max_bytes"], aim)(lanes)
     best = min(of["catch_up"].value for of in dense.values() if meets_constraints(aim.where, of))
@@ -92,4 +92,4 @@ def by_setting(searched: Searched) -> Mapping[str, str]:
 def test_the_same_run_again_is_kept_with_its_lanes(spark: SparkSession, searched: Searched) -> None:
     kept = replay(spark, searched.run, searched.capture_id, keep=True)
     assert (kept.run_id, kept.counts) == (searched.run_id, None)
-    concluded(spark, searched.run, searched.capture_id, kept)
+    conclude_run(spark, searched.run, searched.capture_id, kept)

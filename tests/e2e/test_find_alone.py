@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
-from jobs.replay import concluded, replay
+from jobs.replay import conclude_run, replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import setting_of
@@ -46,7 +46,7 @@ def searched(spark: SparkSession, capture: Path, lake: Path, algorithm: str, aim
     scenario = replace(resolve_scenario(None, (), (), [aim]), replay={algorithm: {}})
     run = Run(scenario, (capture,), str(lake), RUN_AT)
     capture_id = ingest(spark, run)
-    concluded(spark, run, capture_id, replay(spark, run, capture_id))
+    conclude_run(spark, run, capture_id, replay(spark, run, capture_id))
     return Searched(run, capture_id)
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake.delta_tables import rows_of
+from jobs.lake.delta_tables import stored_rows
 from jobs.report_page.findings import known_run, look_up_run
 from jobs.report_page.summary import run_summary as summary_of_captures
 from jobs.run import Run
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.size import ALGORITHM, size, summary
+from jobs.size import ALGORITHM, replay_described_cluster, size_summary
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
@@ -104,13 +104,13 @@ def test_a_cluster_on_paper_is_sized_without_a_capture(spark: SparkSession, tmp_
     scenario = resolve_scenario(None, ["max.partitions=400"], [])
     scenario = replace(scenario, replay={ALGORITHM: scenario.replay[ALGORITHM]})
     run = Run(scenario, (), str(tmp_path / "lake"), RUN_AT, cluster=str(path))
-    run_name = size(spark, run, read_cluster(str(path)), "paper")
+    run_name = replay_described_cluster(spark, run, read_cluster(str(path)), "paper")
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
-    limits = {row[t.scenario]: row for row in rows_of(spark, run.lake, t, run_name).collect()}
+    limits = {row[t.scenario]: row for row in stored_rows(spark, run.lake, t, run_name).collect()}
     # 150 replicas are there and each topic has 15: 16 fit below 400, and 14 do not.
     assert (limits["max.partitions=400"][t.done], limits["max.partitions=400"][t.refused_by_cluster_limit]) == (16, 14)
     assert limits["captured"][t.done] == 30
-    (room,) = rows_of(spark, run.lake, h, run_name).collect()
+    (room,) = stored_rows(spark, run.lake, h, run_name).collect()
     assert (room[h.partitions], room[h.headroom]) == (390, 10)
     assert room[h.growth_per_day] == pytest.approx(15, rel=0.05)
-    assert "max.partitions=400" in summary(spark, run, "paper", run_name)
+    assert "max.partitions=400" in size_summary(spark, run, "paper", run_name)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
 from jobs.replay import replay
-from jobs.replays.algorithms import asked
+from jobs.replays.algorithms import algorithms_to_replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
@@ -41,7 +41,7 @@ def test_each_cluster_is_replayed_as_if_it_were_alone(
     clusters = (cluster_id, as_of_another_cluster(alone.capture, other, cluster_id, topic_ids))
     lake = str(tmp_path / "lake")
     scenario = resolve_scenario(None, (), ())
-    tables = [FIDELITY, *(table for algorithm in asked(scenario) for table in algorithm.tables)]
+    tables = [FIDELITY, *(table for algorithm in algorithms_to_replay(scenario) for table in algorithm.tables)]
     capture_id = None
     for named in clusters:
         run = Run(scenario, (alone.capture, other), lake, RUN_AT, cluster_id=named)

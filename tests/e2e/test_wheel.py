@@ -18,10 +18,10 @@ ENDS_WITHIN_S = 240
 QUICKSTART = """
 import json
 from refetch import open_lake  # which puts the packages on the path
-from jobs.cli import parse
-from jobs.quickstart import quickstart
+from jobs.cli import parse_arguments
+from jobs.quickstart import quickstart_arguments
 from jobs.resolve import resolve_run
-run = resolve_run(parse(quickstart()))
+run = resolve_run(parse_arguments(quickstart_arguments()))
 print(json.dumps([run.job, [path.name for path in run.captures], run.lake, str(run.page)]))
 """
 IN_A_SESSION_OF_SOMEBODY_ELSE = """

@@ -21,7 +21,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from jobs.ingest import ingest
-from jobs.ready_session import compiling_for
+from jobs.ready_session import compile_meanwhile_for
 from jobs.replay import replay
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -82,7 +82,7 @@ def main() -> int:
     paths = [Path(name) if "/" in name else CAPTURES / f"{name}.pcap" for name in asked.captures or NAMES]
     algorithms = resolve_scenario(str(Path(__file__).with_name("scenario_rules.yaml"))).algorithms
     found: Hashes = {}
-    with compiling_for(None, algorithms):
+    with compile_meanwhile_for(None, algorithms):
         spark = spark_session("local[2]", "refetch equal_rows", {"spark.driver.memory": "4g"})
     for path in paths:
         for lake, tables in lake_hashes(spark, path, asked.lakes):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from jobs.lake.delta_tables import described_schema, table_path
-from jobs.lake.local_log import opened, rows_in_files
+from jobs.lake.local_log import open_local_table, rows_in_files
 from jobs.lake.stored_tables import LocalStore
 from jobs.lake.target import files_by_table
 from schemas.tables.silver import QUARANTINE
@@ -36,7 +36,7 @@ NEW, ROWS = "new", 3
 def written(lake: Path, identity: str = NEW) -> None:
     """Write two files with rows of a capture set, as a job does; where only Spark could do it, nothing is written."""
     path = table_path(str(lake), TABLE)
-    table = opened(path)
+    table = open_local_table(path)
     if table is None:
         return
     rows_in_files(table.files() or ())

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from jobs.paths import CONF
 from jobs.session.spark import spark_session
-from jobs.session.spark_properties import SMALL, properties
+from jobs.session.spark_properties import SMALL, read_properties
 from tests.conftest import JAVA_OPTIONS
 from tests.histories.commands import Home
 from tests.histories.history import Done, History, undone
@@ -47,7 +47,7 @@ def asked() -> argparse.Namespace:
 def started() -> None:
     """Start the session in which steps are done."""
     small = {
-        **properties(CONF / SMALL), "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+        **read_properties(CONF / SMALL), "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2",
     }  # fmt: skip
     spark_session("local[2]", "refetch histories", small)

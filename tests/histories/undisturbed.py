@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from jobs.flags import PIPELINE
 from jobs.lake.delta_tables import table_path
-from jobs.version import replayer
+from jobs.version import replayer_version
 from schemas.tables.gold import RUNS
 from tests.histories.check import Hashes
 from tests.histories.commands import Child, Home, arguments, done_here
@@ -74,7 +74,7 @@ def kept(home: Home) -> tuple[Undisturbed, float]:
     """What the folder has of this code, which is made where it is not there; and how many seconds a `pipeline` takes in
     a process of its own. Raises what `undisturbed` does.
     """
-    file, code = home.folder / "ids.json", replayer("")
+    file, code = home.folder / "ids.json", replayer_version("")
     if file.exists() and (told := json.loads(file.read_text()))["code"] == code:
         runs = {(content, scenario): run for content, scenario, run in told["runs"]}
         return Undisturbed(told["sets"], runs, seen(home.lake, home.begin).cells), told["pipeline_s"]

@@ -28,7 +28,7 @@ def test_what_a_client_may_hold_is_the_largest_response_of_each_of_its_brokers_t
         row | {"broker": "2", "connection_id": 3, "response_record_bytes": 40, "partition_max_bytes": 200},
         row | {"broker": "2", "client_id": "b", "response_record_bytes": 95, "max_bytes": 500},
     ]
-    assert found(spark, amounts.fetched, FETCH_PARTITIONS, rows) == [("consumer", 1000, 200, 95, 60, 130)]
+    assert found(spark, amounts.fetch_amounts, FETCH_PARTITIONS, rows) == [("consumer", 1000, 200, 95, 60, 130)]
 
 
 def test_the_largest_batch_may_be_one_record_but_a_producers_batch_is_of_several(spark: SparkSession) -> None:
@@ -39,9 +39,9 @@ def test_the_largest_batch_may_be_one_record_but_a_producers_batch_is_of_several
         taken | {"size_bytes": 5000, "record_count": 9, "error_code": 10},
         {"source": "fetch", "size_bytes": 1000, "record_count": 4, "error_code": None},
     ]
-    assert found(spark, amounts.batches, RECORD_BATCHES, rows) == [(1000, 300)]
+    assert found(spark, amounts.batch_amounts, RECORD_BATCHES, rows) == [(1000, 300)]
     without_answer = [taken | {"size_bytes": 900, "record_count": 1, "error_code": None}]
-    assert found(spark, amounts.batches, RECORD_BATCHES, without_answer) == [(900, 0)]
+    assert found(spark, amounts.batch_amounts, RECORD_BATCHES, without_answer) == [(900, 0)]
 
 
 def test_readers_are_counted_at_a_time_and_by_broker(spark: SparkSession) -> None:
@@ -55,8 +55,8 @@ def test_readers_are_counted_at_a_time_and_by_broker(spark: SparkSession) -> Non
     ]
     together = [fetch("2", connection, second) for connection in range(10, 13) for second in (connection - 10, 60)]
     sessionless = [fetch("2", connection, second, epoch=-1) for connection in range(20, 30) for second in (0, 60)]
-    assert found(spark, amounts.readers, EXCHANGES, one_after_the_other) == [(1,)]
-    assert found(spark, amounts.readers, EXCHANGES, [*one_after_the_other, *together, *sessionless]) == [(3,)]
+    assert found(spark, amounts.most_readers, EXCHANGES, one_after_the_other) == [(1,)]
+    assert found(spark, amounts.most_readers, EXCHANGES, [*one_after_the_other, *together, *sessionless]) == [(3,)]
 
 
 def test_the_last_metadata_says_who_has_a_partition(spark: SparkSession) -> None:
@@ -68,13 +68,13 @@ def test_the_last_metadata_says_who_has_a_partition(spark: SparkSession) -> None
         row
         | {"topic": "__consumer_offsets", "partition": 0, "exchange_no": 2, "replica_nodes": [1], "is_internal": True},
     ]
-    assert found(spark, amounts.replicas, CLUSTER_METADATA, rows) == [(2,)]
+    assert found(spark, amounts.most_replicas, CLUSTER_METADATA, rows) == [(2,)]
 
 
 def test_where_a_capture_shows_nothing_the_amounts_are_none(spark: SparkSession) -> None:
     nothing = [(None,)]
-    assert found(spark, amounts.fetched, FETCH_PARTITIONS, []) == []
-    assert found(spark, amounts.batches, RECORD_BATCHES, []) == [(None, None)]
-    assert found(spark, amounts.readers, EXCHANGES, []) == nothing
-    assert found(spark, amounts.sent, EXCHANGES, []) == nothing
-    assert found(spark, amounts.replicas, CLUSTER_METADATA, []) == nothing
+    assert found(spark, amounts.fetch_amounts, FETCH_PARTITIONS, []) == []
+    assert found(spark, amounts.batch_amounts, RECORD_BATCHES, []) == [(None, None)]
+    assert found(spark, amounts.most_readers, EXCHANGES, []) == nothing
+    assert found(spark, amounts.largest_request, EXCHANGES, []) == nothing
+    assert found(spark, amounts.most_replicas, CLUSTER_METADATA, []) == nothing

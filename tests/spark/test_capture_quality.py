@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from jobs.captures.capture_quality import quality_rows
-from jobs.lake.delta_tables import no_rows
+from jobs.lake.delta_tables import table_without_rows
 from schemas.tables.silver import CAPTURE_QUALITY, CONNECTIONS
 from schemas.tables.steps import EXCHANGE_COUNTS
 from tests.gate_rows import CAPTURE, frame
@@ -32,14 +32,18 @@ def test_brokers_without_a_node_id_are_told_with_the_reason(spark: SparkSession)
         {"connection_id": 8, "protocol": "kafka", "server": "10.0.0.1:9092"},
     ]
     unnamed = {"10.0.0.1:9999": "Nothing tells."}
-    quality = quality_rows(frame(spark, CONNECTIONS, rows), no_rows(spark, EXCHANGE_COUNTS), CAPTURE, unnamed)
+    quality = quality_rows(
+        frame(spark, CONNECTIONS, rows), table_without_rows(spark, EXCHANGE_COUNTS), CAPTURE, unnamed
+    )
     told = {row[t.connection_id]: (row[t.unnamed_connections], row[t.unnamed_brokers]) for row in quality.collect()}
     why = ["10.0.0.1:9999: Nothing tells."]
     assert told == {5: (1, why), 6: (1, why), 7: (0, []), 8: (0, []), None: (2, why)}
 
 
 def test_a_set_without_a_connection_has_the_row_for_all(spark: SparkSession) -> None:
-    (row,) = quality_rows(no_rows(spark, CONNECTIONS), no_rows(spark, EXCHANGE_COUNTS), CAPTURE).collect()
+    (row,) = quality_rows(
+        table_without_rows(spark, CONNECTIONS), table_without_rows(spark, EXCHANGE_COUNTS), CAPTURE
+    ).collect()
     sums = [value for column, value in row.asDict().items() if column not in ("capture_id", "scope")]
     assert row[CAPTURE_QUALITY.scope] == "capture set"
     assert not any(sums)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.gate import subjects
+from jobs.gate import subjects_to_check
 from jobs.gates.views import Subject
-from jobs.lake.capture_sets import MOST_OTHERS, MOST_SETS, chosen_capture
+from jobs.lake.capture_sets import MOST_OTHERS, MOST_SETS, choose_capture
 from jobs.lake.delta_tables import write_table
 from jobs.open_lake import open_lake
 from jobs.run import Run
@@ -61,11 +61,11 @@ def test_the_set_whose_rows_were_written_last_is_taken_whatever_its_packets_time
 ) -> None:
     for written, at in (("later", LATER), ("earlier", EARLIER), ("later", LATER)):
         ingest(spark, tmp_path, written, at)
-        assert chosen_capture(spark, str(tmp_path), None) == written
+        assert choose_capture(spark, str(tmp_path), None) == written
 
 
 def test_a_set_is_taken_by_its_id(spark: SparkSession, lake: Path) -> None:
-    assert chosen_capture(spark, str(lake), "later") == "later"
+    assert choose_capture(spark, str(lake), "later") == "later"
     assert open_lake(str(lake), capture="later").capture_id == "later"
     assert open_lake(str(lake)).capture_id == "earlier"
 
@@ -73,7 +73,7 @@ def test_a_set_is_taken_by_its_id(spark: SparkSession, lake: Path) -> None:
 def test_a_line_tells_which_of_several_sets_is_taken(
     spark: SparkSession, lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chosen_capture(spark, str(lake), None)
+    choose_capture(spark, str(lake), None)
     files, at = "a.pcap, b.pcap, c.pcap, 1 more", "2026-01-01 12:00:00"
     assert capsys.readouterr().err == (
         f"refetch: capture set earlier ({files}; {at} to {at} UTC), written last; --capture=ID names another of this "
@@ -89,13 +89,13 @@ def test_nothing_is_told_of_the_only_set(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ingest(spark, tmp_path, "only", None)
-    assert chosen_capture(spark, str(tmp_path), None) == "only"
+    assert choose_capture(spark, str(tmp_path), None) == "only"
     assert capsys.readouterr().err == ""
 
 
 def test_an_id_that_the_lake_has_not_is_told_with_those_it_has(spark: SparkSession, lake: Path) -> None:
     with pytest.raises(ArgumentError) as told:
-        chosen_capture(spark, str(lake), "nowhere")
+        choose_capture(spark, str(lake), "nowhere")
     lines = str(told.value).splitlines()
     assert lines[0] == f"{lake}: no capture set nowhere; it has"
     assert [line.split()[0] for line in lines[1:]] == ["earlier", "later"]
@@ -106,12 +106,12 @@ def test_of_many_sets_the_first_are_listed(
 ) -> None:
     ids = [f"set-{n:03}" for n in range(MOST_SETS + 2)]
     plant(str(tmp_path), CAPTURES, whole(CAPTURES, [{"capture_id": one, "path": f"/{one}\x1b.pcap"} for one in ids]))
-    chosen_capture(spark, str(tmp_path), None)
+    choose_capture(spark, str(tmp_path), None)
     told = capsys.readouterr().err
     assert re.match(r"refetch: capture set (set-\d+) \(\1\\x1b\.pcap\), written last; ", told)
     assert told.endswith(f"\\x1b.pcap), {len(ids) - 1 - MOST_OTHERS} more\n")
     with pytest.raises(ArgumentError, match=r"\n  2 more$"):
-        chosen_capture(spark, str(tmp_path), "nowhere")
+        choose_capture(spark, str(tmp_path), "nowhere")
 
 
 def gate_run(lake: Path, *on: str, capture: str | None = None, run_id: str | None = None) -> Run:
@@ -121,24 +121,24 @@ def gate_run(lake: Path, *on: str, capture: str | None = None, run_id: str | Non
 
 def test_a_gate_checks_the_newest_run_of_captures_and_none_of_size(spark: SparkSession, lake: Path) -> None:
     newest = Subject("gold", "later", "of-later", ("a=1", "captured"))
-    assert subjects(spark, gate_run(lake, "gold")) == [newest]
-    assert subjects(spark, gate_run(lake, "gold", "silver")) == [newest, Subject("silver", "earlier")]
+    assert subjects_to_check(spark, gate_run(lake, "gold")) == [newest]
+    assert subjects_to_check(spark, gate_run(lake, "gold", "silver")) == [newest, Subject("silver", "earlier")]
 
 
 def test_a_gate_checks_what_is_named(spark: SparkSession, lake: Path) -> None:
     of_earlier = Subject("gold", "earlier", "of-earlier", ("captured",))
-    assert subjects(spark, gate_run(lake, "gold", run_id="of-earlier")) == [of_earlier]
-    assert subjects(spark, gate_run(lake, "gold", capture="earlier")) == [of_earlier]
+    assert subjects_to_check(spark, gate_run(lake, "gold", run_id="of-earlier")) == [of_earlier]
+    assert subjects_to_check(spark, gate_run(lake, "gold", capture="earlier")) == [of_earlier]
     named = gate_run(lake, "silver", "gold", capture="later", run_id="of-later")
-    assert [subject.id for subject in subjects(spark, named)] == ["later", "of-later"]
+    assert [subject.id for subject in subjects_to_check(spark, named)] == ["later", "of-later"]
 
 
 def test_a_run_that_is_none_of_the_captures_is_told_with_those_that_are(spark: SparkSession, lake: Path) -> None:
     with pytest.raises(
         ArgumentError, match=r"run of-cluster is of `size`, and not on captures; the newest are of-later, of-earlier$"
     ):
-        subjects(spark, gate_run(lake, "gold", run_id="of-cluster"))
+        subjects_to_check(spark, gate_run(lake, "gold", run_id="of-cluster"))
     with pytest.raises(ArgumentError, match=r"no run of-later of capture set earlier; the newest are of-earlier$"):
-        subjects(spark, gate_run(lake, "gold", capture="earlier", run_id="of-later"))
+        subjects_to_check(spark, gate_run(lake, "gold", capture="earlier", run_id="of-later"))
     with pytest.raises(ArgumentError, match="no capture set cluster; it has"):
-        subjects(spark, gate_run(lake, "gold", capture="cluster"))
+        subjects_to_check(spark, gate_run(lake, "gold", capture="cluster"))

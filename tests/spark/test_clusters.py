@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.captures.clusters import chosen_cluster, rows_of_cluster
+from jobs.captures.clusters import choose_cluster, rows_of_cluster
 from jobs.lake.delta_tables import write_table
 from schemas.tables.silver import CAPTURES, CONNECTIONS, EXCHANGES
 from tests.gate_rows import frame
@@ -46,13 +46,13 @@ def lake(spark: SparkSession, tmp_path: Path) -> str:
 def test_a_cluster_is_chosen(
     spark: SparkSession, lake: str, capsys: pytest.CaptureFixture[str], named: str | None, chosen: str, told: str
 ) -> None:
-    assert chosen_cluster(spark, lake, CAPTURE, named) == chosen
+    assert choose_cluster(spark, lake, CAPTURE, named) == chosen
     assert capsys.readouterr().err == f"refetch: capture set {CAPTURE} shows several clusters; {told}\n"
 
 
 def test_a_cluster_that_the_captures_do_not_show_is_refused(spark: SparkSession, lake: str) -> None:
     with pytest.raises(ArgumentError) as error:
-        chosen_cluster(spark, lake, CAPTURE, "other")
+        choose_cluster(spark, lake, CAPTURE, "other")
     assert str(error.value) == (
         f"{lake}: capture set {CAPTURE} shows no cluster other; it has\n"
         "  large (2 servers, 60 requests)\n  small (1 server, 40 requests)"
@@ -64,7 +64,7 @@ def test_one_cluster_is_replayed_with_what_nothing_tells_a_cluster_of(
 ) -> None:
     alone = frame(spark, CONNECTIONS, [{"capture_id": CAPTURE, "connection_id": 1, "cluster_id": "small"}])
     write_table(alone, lake, CONNECTIONS, CAPTURE)
-    assert [chosen_cluster(spark, lake, CAPTURE, named) for named in (None, "small")] == [None, None]
+    assert [choose_cluster(spark, lake, CAPTURE, named) for named in (None, "small")] == [None, None]
     assert capsys.readouterr().err == ""
 
 

@@ -11,10 +11,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.comparison import figure_rows as rows_module
-from jobs.comparison.figure_rows import Columns, change_of, figure_rows, left_out, share, side_by_side_rows
+from jobs.comparison.figure_rows import (
+    Columns,
+    change_in_row,
+    figure_rows,
+    number_left_out,
+    share_columns,
+    side_by_side_rows,
+)
 from jobs.comparison.figures import Figure
-from jobs.comparison.named_runs import named_runs
-from jobs.comparison.traffic_figures import rate, sliced, span_of
+from jobs.comparison.named_runs import resolve_run_names
+from jobs.comparison.traffic_figures import rate_columns, span_of, sums_with_slices
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
 from tests.lakes import plant
@@ -37,16 +44,16 @@ def test_the_largest_changes_come_and_the_others_are_counted(
     before = figures(spark, a=1.0, b=1.0, same=1.0, gone=9.0, left=1.0)
     after = figures(spark, a=3.0, b=9.0, same=1.0, new=5.0)
     rows = side_by_side_rows(before, after, ["requests_per_s"]).collect()
-    found = {row["scope"]: change_of(row, "traffic") for row in rows}
+    found = {row["scope"]: change_in_row(row, "traffic") for row in rows}
     assert {name: one.judgement for name, one in found.items()} == {"b": "exact", "new": "new", "gone": "gone"}
     assert (found["b"].before, found["b"].after) == (Figure(1.0), Figure(9.0))
-    assert left_out(rows) == 2
+    assert number_left_out(rows) == 2
     assert {row["scope"] for row in side_by_side_rows(before, after).collect()} == {"b"}
 
 
 def test_a_share_of_nothing_is_no_figure(spark: SparkSession) -> None:
     rows = spark.createDataFrame(pa.table({"client": ["a", "b"], "part": [1, 0], "cases": [4, 0]}))
-    (row,) = figure_rows(rows, "client", "client", {"x": share(F.col("part"), F.col("cases"))}).collect()
+    (row,) = figure_rows(rows, "client", "client", {"x": share_columns(F.col("part"), F.col("cases"))}).collect()
     assert (row["scope"], row["value"], row["cases"]) == ("a", 0.25, 4)
 
 
@@ -56,8 +63,8 @@ def test_a_rate_has_the_range_of_the_slices_without_the_lowest_and_the_highest(s
     at = [START + timedelta(seconds=second) for second in seconds]
     rows = spark.createDataFrame(pa.table({"client": ["app"] * len(at), "at": pa.array(at, pa.timestamp("us", "UTC"))}))
     span = span_of(START, START + timedelta(seconds=100))
-    by_client = sliced(rows, "client", "at", {"requests": F.count("*")}, span)
-    (row,) = figure_rows(by_client, "client", "client", {"requests_per_s": rate("requests", span)}).collect()
+    by_client = sums_with_slices(rows, "client", "at", {"requests": F.count("*")}, span)
+    (row,) = figure_rows(by_client, "client", "client", {"requests_per_s": rate_columns("requests", span)}).collect()
     assert (row["value"], row["low"], row["high"]) == (1.31, 1.0, 1.1)
 
 
@@ -72,7 +79,7 @@ def test_latest_and_previous_are_found_by_the_clock_of_runs(spark: SparkSession,
         plant(str(tmp_path), table, pa.Table.from_pylist([row.asDict() for row in rows], schema=arrow_schema(table)))
 
     def named(*names: str) -> list[str]:
-        return [of.run_id for of in named_runs(spark, str(tmp_path), names)]
+        return [of.run_id for of in resolve_run_names(spark, str(tmp_path), names)]
 
     assert named("previous", "latest") == ["one", "three"]
     assert named("two", "latest") == ["two", "three"]

@@ -11,7 +11,7 @@ from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import read_table
 from jobs.lake.target import Target
 from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
-from jobs.replays.finished_runs import RunRows, kept_run, run_id, run_rows
+from jobs.replays.finished_runs import RunRows, kept_run, make_run_id, run_rows
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
@@ -30,8 +30,8 @@ def test_what_was_assumed_of_a_kept_run_is_told_as_of_the_last_command(spark: Sp
         return set(row[RUNS.assumed])
 
     silent, outspoken = run(), run("broker.fetch.max.bytes=55MiB")
-    name = run_id(CAPTURE, silent.scenario)
-    assert name == run_id(CAPTURE, outspoken.scenario)
+    name = make_run_id(CAPTURE, silent.scenario)
+    assert name == make_run_id(CAPTURE, outspoken.scenario)
     rows = run_rows(silent, RunRows(name, CAPTURE, CODE, KAFKA), [FETCH_MAX_BYTES])
     Target(str(tmp_path), name, Watch()).write_here(spark, rows, RUNS)
     before = assumed()

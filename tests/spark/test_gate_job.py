@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
-from jobs.gates.gate import applied
-from jobs.gates.results import results_there
+from jobs.gates.gate import apply_gate
+from jobs.gates.results import gate_result_rows
 from jobs.gates.rule_files import read_gates
 from jobs.gates.rules import GATES
 from jobs.gates.views import Subject
@@ -153,7 +153,9 @@ def test_who_reads_what_a_gate_refused_is_told(
     assert "time_goes_forward" not in told, "a warning refuses nothing"
     t = GATE_RESULTS
     found = (
-        gate_refusals(lambda _: results_there(spark, str(lake), (CAPTURE, RUN))).select(t.checked_id, t.rule).collect()
+        gate_refusals(lambda _: gate_result_rows(spark, str(lake), (CAPTURE, RUN)))
+        .select(t.checked_id, t.rule)
+        .collect()
     )
     assert [tuple(row) for row in found] == [(RUN, "fidelity_above_floor")]
 
@@ -171,7 +173,7 @@ def test_great_expectations_finds_what_the_writing_jobs_find(spark: SparkSession
     found: list[Row] = []
     for gate in GATES:
         subject = Subject(gate, CAPTURE, RUN if gate == "gold" else "", LANES)
-        for result in applied(spark, str(lake), gates, subject, None):
+        for result in apply_gate(spark, str(lake), gates, subject, None):
             cells = (result.rule, result.table, result.severity, result.reason, result.checked, result.refused)
             found.append((subject.id, gate, *cells, list(result.examples), result.refused == 0))
     by_job = table_rows(str(lake), GATE_RESULTS, without=[GATE_RESULTS.rules_id])

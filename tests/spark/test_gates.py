@@ -16,15 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates import rule_checks
-from jobs.gates.gate import applied
+from jobs.gates.gate import apply_gate
 from jobs.gates.results import stored_results, write_results
-from jobs.gates.row_rules import VIOLATIONS, Watch, violated
+from jobs.gates.row_rules import VIOLATIONS, Watch, violated_rules
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.rule_files import default_gates, read_gates
 from jobs.gates.rules import Gates, QueryRule, RowRule, Rule
 from jobs.gates.set_rules import refused_by_queries
-from jobs.gates.views import Subject, asked_tables
-from jobs.lake.delta_tables import no_rows, read_table, write_table
+from jobs.gates.views import Subject, views_of_tables
+from jobs.lake.delta_tables import read_table, table_without_rows, write_table
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.scenarios.located_yaml import Fault
@@ -43,7 +43,7 @@ def refused(spark: SparkSession, rows: Mapping[Table, Sequence[Row]], names: set
     """How many of the rows the rules of these names refuse, in all of their tables."""
 
     def own(table: Table, everything: bool) -> DataFrame:
-        there = frame(spark, table, rows.get(table, ())) if rows.get(table) else no_rows(spark, table)
+        there = frame(spark, table, rows.get(table, ())) if rows.get(table) else table_without_rows(spark, table)
         identity = CAPTURE if table.layer == "silver" else RUN
         return there if everything else there.where(F.col(table.replaced_by) == identity)
 
@@ -51,13 +51,13 @@ def refused(spark: SparkSession, rows: Mapping[Table, Sequence[Row]], names: set
     rules = [replace(rule, tables=tuple(table for table in rule.tables if table in rows)) for rule in ours]
     found = dict.fromkeys(names, 0)
     queries = [rule for rule in rules if isinstance(rule, QueryRule)]
-    with asked_tables(spark, queries, own):
+    with views_of_tables(spark, queries, own):
         for (name, _), finding in refused_by_queries(spark, queries).items():
             found[name] += finding.refused
     for table in rows:
         about = [rule for rule in rules if isinstance(rule, RowRule) and table in rule.tables]
         if about:
-            marked = own(table, False).select(F.explode(violated(about, LANES)).alias(VIOLATIONS))
+            marked = own(table, False).select(F.explode(violated_rules(about, LANES)).alias(VIOLATIONS))
             for row in marked.groupBy(VIOLATIONS).count().collect():
                 found[row[0]] += row[1]
     return found
@@ -170,13 +170,13 @@ def test_rules_are_read_again_when_they_have_changed_or_something_was_wrong(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    by_spark = rule_checks._of_spark
+    by_spark = rule_checks._faults_by_spark
 
     def counted(session: SparkSession, of: Sequence[Rule]) -> list[Fault]:
         asked.append(len(of))
         return by_spark(session, of)
 
-    monkeypatch.setattr(rule_checks, "_of_spark", counted)
+    monkeypatch.setattr(rule_checks, "_faults_by_spark", counted)
     good, bad = rules(tmp_path, MINE), rules(tmp_path, MINE.replace("request_bytes", "reqest_bytes"))
     for _ in range(2):
         check_rules(spark, good)
@@ -292,8 +292,8 @@ def test_refused_rows_of_exchanges_are_in_quarantine_with_their_bytes(spark: Spa
 def test_a_gate_finds_the_same_while_tables_are_written_and_later(
     spark: SparkSession, watch: Watch, gates: Gates, lake: str
 ) -> None:
-    at_once = applied(spark, lake, gates, SILVER, watch.counts())
-    assert at_once == applied(spark, lake, gates, SILVER, None)
+    at_once = apply_gate(spark, lake, gates, SILVER, watch.counts())
+    assert at_once == apply_gate(spark, lake, gates, SILVER, None)
     of_all = {(found.rule, found.table): (found.checked, found.refused, found.examples) for found in at_once}
     assert of_all["few_connections", "connections"] == (1, 1, ("connection_id=5",))
     assert of_all["of_known_clients", "fetch_partitions"] == (
@@ -307,7 +307,7 @@ def test_a_gate_finds_the_same_while_tables_are_written_and_later(
 def test_results_are_kept_once_and_known_by_their_rules(
     spark: SparkSession, watch: Watch, gates: Gates, lake: str
 ) -> None:
-    found = applied(spark, lake, gates, SILVER, watch.counts())
+    found = apply_gate(spark, lake, gates, SILVER, watch.counts())
     for _ in range(2):
         write_results(spark, lake, gates, SILVER, found)
     assert stored_results(spark, lake, gates, SILVER) == found

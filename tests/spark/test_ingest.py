@@ -22,7 +22,7 @@ from jobs.captures.capture_index import BUCKETS
 from jobs.captures.capture_plan import plan_capture
 from jobs.captures.capture_rows import packed_rows
 from jobs.lake.delta_tables import table_path
-from jobs.lake.packed_tables import unpacked
+from jobs.lake.packed_tables import unpack_table
 from jobs.lake.target import keep_files
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -108,7 +108,7 @@ def decoded(spark: SparkSession, index: CaptureIndex) -> Silver:
     """The rows of a capture before names are learnt and tables written, which no longer depends on how work is cut."""
     plan = plan_capture((index,), spark.sparkContext.defaultParallelism)
     packed = packed_rows(spark, plan, None, None).cache()
-    rows = {table.name: sorted(map(repr, unpacked(packed, table).collect())) for table in DECODED}
+    rows = {table.name: sorted(map(repr, unpack_table(packed, table).collect())) for table in DECODED}
     packed.unpersist()
     return rows
 
@@ -206,7 +206,7 @@ def test_nothing_decoded_is_kept_when_ingest_has_ended_or_failed(
     kept = spark.sparkContext._jsc.sc().getPersistentRDDs()
     before = kept.size()
     jobs.ingest.ingest(spark, run_into(tmp_path, capture))
-    monkeypatch.setattr(jobs.ingest, "names_in", lambda packed, _: packed.count() / 0)
+    monkeypatch.setattr(jobs.ingest, "names_in_packed", lambda packed, _: packed.count() / 0)
     with pytest.raises(ZeroDivisionError):
         jobs.ingest.ingest(spark, run_into(tmp_path / "other", capture))
     assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == before

@@ -17,8 +17,8 @@ import pytest
 from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
-from jobs.cli import INTERRUPTED, guarded
-from jobs.lake.delta_tables import TASKS_AT_A_TIME, side_by_side
+from jobs.cli import INTERRUPTED, run_guarded
+from jobs.lake.delta_tables import TASKS_AT_A_TIME, run_side_by_side
 from jobs.terminal.failures import readable_spark_failures
 from jobs.terminal.interrupts import CANCELLING, cancel_at_interrupt
 from jobs.terminal.progress import stage
@@ -71,7 +71,7 @@ def test_an_interrupt_ends_sparks_work_and_is_told_in_one_line(
 
     started = time.monotonic()
     Thread(target=interrupt_once, args=(begun,), daemon=True).start()
-    assert guarded(work) == INTERRUPTED
+    assert run_guarded(work) == INTERRUPTED
     assert time.monotonic() - started < FOREVER_S / 10
     assert capsys.readouterr().err == "refetch: interrupted; the same command again leaves the same tables\n"
     assert caplog.text == ""
@@ -89,7 +89,7 @@ def test_an_interrupt_cancels_what_threads_do_side_by_side_and_what_they_still_s
     started = time.monotonic()
     Thread(target=interrupt_once, args=(begun,), daemon=True).start()
     with pytest.raises(KeyboardInterrupt), readable_spark_failures(), cancel_at_interrupt(spark), stage("try", spark):
-        side_by_side(spark, [work] * 2 * TASKS_AT_A_TIME)
+        run_side_by_side(spark, [work] * 2 * TASKS_AT_A_TIME)
     assert time.monotonic() - started < FOREVER_S / 10
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
 

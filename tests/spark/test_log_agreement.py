@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.captures.log_agreement import LOG, PACKETS, RequestsSeen, agreement_rows, joined_requests
+from jobs.captures.log_agreement import LOG, PACKETS, RequestsOfSource, agreement_rows, join_requests
 from jobs.lake.delta_tables import spark_schema
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, LOG_AGREEMENT
 from schemas.tables.table import Table
@@ -23,7 +23,7 @@ def frame(spark: SparkSession, table: Table, rows: Seen) -> DataFrame:
     return spark.createDataFrame(whole, spark_schema(table))
 
 
-def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> RequestsSeen:
+def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> RequestsOfSource:
     """Exchanges of one connection; at: seconds after START."""
     x = EXCHANGES
     rows = []
@@ -34,7 +34,7 @@ def seen(spark: SparkSession, *exchanges: dict[str, Any], port: int = 5) -> Requ
             | told
         )
     ends: dict[str, Any] = {CONNECTIONS.connection_id: 1, CONNECTIONS.server: "b:1", CONNECTIONS.client: f"c:{port}"}
-    return RequestsSeen(frame(spark, EXCHANGES, rows), frame(spark, CONNECTIONS, [ends]))
+    return RequestsOfSource(frame(spark, EXCHANGES, rows), frame(spark, CONNECTIONS, [ends]))
 
 
 def pairs(joined: DataFrame) -> set[tuple[int | None, int | None]]:
@@ -49,8 +49,8 @@ def asked(*numbers: int) -> list[dict[str, Any]]:
 def test_server_client_and_correlation_id_name_a_request_whatever_the_clocks_say(spark: SparkSession) -> None:
     packets = seen(spark, *asked(7, 8, 9))
     log = seen(spark, *({**told, "at": 3600} for told in asked(8, 9, 10)))
-    assert pairs(joined_requests(packets, log)) == {(0, None), (1, 0), (2, 1), (None, 2)}
-    assert pairs(joined_requests(packets, seen(spark, *asked(7), port=6))) == {
+    assert pairs(join_requests(packets, log)) == {(0, None), (1, 0), (2, 1), (None, 2)}
+    assert pairs(join_requests(packets, seen(spark, *asked(7), port=6))) == {
         (0, None), (1, None), (2, None), (None, 0),
     }  # fmt: skip
 
@@ -70,7 +70,7 @@ def test_where_an_id_comes_again_a_line_tells_the_request_before_it(
     (told,) = asked(0)
     packets = seen(spark, *({**told, "at": at} for at in (0.0005, 10.0005, 20.0005)))
     log = seen(spark, *({**told, "at": at} for at in lines))
-    assert pairs(joined_requests(packets, log)) == expected
+    assert pairs(join_requests(packets, log)) == expected
 
 
 def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSession) -> None:
@@ -79,7 +79,7 @@ def test_what_differs_is_named_and_the_first_exchange_that_does(spark: SparkSess
     packets = seen(spark, *both, {x.correlation_id: 9})
     others: list[dict[str, Any]] = [{}, {x.client_id: "other"}, {x.client_id: "other"}, {x.api_version: None}]
     log = seen(spark, *(told | other | {"at": n + 2} for n, (told, other) in enumerate(zip(both, others, strict=True))))
-    rows = {row[t.field]: row for row in agreement_rows(joined_requests(packets, log), "set").collect()}
+    rows = {row[t.field]: row for row in agreement_rows(join_requests(packets, log), "set").collect()}
     counts = (t.in_both, t.different, t.only_in_packets, t.only_in_log, t.different_exchange_no, t.log_behind_us)
     assert [rows["request"][c] for c in counts] == [4, 2, 1, 0, 1, 2_000_000]
     assert [rows[x.client_id][c] for c in counts] == [4, 2, 0, 0, 1, None]
@@ -92,13 +92,13 @@ def test_the_first_line_of_one_time_tells_the_last_request_of_one_time_in_whatev
 ) -> None:
     """A client that counts no correlation ids may send several requests in a packet; a log tells milliseconds."""
 
-    def turned(of: RequestsSeen) -> RequestsSeen:
+    def turned(of: RequestsOfSource) -> RequestsOfSource:
         rows = [row.asDict() for row in of.exchanges.collect()][::-1]
-        return RequestsSeen(frame(spark, EXCHANGES, rows), of.connections)
+        return RequestsOfSource(frame(spark, EXCHANGES, rows), of.connections)
 
     (told,) = asked(0)
     packets, log = (seen(spark, *({**told, "at": at} for at in (0, 0, 0, 1, 1, 1))) for _ in range(2))
-    found = [pairs(joined_requests(packets, log)), pairs(joined_requests(turned(packets), turned(log)))]
+    found = [pairs(join_requests(packets, log)), pairs(join_requests(turned(packets), turned(log)))]
     alone = {(n, None) for n in (0, 1, 3, 4)} | {(None, n) for n in (1, 2, 4, 5)}
     assert found[0] == found[1] == {(2, 0), (5, 3)} | alone
 

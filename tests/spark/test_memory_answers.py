@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.lake.delta_tables import no_rows
+from jobs.lake.delta_tables import table_without_rows
 from jobs.replays.consumer_memory.answers import lanes
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
 from schemas.tables.table import Column, Table
@@ -29,7 +29,7 @@ def test_what_is_held_by_times_of_the_capture_and_of_the_closed_loop_is_kept_apa
             ("other", "a", 3, BY_CLOSED_LOOP), ("other", "b", 4, BY_CAPTURE),
         )
     ]  # fmt: skip
-    of = {other: no_rows(spark, other) for other in (CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY)}
+    of = {other: table_without_rows(spark, other) for other in (CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY)}
     found = lanes({**of, table: frame(spark, table, rows)}.__getitem__).collect()
     columns = ("p99", "p99_in_loop", "most", "most_in_loop")
     assert {row["scenario"]: tuple(row[column] for column in columns) for row in found} == {

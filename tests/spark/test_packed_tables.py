@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import read_table, rows_by_delta, rows_here, rows_of, table_path, write_table
+from jobs.lake.delta_tables import read_table, rows_by_delta, rows_of_driver, stored_rows, table_path, write_table
 from jobs.lake.lake_storage import workers_folder
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
@@ -30,7 +30,7 @@ from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
 def packed(spark: SparkSession, rows: pa.Table, table: Table) -> DataFrame:
     """Rows of a table, packed."""
     parts = (part for batch in rows.to_batches() for part in pack(table, batch))
-    return rows_here(spark, pa.Table.from_batches(parts, PACKED))
+    return rows_of_driver(spark, pa.Table.from_batches(parts, PACKED))
 
 
 def exchanges(capture_id: str, numbers: Iterable[int]) -> pa.Table:
@@ -62,7 +62,7 @@ def test_tables_are_the_same_whoever_writes_them(spark: SparkSession, tmp_path: 
         table: examples(table).filter(pa.compute.is_valid(pa.compute.field(table.replaced_by))) for table in EVERY_TYPE
     }
     for table, rows in of.items():
-        write_table(rows_here(spark, rows), str(tmp_path / "spark"), table, identity)
+        write_table(rows_of_driver(spark, rows), str(tmp_path / "spark"), table, identity)
     all_packed = reduce(DataFrame.unionAll, (packed(spark, rows, table) for table, rows in of.items()))
     write_packed(spark, all_packed, EVERY_TYPE, Target(str(tmp_path / "workers"), identity, Watch()))
     for table in EVERY_TYPE:
@@ -84,16 +84,16 @@ def test_rows_take_the_place_of_those_of_their_capture_set_alone(spark: SparkSes
 
 
 def test_rows_that_spark_wrote_are_replaced_as_well(spark: SparkSession, tmp_path: Path) -> None:
-    write_table(rows_here(spark, exchanges("a", [1])), str(tmp_path), EXCHANGES, "a")
+    write_table(rows_of_driver(spark, exchanges("a", [1])), str(tmp_path), EXCHANGES, "a")
     write(spark, tmp_path, "a", 2)
     assert numbers_in(tmp_path) == [("a", 2)]
-    write_table(rows_here(spark, exchanges("a", [3])), str(tmp_path), EXCHANGES, "a")
+    write_table(rows_of_driver(spark, exchanges("a", [3])), str(tmp_path), EXCHANGES, "a")
     assert numbers_in(tmp_path) == [("a", 3)]
 
 
 def test_rows_of_the_driver_and_of_spark_are_files_as_workers_write_them(spark: SparkSession, tmp_path: Path) -> None:
     to, rows = Target(str(tmp_path), "a", Watch()), exchanges("a", range(3))
-    to.write(rows_here(spark, rows), EXCHANGES)
+    to.write(rows_of_driver(spark, rows), EXCHANGES)
     assert {file.name.split(".", 1)[1] for file in tmp_path.rglob("part-*")} == {"zstd.parquet"}
     to.write_here(spark, rows.slice(0, 2), EXCHANGES)
     assert numbers_in(tmp_path) == [("a", 0), ("a", 1)]
@@ -108,7 +108,7 @@ def test_rows_with_other_columns_are_refused_whoever_has_them(spark: SparkSessio
     )
     told = r"no column `capture_id`; unknown column `set`"
     with pytest.raises(LakeError, match=told):
-        to.write(rows_here(spark, rows), EXCHANGES)
+        to.write(rows_of_driver(spark, rows), EXCHANGES)
     with pytest.raises(LakeError, match=told):
         to.write_here(spark, rows, EXCHANGES)
 
@@ -120,7 +120,9 @@ def test_a_lake_with_encoded_paths_is_read_and_replaced(spark: SparkSession, tmp
     for log in (tmp_path / "silver/exchanges/_delta_log").glob("*.json"):
         log.write_text(log.read_text("utf-8").replace("capture_id=b/part", "capture_id%3Db/part"), "utf-8")
     for capture_id, numbers in (("a", [1, 2]), ("b", [7])):
-        assert [row.exchange_no for row in rows_of(spark, str(tmp_path), EXCHANGES, capture_id).collect()] == numbers
+        assert [
+            row.exchange_no for row in stored_rows(spark, str(tmp_path), EXCHANGES, capture_id).collect()
+        ] == numbers
     write(spark, tmp_path, "b", 8)
     write(spark, tmp_path, "a", 3)
     rows = read_table(spark, str(tmp_path), EXCHANGES).collect()
@@ -163,9 +165,9 @@ def test_a_lake_may_have_any_name(spark: SparkSession, tmp_path: Path, name: str
     target = Target(str(lake), "a", Watch())
     for numbers in ([1, 2], [1, 2, 3]):
         write_packed(spark, packed(spark, exchanges("a", numbers), EXCHANGES), [EXCHANGES], target)
-    assert rows_of(spark, str(lake), EXCHANGES, "a").count() == read_table(spark, str(lake), EXCHANGES).count() == 3
-    write_table(rows_here(spark, exchanges("a", [4])), str(lake), EXCHANGES, "a")
-    for rows in (rows_of(spark, str(lake), EXCHANGES, "a"), read_table(spark, str(lake), EXCHANGES)):
+    assert stored_rows(spark, str(lake), EXCHANGES, "a").count() == read_table(spark, str(lake), EXCHANGES).count() == 3
+    write_table(rows_of_driver(spark, exchanges("a", [4])), str(lake), EXCHANGES, "a")
+    for rows in (stored_rows(spark, str(lake), EXCHANGES, "a"), read_table(spark, str(lake), EXCHANGES)):
         assert [row.exchange_no for row in rows.collect()] == [4]
 
 

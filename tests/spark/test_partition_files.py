@@ -16,8 +16,8 @@ import jobs.lake.delta_log
 import jobs.lake.delta_tables
 import jobs.lake.local_log
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import local_table, read_table, rows_here, rows_of, table_path, write_table
-from jobs.lake.local_log import opened
+from jobs.lake.delta_tables import local_table, read_table, rows_of_driver, stored_rows, table_path, write_table
+from jobs.lake.local_log import open_local_table
 from jobs.lake.target import Target
 from schemas.tables.silver import EXCHANGES
 from udfs.facts.arrow_tables import arrow_schema
@@ -39,7 +39,7 @@ def exchanges(*numbers: int) -> pa.Table:
 
 
 def write(spark: SparkSession, lake: Path, *numbers: int) -> None:
-    write_table(rows_here(spark, exchanges(*numbers)), str(lake), EXCHANGES, "a")
+    write_table(rows_of_driver(spark, exchanges(*numbers)), str(lake), EXCHANGES, "a")
 
 
 def numbers_in(rows: DataFrame) -> list[int]:
@@ -62,7 +62,7 @@ def jobs_of(spark: SparkSession, work: Callable[[], object]) -> int:
 def test_few_rows_are_grouped_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
     write(spark, tmp_path, *range(100))
     write(spark, tmp_path, *range(200))
-    by_number = rows_of(spark, str(tmp_path), EXCHANGES, "a").groupBy(EXCHANGES.exchange_no).count()
+    by_number = stored_rows(spark, str(tmp_path), EXCHANGES, "a").groupBy(EXCHANGES.exchange_no).count()
     plan = str(by_number._jdf.queryExecution().executedPlan())
     assert "HashAggregate" in plan
     assert "Exchange" not in plan
@@ -71,12 +71,12 @@ def test_few_rows_are_grouped_without_a_shuffle(spark: SparkSession, tmp_path: P
 def test_every_version_has_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:
     for numbers in ([1, 2], [3], []):
         write(spark, tmp_path, *numbers)
-        assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == numbers
-    assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "b")) == []
+        assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == numbers
+    assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "b")) == []
 
 
 def files_of_a(spark: SparkSession, path: str, is_local: bool) -> tuple[str, ...] | None:
-    local = opened(path)
+    local = open_local_table(path)
     assert local is not None
     return local.files(A) if is_local else jobs.lake.delta_log.partition_files(spark, path, A)
 
@@ -96,7 +96,7 @@ def test_delta_looks_for_files_once_a_version_where_spark_alone_sees_the_lake(
 def test_a_table_that_was_deleted_and_written_again_has_the_new_rows(spark: SparkSession, tmp_path: Path) -> None:
     for number in (1, 2):
         write(spark, tmp_path / "lake", number)
-        assert numbers_in(rows_of(spark, str(tmp_path / "lake"), EXCHANGES, "a")) == [number]
+        assert numbers_in(stored_rows(spark, str(tmp_path / "lake"), EXCHANGES, "a")) == [number]
         shutil.rmtree(tmp_path / "lake")
 
 
@@ -104,7 +104,7 @@ def test_a_copy_of_a_lake_has_rows_of_its_own(spark: SparkSession, tmp_path: Pat
     write(spark, tmp_path / "lake", 1)
     shutil.copytree(tmp_path / "lake", tmp_path / "copy")
     for name in ("lake", "copy"):
-        assert numbers_in(rows_of(spark, str(tmp_path / name), EXCHANGES, "a")) == [1]
+        assert numbers_in(stored_rows(spark, str(tmp_path / name), EXCHANGES, "a")) == [1]
         shutil.rmtree(tmp_path / name)
 
 
@@ -116,9 +116,9 @@ def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_pa
     DeltaTable.forPath(spark, path).delete("exchange_no = 2")
     assert local_table(spark, str(tmp_path), EXCHANGES) is None
     assert jobs.lake.delta_log.partition_files(spark, path, A) is None
-    assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [1, 3]
+    assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == [1, 3]
     Target(str(tmp_path), "a", Watch()).write_here(spark, exchanges(5), EXCHANGES)
-    assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [5]
+    assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == [5]
 
 
 def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
@@ -126,10 +126,10 @@ def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
 ) -> None:
     for log in (jobs.lake.delta_log, jobs.lake.local_log):
         monkeypatch.setattr(log, "FEW_FILES", 1)
-    rows = rows_here(spark, exchanges(*range(20))).repartitionByRange(2, "exchange_no")
+    rows = rows_of_driver(spark, exchanges(*range(20))).repartitionByRange(2, "exchange_no")
     write_table(rows, str(tmp_path), EXCHANGES, "a")
     assert files_of_a(spark, table_path(str(tmp_path), EXCHANGES), is_local) is None
-    own = rows_of(spark, str(tmp_path), EXCHANGES, "a")
+    own = stored_rows(spark, str(tmp_path), EXCHANGES, "a")
     assert own.count() == 20
     assert numbers_in(own.where("exchange_no = 7")) == [7]
     assert own.schema == read_table(spark, str(tmp_path), EXCHANGES).schema
@@ -138,7 +138,9 @@ def test_of_many_files_those_are_passed_over_that_statistics_rule_out(
 def test_columns_are_the_same_whoever_reads_them(spark: SparkSession, tmp_path: Path, is_local: bool) -> None:
     write(spark, tmp_path, 1)
     assert files_of_a(spark, table_path(str(tmp_path), EXCHANGES), is_local) is not None
-    assert rows_of(spark, str(tmp_path), EXCHANGES, "a").columns == read_table(spark, str(tmp_path), EXCHANGES).columns
+    assert (
+        stored_rows(spark, str(tmp_path), EXCHANGES, "a").columns == read_table(spark, str(tmp_path), EXCHANGES).columns
+    )
 
 
 def test_what_is_known_of_versions_is_bounded(
@@ -148,5 +150,5 @@ def test_what_is_known_of_versions_is_bounded(
     monkeypatch.setattr(jobs.lake.delta_log, "_known", {})
     for number in range(4):
         write(spark, tmp_path, number)
-        assert numbers_in(rows_of(spark, str(tmp_path), EXCHANGES, "a")) == [number]
+        assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == [number]
     assert len(jobs.lake.delta_log._known) == (0 if is_local else 2)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import jobs.replays.batch_split.producer_packets
-from jobs.replays.batch_split.producer_packets import FIRST_ID, ingested, producers_by_id
+from jobs.replays.batch_split.producer_packets import FIRST_ID, plan_of_ingested, producers_by_id
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
 from tests.conftest import REPOSITORY
@@ -32,12 +32,12 @@ def captures(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     rows = spark.createDataFrame(
         told, ", ".join(f"{c} string" for c in (CAPTURES.path, CAPTURES.content_hash, CAPTURES.format))
     )
-    monkeypatch.setattr(jobs.replays.batch_split.producer_packets, "rows_of", lambda *_: rows)
+    monkeypatch.setattr(jobs.replays.batch_split.producer_packets, "stored_rows", lambda *_: rows)
     return files
 
 
 def test_captures_that_are_as_they_were_are_read_again(spark: SparkSession, captures: tuple[Path, Path]) -> None:
-    plan = ingested(spark, "lake", "a-capture")
+    plan = plan_of_ingested(spark, "lake", "a-capture")
     assert [index.path for index in plan.indexes] == [str(file) for file in captures]
 
 
@@ -45,7 +45,7 @@ def test_a_capture_that_has_changed_is_named_with_what_to_do(spark: SparkSession
     same, other = captures
     other.write_bytes(SAMPLE + b"\x00")
     with pytest.raises(CaptureError, match=WHAT_TO_DO) as refused:
-        ingested(spark, "lake", "a-capture")
+        plan_of_ingested(spark, "lake", "a-capture")
     told = str(refused.value)
     assert f"{other}: not the file that was ingested" in told
     assert "capture a-capture" in told
@@ -58,7 +58,7 @@ def test_every_capture_that_is_missing_is_named_with_what_to_do(
     for file in captures:
         file.unlink()
     with pytest.raises(CaptureError, match=WHAT_TO_DO) as refused:
-        ingested(spark, "lake", "a-capture")
+        plan_of_ingested(spark, "lake", "a-capture")
     assert all(f"{file}: cannot be read" in str(refused.value) for file in captures)
 
 

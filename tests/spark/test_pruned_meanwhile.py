@@ -13,9 +13,16 @@ from pyspark.sql import SparkSession
 import jobs.ingest
 import jobs.lake.packed_tables
 import jobs.replay
-from jobs.lake.delta_tables import rows_of
+from jobs.lake.delta_tables import stored_rows
 from jobs.lake.packed_tables import write_packed
-from jobs.lake.pruning import drop, holdings_of, known_runs, of_capture_set, of_run, stored_tables
+from jobs.lake.pruning import (
+    drop_pruned,
+    finished_runs,
+    holdings_of,
+    stored_tables,
+    what_goes_with_run,
+    what_goes_with_set,
+)
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import FIDELITY, RUNS
@@ -34,9 +41,11 @@ def run(repository: Path, tmp_path: Path) -> Run:
 def prune(spark: SparkSession, run: Run, run_id: str | None, capture_id: str) -> None:
     """Remove the run, else the capture set."""
     stored = stored_tables(spark, run.lake)
-    holdings, runs = holdings_of(spark, stored), known_runs(spark, run.lake)
-    gone = of_capture_set(capture_id, runs, holdings) if run_id is None else of_run(run_id, runs, holdings)
-    drop(spark, stored, holdings, gone)
+    holdings, runs = holdings_of(spark, stored), finished_runs(spark, run.lake)
+    gone = (
+        what_goes_with_set(capture_id, runs, holdings) if run_id is None else what_goes_with_run(run_id, runs, holdings)
+    )
+    drop_pruned(spark, stored, holdings, gone)
 
 
 def test_a_run_that_is_pruned_while_it_is_replayed_again_is_not_listed(
@@ -58,9 +67,9 @@ def test_a_run_that_is_pruned_while_it_is_replayed_again_is_not_listed(
             LakeError, match=f"rows of {run_id} .* went while they were written, .*: run the command again"
         ):
             jobs.replay.replay(spark, later, capture_id)
-    assert rows_of(spark, run.lake, RUNS, run_id).isEmpty()
+    assert stored_rows(spark, run.lake, RUNS, run_id).isEmpty()
     assert jobs.replay.replay(spark, later, capture_id).refused == {}
-    assert not rows_of(spark, run.lake, FIDELITY, run_id).isEmpty()
+    assert not stored_rows(spark, run.lake, FIDELITY, run_id).isEmpty()
 
 
 def test_a_capture_set_that_is_pruned_while_it_is_ingested_again_is_not_listed(
@@ -76,6 +85,6 @@ def test_a_capture_set_that_is_pruned_while_it_is_ingested_again_is_not_listed(
         patched.setattr(jobs.ingest, "write_packed", write_then_prune)
         with pytest.raises(LakeError, match=f"rows of {capture_id} .* went while they were written"):
             jobs.ingest.ingest(spark, run)
-    assert rows_of(spark, run.lake, CAPTURES, capture_id).isEmpty()
+    assert stored_rows(spark, run.lake, CAPTURES, capture_id).isEmpty()
     assert jobs.ingest.ingest(spark, run) == capture_id
-    assert not rows_of(spark, run.lake, EXCHANGES, capture_id).isEmpty()
+    assert not stored_rows(spark, run.lake, EXCHANGES, capture_id).isEmpty()

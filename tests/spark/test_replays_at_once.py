@@ -16,14 +16,14 @@ from pyspark.sql import functions as F
 
 import jobs.replay
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import rows_here
+from jobs.lake.delta_tables import rows_of_driver
 from jobs.lake.target import Target
 from jobs.replay import Written, write_replays
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.session.one_shuffle import packed_in_order
+from jobs.session.one_shuffle import replay_in_order
 from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
 from tests.lakes import queried
@@ -43,7 +43,7 @@ def packed(spark: SparkSession, topic: str) -> DataFrame:
     ]
     batches = ((table, pa.RecordBatch.from_pylist([row], schema=arrow_schema(table))) for table, row in rows)
     parts = [part for table, batch in batches for part in pack(table, batch)]
-    return rows_here(spark, pa.Table.from_batches(parts, PACKED))
+    return rows_of_driver(spark, pa.Table.from_batches(parts, PACKED))
 
 
 def until(there: Callable[[], bool]) -> None:
@@ -67,7 +67,7 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
         yield from batches
 
     def replays(topic: str, rows: DataFrame) -> Algorithm:
-        made = packed_in_order(rows.withColumn(SHARD, F.lit(0)), 1, (), lambda batches: iter(batches))
+        made = replay_in_order(rows.withColumn(SHARD, F.lit(0)), 1, (), lambda batches: iter(batches))
         return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), packed=lambda _: made)
 
     def write() -> Written:
@@ -76,7 +76,7 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
     first, second = packed(spark, "first"), packed(spark, "second")
     held = first.coalesce(1).mapInArrow(slow, first.schema)
     asked = iter([[replays("first", held)], [replays("second", second)]])
-    monkeypatch.setattr(jobs.replay, "asked", lambda _: next(asked))
+    monkeypatch.setattr(jobs.replay, "algorithms_to_replay", lambda _: next(asked))
     with ThreadPoolExecutor(1) as beside:
         writing = beside.submit(write)
         until(begun.exists)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from jobs.lake.delta_tables import rows_here
+from jobs.lake.delta_tables import rows_of_driver
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.batch_split.answers import lanes as split_lanes
-from jobs.replays.batch_split.answers import recompressed_lines, recompressed_topics, refused_unlike
+from jobs.replays.batch_split.answers import recompressed_lines, recompressed_topics, refused_unlike_replay
 from jobs.replays.fetch_max_bytes.answers import answer_lines, closed_lanes
 from jobs.report_page.partition_limits import captured_cluster
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FIDELITY
@@ -32,7 +32,7 @@ def tables(spark: SparkSession, *rows: tuple[Table, Rows]) -> OwnRows:
 
     def own_rows(table: Table) -> DataFrame:
         listed = [{**LANE, **row} for row in held.get(table.name, [])]
-        return rows_here(spark, pa.Table.from_pylist(listed, schema=arrow_schema(table)))
+        return rows_of_driver(spark, pa.Table.from_pylist(listed, schema=arrow_schema(table)))
 
     return own_rows
 
@@ -88,8 +88,8 @@ def test_refused_batches_that_the_replay_takes_are_counted_of_splits_alone(spark
         of_splits | {t.client_id: "audit", t.reasons: [("split_not_replayed", 1), ("recompressed", 4)]},
         of_splits | {t.metric: "splits_replayed", t.reasons: [("split_not_replayed", 9)]},
     ]
-    assert only(refused_unlike(tables(spark, (t, rows))))["refused"] == 7
-    assert only(refused_unlike(tables(spark, (t, rows[2:]))))["refused"] == 0
+    assert only(refused_unlike_replay(tables(spark, (t, rows))))["refused"] == 7
+    assert only(refused_unlike_replay(tables(spark, (t, rows[2:]))))["refused"] == 0
 
 
 def test_topics_that_brokers_compress_anew_are_told_of_the_captured_lane_by_codec(spark: SparkSession) -> None:

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import jobs.replays.consumer_memory.job
-from jobs.cli import parse
-from jobs.lake.delta_tables import rows_here
+from jobs.cli import parse_arguments
+from jobs.lake.delta_tables import rows_of_driver
 from jobs.replays.algorithm import Source
-from jobs.replays.consumer_memory.job import lanes_and_fetch_limits, responses_under
+from jobs.replays.consumer_memory.job import dealt_responses, lanes_and_fetch_limits
 from jobs.resolve import resolve_run
 from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
@@ -39,9 +39,9 @@ def reads(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[Source]:
 
 def units(spark: SparkSession, before: dict[str, DataFrame]) -> list[str]:
     """Of whom there are responses, where these replays ran before."""
-    run = resolve_run(parse(LIMITED))
+    run = resolve_run(parse_arguments(LIMITED))
     source = Source(spark, run, "a-capture", "a-run", before)
-    parts = responses_under(source, lanes_and_fetch_limits(run.scenario)[1], 2).toArrow()[ROWS]
+    parts = dealt_responses(source, lanes_and_fetch_limits(run.scenario)[1], 2).toArrow()[ROWS]
     return sorted(row[MEMORY_EVENTS.unit] for part in parts for rows in unpack_rows(part) for row in rows.to_pylist())
 
 
@@ -55,7 +55,7 @@ def test_what_the_replay_of_fetches_hands_on_is_taken_and_nothing_read_again(
         for batch in rows.to_batches()
         for part in pack(table, batch)
     ]
-    handed_on = rows_here(spark, pa.Table.from_batches(packed, PACKED))
+    handed_on = rows_of_driver(spark, pa.Table.from_batches(packed, PACKED))
     assert units(spark, {algorithms.FETCH_MAX_BYTES: handed_on}) == ["a", "b", "c"]
     assert reads == []
 
@@ -69,5 +69,5 @@ def test_without_a_replay_of_fetches_before_it_the_reads_are_replayed_again(
 
 @pytest.mark.parametrize(("flags", "needs"), [(LIMITED[:2], False), (LIMITED, True)])
 def test_only_lanes_with_other_fetch_limits_need_responses_of_their_own(flags: list[str], needs: bool) -> None:
-    lanes, _ = lanes_and_fetch_limits(resolve_run(parse(flags)).scenario)
+    lanes, _ = lanes_and_fetch_limits(resolve_run(parse_arguments(flags)).scenario)
     assert bool(np.any(lanes.fetch_number)) == needs

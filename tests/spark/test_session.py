@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.paths import CONF
-from jobs.ready_session import begun_session
+from jobs.ready_session import begin_session
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.session.java import java_command
@@ -29,7 +29,7 @@ from jobs.session.spark_properties import (
     QUICK_JAVA,
     SHUFFLE_PARTITIONS,
     SMALL,
-    properties,
+    read_properties,
 )
 from jobs.terminal.failures import readable_spark_failures
 from jobs.terminal.progress import stage
@@ -119,8 +119,8 @@ def test_a_small_capture_changes_nothing_of_a_session_that_is_there(spark: Spark
     capture.write_bytes(b"a few bytes")
     run = Run(resolve_scenario(None), (capture,), str(tmp_path), datetime(2026, 1, 31, tzinfo=UTC))
     before = spark.conf.get(SHUFFLE_PARTITIONS)
-    assert before != properties(CONF / SMALL)[SHUFFLE_PARTITIONS]
-    assert begun_session(run) is spark
+    assert before != read_properties(CONF / SMALL)[SHUFFLE_PARTITIONS]
+    assert begin_session(run) is spark
     assert spark.conf.get(SHUFFLE_PARTITIONS) == before
 
 
@@ -130,7 +130,7 @@ def test_a_session_that_is_there_gets_what_results_rest_on_and_nothing_else(spar
         session.conf.set(key, value)
     set_sql_properties(session)
     told = {key: session.conf.get(key) for key in OTHERWISE}
-    everywhere = properties(CONF / EVERYWHERE)
+    everywhere = read_properties(CONF / EVERYWHERE)
     assert told == OTHERWISE | {key: everywhere[key] for key in IN_ANY_SESSION}
 
 
@@ -178,7 +178,7 @@ def spark_submit(repository: Path, cwd: Path, *arguments: str) -> subprocess.Com
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin/spark-submit"), "--master", "local[1]"]
     command += ["--properties-file", str(repository / "conf/spark-defaults.conf")]
-    command += ["--driver-java-options", properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]]
+    command += ["--driver-java-options", read_properties(CONF / QUICK_JAVA)[JAVA_OPTIONS]]
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
     return subprocess.run(
@@ -269,4 +269,4 @@ def test_a_java_with_one_compiler_has_as_much_room_for_code_as_one_with_two() ->
         (line,) = [line for line in told.splitlines() if " ReservedCodeCacheSize " in line]
         return int(line.split()[3])
 
-    assert room(*properties(CONF / QUICK_JAVA)[JAVA_OPTIONS].split()) >= room("-XX:+UseSerialGC")
+    assert room(*read_properties(CONF / QUICK_JAVA)[JAVA_OPTIONS].split()) >= room("-XX:+UseSerialGC")

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.lake.delta_tables import (
-    check_columns,
+    check_declared_columns,
     check_tables,
     read_table,
-    rows_here,
+    rows_of_driver,
     spark_schema,
     table_path,
     write_table,
@@ -88,8 +88,8 @@ def test_rows_of_the_driver_are_made_without_a_worker(spark: SparkSession) -> No
         return str(rows._jdf.queryExecution().executedPlan().toString())
 
     assert "ExistingRDD" in plan(spark.createDataFrame([("a", 1)], "name string, number int"))
-    assert plan(rows_here(spark, examples(QUARANTINE))).startswith("LocalTableScan")
-    assert plan(rows_here(spark, examples(QUARANTINE).slice(0, 0))).startswith("LocalTableScan")
+    assert plan(rows_of_driver(spark, examples(QUARANTINE))).startswith("LocalTableScan")
+    assert plan(rows_of_driver(spark, examples(QUARANTINE).slice(0, 0))).startswith("LocalTableScan")
 
 
 @pytest.mark.parametrize("table", [*SILVER, *GOLD], ids=lambda table: table.name)
@@ -144,7 +144,7 @@ def test_all_differences_from_the_declaration_are_told_at_once(spark: SparkSessi
     rows = quarantined(spark, "a", 1).drop("time", "reason")
     rows = rows.withColumn("bytes", F.lit("many")).withColumn("payload", F.lit(b"secret"))
     with pytest.raises(LakeError) as raised:
-        check_columns(rows.schema, QUARANTINE, "lake/silver/quarantine")
+        check_declared_columns(rows.schema, QUARANTINE, "lake/silver/quarantine")
     assert str(raised.value) == (
         "lake/silver/quarantine is not the table this version writes: no column `reason`; no column `time`; "
         "unknown column `payload`; column `bytes` is string, expected bigint. Use another --lake"

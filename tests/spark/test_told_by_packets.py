@@ -18,7 +18,7 @@ SIZES = "the sizes of messages that the replay of consumer_memory needs"
 def capture_set(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *formats: str) -> None:
     """Have the lake hold one set of files of these formats."""
     rows = spark.createDataFrame([(name,) for name in formats], f"{CAPTURES.format} string")
-    monkeypatch.setattr(jobs.captures.packets_needed, "rows_of", lambda *_: rows)
+    monkeypatch.setattr(jobs.captures.packets_needed, "stored_rows", lambda *_: rows)
 
 
 def test_logs_alone_are_refused_with_what_they_lack(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import pytest
 import yaml
 
-from jobs.cli import parse
+from jobs.cli import parse_arguments
 from jobs.resolve import resolve_run
 from jobs.session.spark_properties import DELTA_JARS
 from jobs.version import VERSION
@@ -94,7 +94,7 @@ def resolved(arguments: list[str], folder: Path) -> str:
     """The job of a command whose places are in this folder, checked as before Spark starts."""
     capture = REPOSITORY / "tests" / "captures" / "starve.pcap.zst"
     places = {"captures": capture, "lake": folder / "lake", "out": folder / "report.html"}
-    run = resolve_run(parse([
+    run = resolve_run(parse_arguments([
         f"--{flag}={places[flag]}" if (flag := of.partition("=")[0].lstrip("-")) in places else of for of in arguments
     ]))  # fmt: skip
     assert run.lake == str(folder / "lake")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lock_files import only, refused, without_hashes
+from jobs.lock_files import pin_with_other_hash, pins_of, without_hashes
 
 LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt")
 PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
@@ -76,7 +76,7 @@ def test_lock_files_have_what_the_project_declares(repository: Path) -> None:
 
 
 def test_some_pins_are_taken_out_whole() -> None:
-    taken = only(LOCK, {"numba", "numpy", "scipy"})
+    taken = pins_of(LOCK, {"numba", "numpy", "scipy"})
     assert taken == LOCK.replace("# Written by uv.\n", "").replace(taken_out(LOCK, "numba-more"), "")
 
 
@@ -100,8 +100,8 @@ def test_pins_without_hashes_are_the_same_pins() -> None:
 
 @pytest.mark.parametrize("told", [TOLD_BY_UV, TOLD_BY_PIP], ids=["uv", "pip"])
 def test_a_file_of_another_hash_is_told_from_what_the_installer_says(told: str) -> None:
-    assert refused(told) == "altair==6.3.0"
+    assert pin_with_other_hash(told) == "altair==6.3.0"
 
 
 def test_what_fails_for_another_reason_was_not_refused() -> None:
-    assert refused("error: Failed to fetch: `https://mirror.example/simple/numba/`") is None
+    assert pin_with_other_hash("error: Failed to fetch: `https://mirror.example/simple/numba/`") is None

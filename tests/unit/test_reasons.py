@@ -129,7 +129,7 @@ def test_the_faults_are_words_of_a_column_that_there_is() -> None:
 
 def test_the_page_is_current(repository: Path) -> None:
     found = (repository / reason_docs.PAGE).read_text(encoding="utf-8")
-    assert found == reason_docs.page(), "make it anew: python -m jobs.doc_pages"
+    assert found == reason_docs.reasons_page(), "make it anew: python -m jobs.doc_pages"
 
 
 def test_no_page_for_users_sends_them_to_a_module(repository: Path) -> None:

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
-from jobs.replays.ranged import Ranged, range_of, ranged, said_within
+from jobs.replays.batch_split.ranges import SPLIT_RATE, split_ranges
+from jobs.replays.ranged import Ranged, range_column, value_with_range, with_range
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import BETWEEN, grid_by_lane, settings_in_name
-from jobs.terminal.screen import grid_lines, size_text
+from jobs.terminal.screen import grid_lines, rounded_size, size_text
 from jobs.units import parse_bytes
 from schemas.tables import algorithms
 from schemas.tables.fidelity_reasons import SPLITS
@@ -57,7 +57,7 @@ def lanes(own_rows: OwnRows) -> DataFrame:
         F.sum(t.bytes_sent).alias("sent"), F.sum(t.bytes_resent).alias("resent"), fill.alias("fill"),
         F.sum(t.failed_batches).alias("failed"), F.max(t.size_error).alias("size_error"),
     )  # fmt: skip
-    return rows.join(ranges(own_rows, str(t.scenario)), str(t.scenario), "left")
+    return rows.join(split_ranges(own_rows, str(t.scenario)), str(t.scenario), "left")
 
 
 def inferred_settings(own_rows: OwnRows) -> DataFrame:
@@ -78,7 +78,7 @@ def inferred_settings(own_rows: OwnRows) -> DataFrame:
     )).orderBy("setting", F.desc("count"), "value").limit(MOST_INFERRED)  # fmt: skip
 
 
-def refused_unlike(own_rows: OwnRows) -> DataFrame:
+def refused_unlike_replay(own_rows: OwnRows) -> DataFrame:
     """One row: how many batches brokers refused as too large that the replay of the captured settings accepts, or of
     which it does not know in which size they were refused.
     """
@@ -97,7 +97,7 @@ def recompressed_topics(own_rows: OwnRows) -> DataFrame:
 
 
 QUERIES = {
-    "lanes": lanes, "inferred": inferred_settings, "unlike": refused_unlike, "recompressed": recompressed_topics,
+    "lanes": lanes, "inferred": inferred_settings, "unlike": refused_unlike_replay, "recompressed": recompressed_topics,
 }  # fmt: skip
 
 
@@ -116,37 +116,33 @@ def answer_row(row: Row) -> list[str]:
     """One lane's cells."""
     return [
         row[BATCH_SPLIT.scenario].replace(",", BETWEEN),
-        said_within(row["batches"], row[range_of(BATCH_SPLIT.batches)], whole),
-        said_within(row["splits"], row[range_of(BATCH_SPLIT.splits)], whole),
-        "-" if row["rate"] is None else said_within(row["rate"], row[range_of(SPLIT_RATE)], rate_said),
-        share_of(row["over"], 2),
+        value_with_range(row["batches"], row[range_column(BATCH_SPLIT.batches)], whole_number_text),
+        value_with_range(row["splits"], row[range_column(BATCH_SPLIT.splits)], whole_number_text),
+        "-" if row["rate"] is None else value_with_range(row["rate"], row[range_column(SPLIT_RATE)], rate_text),
+        share_or_dash(row["over"], 2),
         "-" if row["recovery"] is None else f"{row['recovery']:,.0f} ms",
-        size_text(row["sent"]), said_within(row["resent"], row[range_of(BATCH_SPLIT.bytes_resent)], size_said),
-        share_of(row["fill"], 0), f"{row['failed']:,}",
-        share_of(row["size_error"], 1),
+        size_text(row["sent"]),
+        value_with_range(row["resent"], row[range_column(BATCH_SPLIT.bytes_resent)], rounded_size),
+        share_or_dash(row["fill"], 0), f"{row['failed']:,}",
+        share_or_dash(row["size_error"], 1),
     ]  # fmt: skip
 
 
-def whole(count: float) -> str:
+def whole_number_text(count: float) -> str:
     """A count."""
     return f"{count:,.0f}"
 
 
-def rate_said(rate: float) -> str:
+def rate_text(rate: float) -> str:
     """A split rate."""
-    return share_of(rate, 2)
-
-
-def size_said(count: float) -> str:
-    """Bytes."""
-    return size_text(round(count))
+    return share_or_dash(rate, 2)
 
 
 lanes_table = partial(grid_by_lane, HEAD, answer_row, NOTES)
 """Of rows of `lanes` and the lanes' names in order, the table with a row a lane."""
 
 
-def share_of(share: float | None, digits: int) -> str:
+def share_or_dash(share: float | None, digits: int) -> str:
     """A share in percent; - where there is nothing that it would be of, as a fill of batch.size=0."""
     return "-" if share is None else f"{100 * share:.{digits}f} %"
 
@@ -157,20 +153,22 @@ def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
     unlike: how many batches brokers refused that the replay of the captured settings accepts. If there are any, and
     that replay splits nothing, nobody knows why they were refused, and no size is called safe.
     """
-    if unlike and takes_all([row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]):
+    if unlike and splits_nothing([row for row in rows if row[BATCH_SPLIT.scenario] == CAPTURED_LANE]):
         yield f"  no batch.size is called safe: brokers refused {unlike:,} batches that the replay of the captured"
         yield "  settings accepts; state the batch.size, linger.ms and max.message.bytes in force with --captured"
         return
-    for others, largest in largest_safe(rows).items():
+    for others, largest in largest_safe_sizes(rows).items():
         answer = f"{largest:,} bytes" if largest else "none of those replayed"
-        few = f"a split rate of {share_of(MOST_SPLIT_RATE, 0)} or less"
+        few = f"a split rate of {share_or_dash(MOST_SPLIT_RATE, 0)} or less"
         yield f"  largest batch.size with {few}: {answer}  {others}".rstrip()
 
 
 def inferred_lines(rows: Sequence[Row]) -> Iterable[str]:
     """What was inferred of settings that nobody states."""
     for setting, source in INFERRED_FROM.items():
-        values = [f"{row['value']:,} bytes of {name_of(row)}" for row in rows if row["setting"] == setting]
+        values = [
+            f"{row['value']:,} bytes of {first_and_others_text(row)}" for row in rows if row["setting"] == setting
+        ]
         if values:
             yield f"  nobody stated {setting}: inferred from {source}, it was {', '.join(values)}"
 
@@ -179,17 +177,17 @@ def recompressed_lines(rows: Sequence[Row]) -> Iterable[str]:
     """Which topics brokers compress anew, so that what they refuse is partly an estimate."""
     for row in rows:
         into = "take the compression off" if row["value"] == "none" else f"compress into {row['value']}"
-        yield f"  brokers {into} whatever is produced to {name_of(row)}, and check its size again"
+        yield f"  brokers {into} whatever is produced to {first_and_others_text(row)}, and check its size again"
         if row["value"] != "none":
             yield "    that size is estimated: how many of its batches are too large is not certain"
 
 
-def name_of(row: Row) -> str:
+def first_and_others_text(row: Row) -> str:
     """One of the producers or topics that have a value, and how many others have it."""
     return f"{row['first']} and {row['count'] - 1:,} more" if row["count"] > 1 else str(row["first"])
 
 
-def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
+def largest_safe_sizes(rows: Sequence[Row]) -> dict[str, int]:
     """By combination of the other settings the largest batch.size of the grid with few splits; 0 where none is."""
     best: dict[str, int] = {}
     for row in rows:
@@ -200,16 +198,16 @@ def largest_safe(rows: Sequence[Row]) -> dict[str, int]:
     return dict(sorted(best.items()))
 
 
-def takes_all(rows: Sequence[Row]) -> bool:
+def splits_nothing(rows: Sequence[Row]) -> bool:
     """Whether these lanes split no batch and fail none."""
     return not any(row["splits"] + row["failed"] for row in rows)
 
 
 def is_safe(row: Row) -> bool:
     """Whether a lane splits few batches at whatever pace, and fails none."""
-    return bool(rate_of(row).high <= MOST_SPLIT_RATE and not row["failed"])
+    return bool(split_rate(row).high <= MOST_SPLIT_RATE and not row["failed"])
 
 
-def rate_of(row: Row) -> Ranged:
+def split_rate(row: Row) -> Ranged:
     """The split rate of a lane, and between what it lies at other paces."""
-    return ranged(row["rate"] or 0.0, row[range_of(SPLIT_RATE)])
+    return with_range(row["rate"] or 0.0, row[range_column(SPLIT_RATE)])

@@ -18,10 +18,10 @@ from jobs.replays.batch_split.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.batch_split.producer_packets import with_packets
 from jobs.replays.batch_split.stored_codecs import stored_codecs
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.silver import Read, dealt_silver, small_table, software, table_rows
+from jobs.replays.silver import Read, client_software, dealt_silver, read_small_table, table_rows
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
-from jobs.session.one_shuffle import packed_in_order, replayed, shard, shards_of
+from jobs.session.one_shuffle import replay_in_order, replay_shards, shard_column, shard_count
 from schemas.tables import algorithms, gold_splits
 from schemas.tables.silver import CAPTURES, CONNECTIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import TOPIC_CHANGES
@@ -46,7 +46,7 @@ ORDER = (*PRODUCERS.unit, IS_SENT, *PACKET_ORDER, *PRODUCERS.order)
 """The order of rows in a task that measures sizes: producer by producer, first its packets, then what it sent."""
 
 
-def lanes_of(scenario: Scenario) -> SplitLanes:
+def lanes_for_splits(scenario: Scenario) -> SplitLanes:
     """The scenario's lanes. The release of a client is taken from the capture, unless one is stated."""
     lanes = split_lanes(lane_settings(scenario, algorithms.BATCH_SPLIT, scenario.captured), scenario.assumed)
     return replace(lanes, window=scenario.window)
@@ -56,26 +56,26 @@ def packed(source: Source) -> DataFrame:
     """Replay every producer of the capture set. If lanes measure sizes, a task has the packets of a producer's
     connections beside the batches that it sent. Raises CaptureError if the sizes of records are not known.
     """
-    lanes = lanes_of(source.run.scenario)
+    lanes = lanes_for_splits(source.run.scenario)
     batches = source.rows(RECORD_BATCHES)
     check_record_sizes(source, batches)
-    check_topics(batches, lanes.limits)
-    shards, sent = shards_of(source.spark), reads_of_sent(source)
+    check_topics_of_limits(batches, lanes.limits)
+    shards, sent = shard_count(source.spark), reads_of_sent(source)
     if not lanes.measures:
         replay = partial(replay_splits, lanes=lanes, run_id=source.run_id)
-        return replayed(dealt_silver(source, PRODUCERS, sent, shards), PRODUCERS, shards, replay)
-    rows = table_rows(source, SENT, sent).withColumn(SHARD, shard(shards, *PRODUCERS.unit))
+        return replay_shards(dealt_silver(source, PRODUCERS, sent, shards), PRODUCERS, shards, replay)
+    rows = table_rows(source, SENT, sent).withColumn(SHARD, shard_column(shards, *PRODUCERS.unit))
     with_both = with_packets(source.spark, source.run.lake, source.capture_id, rows, source.rows(CONNECTIONS))
-    return packed_in_order(with_both, shards, ORDER, partial(replay_with_records, lanes=lanes, run_id=source.run_id))
+    return replay_in_order(with_both, shards, ORDER, partial(replay_with_records, lanes=lanes, run_id=source.run_id))
 
 
 def reads_of_sent(source: Source) -> list[Read]:
     """The batches that each client sent, with what is known of the client and of the topic."""
-    changes = small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)
+    changes = read_small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS)
     mapped = partial(
         sent_batches,
         producers=producers_of(
-            small_table(source, CONNECTIONS, CONNECTION_COLUMNS), software(source), default_linger_ms
+            read_small_table(source, CONNECTIONS, CONNECTION_COLUMNS), client_software(source), default_linger_ms
         ),
         created=created_limits(changes),
         by_host=source.run.scenario.captured.get("producer.process") == "host",
@@ -89,7 +89,7 @@ def default_linger_ms(release: tuple[int, ...] | None) -> int:
     return int(setting_of(LINGER).default_in(release) or 0)
 
 
-def check_topics(batches: DataFrame, limits: TopicLimits) -> None:
+def check_topics_of_limits(batches: DataFrame, limits: TopicLimits) -> None:
     """Raises CaptureError if max.message.bytes is stated of a topic that nobody produces to."""
     b, stated = RECORD_BATCHES, sorted({topic for by_name in limits.by_name for topic in by_name})
     if not stated:

@@ -16,8 +16,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_index import index_captures
 from jobs.captures.capture_plan import CapturePlan, plan_capture
-from jobs.captures.capture_rows import packets_of, range_tasks, ranges_in
-from jobs.lake.delta_tables import rows_of
+from jobs.captures.capture_rows import packets_of_range, range_tasks, ranges_in
+from jobs.lake.delta_tables import stored_rows
 from jobs.session.driver import driver_of
 from schemas.tables.silver import CAPTURES, CONNECTIONS
 from schemas.tables.steps import SENT
@@ -38,7 +38,7 @@ def with_packets(spark: SparkSession, lake: str, capture_id: str, sent: DataFram
     Raises CaptureError if the captures are not those that were ingested.
     """
     producers = producers_by_id(sent, connections)
-    packets = packets_with_id(spark, ingested(spark, lake, capture_id)).join(producers, FIRST_ID).drop(FIRST_ID)
+    packets = packets_with_id(spark, plan_of_ingested(spark, lake, capture_id)).join(producers, FIRST_ID).drop(FIRST_ID)
     rows = sent.withColumn(IS_SENT, F.lit(True))
     return packets.withColumn(IS_SENT, F.lit(False)).unionByName(rows, allowMissingColumns=True)
 
@@ -55,13 +55,13 @@ def producers_by_id(sent: DataFrame, connections: DataFrame) -> DataFrame:
     return by_id.select(FIRST_ID, t.client_id, t.client_address, SHARD)
 
 
-def ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
+def plan_of_ingested(spark: SparkSession, lake: str, capture_id: str) -> CapturePlan:
     """The packets that a capture set was ingested from; request logs have no records, and may be gone.
 
     Raises CaptureError that names every file which is missing, and every one which has changed.
     """
     t = CAPTURES
-    files = rows_of(spark, lake, t, capture_id).where(F.col(t.format) != REQUEST_LOG).select(t.path, t.content_hash)
+    files = stored_rows(spark, lake, t, capture_id).where(F.col(t.format) != REQUEST_LOG).select(t.path, t.content_hash)
     hashes: dict[str, str] = {row[0]: row[1] for row in files.collect()}
     what_to_do = (
         f"recut.sizes=exact reads the records of capture {capture_id} from its files again. Put them back as they "
@@ -87,7 +87,7 @@ def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:
 
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
-            for packets in packets_of(part, file_no, orders[file_no]):
+            for packets in packets_of_range(part, file_no, orders[file_no]):
                 keys: Any = packets["connection"].dictionary_encode()
                 ids = pa.array(connection_ids_of(keys.dictionary.to_pylist()))
                 yield packets.drop_columns(["bucket"]).append_column(FIRST_ID, ids.take(keys.indices))

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.ranged import range_of
+from jobs.replays.ranged import range_column
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 
 SPLIT_RATE = str(BATCH_SPLIT.split_rate)
@@ -16,7 +16,7 @@ SUMMED = tuple(map(str, (BATCH_SPLIT.splits, BATCH_SPLIT.batches, BATCH_SPLIT.by
 """The figures of a lane that have a range, beside the split rate; those of several producers are added up."""
 
 
-def ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
+def split_ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
     """A row for each value of the keys, a column for each figure with its p10 and p90: of the split rate the highest of
     a producer and topic, of the others the sums. A sum of ranges is wider than the range of the sum.
     """
@@ -24,7 +24,7 @@ def ranges(own_rows: OwnRows, *keys: str) -> DataFrame:
 
     def ends(metric: str, combined: Callable[[Column], Column]) -> Column:
         own = [combined(F.when(F.col(r.metric) == metric, F.col(end))).alias(end) for end in (r.p10, r.p90)]
-        return F.struct(*own).alias(range_of(metric))
+        return F.struct(*own).alias(range_column(metric))
 
     columns = [ends(SPLIT_RATE, F.max), *(ends(metric, F.sum) for metric in SUMMED)]
     return own_rows(r).groupBy(*keys).agg(*columns)

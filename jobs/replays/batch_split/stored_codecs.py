@@ -18,7 +18,7 @@ def stored_codecs(batches: DataFrame) -> dict[str, str]:
     batches: rows of RECORD_BATCHES.
     """
     b = RECORD_BATCHES
-    candidates = topics_of_several(batches)
+    candidates = topics_in_several_codecs(batches)
     if not candidates:
         return {}
     of_them = batches.where(F.col(b.topic).isin(candidates) & F.col(b.base_offset).isNotNull())
@@ -33,7 +33,7 @@ def stored_codecs(batches: DataFrame) -> dict[str, str]:
     return {row[b.topic]: row[FETCHED] for row in changed.groupBy(b.topic).agg(last).collect()}
 
 
-def topics_of_several(batches: DataFrame) -> list[str]:
+def topics_in_several_codecs(batches: DataFrame) -> list[str]:
     """The topics of which some batch was fetched in a codec, and some produced in another."""
     b, is_produced = RECORD_BATCHES, F.col(RECORD_BATCHES.source) == FROM_PRODUCE
     codecs = (F.collect_set(F.when(is_fit, F.col(b.codec))) for is_fit in (is_produced, ~is_produced))

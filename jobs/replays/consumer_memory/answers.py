@@ -41,7 +41,7 @@ WHY = {
 """The column `deadlock` in words."""
 
 
-def worst(rows: DataFrame, side: str, smallest: Column, stuck: Column, *, is_pool: bool) -> DataFrame:
+def worst_of_side(rows: DataFrame, side: str, smallest: Column, stuck: Column, *, is_pool: bool) -> DataFrame:
     """A row per lane of one side's table. is_pool: it has the columns of a pool, which producers have not."""
     t: Table = CONSUMER_MEMORY
     is_consumer, none = str(t.memory_bound_bytes) in rows.columns, F.lit(None)
@@ -73,10 +73,10 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     """A row per side and lane."""
     c, b, p = CONSUMER_MEMORY, BROKER_MEMORY, PRODUCER_MEMORY
     stuck, pool = F.col(c.stuck_connections) + F.col(c.larger_than_pool), F.col(c.smallest_pool_bytes)
-    consumers = worst(own_rows(c), "consumers", pool, stuck, is_pool=True)
-    brokers = worst(own_rows(b), "brokers", pool, F.col(b.larger_than_limit), is_pool=True)
+    consumers = worst_of_side(own_rows(c), "consumers", pool, stuck, is_pool=True)
+    brokers = worst_of_side(own_rows(b), "brokers", pool, F.col(b.larger_than_limit), is_pool=True)
     refused = F.col(p.exhausted) + F.col(p.larger_than_buffer)
-    producers = worst(own_rows(p), "producers", F.col(p.used_bytes_max), refused, is_pool=False)
+    producers = worst_of_side(own_rows(p), "producers", F.col(p.used_bytes_max), refused, is_pool=False)
     return consumers.unionByName(brokers).unionByName(producers)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jobs.replays.lane_settings import settings_of
+from jobs.replays.lane_settings import settings_of_lanes
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane, Scenario
 from jobs.scenarios.settings import Value
 from schemas.tables import algorithms
@@ -33,7 +33,7 @@ def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) 
     names = list(dict.fromkeys([CAPTURED_LANE, *(lane.name for lane in changed)]))
     by_name = {CAPTURED_LANE: Lane(CAPTURED_LANE, {})} | {lane.name: lane for lane in changed}
     numbers = np.array([names.index(lane.name) for lane in changed], np.int64)
-    return numbers, fetch_lanes(settings_of([by_name[name] for name in names], captured))
+    return numbers, fetch_lanes(settings_of_lanes([by_name[name] for name in names], captured))
 
 
 def limits_of_consumers(limits: FetchLanes) -> Records:

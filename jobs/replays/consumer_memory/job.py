@@ -9,16 +9,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.packets_needed import check_packets
-from jobs.lake.packed_tables import unpacked
+from jobs.lake.packed_tables import unpack_table
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.consumer_memory.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.consumer_memory.fetch_limits import distinct_fetch_limits, limits_of_consumers
 from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.silver import Read, dealt_silver, mapped_silver, software
+from jobs.replays.silver import Read, client_software, dealt_silver, mapped_silver
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
-from jobs.session.one_shuffle import dealt_on, replayed, shards_of
+from jobs.session.one_shuffle import deal_again, replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.gold_memory import GOLD_MEMORY
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -70,20 +70,20 @@ def packed(source: Source) -> DataFrame:
     """The memory of everyone in the capture set. Raises CaptureError where sizes of messages are not known."""
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.CONSUMER_MEMORY)
     lanes, limits = lanes_and_fetch_limits(source.run.scenario)
-    shards = shards_of(source.spark)
+    shards = shard_count(source.spark)
     parts = [
-        dealt_silver(source, UNITS, messages(source), shards),
-        handled_by_fetches(source, shards),
-        taken_over(source, shards),
-        responses_under(source, limits, shards) if lanes.fetch_number.any() else None,
+        dealt_silver(source, UNITS, message_reads(source), shards),
+        dealt_handling_times(source, shards),
+        dealt_takeovers(source, shards),
+        dealt_responses(source, limits, shards) if lanes.fetch_number.any() else None,
     ]
     dealt = reduce(DataFrame.unionByName, (part for part in parts if part is not None))
-    return replayed(dealt, UNITS, shards, partial(replay_memory, lanes=lanes, run_id=source.run_id))
+    return replay_shards(dealt, UNITS, shards, partial(replay_memory, lanes=lanes, run_id=source.run_id))
 
 
-def messages(source: Source) -> list[Read]:
+def message_reads(source: Source) -> list[Read]:
     """The exchanges of clients and brokers, the partitions that consumers fetch, and the batches of both."""
-    clients = software(source)
+    clients = client_software(source)
     java, librdkafka = java_clients(clients), librdkafka_clients(clients)
     return [
         Read(EXCHANGES, EXCHANGE_COLUMNS, partial(exchange_events, librdkafka=librdkafka)),
@@ -92,13 +92,13 @@ def messages(source: Source) -> list[Read]:
     ]
 
 
-def handled_by_fetches(source: Source, shards: int) -> DataFrame:
+def dealt_handling_times(source: Source, shards: int) -> DataFrame:
     """Rows of DEALT that say by when fetches returned what produce requests brought: one shuffle by partition."""
     logs = dealt_silver(source, PARTITIONS, [Read(RECORD_BATCHES, LOG_COLUMNS, log_batches)], shards)
-    return dealt_on(logs, PARTITIONS, UNITS, shards, first_fetches)
+    return deal_again(logs, PARTITIONS, UNITS, shards, first_fetches)
 
 
-def taken_over(source: Source, shards: int) -> DataFrame | None:
+def dealt_takeovers(source: Source, shards: int) -> DataFrame | None:
     """Rows of DEALT for partitions that pass from one member of a group to another: one shuffle by partition. None
     where no group has several processes.
     """
@@ -108,17 +108,17 @@ def taken_over(source: Source, shards: int) -> DataFrame | None:
         return None
     fetches = Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(group_fetches, groups=groups))
     dealt = dealt_silver(source, GROUPS, [fetches], shards)
-    return dealt_on(dealt, GROUPS, UNITS, shards, partial(takeovers, joins=joins_of(members)))
+    return deal_again(dealt, GROUPS, UNITS, shards, partial(takeovers, joins=joins_of(members)))
 
 
-def responses_under(source: Source, limits: FetchLanes, shards: int) -> DataFrame:
+def dealt_responses(source: Source, limits: FetchLanes, shards: int) -> DataFrame:
     """Rows of DEALT for the responses that consumers get under other fetch limits. The replay of fetches hands them on
     if it ran before; else the reads of consumers are replayed for them.
     """
     if algorithms.FETCH_MAX_BYTES in source.before:
-        rows = unpacked(source.before[algorithms.FETCH_MAX_BYTES], MEMORY_EVENTS)
+        rows = unpack_table(source.before[algorithms.FETCH_MAX_BYTES], MEMORY_EVENTS)
         return rows.mapInArrow(partial(deal, step=UNITS, shards=shards), from_arrow_schema(DEALT))
-    return dealt_on(dealt_reads(source, shards), READERS, UNITS, shards, partial(replay_responses, limits=limits))
+    return deal_again(dealt_reads(source, shards), READERS, UNITS, shards, partial(replay_responses, limits=limits))
 
 
 CONSUMER_MEMORY = Algorithm(algorithms.CONSUMER_MEMORY, TITLE, GOLD_MEMORY, packed, QUERIES, answer_lines)

@@ -52,11 +52,11 @@ def queues(own_rows: OwnRows) -> DataFrame:
 def queues_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per lane, in the order of the lanes, without lanes that change nothing for queues."""
     captured = [row for row in rows if row[LIBRDKAFKA_QUEUE.scenario] == CAPTURED_LANE]
-    cells = [queue_row(row, most_of(row, captured)) for row in in_lane_order(rows, lane_names)]
+    cells = [queue_row(row, most_queued_bytes(row, captured)) for row in in_lane_order(rows, lane_names)]
     return Grid(HEAD, merge_equal_lanes(cells), ("of", "lane", "remarks"), NOTES)
 
 
-def most_of(row: Row, captured: Sequence[Row]) -> int | None:
+def most_queued_bytes(row: Row, captured: Sequence[Row]) -> int | None:
     """The most bytes that a lane's queue has in the replay; without one, where the lane changes nothing for queues, the
     most that the capture allows for.
     """

@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.ranges import ranges
-from jobs.replays.ranged import NOT_READ, time_within
+from jobs.replays.fetch_max_bytes.ranges import fetch_ranges
+from jobs.replays.ranged import NOT_READ, time_with_range
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
 from jobs.terminal.screen import Grid, grid_lines, size_text
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
@@ -82,7 +82,7 @@ def closed_lanes(own_rows: OwnRows) -> DataFrame:
         most[m.memory_bound_bytes].alias("own_bound"),
     )  # fmt: skip
     keys = [str(c.reader), str(c.scenario)]
-    return by_lane.join(waits, keys).join(held, keys).join(ranges(own_rows, *keys), keys, "left")
+    return by_lane.join(waits, keys).join(held, keys).join(fetch_ranges(own_rows, *keys), keys, "left")
 
 
 QUERIES = {"open": open_lanes, "closed": closed_lanes}
@@ -90,18 +90,18 @@ QUERIES = {"open": open_lanes, "closed": closed_lanes}
 
 def closed_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per reader and lane of the closed loop, in the order of the lanes."""
-    return Grid(CLOSED_HEAD, cells(rows, lane_names, closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
+    return Grid(CLOSED_HEAD, cells_by_lane(rows, lane_names, closed_cells), ("reader", "lane", "of"), CLOSED_NOTES)
 
 
 def open_table(rows: list[Row], lane_names: Sequence[str]) -> Grid:
     """A row per reader and lane of the open loop, in the order of the lanes."""
-    return Grid(OPEN_HEAD, cells(rows, lane_names, open_cells), ("reader", "lane"), OPEN_NOTES)
+    return Grid(OPEN_HEAD, cells_by_lane(rows, lane_names, open_cells), ("reader", "lane"), OPEN_NOTES)
 
 
-def cells(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
+def cells_by_lane(rows: list[Row], lane_names: Sequence[str], cells_of: Callable[[Row], list[str]]) -> list[list[str]]:
     """The rows of one of the tables, without lanes that change nothing for their reader."""
     ordered = sorted(in_lane_order(rows, lane_names), key=itemgetter("reader"))
-    return merge_equal_lanes([[row["reader"], lane_of(row), *cells_of(row)] for row in ordered])
+    return merge_equal_lanes([[row["reader"], lane_for_reader(row), *cells_of(row)] for row in ordered])
 
 
 def answer_lines(rows_by_query: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -122,7 +122,7 @@ def answer_lines(rows_by_query: Mapping[str, list[Row]], lane_names: Sequence[st
     yield from grid_lines(open_table(rows_by_query["open"], lane_names))
 
 
-def lane_of(row: Row) -> str:
+def lane_for_reader(row: Row) -> str:
     """The lane's name, in which the settings of the row's own kind of reader are without `consumer.` or `replica.`."""
     return row["scenario"].replace(f"{row['reader']}.", "").replace(",", BETWEEN)
 
@@ -142,8 +142,8 @@ def closed_cells(row: Row) -> list[str]:
     longest = row["longest"]
     waited = longest["longest_wait_ms"]
     return [
-        NOT_READ if row["never"] else time_within(row["took"], row["catch_up_ms_range"]),
-        time_within(waited, row["longest_wait_ms_range"]), longest["partition"] if waited else "-",
+        NOT_READ if row["never"] else time_with_range(row["took"], row["catch_up_ms_range"]),
+        time_with_range(waited, row["longest_wait_ms_range"]), longest["partition"] if waited else "-",
         f"{row['waiting']:,}", f"{row['requests']:,}", size_text(row["cut"]), size_text(row["held"]),
         size_text(row["bound"]),
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from jobs.replays.consumer_memory.fetch_limits import limits_of_memory
 from jobs.replays.fetch_max_bytes.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.fetch_max_bytes.reads import dealt_reads
 from jobs.replays.lane_settings import lane_settings
-from jobs.session.one_shuffle import replayed, shards_of
+from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES, FETCH_TIMELINE
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
@@ -30,7 +30,7 @@ def packed(source: Source) -> DataFrame:
     responses that this needs, too. Raises CaptureError where batch sizes are not known.
     """
     check_packets(source.spark, source.run.lake, source.capture_id, algorithms.FETCH_MAX_BYTES)
-    scenario, shards = source.run.scenario, shards_of(source.spark)
+    scenario, shards = source.run.scenario, shard_count(source.spark)
     replay = partial(
         replay_fetches,
         lanes=replace(
@@ -40,7 +40,7 @@ def packed(source: Source) -> DataFrame:
         run_id=source.run_id,
         responses_under=limits_of_memory(scenario),
     )
-    return replayed(dealt_reads(source, shards), READERS, shards, replay)
+    return replay_shards(dealt_reads(source, shards), READERS, shards, replay)
 
 
 TABLES = (FETCH_FAIRNESS, FETCH_CONSUMERS, FETCH_RANGES, FETCH_TIMELINE, FETCH_MEMORY)

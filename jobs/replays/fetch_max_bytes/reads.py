@@ -7,8 +7,8 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from jobs.replays.algorithm import Source
-from jobs.replays.silver import Read, dealt_silver, software
-from jobs.session.one_shuffle import dealt_on
+from jobs.replays.silver import Read, client_software, dealt_silver
+from jobs.session.one_shuffle import deal_again
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.silver_events import (
@@ -27,10 +27,10 @@ KNOWN_BYTES_CAP = 64 << 20
 
 def dealt_reads(source: Source, shards: int) -> DataFrame:
     """Rows of DEALT for the step READERS: one shuffle by partition."""
-    profiles = profiles_of(software(source))
+    profiles = profiles_of(client_software(source))
     reads = [
         Read(RECORD_BATCHES, BATCH_COLUMNS, batch_events),
         Read(FETCH_PARTITIONS, READ_COLUMNS, partial(read_events, profiles=profiles)),
     ]
     logs = dealt_silver(source, LOGS, reads, shards)
-    return dealt_on(logs, LOGS, READERS, shards, partial(read_rows, byte_cap=KNOWN_BYTES_CAP))
+    return deal_again(logs, LOGS, READERS, shards, partial(read_rows, byte_cap=KNOWN_BYTES_CAP))

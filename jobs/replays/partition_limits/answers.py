@@ -41,25 +41,25 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     t, h = PARTITION_LIMITS, PARTITION_LIMIT_HEADROOM
     sums = own_rows(t).groupBy(t.scenario).agg(*(F.sum(name).alias(name) for name in COUNTED))
     breach = F.min(F.when(F.col("span") >= SPAN_FOR_A_DATE_MS, F.col(h.breach_at)))
-    room = own_rows(h).crossJoin(F.broadcast(span(own_rows))).groupBy(h.scenario).agg(
+    room = own_rows(h).crossJoin(F.broadcast(counted_time(own_rows))).groupBy(h.scenario).agg(
         F.min(h.headroom).alias(h.headroom), F.date_format(breach, "yyyy-MM-dd").alias(h.breach_at)
     )  # fmt: skip
     return sums.join(room, str(t.scenario), "left")
 
 
-def span(own_rows: OwnRows) -> DataFrame:
+def counted_time(own_rows: OwnRows) -> DataFrame:
     """(span): the time over which replicas are counted, ms."""
     p = PARTITIONS_PER_BROKER
     return own_rows(p).agg((F.unix_millis(F.max(p.at)) - F.unix_millis(F.min(p.at))).alias("span"))
 
 
-def safe(own_rows: OwnRows) -> DataFrame:
+def smallest_safe_limits(own_rows: OwnRows) -> DataFrame:
     """For each limit the smallest value at which nothing is refused."""
     c = PARTITION_LIMIT_CURVE
     return own_rows(c).where(F.col(c.limit_to).isNull()).select(c.refused_by, c.limit_from).orderBy(c.refused_by)
 
 
-QUERIES = {"lanes": lanes, "safe": safe}
+QUERIES = {"lanes": lanes, "safe": smallest_safe_limits}
 
 
 def answer_lines(rows: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -69,12 +69,12 @@ def answer_lines(rows: Mapping[str, list[Row]], lane_names: Sequence[str]) -> It
     """
     if not rows["lanes"]:
         return ["  no change to topics was asked for"]
-    lowest = f"  nothing is refused from {safe_limits(rows['safe'])} on"
+    lowest = f"  nothing is refused from {safe_limits_text(rows['safe'])} on"
     more = "partition_limit_curve has the first refusal of every other limit"
     return [*grid_lines(lanes_table(rows["lanes"], lane_names)), f"{lowest}; {more}"]
 
 
-def safe_limits(rows: Sequence[Row]) -> str:
+def safe_limits_text(rows: Sequence[Row]) -> str:
     """The smallest limits that refuse nothing."""
     c = PARTITION_LIMIT_CURVE
     return " or ".join(f"{row[c.refused_by]}={row[c.limit_from]:,}" for row in rows)

@@ -15,9 +15,9 @@ from jobs.captures.kafka_release import releases
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.partition_limits.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.silver import Read, dealt_silver, small_table
+from jobs.replays.silver import Read, dealt_silver, read_small_table
 from jobs.scenarios.scenario import Scenario
-from jobs.session.one_shuffle import dealt_on, replayed, shards_of
+from jobs.session.one_shuffle import deal_again, replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.gold_limits import LIMIT_TABLES
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -52,7 +52,7 @@ def limit_settings(scenario: Scenario, in_force: Mapping[str, Value]) -> LimitSe
     return lanes._replace(window=scenario.window)
 
 
-def seed_of(capture_id: str) -> int:
+def seed_of_draws(capture_id: str) -> int:
     """The seed of a capture set's draws. It is the same in every lane, so that lanes differ by their settings alone."""
     return int.from_bytes(hashlib.sha256(capture_id.encode()).digest()[:4])
 
@@ -62,15 +62,15 @@ def packed(source: Source) -> DataFrame:
     replay = partial(
         replay_captured,
         settings=limit_settings(source.run.scenario, source.run.in_force),
-        seed=seed_of(source.capture_id),
+        seed=seed_of_draws(source.capture_id),
         run_id=source.run_id,
     )
-    return replayed(dealt_changes(source), CLUSTER, 1, replay)
+    return replay_shards(dealt_changes(source), CLUSTER, 1, replay)
 
 
 def dealt_changes(source: Source) -> DataFrame:
     """Rows of DEALT: brokers, partitions and changes, with what is known of requests that ask for or use them."""
-    changed = changed_topics(small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS))
+    changed = changed_topics(read_small_table(source, TOPIC_CHANGES, CHANGE_COLUMNS))
     events = [
         Read(CLUSTER_METADATA, METADATA_COLUMNS, metadata_events),
         Read(TOPIC_CHANGES, CHANGE_COLUMNS, change_events),
@@ -84,9 +84,9 @@ def dealt_changes(source: Source) -> DataFrame:
         Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(fetch_uses, changed=changed, window=window)),
         Read(CLUSTER_METADATA, NAMING_COLUMNS, partial(metadata_uses, changed=changed, window=window)),
     ]
-    shards = shards_of(source.spark)
+    shards = shard_count(source.spark)
     dealt_uses = dealt_silver(source, CHANGED_TOPICS, uses, shards)
-    used = dealt_on(dealt_uses, CHANGED_TOPICS, CLUSTER, shards, partial(used_changes, changed=changed))
+    used = deal_again(dealt_uses, CHANGED_TOPICS, CLUSTER, shards, partial(used_changes, changed=changed))
     return dealt_silver(source, CLUSTER, events, 1).unionByName(used)
 
 

@@ -46,7 +46,7 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     return own_rows(c).groupBy(c.scenario).agg(*most, F.sum(c.partitions_reread).alias("reread"), *sums)
 
 
-def slots(own_rows: OwnRows) -> DataFrame:
+def slot_needs(own_rows: OwnRows) -> DataFrame:
     """A row per number of shards: what the worst broker needs, and what the captured ones can have had."""
     s = SESSION_SLOTS
     return own_rows(s).groupBy(s.shards).agg(
@@ -56,12 +56,12 @@ def slots(own_rows: OwnRows) -> DataFrame:
     ).orderBy(s.shards)  # fmt: skip
 
 
-QUERIES = {"lanes": lanes, "slots": slots}
+QUERIES = {"lanes": lanes, "slots": slot_needs}
 
 
 def lanes_table(rows: list[Row], of_slots: Sequence[Row], lane_names: Sequence[str]) -> Grid:
     """A row per lane, in their order; the notes say how many slots would be enough."""
-    return grid_by_lane(HEAD, answer_row, [*notes(of_slots)], rows, lane_names)
+    return grid_by_lane(HEAD, answer_row, [*notes_on_slots(of_slots)], rows, lane_names)
 
 
 def answer_lines(answers: Mapping[str, list[Row]], lane_names: Sequence[str]) -> Iterable[str]:
@@ -85,7 +85,7 @@ def answer_row(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def notes(rows: Sequence[Row]) -> Iterable[str]:
+def notes_on_slots(rows: Sequence[Row]) -> Iterable[str]:
     """What no lane tells: how many slots would be enough, and whether the captured setting can be right."""
     s = SESSION_SLOTS
     yield "  * sessions of one broker at the end of any 10 s. refused: of full fetches that want a session."
@@ -97,20 +97,20 @@ def notes(rows: Sequence[Row]) -> Iterable[str]:
         if row[s.enough_slots] < row[s.zero_harm_slots]:
             yield f"  nobody who still fetches is, from {row[s.enough_slots]:,} on: idle sessions may go"
         if row[s.slots] is not None:
-            yield f"  {captured_slots(row)}"
+            yield f"  {captured_slots_text(row)}"
 
 
-def captured_slots(row: Row) -> str:
+def captured_slots_text(row: Row) -> str:
     """The range that the capture allows, and whether the setting that the replay took for the captured one is in it."""
     s = SESSION_SLOTS
     least, most = row[s.slots_at_least], row[s.slots_at_most]
     fits = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-    verdict = "fits" if are_possible(row) else "does not fit: state it with --captured"
+    verdict = "fits" if are_slots_possible(row) else "does not fit: state it with --captured"
     taken = f"{row[s.slots]:,}, which the replay took as captured"
     return f"the capture allows {fits} slots per broker; {taken}, {verdict}"
 
 
-def are_possible(row: Row) -> bool:
+def are_slots_possible(row: Row) -> bool:
     """Whether the capture allows the number of slots that the replay took for the captured one."""
     s = SESSION_SLOTS
     least, most, taken = row[s.slots_at_least], row[s.slots_at_most], row[s.slots]

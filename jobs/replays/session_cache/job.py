@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.lane_settings import lane_settings
 from jobs.replays.session_cache.answers import QUERIES, TITLE, answer_lines
-from jobs.replays.silver import Read, dealt_silver, small_table
-from jobs.session.one_shuffle import replayed, shards_of
+from jobs.replays.silver import Read, dealt_silver, read_small_table
+from jobs.session.one_shuffle import replay_shards, shard_count
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_TABLES
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
@@ -34,9 +34,9 @@ from udfs.replay.session_cache.silver_events import (
 
 def packed(source: Source) -> DataFrame:
     """Every fetch session of the capture set. Raises CaptureError where all fetches are older than sessions."""
-    scenario, shards = source.run.scenario, shards_of(source.spark)
+    scenario, shards = source.run.scenario, shard_count(source.spark)
     check_sessions(source.rows(EXCHANGES))
-    lives = lives_of(small_table(source, CONNECTIONS, LIFE_COLUMNS))
+    lives = lives_of(read_small_table(source, CONNECTIONS, LIFE_COLUMNS))
     reads = [
         Read(EXCHANGES, EXCHANGE_COLUMNS, partial(fetch_events, lives=lives)),
         Read(FETCH_PARTITIONS, PARTITION_COLUMNS, partial(partition_events, lives=lives)),
@@ -50,7 +50,7 @@ def packed(source: Source) -> DataFrame:
         run_id=source.run_id,
         seed=scenario.whole.scenario_id,
     )
-    return replayed(dealt_silver(source, BROKERS, reads, shards), BROKERS, shards, replay)
+    return replay_shards(dealt_silver(source, BROKERS, reads, shards), BROKERS, shards, replay)
 
 
 def check_sessions(exchanges: DataFrame) -> None:

@@ -19,7 +19,7 @@ from jobs.report_page.question import Findings, Query
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import SCENARIO
-from jobs.units import finite
+from jobs.units import none_if_infinite
 from schemas.tables import algorithms
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_splits import BATCH_SPLIT
@@ -157,4 +157,4 @@ def _effect_on_outcomes(row: Row, names: Sequence[str]) -> Effect:
     changes = [
         f"{name} {was}, unchanged" if was == now else f"{name} {was} -> {now}" for name, (was, now) in texts.items()
     ]
-    return Effect("; ".join(changes), names[0], finite(before[names[0]]), finite(after[names[0]]))
+    return Effect("; ".join(changes), names[0], none_if_infinite(before[names[0]]), none_if_infinite(after[names[0]]))

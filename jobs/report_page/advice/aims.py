@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.find.rows import HIGH
 from jobs.find.scopes import Scope
-from jobs.lake.delta_tables import has_table, no_rows, rows_of
+from jobs.lake.delta_tables import has_table, stored_rows, table_without_rows
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -34,7 +34,9 @@ def trade_off_lanes(own_rows: OwnRows) -> DataFrame:
 
 def rows_if_any(spark: SparkSession, lake: str, run_id: str, table: Table) -> DataFrame:
     """A run's rows of a table; none where no run of the lake had an aim."""
-    return rows_of(spark, lake, table, run_id) if has_table(spark, lake, table) else no_rows(spark, table)
+    return (
+        stored_rows(spark, lake, table, run_id) if has_table(spark, lake, table) else table_without_rows(spark, table)
+    )
 
 
 def scope_of_row(row: Row) -> Scope:

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, rate_of
-from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
-from jobs.replays.ranged import NO_DIFFERENCE, is_larger
+from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, split_rate
+from jobs.replays.batch_split.ranges import SPLIT_RATE, split_ranges
+from jobs.replays.ranged import NO_DIFFERENCE, is_surely_larger
 from jobs.report_page.advice.client_rows import MOST_CLIENTS, rows_by_client, rows_of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
@@ -40,7 +40,7 @@ def split_producers(own_rows: OwnRows) -> DataFrame:
         F.max(t.batch_size).alias(t.batch_size), F.max(t.is_batch_size_told).alias(t.is_batch_size_told),
     )  # fmt: skip
     key = [str(t.client_id), str(t.scenario)]
-    within = rows.join(ranges(own_rows, *key), key, "left")
+    within = rows.join(split_ranges(own_rows, *key), key, "left")
     first = rows_of_first_clients(within, F.desc("failed"), F.desc("rate"), F.desc(t.batches))
     return with_fidelity(first, own_rows, algorithms.BATCH_SPLIT, PRODUCER)
 
@@ -80,7 +80,7 @@ def batch_size_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) -> 
         yield advice(BATCH_SIZE, KEEP, now, now.value, reason=why)
         return
     safe = [row for row in rows[1:] if is_safe(row) and BATCH_SIZE in settings_in_name(row[SCENARIO])]
-    better = [row for row in safe if captured["failed"] or is_larger(rate_of(captured), rate_of(row))]
+    better = [row for row in safe if captured["failed"] or is_surely_larger(split_rate(captured), split_rate(row))]
     if not better:
         few = f"no replayed batch.size has {FEW} or less at whatever pace: replay smaller ones"
         why = f"{splits_text(captured)}, and {f'of the smaller ones {NO_DIFFERENCE}' if safe else few}."
@@ -117,7 +117,7 @@ def splits_text(row: Row) -> str:
 def fewer_splits(captured: Row, best: Row) -> Effect:
     """How many fewer batches are split."""
     text = f"{splits_text(captured)} -> {split_rate_text(best)}"
-    before, after = rate_of(captured), rate_of(best)
+    before, after = split_rate(captured), split_rate(best)
     return Effect(
         text, SPLIT_RATE, captured["rate"], best["rate"], (before.low, before.high), (after.low, after.high)
     )  # fmt: skip

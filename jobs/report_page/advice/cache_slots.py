@@ -8,7 +8,7 @@ from functools import partial
 from pyspark.sql import Row
 
 from jobs.find.scopes import Scope
-from jobs.replays.session_cache.answers import are_possible, lanes, slots
+from jobs.replays.session_cache.answers import are_slots_possible, lanes, slot_needs
 from jobs.report_page.advice.in_force import confidence, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
@@ -23,7 +23,7 @@ SLOTS = "broker.max.incremental.fetch.session.cache.slots"
 
 def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
     """The fewest slots with which nobody who still fetches is harmed; those in force are kept if they are as many."""
-    s, rows, needs = SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE), findings.of(slots)
+    s, rows, needs = SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE), findings.of(slot_needs)
     if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
         return
     # Of the captured number of shards; others are nobody's to set.
@@ -49,7 +49,7 @@ def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
 
 def slots_in_force(findings: Findings, need: Row) -> InForce:
     """The number of slots in force; not known where the capture contradicts the one that was taken for it."""
-    return value_in_force(findings, SLOTS) if are_possible(need) else InForce(None, INFERRED)
+    return value_in_force(findings, SLOTS) if are_slots_possible(need) else InForce(None, INFERRED)
 
 
 def is_too_few(need: Row) -> bool:

@@ -9,17 +9,17 @@ from pyspark.sql import functions as F
 
 from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.fetch_max_bytes.ranges import ranges
+from jobs.replays.fetch_max_bytes.ranges import fetch_ranges
 from jobs.replays.ranged import (
     LEAST_MS,
     NO_DIFFERENCE,
     UNREAD,
     Ranged,
     are_apart,
-    is_larger,
-    range_of,
-    ranged,
-    time_within,
+    is_surely_larger,
+    range_column,
+    time_with_range,
+    with_range,
 )
 from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
 from jobs.report_page.advice.in_force import confidence_of_client, value_in_force
@@ -29,7 +29,7 @@ from jobs.report_page.question import Findings
 from jobs.scenarios.settings import setting_of
 from jobs.terminal.lane_rows import SCENARIO, in_lane_order
 from jobs.terminal.wording import duration, quantity, short_size
-from jobs.units import finite
+from jobs.units import none_if_infinite
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY
 from schemas.tables.silver import FETCH_PARTITIONS
@@ -70,7 +70,7 @@ def consumer_lanes(own_rows: OwnRows) -> DataFrame:
         F.max(f.longest_wait_ms).alias(WAIT), F.count_if(F.col(f.empty_though_available) > 0).alias("waiting")
     )  # fmt: skip
     held = own_rows(m).where(of_consumers).groupBy(*keys).agg(F.max(m.bytes_max).alias(HELD))
-    rows = fetched.join(waited, keys).join(held, keys).join(ranges(own_rows, *keys), keys, "left")
+    rows = fetched.join(waited, keys).join(held, keys).join(fetch_ranges(own_rows, *keys), keys, "left")
     first = rows_of_first_clients(rows, F.desc(WAIT), F.desc(TOOK))
     limits = F.broadcast(requested_limits(own_rows))
     return with_fidelity(first.join(limits, str(c.client_id), "left"), own_rows, algorithms.FETCH_MAX_BYTES, CONSUMER)
@@ -181,12 +181,12 @@ def is_lane_better(lane: Row, captured: Row) -> bool:
 def is_clearly_longer(metric: str, lane: Row, other: Row) -> bool:
     """Whether a time of a lane is longer than that of another lane at any pace, and by enough to matter."""
     first, second = lane_time(lane, metric), lane_time(other, metric)
-    return is_larger(first, second) and first.value - second.value > LEAST_MS
+    return is_surely_larger(first, second) and first.value - second.value > LEAST_MS
 
 
 def lane_time(lane: Row, metric: str) -> Ranged:
     """A time of a lane in ms, with its range at other paces."""
-    return UNREAD if metric == TOOK and lane["never"] else ranged(lane[metric], lane[range_of(metric)])
+    return UNREAD if metric == TOOK and lane["never"] else with_range(lane[metric], lane[range_column(metric)])
 
 
 def shorter_times(captured: Row, best: Row) -> Effect:
@@ -202,13 +202,13 @@ def shorter_times(captured: Row, best: Row) -> Effect:
 
 def effect_on_time(metric_name: str, metric: str, captured: Row, best: Row) -> Effect:
     """The effect on a time, in ms. A time of a backlog that is not read to its end is None."""
-    before, after = ([finite(ms) for ms in lane_time(row, metric)] for row in (captured, best))
+    before, after = ([none_if_infinite(ms) for ms in lane_time(row, metric)] for row in (captured, best))
     return Effect(metric_name, metric, before[0], after[0], (before[1], before[2]), (after[1], after[2]))
 
 
 def time_text(lane: Row, metric: str) -> str:
     """A time of a lane with its range."""
-    return time_within(lane[metric], lane[range_of(metric)])
+    return time_with_range(lane[metric], lane[range_column(metric)])
 
 
 def remaining_waits_text(best: Row) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.gates.rule_files import default_gates
 from jobs.gates.rules import QueryRule
-from jobs.gates.views import query_of
+from jobs.gates.views import query_on_views
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.question import Findings
 from jobs.terminal.screen import share_text
@@ -26,7 +26,7 @@ def metrics_below_floor(own_rows: OwnRows) -> DataFrame:
     f, rows = FIDELITY, own_rows(FIDELITY)
     rows.createOrReplaceTempView(VIEW)
     columns = (f.algorithm, f.metric, f.reader, f.checked, f.agreed, F.col("floor").cast("double"))
-    queries = [rows.sparkSession.sql(query_of(rule, FIDELITY, VIEW)).select(*columns) for rule in floor_rules()]
+    queries = [rows.sparkSession.sql(query_on_views(rule, FIDELITY, VIEW)).select(*columns) for rule in floor_rules()]
     return queries[0].unionAll(queries[1]).orderBy(f.algorithm, f.metric, f.reader)
 
 

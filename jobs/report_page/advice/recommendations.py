@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from jobs.gates.row_rules import Watch
-from jobs.lake.delta_tables import has_table, rows_of
+from jobs.lake.delta_tables import has_table, stored_rows
 from jobs.lake.target import Target
 from jobs.report_page.advice.aim_advice import replace_by_aims
 from jobs.report_page.advice.batch_sizes import advise_batch_sizes, split_producers, split_topics
@@ -61,5 +61,5 @@ def read_recommendations(spark: SparkSession, lake: str, run_id: str) -> list[Re
     t = RECOMMENDATIONS
     if not has_table(spark, lake, t):
         return []
-    rows = rows_of(spark, lake, t, run_id).where(F.col(t.run_id) == run_id).orderBy(t.place).collect()
+    rows = stored_rows(spark, lake, t, run_id).where(F.col(t.run_id) == run_id).orderBy(t.place).collect()
     return [recommendation_from_row(row) for row in rows]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import Row
 
-from jobs.replays.session_cache.answers import are_possible, slots
+from jobs.replays.session_cache.answers import are_slots_possible, slot_needs
 from jobs.report_page.advice.cache_slots import SLOTS
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.recommendation import Recommendation
@@ -54,8 +54,8 @@ def unstated_settings(findings: Findings, algorithm: str) -> list[str]:
 def flags_to_state(findings: Findings, algorithm: str) -> list[str]:
     """The flags to state what was in force: values where the capture tells them, else names to fill in."""
     keys = unstated_settings(findings, algorithm)
-    need = next((row for row in findings.of(slots) if row[SESSION_SLOTS.slots] is not None), None)
-    if SLOTS in keys and need is not None and not are_possible(need):
+    need = next((row for row in findings.of(slot_needs) if row[SESSION_SLOTS.slots] is not None), None)
+    if SLOTS in keys and need is not None and not are_slots_possible(need):
         return [f"--captured={settings()[SLOTS].name}={possible_slots(need)}"]
     return [f"--captured={key}=..." for key in keys]
 

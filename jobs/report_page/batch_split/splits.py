@@ -8,9 +8,16 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.batch_split.answers import MOST_SPLIT_RATE, is_safe, lanes, lanes_table, largest_safe, takes_all
-from jobs.replays.batch_split.ranges import SPLIT_RATE, ranges
-from jobs.replays.ranged import Ranged, range_of, ranged, said_within
+from jobs.replays.batch_split.answers import (
+    MOST_SPLIT_RATE,
+    is_safe,
+    lanes,
+    lanes_table,
+    largest_safe_sizes,
+    splits_nothing,
+)
+from jobs.replays.batch_split.ranges import SPLIT_RATE, split_ranges
+from jobs.replays.ranged import Ranged, range_column, value_with_range, with_range
 from jobs.report_page.question import (
     Axis,
     Findings,
@@ -53,7 +60,7 @@ def splitting_producers(own_rows: OwnRows) -> DataFrame:
     order = (F.desc("worst"), F.desc("sent"), *map(F.col, key))
     worst = first_rows(own_rows(t).groupBy(*key).agg(splits, batches), MOST_PRODUCERS, *order)
     rows = own_rows(t).join(F.broadcast(worst), key)
-    return rows.join(ranges(own_rows, *key, str(t.scenario)), [*key, str(t.scenario)], "left").orderBy(*order)
+    return rows.join(split_ranges(own_rows, *key, str(t.scenario)), [*key, str(t.scenario)], "left").orderBy(*order)
 
 
 def estimates(own_rows: OwnRows) -> DataFrame:
@@ -93,7 +100,7 @@ def safe_batch_size_answer(findings: Findings) -> str:
     rows = findings.by_lane(lanes, algorithms.BATCH_SPLIT)
     if not rows:
         raise Unanswered(NONE_REPLAYED)
-    captured, safest, unlike = rows[0], largest_safe(rows), unlike_captured_refusals(findings)
+    captured, safest, unlike = rows[0], largest_safe_sizes(rows), unlike_captured_refusals(findings)
     bound = f"{MOST_SPLIT_RATE:.0%}".replace("%", " %")
     now = (
         f"with the captured settings the worst producer splits {split_rate_text(captured)} of its "
@@ -120,7 +127,7 @@ def safe_batch_size_answer(findings: Findings) -> str:
 def unlike_captured_refusals(findings: Findings) -> str:
     """That brokers refused batches in the capture, but the replay of the captured settings splits none."""
     refused = sum(row["refused"] for row in findings.of(produced_codecs))
-    if not refused or not takes_all(findings.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
+    if not refused or not splits_nothing(findings.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
         return ""
     return (
         f", though the capture has {quantity(refused, 'batch', 'batches')} refused as too large: state the batch.size, "
@@ -130,7 +137,7 @@ def unlike_captured_refusals(findings: Findings) -> str:
 
 def split_rate_text(row: Row) -> str:
     """The split rate of a lane, and between what it lies at other paces."""
-    return said_within(row["rate"] or 0.0, row[range_of(SPLIT_RATE)], percent)
+    return value_with_range(row["rate"] or 0.0, row[range_column(SPLIT_RATE)], percent)
 
 
 def other_settings_text(row: Row) -> str:
@@ -159,7 +166,10 @@ def rates_by_size(findings: Findings) -> Plot:
     rates: dict[tuple[str, int], Ranged] = {}
     for row in findings.of(splitting_producers):
         if (size := batch_size_of_lane(row)) is not None:
-            key, rate = (producer_and_topic(row), size), ranged(row[t.split_rate] or 0.0, row[range_of(SPLIT_RATE)])
+            key, rate = (
+                (producer_and_topic(row), size),
+                with_range(row[t.split_rate] or 0.0, row[range_column(SPLIT_RATE)]),
+            )
             rates[key] = max(rates.get(key, rate), rate)
     most = list(dict.fromkeys(producer for producer, _ in rates))[:MOST_CURVES]
     rows = [

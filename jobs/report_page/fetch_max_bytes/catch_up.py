@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, UNREAD, Ranged, are_apart, ranged, time_within
+from jobs.replays.ranged import NO_DIFFERENCE, NOT_READ, UNREAD, Ranged, are_apart, time_with_range, with_range
 from jobs.report_page.fetch_max_bytes.fairness import (
     MOST_PLOTTED,
     NO_OTHER_LIMITS,
@@ -93,7 +93,7 @@ def catch_up_answer(findings: Findings) -> str:
 
 def catch_up_time_text(row: Row) -> str:
     """How long the slowest backlog of a lane takes, and between what that lies at other paces."""
-    return time_within(row["took"], row["catch_up_ms_range"])
+    return time_with_range(row["took"], row["catch_up_ms_range"])
 
 
 def catch_up_by_lane(findings: Findings) -> Plot:
@@ -112,7 +112,7 @@ def catch_up_by_lane(findings: Findings) -> Plot:
 
 def catch_up_time(row: Row) -> Ranged:
     """The same as times."""
-    return UNREAD if row["never"] else ranged(row["took"], row["catch_up_ms_range"])
+    return UNREAD if row["never"] else with_range(row["took"], row["catch_up_ms_range"])
 
 
 def given_up_backlogs_text(row: Row) -> str:

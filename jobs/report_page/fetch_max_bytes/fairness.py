@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.ranged import NO_DIFFERENCE, Ranged, are_apart, is_larger, ranged, time_within
+from jobs.replays.ranged import NO_DIFFERENCE, Ranged, are_apart, is_surely_larger, time_with_range, with_range
 from jobs.report_page.lane_labels import own_lanes
 from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
@@ -79,7 +79,7 @@ def starving_answer(findings: Findings) -> str:
     rows = consumers_under_limits(findings)
     captured = captured_row_with_records(rows)
     f, (waited, partition) = FETCH_FAIRNESS, captured["longest"][:2]
-    within = time_within(waited, captured["longest_wait_ms_range"])
+    within = time_with_range(waited, captured["longest_wait_ms_range"])
     if not captured["waiting"]:
         text = "With the captured limits, no consumer partition came away empty from a fetch while it had records"
     else:
@@ -114,17 +114,17 @@ def best_and_worst_text(rows: list[Row], captured: Row) -> str:
         return f"; {longest_wait_text(worst)}{no_difference_text(worst, captured)}"
     cure = "the limits are the cause: " if longest_wait(captured).low and not longest_wait(best).high else ""
     text = f"; {cure}{longest_wait_text(best)}{no_difference_text(best, captured)}"
-    return f"{text}, {longest_wait_text(worst)}" if is_larger(longest_wait(worst), longest_wait(best)) else text
+    return f"{text}, {longest_wait_text(worst)}" if is_surely_larger(longest_wait(worst), longest_wait(best)) else text
 
 
 def longest_wait(row: Row) -> Ranged:
     """The longest wait of a lane in ms, with its range at other paces."""
-    return ranged(row["longest"][0], row["longest_wait_ms_range"])
+    return with_range(row["longest"][0], row["longest_wait_ms_range"])
 
 
 def longest_wait_text(row: Row) -> str:
     """The longest wait of a lane as a sentence that names the lane."""
-    longest = f"the longest wait is {time_within(row['longest'][0], row['longest_wait_ms_range'])}"
+    longest = f"the longest wait is {time_with_range(row['longest'][0], row['longest_wait_ms_range'])}"
     return f"{lane_phrase(row['scenario'])} {longest if longest_wait(row).high else 'nobody waits'}"
 
 

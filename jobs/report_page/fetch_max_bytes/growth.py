@@ -7,13 +7,13 @@ from math import inf
 
 from pyspark.sql import Row
 
-from jobs.replays.ranged import Ranged, are_apart, range_of, ranged, ranged_said
+from jobs.replays.ranged import Ranged, are_apart, range_column, ranged_text, with_range
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.fetch_max_bytes.catch_up import catch_up_time
 from jobs.report_page.fetch_max_bytes.fairness import captured_row, consumers_in_closed_loop, longest_wait
 from jobs.report_page.question import Findings
 from jobs.terminal.lane_rows import settings_in_name
-from jobs.terminal.screen import size_text
+from jobs.terminal.screen import rounded_size
 from jobs.terminal.wording import changes_phrase, client_name, duration
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_RANGES
@@ -62,23 +62,18 @@ def differences_from_captured(captured: Row, row: Row) -> Iterator[str]:
         if are_apart(before, after):
             client = largest_consumer(row, metric, after)
             subject = f"{name} of {client}" if client else name
-            yield f"{subject} {ranged_said(before, worded)} -> {ranged_said(after, worded)}"
+            yield f"{subject} {ranged_text(before, worded)} -> {ranged_text(after, worded)}"
 
 
 def largest_consumer(row: Row, metric: str, outcome: Ranged) -> str:
     """The name of the consumer with the largest value of an outcome. Empty if all values are 0, or if a consumer does
     not read its backlog to the end, for which the table has no number.
     """
-    most = row[range_of(metric)]
+    most = row[range_column(metric)]
     return client_name(most[FETCH_RANGES.client_id]) if most and 0 < outcome.value < inf else ""
-
-
-def rounded_size(amount: float) -> str:
-    """Bytes for people."""
-    return size_text(round(amount))
 
 
 def end_lag(row: Row) -> Ranged:
     """What the consumer that is furthest behind has not read when the capture ends, in bytes."""
-    within = row[range_of("end_lag_bytes")]
-    return ranged(within["value"] if within else 0.0, within)
+    within = row[range_column("end_lag_bytes")]
+    return with_range(within["value"] if within else 0.0, within)

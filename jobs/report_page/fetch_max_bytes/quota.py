@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pyspark.sql import Row
 
-from jobs.replays.ranged import range_of, ranged, ranged_said
+from jobs.replays.ranged import range_column, ranged_text, with_range
 from jobs.report_page.fetch_max_bytes.fairness import captured_row, consumers_in_closed_loop
 from jobs.report_page.fetch_max_bytes.growth import differences_from_captured, largest_consumer, with_low_fidelity
 from jobs.report_page.question import Findings
@@ -45,14 +45,14 @@ def quota_lanes(findings: Findings) -> list[Row]:
 
 def throttled_text(row: Row) -> str:
     """How many consumers are throttled, and which for longest: `2 of 9 consumers ... throttled, app for 12 s...`."""
-    within = row[range_of(THROTTLED)]
-    longest = ranged(within["value"] if within else 0.0, within)
+    within = row[range_column(THROTTLED)]
+    longest = with_range(within["value"] if within else 0.0, within)
     consumers = quantity(row["readers"], "consumer")
     if not row["throttled"]:
         at_most = f", at other paces for {duration(longest.high)} over its brokers at most" if longest.high else ""
         return f"none of {consumers} is throttled{at_most}"
     are = "is" if row["throttled"] == 1 else "are"
-    client, so_long = largest_consumer(row, THROTTLED, longest), ranged_said(longest, duration)
+    client, so_long = largest_consumer(row, THROTTLED, longest), ranged_text(longest, duration)
     return f"{row['throttled']:,} of {consumers} {are} throttled, {client} for {so_long} over its brokers"
 
 

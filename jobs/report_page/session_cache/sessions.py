@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
-from jobs.replays.session_cache.answers import are_possible, captured_slots, lanes, lanes_table, slots
+from jobs.replays.session_cache.answers import are_slots_possible, captured_slots_text, lanes, lanes_table, slot_needs
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import first_lanes_note, first_rows_of_each, left_out_note
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -65,7 +65,7 @@ def captured_refused_share(row: Row) -> float:
 def enough_slots_answer(findings: Findings) -> str:
     """Question 9: the number of slots from which on nobody is refused or evicted, and what fewer do."""
     c, s, rows = SESSION_CACHE, SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE)
-    needs = findings.of(slots)
+    needs = findings.of(slot_needs)
     if not rows or not needs:
         raise Unanswered(NO_FETCH)
     enough_of = " or ".join(
@@ -92,7 +92,7 @@ def enough_slots_answer(findings: Findings) -> str:
 def slots_doubt_text(needs: list[Row]) -> str:
     """That the capture contradicts the number of slots that was taken for the captured one, where it does."""
     taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
-    return next((f"; {captured_slots(row)}" for row in taken if not are_possible(row)), "")
+    return next((f"; {captured_slots_text(row)}" for row in taken if not are_slots_possible(row)), "")
 
 
 def slots_bars(findings: Findings) -> Plot:
@@ -114,7 +114,7 @@ def slots_bars(findings: Findings) -> Plot:
 
 def slots_grid(findings: Findings) -> Grid:
     """The lanes of the replay."""
-    return lanes_table(findings.of(lanes), findings.of(slots), findings.lanes[algorithms.SESSION_CACHE])
+    return lanes_table(findings.of(lanes), findings.of(slot_needs), findings.lanes[algorithms.SESSION_CACHE])
 
 
 def evicting_lane(findings: Findings) -> str:
@@ -245,7 +245,7 @@ ENOUGH = Question(
     text="How many fetch-session slots do I need?",
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
-    queries=(lanes, slots),
+    queries=(lanes, slot_needs),
     sentence=enough_slots_answer,
     plots=(slots_bars,),
     table=slots_grid,

@@ -11,12 +11,12 @@ import pytest
 
 from jobs.comparison.checked_predictions import Checked
 from jobs.comparison.comparison import PARTS, Compared, setting_changes
-from jobs.comparison.comparison_json import Comparison, comparison_of
+from jobs.comparison.comparison_json import Comparison, comparison_json
 from jobs.comparison.figures import Change, Figure
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.predictions import BY_CAPTURE, Prediction
 from jobs.comparison.screen import screen_lines, verbose_lines
-from jobs.comparison.upgrades import upgrades
+from jobs.comparison.upgrades import find_upgrades
 from jobs.doc_pages.json_schemas import COMPARISON_SCHEMA, schema_text
 from jobs.lake.capture_sets import CaptureSet
 from jobs.report_page.findings import KnownRun
@@ -39,7 +39,7 @@ def run_of(run_id: str, file: str) -> ComparedRun:
 def compared(changes: Sequence[Change] = (), checked: Checked | None = None, is_upgraded: bool = False) -> Compared:
     before, after = [fetched(JAVA, "3.9.0", 16, 40)], [fetched(JAVA, "4.1.0", 17, 300)]
     one, two = run_of("one", f"{'monday-' * 40}.pcap"), run_of("two", "tuesday.pcap")
-    upgraded = upgrades(before, after) if is_upgraded else ()
+    upgraded = find_upgrades(before, after) if is_upgraded else ()
     return Compared(one, two, changes, {}, upgraded, (), checked or Checked())
 
 
@@ -113,8 +113,8 @@ def test_predictions_are_told_misses_first() -> None:
 
 @pytest.mark.parametrize("of", [compared(), crowd()], ids=["nothing", "everything"])
 def test_the_json_is_what_the_models_read(of: Compared) -> None:
-    told = comparison_of(of).model_dump_json()
-    assert Comparison.model_validate_json(told) == comparison_of(of)
+    told = comparison_json(of).model_dump_json()
+    assert Comparison.model_validate_json(told) == comparison_json(of)
     assert len(json.loads(told)["changes"]) == len(of.changes)
 
 

@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from jobs.comparison.figures import Change, Figure, Judgement, changed, judged, range_of_share
+from jobs.comparison.figures import Change, Figure, Judgement, changes_beyond_noise, judge_figures, range_of_share
 
 EXACT, WIDE = Figure(10.0), Figure(10.0, 8.0, 12.0)
 
@@ -36,7 +36,7 @@ EXACT, WIDE = Figure(10.0), Figure(10.0, 8.0, 12.0)
 def test_two_figures_differ_where_their_ranges_do_not_meet(
     before: Figure | None, after: Figure | None, told: Judgement
 ) -> None:
-    assert judged(before, after) == told
+    assert judge_figures(before, after) == told
 
 
 def test_a_value_outside_of_its_own_range_widens_it() -> None:
@@ -53,7 +53,7 @@ def test_a_share_of_few_cases_has_a_wide_range(
     before: tuple[int, int], after: tuple[int, int], told: Judgement
 ) -> None:
     figures = [Figure(part / cases, cases=cases) for part, cases in (before, after)]
-    assert judged(*figures) == told
+    assert judge_figures(*figures) == told
 
 
 def test_the_range_of_a_share_is_wilsons() -> None:
@@ -78,5 +78,5 @@ def test_changes_come_by_size_and_without_noise() -> None:
         one("same", EXACT, EXACT),
         one("half", Figure(10.0), Figure(20.0)),
     ]
-    assert [of.scope for of in changed(made)] == ["most", "half", "a", "b"]
-    assert [of.size for of in changed(made)] == [1.0, 0.5, pytest.approx(1 / 11), pytest.approx(1 / 11)]
+    assert [of.scope for of in changes_beyond_noise(made)] == ["most", "half", "a", "b"]
+    assert [of.size for of in changes_beyond_noise(made)] == [1.0, 0.5, pytest.approx(1 / 11), pytest.approx(1 / 11)]

@@ -11,10 +11,10 @@ from jobs.comparison.predictions import (
     BY_CAPTURE,
     Prediction,
     check_id,
-    in_force,
     lane_in_force,
     lane_values,
     prediction_rows,
+    settings_in_force,
 )
 from schemas.tables.algorithms import FETCH_MAX_BYTES, SESSION_CACHE
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
@@ -27,7 +27,7 @@ WAS = {LIMIT: "200000", PART: "1048576"}
 
 def of_consumer(shown: dict[str, str], **captured: str) -> dict[str, str]:
     stated = {key.replace("_", "."): value for key, value in captured.items()}
-    return dict(in_force(FETCH_MAX_BYTES, stated, "4.3", shown, ["replica"]))
+    return dict(settings_in_force(FETCH_MAX_BYTES, stated, "4.3", shown, ["replica"]))
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_a_client_that_had_several_values_gets_the_one_of_the_lane() -> None:
 
 def test_what_nobody_states_and_no_capture_shows_is_kafkas_default() -> None:
     slots = "broker.max.incremental.fetch.session.cache.slots"
-    assert in_force(SESSION_CACHE, {}, "4.3", {})[slots] == "1000"
-    assert in_force(SESSION_CACHE, {slots: 8}, "4.3", {})[slots] == "8"
-    assert in_force(SESSION_CACHE, {}, "4.3", {})["kafka"] == "4.3"
+    assert settings_in_force(SESSION_CACHE, {}, "4.3", {})[slots] == "1000"
+    assert settings_in_force(SESSION_CACHE, {slots: 8}, "4.3", {})[slots] == "8"
+    assert settings_in_force(SESSION_CACHE, {}, "4.3", {})["kafka"] == "4.3"
 
 
 def predicted(metric: str, figure: Figure, seen: Figure) -> Prediction:

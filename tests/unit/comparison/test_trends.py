@@ -10,8 +10,8 @@ from pyspark.sql import Row
 
 from jobs.comparison.figures import Figure
 from jobs.comparison.trend_plots import trend_plots
-from jobs.comparison.trend_screen import every_figure, handful, trend_lines, trends_of
-from jobs.comparison.trends import Name, Night, among, night_of, night_rows
+from jobs.comparison.trend_screen import all_figure_lines, main_figures_grid, trend_lines, trends_json
+from jobs.comparison.trends import Name, Night, night_of, night_rows, trend_among
 from jobs.report_page.other_runs import OtherRuns
 from jobs.report_page.page import page_text
 from jobs.report_page.question import Plot
@@ -37,19 +37,19 @@ def waits(*ms: float) -> list[Night]:
 
 def test_nights_of_the_same_cluster_and_about_the_same_length_are_compared() -> None:
     own, other = night(5), night(4, cluster="test")
-    found = among(own, [night(1), other, night(2, minutes=4), night(3, minutes=19), own], 10)
+    found = trend_among(own, [night(1), other, night(2, minutes=4), night(3, minutes=19), own], 10)
     assert [of.run_id for of in found.nights] == ["run1", "run3", "run5"]
     assert found.others == 2
 
 
 def test_a_capture_set_is_one_night_by_its_newest_run_and_the_shown_run_is_always_there() -> None:
     newer = replace(night(1, run="again"), run_at=AT + timedelta(days=9))
-    assert [of.run_id for of in among(night(2), [newer, night(1), night(2)], 10).nights] == ["again", "run2"]
-    assert [of.run_id for of in among(night(1), [newer, night(1), night(2)], 10).nights] == ["run1", "run2"]
+    assert [of.run_id for of in trend_among(night(2), [newer, night(1), night(2)], 10).nights] == ["again", "run2"]
+    assert [of.run_id for of in trend_among(night(1), [newer, night(1), night(2)], 10).nights] == ["run1", "run2"]
 
 
 def test_a_table_of_nights_marks_what_changed_by_more_than_both_ranges() -> None:
-    grid = handful(among(waits(100, 105, 300)[2], waits(100, 105, 300), 10))
+    grid = main_figures_grid(trend_among(waits(100, 105, 300)[2], waits(100, 105, 300), 10))
     column = [*grid.head].index("longest wait")
     assert [row[column] for row in grid.rows] == ["100 ms", "105 ms", "300 ms*"]
     assert "split" not in grid.head, "no night has producers"
@@ -57,27 +57,27 @@ def test_a_table_of_nights_marks_what_changed_by_more_than_both_ranges() -> None
 
 def test_a_night_without_a_figure_has_none_and_a_backlog_without_end_is_said() -> None:
     nights = [night(0), night(1, Figure(inf))]
-    lines = [*trend_lines("/lake", among(nights[1], nights, 10))]
+    lines = [*trend_lines("/lake", trend_among(nights[1], nights, 10))]
     assert lines[0] == "Nights of cluster prod in /lake, the newest last, captured at (UTC)"
     assert " -  " in lines[2]
     assert "not read to its end" in lines[3]
-    assert [line for line in every_figure(among(nights[1], nights, 10)) if line.startswith("Longest wait")] == [
-        "Longest wait, by client"
-    ]
-    assert trends_of("/lake", among(nights[1], nights, 10)).nights[1].figures[0].figure is not None
+    assert [
+        line for line in all_figure_lines(trend_among(nights[1], nights, 10)) if line.startswith("Longest wait")
+    ] == ["Longest wait, by client"]
+    assert trends_json("/lake", trend_among(nights[1], nights, 10)).nights[1].figures[0].figure is not None
 
 
 def test_a_figure_that_three_nights_have_is_drawn() -> None:
-    drawn = {plot.y.title: plot for plot in trend_plots(among(waits(100, 105, 300)[2], waits(100, 105, 300), 10))}
+    drawn = {plot.y.title: plot for plot in trend_plots(trend_among(waits(100, 105, 300)[2], waits(100, 105, 300), 10))}
     assert drawn.keys() == {"longest wait", "results that equal the capture"}
     plot = drawn["longest wait"]
     assert plot.says == "Longest wait: 300 ms in the last of 3 nights, 100 ms in the first."
     assert [(row["at"], row["value"]) for row in plot.rows] == [(0.0, 100.0), (1.0, 105.0), (2.0, 300.0)]
     assert plot.x.title.startswith("days since 2026-01-31")
     nothing = waits(0, 0, 0)
-    assert "longest wait" not in {plot.y.title for plot in trend_plots(among(nothing[2], nothing, 10))}
+    assert "longest wait" not in {plot.y.title for plot in trend_plots(trend_among(nothing[2], nothing, 10))}
     few = [*waits(100, 105), night(2)]
-    assert {plot.y.title for plot in trend_plots(among(few[2], few, 10))} == {"results that equal the capture"}
+    assert {plot.y.title for plot in trend_plots(trend_among(few[2], few, 10))} == {"results that equal the capture"}
 
 
 def test_a_night_comes_out_of_the_table_as_it_went_in() -> None:
@@ -91,9 +91,11 @@ def test_the_page_has_other_nights_where_there_are_any() -> None:
     without = page_text("/lake", verdict(findings()))
     assert 'id="nights"' not in without
     assert "#nights" not in without
-    found = among(waits(100, 105, 300)[2], waits(100, 105, 300), 10)
+    found = trend_among(waits(100, 105, 300)[2], waits(100, 105, 300), 10)
     plots: list[Plot] = [*trend_plots(found)]
-    beside = OtherRuns("run <b>", "compare a b", [("Outcomes", ["app  <i> 1 ms -> 2 ms"])], handful(found), plots)
+    beside = OtherRuns(
+        "run <b>", "compare a b", [("Outcomes", ["app  <i> 1 ms -> 2 ms"])], main_figures_grid(found), plots
+    )
     told = page_text("/lake", verdict(findings()), beside)
     own = told.partition('id="nights"')[2].partition('id="glance"')[0]
     assert "run &lt;b&gt;" in own

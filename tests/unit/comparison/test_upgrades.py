@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from jobs.comparison.upgrades import upgrades
+from jobs.comparison.upgrades import find_upgrades
 from tests.unit.comparison.software_rows import JAVA, PYTHON, fetched
 
 
 def test_the_new_version_is_set_beside_the_one_that_is_gone() -> None:
     before = [fetched(JAVA, "3.9.0", 16, 40), fetched(PYTHON, "2.0.2", 11, 10), fetched(None, None, 17, 5)]
     after = [fetched(JAVA, "4.1.0", 17, 300), fetched(PYTHON, "2.0.2", 11, 900), fetched(None, None, 17, 5)]
-    (one,) = upgrades(before, after)
+    (one,) = find_upgrades(before, after)
     assert (one.name, one.was, one.now, one.apis) == (JAVA, ("3.9.0",), ("4.1.0",), ((16, 16), (17, 17)))
     judged = {of.metric: of.judgement for of in one.changes}
     assert judged == {
@@ -19,7 +19,7 @@ def test_the_new_version_is_set_beside_the_one_that_is_gone() -> None:
 
 def test_a_version_that_comes_beside_an_old_one_is_set_beside_all_that_were_there() -> None:
     before = [fetched(JAVA, "3.8.0", 16, 40), fetched(JAVA, "3.9.0", 16, 60)]
-    (one,) = upgrades(before, [*before, fetched(JAVA, "4.1.0", 18, 55)])
+    (one,) = find_upgrades(before, [*before, fetched(JAVA, "4.1.0", 18, 55)])
     assert (one.was, one.now, one.apis) == (("3.8.0", "3.9.0"), ("4.1.0",), ((16, 16), (18, 18)))
     (full, *_) = one.changes
     assert full.before is not None
@@ -28,5 +28,5 @@ def test_a_version_that_comes_beside_an_old_one_is_set_beside_all_that_were_ther
 
 def test_no_upgrade_is_one_that_goes_and_one_that_was_not_there_before() -> None:
     both = [fetched(JAVA, "3.9.0", 16, 40), fetched(JAVA, "4.1.0", 17, 40)]
-    assert upgrades(both, both[1:]) == []
-    assert upgrades(both, [fetched(PYTHON, "2.0.2", 11, 10)]) == []
+    assert find_upgrades(both, both[1:]) == []
+    assert find_upgrades(both, [fetched(PYTHON, "2.0.2", 11, 10)]) == []

@@ -12,7 +12,7 @@ from jobs.find.axes import axes_of_aim
 from jobs.find.judgement import Outcomes, failure_of_constraints
 from jobs.find.search import run_search
 from jobs.find.tried import Search, equally_good_range, trade_off_points
-from jobs.replays.ranged import Ranged, exact
+from jobs.replays.ranged import Ranged, without_range
 from jobs.scenarios.aims import Aim, Constraint, Over, Span
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
@@ -41,7 +41,7 @@ def counted(algorithm: str, made: Made) -> tuple[Callable[[Sequence[Lane]], Mapp
 def outcome_of(algorithm: str, made: Mapping[str, float | Ranged]) -> Outcomes:
     """All outcomes of a lane: nothing where none is told."""
     told = {name: made.get(name, 0.0) for name in outcomes_of(algorithm)}
-    return {name: of if isinstance(of, Ranged) else exact(of) for name, of in told.items()}
+    return {name: of if isinstance(of, Ranged) else without_range(of) for name, of in told.items()}
 
 
 def aim(algorithm: str, target: str, over: Over, *where: Constraint, step: float = 0.0, is_least: bool = True) -> Aim:

@@ -97,33 +97,33 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_the_environment_is_set_up_once(machine: Machine) -> None:
-    python = bootstrap.prepared_python(machine.run_pins)
+    python = bootstrap.prepare_python(machine.run_pins)
     assert (python, machine.asked()) == (bootstrap.VENV / "bin/python", ["venv --quiet", "pip install", "pip install"])
-    assert (bootstrap.prepared_python(machine.run_pins), machine.asked()) == (python, [])
+    assert (bootstrap.prepare_python(machine.run_pins), machine.asked()) == (python, [])
 
 
 def test_a_changed_lock_file_makes_it_anew(machine: Machine) -> None:
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     machine.asked()
     machine.run_pins.write_text(machine.run_pins.read_text().replace("1" * 64, "2" * 64))
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
 
 def test_the_tests_packages_come_on_top(machine: Machine) -> None:
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     machine.asked()
-    bootstrap.prepared_python(machine.run_pins, machine.test_pins)
+    bootstrap.prepare_python(machine.run_pins, machine.test_pins)
     assert machine.asked() == ["pip install"]
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     assert machine.asked() == []
 
 
 def test_an_environment_that_uv_made_gets_its_pip_where_uv_has_gone(machine: Machine) -> None:
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     machine.lose_uv()
     machine.asked()
-    bootstrap.prepared_python(machine.run_pins, machine.test_pins)
+    bootstrap.prepare_python(machine.run_pins, machine.test_pins)
     parts = [bootstrap.VENV / "pip.txt", bootstrap.VENV / "uv.txt"]
     assert machine.commands() == ["ensurepip -m ensurepip", *(f"pip {pins}" for pins in [*parts, machine.test_pins])]
     assert "".join(part.read_text() for part in parts) == machine.build_pins.read_text()
@@ -132,10 +132,10 @@ def test_an_environment_that_uv_made_gets_its_pip_where_uv_has_gone(machine: Mac
 def test_an_interrupted_set_up_is_done_again(machine: Machine) -> None:
     machine.broken.write_text(UNREACHABLE)
     with pytest.raises(SetupError):
-        bootstrap.prepared_python(machine.run_pins)
+        bootstrap.prepare_python(machine.run_pins)
     machine.broken.unlink()
     machine.asked()
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
 
@@ -149,7 +149,7 @@ def test_the_environment_is_not_made_by_its_own_python(machine: Machine, monkeyp
 def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machine: Machine) -> None:
     machine.broken.write_text(UNREACHABLE)
     with pytest.raises(SetupError) as raised:
-        bootstrap.prepared_python(machine.run_pins)
+        bootstrap.prepare_python(machine.run_pins)
     told = str(raised.value)
     assert told.startswith(
         "Could not install the Python packages (uv left with 1: error: Failed to fetch: `https://mirror"
@@ -159,7 +159,7 @@ def test_packages_that_cannot_be_had_are_told_without_the_indexs_password(machin
 
 
 def test_each_file_is_compared_with_the_lock_files_hashes(machine: Machine) -> None:
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     _, kernels, everything = machine.commands()
     assert all(f"--build-constraints {machine.build_pins}" in command for command in (kernels, everything))
     assert everything.endswith(f" --require-hashes -r {machine.run_pins}")
@@ -171,7 +171,7 @@ def test_each_file_is_compared_with_the_lock_files_hashes(machine: Machine) -> N
 def test_a_file_of_another_hash_is_told_with_the_way_out(machine: Machine) -> None:
     machine.broken.write_text(OF_ANOTHER_HASH)
     with pytest.raises(SetupError) as raised:
-        bootstrap.prepared_python(machine.run_pins)
+        bootstrap.prepare_python(machine.run_pins)
     told = str(raised.value)
     assert told.startswith("numba==1 was not installed: the file that came is none of those whose hashes")
     assert "docs/running.md#hashes-of-packages" in told
@@ -179,18 +179,18 @@ def test_a_file_of_another_hash_is_told_with_the_way_out(machine: Machine) -> No
     assert told.endswith(f"Both hashes: {bootstrap.VENV.parent / '.venv.log'}")
     machine.asked()
     machine.broken.unlink()
-    bootstrap.prepared_python(machine.run_pins)
+    bootstrap.prepare_python(machine.run_pins)
     assert machine.asked() == ["venv --quiet", "pip install", "pip install"]
 
 
 def test_an_index_that_builds_packages_can_be_taken_as_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFETCH_ANY_HASH", "1")
-    python = bootstrap.prepared_python(machine.run_pins)
+    python = bootstrap.prepare_python(machine.run_pins)
     _, kernels, everything = machine.commands()
     assert "--require-hashes" not in kernels + everything
     assert Path(kernels.rpartition(" -r ")[2]).read_text() == "numba==1\n"
     assert Path(everything.rpartition(" -r ")[2]).read_text() == "numba==1\naltair==1\n"
-    assert (bootstrap.prepared_python(machine.run_pins), machine.commands()) == (python, [])
+    assert (bootstrap.prepare_python(machine.run_pins), machine.commands()) == (python, [])
 
 
 def test_without_java_nothing_is_downloaded(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,13 +199,13 @@ def test_without_java_nothing_is_downloaded(machine: Machine, monkeypatch: pytes
 
     monkeypatch.setattr(bootstrap, "check_java", no_java)
     with pytest.raises(SetupError, match="No Java found"):
-        bootstrap.prepared_python(machine.run_pins)
+        bootstrap.prepare_python(machine.run_pins)
     assert machine.asked() == []
 
 
 def test_a_given_python_is_taken_as_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFETCH_PYTHON", sys.executable)
-    assert bootstrap.prepared_python(machine.run_pins) == Path(sys.executable)
+    assert bootstrap.prepare_python(machine.run_pins) == Path(sys.executable)
     assert machine.asked() == []
 
 
@@ -219,7 +219,7 @@ def test_a_python_that_cannot_be_run_is_told_with_the_reason(
     (tmp_path / "plain").touch(mode=0o600)
     monkeypatch.setenv("REFETCH_PYTHON", str(tmp_path / name))
     with pytest.raises(SetupError, match=f"REFETCH_PYTHON is .*, which {why}; name a Python"):
-        bootstrap.prepared_python(machine.run_pins)
+        bootstrap.prepare_python(machine.run_pins)
 
 
 def test_a_python_of_somebody_else_is_told_apart_from_none(
@@ -232,9 +232,9 @@ def test_a_python_of_somebody_else_is_told_apart_from_none(
     monkeypatch.setattr("jobs.bootstrap.os.stat", closed)
     monkeypatch.setattr("jobs.bootstrap.shutil.which", lambda name: None)
     with pytest.raises(SetupError, match="which is in a folder that is closed to you"):
-        bootstrap.prepared_python(machine.run_pins)
+        bootstrap.prepare_python(machine.run_pins)
 
 
 def test_a_python_that_does_not_start_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=rf"^{tmp_path}/python: does not start: No such file or directory; check"):
-        bootstrap._become(tmp_path / "python")
+        bootstrap._start_python(tmp_path / "python")

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from jobs.captures.broker_names import BrokerEvidence, Follows, name_brokers
-from jobs.captures.cluster_names import Advertised
+from jobs.captures.cluster_names import AdvertisedBroker
 
 LISTER = "10.10.0.1:9092"
 
 
-def advertised(*brokers: tuple[str, int, int]) -> list[Advertised]:
+def advertised(*brokers: tuple[str, int, int]) -> list[AdvertisedBroker]:
     """Brokers that a server lists: (host, port, node id)."""
-    return [Advertised(LISTER, *broker) for broker in brokers]
+    return [AdvertisedBroker(LISTER, *broker) for broker in brokers]
 
 
 def named(evidence: BrokerEvidence) -> dict[str, str]:
@@ -152,7 +152,7 @@ def test_a_controllers_listener_is_no_broker_and_not_a_shared_address() -> None:
 
 def test_nodes_of_two_clusters_on_one_address_are_two() -> None:
     first, second, other = "10.0.0.1:9092", "10.0.0.1:9192", "10.0.0.1:9999"
-    brokers = [Advertised(first, "10.0.0.1", 9092, 1), Advertised(second, "10.0.0.1", 9192, 1)]
+    brokers = [AdvertisedBroker(first, "10.0.0.1", 9092, 1), AdvertisedBroker(second, "10.0.0.1", 9192, 1)]
     clusters = {first: "a", second: "b"}
     evidence = BrokerEvidence([first, second, other], brokers, cluster_of=clusters)
     assert named(evidence) == {first: "1", second: "1"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.captures.capture_index import check_faults, index_file, indexed
+from jobs.captures.capture_index import check_faults, index_batches, index_file
 from jobs.captures.capture_plan import plan_capture
 from tests.unit.capture.frame_dumps import DUMP, write_arrow
 from udfs.capture.file_index import CaptureIndex
@@ -19,7 +19,7 @@ from udfs.errors import CaptureError
 def indexes_of(*paths: Path) -> tuple[list[CaptureIndex], list[str]]:
     """What a task finds: the index of each file that has one, and what is told of files."""
     files = pa.RecordBatch.from_pydict({"file_no": list(range(len(paths))), "path": list(map(str, paths))})
-    rows = [row for batch in indexed([files], UTC) for row in batch.to_pylist()]
+    rows = [row for batch in index_batches([files], UTC) for row in batch.to_pylist()]
     found = [pickle.loads(row["content"]) for row in rows if row["content"]]  # noqa: S301
     return found, [row["fault"] for row in rows if row["fault"]]
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import jobs.cli
-from jobs.cli import JOBS, parse, run_command
+from jobs.cli import JOBS, parse_arguments, run_command
 from jobs.flags import FLAGS
 from jobs.run import Run
 from udfs.errors import ArgumentError, CaptureError, GateError, LakeError, RefetchError
@@ -44,7 +44,7 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
             if fault:
                 raise fault
 
-        monkeypatch.setattr("jobs.ready_session.begun_session", lambda run: None)
+        monkeypatch.setattr("jobs.ready_session.begin_session", lambda run: None)
         monkeypatch.setattr("jobs.terminal.interrupts.cancel_at_interrupt", nullcontext)
         monkeypatch.setattr(jobs.cli, "import_module", lambda name: SimpleNamespace(main=main))
         code = run_command(argv)
@@ -107,7 +107,7 @@ def test_a_flag_is_given_with_or_without_an_equals_sign(run: Ran) -> None:
 
 
 def test_captures_may_be_repeated_and_listed() -> None:
-    arguments = parse(["ingest", "--captures", "a", "b", "--captures=c"])
+    arguments = parse_arguments(["ingest", "--captures", "a", "b", "--captures=c"])
     assert arguments.captures == ["a", "b", "c"]
 
 
@@ -213,7 +213,7 @@ def test_a_flag_that_a_job_would_not_read_is_refused_with_the_jobs_that_do(
 @pytest.mark.parametrize("job", JOBS)
 def test_help_lists_the_flags_of_a_job_and_no_others(job: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parse([job, "--help"])
+        parse_arguments([job, "--help"])
     listed = set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", capsys.readouterr().out, re.MULTILINE))
     assert listed - {"--help"} == {name for name, flag in FLAGS.items() if job in flag.jobs}
 
@@ -326,8 +326,8 @@ def test_help_needs_nothing_installed(argv: list[str], repository: Path) -> None
 def test_arguments_are_checked_without_the_libraries_that_take_seconds_to_load(folder: Path, repository: Path) -> None:
     arguments = ["pipeline", f"--captures={folder}", f"--lake={folder}", "--set=fetch.max.bytes=1MiB", "--log-zone=UTC"]
     code = (
-        "import sys; from jobs.cli import parse; from jobs.resolve import resolve_run;"
-        f"resolve_run(parse({arguments}));"
+        "import sys; from jobs.cli import parse_arguments; from jobs.resolve import resolve_run;"
+        f"resolve_run(parse_arguments({arguments}));"
         "print(*{'numba', 'pandas', 'pyspark'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", code]
@@ -460,8 +460,8 @@ def test_a_capture_in_the_place_of_a_job_gets_the_command_that_reads_it(tmp_path
     capture = tmp_path / "a.pcap"
     capture.touch()
     with pytest.raises(ArgumentError, match=f"`pipeline --captures={capture}` reads and replays it"):
-        parse([str(capture)])
+        parse_arguments([str(capture)])
     with pytest.raises(
         ArgumentError, match=r"b\.pcap is no job, and no file of that name is there: `pipeline --captures"
     ):
-        parse(["b.pcap"])
+        parse_arguments(["b.pcap"])

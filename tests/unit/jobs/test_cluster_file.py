@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from jobs.cli import parse, run_command
+from jobs.cli import parse_arguments, run_command
 from jobs.resolve import resolve_run
 from jobs.scenarios.cluster_file import read_cluster
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.size import events_of, own_part
+from jobs.size import events_of_cluster, part_for_size
 from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
 from udfs.errors import ScenarioError
@@ -41,7 +41,7 @@ def test_a_cluster_becomes_what_a_capture_of_it_would_show(tmp_path: Path) -> No
         "  - {name: a, count: 2, partitions: 3, replication.factor: 2}\n"
         "  - {name: b, partitions: 1, replication.factor: 1}\n"
     )
-    t, events = TOPIC_EVENTS, events_of(read_cluster(written(tmp_path, text + GROWTH)), seed=7)
+    t, events = TOPIC_EVENTS, events_of_cluster(read_cluster(written(tmp_path, text + GROWTH)), seed=7)
     of = {entry: events.filter(pc.field(t.entry) == entry.value) for entry in TopicEvent}
     assert of[TopicEvent.BROKER][t.node_id].to_pylist() == [1, 5]
     assert Counter(of[TopicEvent.SIGHTING][t.topic].to_pylist()) == {"a-0": 3, "a-1": 3, "b": 1}
@@ -182,15 +182,19 @@ def test_a_cluster_is_named_by_a_flag_or_by_the_scenario(tmp_path: Path, capsys:
     assert "--cluster=FILE" in capsys.readouterr().err
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text("cluster: clusters/prod.yaml\n")
-    assert resolve_run(parse(["size", f"--scenario={scenario}"])).cluster == str(tmp_path / "clusters/prod.yaml")
-    assert resolve_run(parse(["size", f"--scenario={scenario}", "--cluster=b.yaml"])).cluster == "b.yaml"
+    assert resolve_run(parse_arguments(["size", f"--scenario={scenario}"])).cluster == str(
+        tmp_path / "clusters/prod.yaml"
+    )
+    assert resolve_run(parse_arguments(["size", f"--scenario={scenario}", "--cluster=b.yaml"])).cluster == "b.yaml"
 
 
 def test_settings_that_a_cluster_on_paper_does_not_try_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    scenario = own_part(resolve_scenario(None, ["max.broker.partitions=4000", "consumer.fetch.max.bytes=1MiB,8MiB"]))
+    scenario = part_for_size(
+        resolve_scenario(None, ["max.broker.partitions=4000", "consumer.fetch.max.bytes=1MiB,8MiB"])
+    )
     assert {name: list(lanes) for name, lanes in scenario.replay.items()} == {
         "partition_limits": ["max.broker.partitions"]
     }
     assert capsys.readouterr().err == "refetch: size replays partition_limits alone, and not consumer.fetch.max.bytes\n"
-    own_part(resolve_scenario(None, ["max.broker.partitions=4000"]))
+    part_for_size(resolve_scenario(None, ["max.broker.partitions=4000"]))
     assert capsys.readouterr().err == ""

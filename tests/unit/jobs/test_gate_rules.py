@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.gates.results import Result, tell
+from jobs.gates.results import Result, tell_results
 from jobs.gates.rule_files import default_gates, read_gates
 from jobs.gates.rules import ExpectationRule, QueryRule, RowRule
-from jobs.gates.set_rules import example
+from jobs.gates.set_rules import example_text
 from jobs.gates.views import Subject
 from schemas.tables.gold import GOLD
 from schemas.tables.silver import EXCHANGES, SILVER
@@ -211,7 +211,7 @@ RESULT = Result("no_negative_size", "exchanges", "critical", "Sizes count.", 120
 def test_a_refusal_names_the_rule_the_count_the_reason_and_examples() -> None:
     passed = Result("other", "exchanges", "critical", "r", 1200, 0)
     with pytest.raises(GateError) as raised:
-        tell("/lake", Subject("silver", "abc"), [passed, RESULT])
+        tell_results("/lake", Subject("silver", "abc"), [passed, RESULT])
     assert str(raised.value).splitlines() == [
         "gate silver: 1 of 2 rules refused rows of capture abc",
         "  critical: no_negative_size: 7 of 1,200 rows of exchanges. Sizes count.",
@@ -224,12 +224,12 @@ def test_a_refusal_names_the_rule_the_count_the_reason_and_examples() -> None:
 def test_a_warning_is_told_and_refuses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     told = Result("slow", "exchanges", "warning", "Too slow.", 3, 1)
     quiet = Result("odd", "exchanges", "info", "Odd.", 3, 1)
-    tell("/lake", Subject("gold", "abc", "def"), [told, quiet])
+    tell_results("/lake", Subject("gold", "abc", "def"), [told, quiet])
     printed = capsys.readouterr().err
     assert "refetch: gate gold: 1 of 2 rules refused rows of run def\n  warning: slow: 1 of 3 rows" in printed
     assert "odd" not in printed
 
 
 def test_an_example_moves_no_cursor() -> None:
-    assert example({"topic": "a\x1b[2J", "partition": 3}) == r"topic=a\x1b[2J, partition=3"
-    assert len(example({"topic": "x" * 1000})) < 310
+    assert example_text({"topic": "a\x1b[2J", "partition": 3}) == r"topic=a\x1b[2J, partition=3"
+    assert len(example_text({"topic": "x" * 1000})) < 310

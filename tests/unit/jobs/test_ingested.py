@@ -15,7 +15,7 @@ from jobs.gates.rule_files import default_gates
 from jobs.ingest import is_ingested
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.version import decoder
+from jobs.version import decoder_version
 from schemas.tables.silver import CAPTURE_QUALITY
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
@@ -39,14 +39,14 @@ class Captures:
 @pytest.mark.parametrize(
     ("path", "written_by", "missing", "is_kept"),
     [
-        ("", decoder(None, None, quarantine_id=RULES), None, True),
-        ("", decoder(None, RecordSampling(), quarantine_id=RULES), None, True),
+        ("", decoder_version(None, None, quarantine_id=RULES), None, True),
+        ("", decoder_version(None, RecordSampling(), quarantine_id=RULES), None, True),
         ("", "0.1.0+of-an-earlier-day", None, False),
-        ("", decoder(Pseudonyms(b"a secret key of ours"), None, quarantine_id=RULES), None, False),
-        ("", decoder(None, None, quarantine_id="other rules"), None, False),
-        ("", decoder(None, None, quarantine_id=RULES, brokers={"10.0.0.1:9092": "1"}), None, False),
-        ("elsewhere/", decoder(None, None, quarantine_id=RULES), None, False),
-        ("", decoder(None, None, quarantine_id=RULES), CAPTURE_QUALITY, False),
+        ("", decoder_version(Pseudonyms(b"a secret key of ours"), None, quarantine_id=RULES), None, False),
+        ("", decoder_version(None, None, quarantine_id="other rules"), None, False),
+        ("", decoder_version(None, None, quarantine_id=RULES, brokers={"10.0.0.1:9092": "1"}), None, False),
+        ("elsewhere/", decoder_version(None, None, quarantine_id=RULES), None, False),
+        ("", decoder_version(None, None, quarantine_id=RULES), CAPTURE_QUALITY, False),
     ],
     ids=[
         "same",
@@ -65,7 +65,7 @@ def test_what_was_ingested_is_kept_only_where_nothing_differs(
     capture = repository / "tests/captures/mixed.pcap.zst"
     rows = Captures((f"{path}{capture}", written_by))
     monkeypatch.setattr(jobs.ingest, "has_table", lambda spark, lake, table: table is not missing)
-    monkeypatch.setattr(jobs.ingest, "rows_of", lambda *_: rows)
+    monkeypatch.setattr(jobs.ingest, "stored_rows", lambda *_: rows)
     run = Run(resolve_scenario(None, [], []), (capture,), "lake", datetime(2026, 1, 31, tzinfo=UTC))
     session: Any = None
     assert is_ingested(session, run, plan_capture((index_file(str(capture)),), 2)) is is_kept
@@ -80,7 +80,9 @@ def test_sizes_of_records_that_a_replay_needs_are_read_where_they_are_not_there(
     capture = repository / "tests/captures/mixed.pcap.zst"
     monkeypatch.setattr(jobs.ingest, "has_table", lambda *_: True)
     monkeypatch.setattr(
-        jobs.ingest, "rows_of", lambda *_: Captures((str(capture), decoder(None, written_by, quarantine_id=RULES)))
+        jobs.ingest,
+        "stored_rows",
+        lambda *_: Captures((str(capture), decoder_version(None, written_by, quarantine_id=RULES))),
     )
     scenario = resolve_scenario(None, ["batch.size=16384"], [])
     run = Run(scenario, (capture,), "lake", datetime(2026, 1, 31, tzinfo=UTC))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.captures.inputs import resolve_captures
-from jobs.cli import parse
+from jobs.cli import parse_arguments
 from jobs.resolve import resolve_run
 from tests.unit.capture.logged import heartbeat
 from udfs.errors import ArgumentError
@@ -94,13 +94,13 @@ def test_every_name_that_leads_nowhere_is_told(folder: Path) -> None:
 def test_of_a_name_in_a_scenario_file_it_is_told_where_it_is(folder: Path) -> None:
     (folder / "s.yaml").write_text("captures:\n  - b.pcap\n  - gone.pcap\n  - none\n")
     with pytest.raises(ArgumentError) as raised:
-        resolve_run(parse(["pipeline", "--scenario=s.yaml"]))
+        resolve_run(parse_arguments(["pipeline", "--scenario=s.yaml"]))
     head, gone, empty = str(raised.value).splitlines()
     assert head == "Captures cannot be read:"
     assert gone == "  s.yaml:3: gone.pcap: there is no such file or folder"
     assert empty.startswith("  s.yaml:4: none: no file in this folder is a capture")
     with pytest.raises(ArgumentError, match=r"\n  gone\.pcap: there is no such file or folder$"):
-        resolve_run(parse(["pipeline", "--scenario=s.yaml", "--captures=gone.pcap"]))
+        resolve_run(parse_arguments(["pipeline", "--scenario=s.yaml", "--captures=gone.pcap"]))
 
 
 def test_a_file_that_cannot_be_opened_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from jobs.captures.kafka_release import (
     BY_APIS,
     BY_FETCHES,
     BY_FOLLOWERS,
-    SeenRelease,
+    BrokerRelease,
+    controller_in_rows,
     oldest_and_newest,
     releases,
-    shown_controller,
 )
 from jobs.replay import with_release
 from jobs.run import Run
@@ -31,11 +31,11 @@ from schemas.wire.releases import MARKS
     ],
 )  # fmt: skip
 def test_a_profile_stands_for_the_releases_since_the_one_before(release: str, profile: str) -> None:
-    assert SeenRelease(release, release, BY_APIS).profile == profile
+    assert BrokerRelease(release, release, BY_APIS).profile == profile
 
 
 def test_every_profile_begins_with_a_mark() -> None:
-    assert {SeenRelease(mark.release, mark.release, BY_APIS).profile for mark in MARKS} == set(releases())
+    assert {BrokerRelease(mark.release, mark.release, BY_APIS).profile for mark in MARKS} == set(releases())
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_every_profile_begins_with_a_mark() -> None:
     ],
 )
 def test_people_are_told_what_the_brokers_are_beside_whose_rules_are_replayed(release: str, by: str, told: str) -> None:
-    assert SeenRelease(release, release, by).told == told
+    assert BrokerRelease(release, release, by).told == told
 
 
 def test_brokers_of_two_releases_count_as_the_older_one() -> None:
     rows = [Row("1", "3.9"), Row("1", "4.3"), Row("2", "3.10"), Row("3", "4.3")]
     seen = oldest_and_newest(rows)
     assert seen == ("3.10", "4.3")
-    assert SeenRelease(*seen, BY_FOLLOWERS).told == (
+    assert BrokerRelease(*seen, BY_FOLLOWERS).told == (
         "4.0 for brokers of 3.10, from what followers say of themselves (some are of 4.3)"
     )
 
@@ -75,7 +75,7 @@ def test_one_broker_with_zookeeper_is_a_cluster_with_zookeeper(
 ) -> None:
     """A cluster that migrates to KRaft has ZooKeeper's rules until its last broker has left it."""
     rows = [Row(broker=str(number), release="3.9", controller=of) for number, of in enumerate(shown)]
-    seen = SeenRelease("3.9", "3.9", BY_APIS, shown_controller(rows))
+    seen = BrokerRelease("3.9", "3.9", BY_APIS, controller_in_rows(rows))
     assert seen.controller == controller
     assert seen.told == text
     assert seen.settings == {"kafka": "3.9"} | ({"controller": controller} if controller else {})
@@ -99,7 +99,7 @@ def test_brokers_have_the_defaults_of_the_release_that_is_seen_unless_something_
 ) -> None:
     scenario = resolve_scenario(None, ["producer.batch.size=16KiB"], stated)
     run = Run(scenario, (), "/lake", datetime(2026, 1, 31, tzinfo=UTC))
-    seen = with_release(run, SeenRelease(release, release, BY_APIS))
+    seen = with_release(run, BrokerRelease(release, release, BY_APIS))
     assert seen.scenario.captured["broker.message.max.bytes"] == limit
 
 

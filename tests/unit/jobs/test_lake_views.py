@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from jobs.lake_views import lane_settings
+from jobs.lake_views import table_of_lanes
 
 
 def test_each_setting_is_a_column_with_numbers_where_it_has_numbers_and_null_as_captured() -> None:
     fetch = ["captured", "consumer.fetch.max.bytes=1MiB,consumer.max.poll.records=50"]
-    rows = lane_settings({"fetch_max_bytes": fetch, "session_cache": ["captured", "profile=java-3.9"]})
+    rows = table_of_lanes({"fetch_max_bytes": fetch, "session_cache": ["captured", "profile=java-3.9"]})
     assert rows.to_pylist() == [
         row("fetch_max_bytes", "captured", 0),
         row("fetch_max_bytes", fetch[1], 1, fetch_max_bytes=1 << 20, max_poll_records=50),
@@ -21,7 +21,7 @@ def test_each_setting_is_a_column_with_numbers_where_it_has_numbers_and_null_as_
 
 def test_settings_of_one_name_have_their_whole_keys() -> None:
     lane = "consumer.fetch.max.bytes=1MiB,broker.fetch.max.bytes=8MiB"
-    (only,) = lane_settings({"fetch_max_bytes": [lane]}).to_pylist()
+    (only,) = table_of_lanes({"fetch_max_bytes": [lane]}).to_pylist()
     assert (only["consumer_fetch_max_bytes"], only["broker_fetch_max_bytes"]) == (1 << 20, 8 << 20)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import jobs.lake.local_log
-from jobs.lake.local_log import DataFile, LocalTable, opened
+from jobs.lake.local_log import DataFile, LocalTable, open_local_table
 from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
 
@@ -19,7 +19,7 @@ Files = dict[str, list[str]]
 
 
 def at(folder: Path) -> LocalTable:
-    found = opened(str(folder))
+    found = open_local_table(str(folder))
     assert found is not None
     return found
 
@@ -124,7 +124,7 @@ def test_a_table_with_files_that_others_have_logged_otherwise_is_deltas_own(tmp_
     replace(at(tmp_path), "a", "1")
     added = {"partitionValues": {"id": "a"}, "size": 1, "modificationTime": 0, "dataChange": True, "stats": None}
     logged(tmp_path, {"add": {**added, "path": path}})
-    assert opened(str(tmp_path)) is None
+    assert open_local_table(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("protocol", [
@@ -135,18 +135,18 @@ def test_a_table_with_files_that_others_have_logged_otherwise_is_deltas_own(tmp_
 def test_a_table_with_features_is_deltas_own(tmp_path: Path, protocol: dict[str, Any]) -> None:
     replace(at(tmp_path), "a", "1")
     logged(tmp_path, {"protocol": protocol})
-    assert opened(str(tmp_path)) is None
+    assert open_local_table(str(tmp_path)) is None
 
 
 def test_a_broken_log_is_for_delta_to_tell(tmp_path: Path) -> None:
     replace(at(tmp_path), "a", "1")
     next((tmp_path / "_delta_log").glob("*.json")).write_text("no log", encoding="utf-8")
-    assert opened(str(tmp_path)) is None
+    assert open_local_table(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("name", ["a%25", "a\\b", "a\tb", "a\x7f"])
 def test_a_path_that_delta_rs_takes_for_another_is_not_given_to_it(tmp_path: Path, name: str) -> None:
-    assert opened(str(tmp_path / name)) is None
+    assert open_local_table(str(tmp_path / name)) is None
 
 
 @pytest.mark.parametrize("name", ["a%b", "a b", "ü#1?", "[*]{}", "relative/../a"])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from jobs.captures.cluster_names import Advertised, name_clusters
+from jobs.captures.cluster_names import AdvertisedBroker, name_clusters
 from jobs.captures.names import learn_names, needs_leaders
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.silver_topics import CLUSTER_METADATA, TOPIC_CHANGES
@@ -35,9 +35,9 @@ def learnt(*parts: tuple[Table, pa.RecordBatch]) -> ClusterNames:
     return names
 
 
-def advertised(*brokers: tuple[str, int, int]) -> list[Advertised]:
+def advertised(*brokers: tuple[str, int, int]) -> list[AdvertisedBroker]:
     """Brokers that a server lists: (host, port, node id)."""
-    return [Advertised("10.0.0.1:9092", *broker) for broker in brokers]
+    return [AdvertisedBroker("10.0.0.1:9092", *broker) for broker in brokers]
 
 
 def test_names_are_learnt_from_metadata_anywhere_in_the_capture_set() -> None:
@@ -94,10 +94,10 @@ def test_where_one_cluster_is_told_all_servers_are_of_it() -> None:
 def test_a_server_that_tells_no_cluster_is_of_the_one_that_lists_its_address() -> None:
     told = [(A, "cluster-1"), (B, "cluster-2")]
     brokers = [
-        Advertised(A, "10.0.0.2", 9092, 2),
-        Advertised(A, "10.0.0.9", 9092, 3),
-        Advertised(B, "10.0.0.9", 9192, 3),
-        Advertised(B, "2001:db8::1", 9092, 2),
+        AdvertisedBroker(A, "10.0.0.2", 9092, 2),
+        AdvertisedBroker(A, "10.0.0.9", 9092, 3),
+        AdvertisedBroker(B, "10.0.0.9", 9192, 3),
+        AdvertisedBroker(B, "2001:db8::1", 9092, 2),
     ]
     of = {
         A: "cluster-1",

@@ -194,7 +194,7 @@ def test_files_that_are_being_read_are_left_when_the_user_interrupts(
         except CaptureError:
             left.append(path)
 
-    monkeypatch.setattr(held_captures, "_read", read)
+    monkeypatch.setattr(held_captures, "_read_file", read)
     with pytest.raises(KeyboardInterrupt):
         open_capture(capture_file, plain_file, threads=2)
     assert left == [other]

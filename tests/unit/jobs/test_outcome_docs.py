@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.doc_pages.outcome_docs import PAGE, page
+from jobs.doc_pages.outcome_docs import PAGE, outcomes_page
 from jobs.scenarios.settings import algorithms
 from schemas.tables.gold import GOLD
 from schemas.tables.outcomes import OUTCOMES, outcomes_of
 
 
 def test_the_page_is_current(repository: Path) -> None:
-    assert (repository / PAGE).read_text(encoding="utf-8") == page(), "make it anew: python -m jobs.doc_pages"
+    assert (repository / PAGE).read_text(encoding="utf-8") == outcomes_page(), "make it anew: python -m jobs.doc_pages"
 
 
 def test_every_outcome_is_of_a_column_that_its_table_has() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lake.pruning import FinishedRun, Holdings, Pruned, of_capture_set, of_run, older_than
+from jobs.lake.pruning import FinishedRun, Holdings, Pruned, what_goes_by_age, what_goes_with_run, what_goes_with_set
 from jobs.lake.stored_tables import Holding
 from jobs.report_page.run_pages import pages_of_runs, remove_pages
 from schemas.tables.gold import FIDELITY, RUNS
@@ -42,23 +42,23 @@ HELD: Holdings = {
 
 
 def test_a_capture_set_with_a_young_run_stays_and_its_old_runs_go() -> None:
-    found = older_than(MONTH, NOW, RUNS_THERE, HELD)
+    found = what_goes_by_age(MONTH, NOW, RUNS_THERE, HELD)
     assert (found.runs, found.capture_sets) == (("old", "older"), ("c_old",))
 
 
 def test_what_killed_jobs_left_goes_by_age_and_what_has_just_begun_stays() -> None:
-    assert older_than(MONTH, NOW, RUNS_THERE, HELD).unfinished == ("c_killed", "killed")
-    assert "c_begun" not in older_than(timedelta(0), NOW, RUNS_THERE, HELD).unfinished
+    assert what_goes_by_age(MONTH, NOW, RUNS_THERE, HELD).unfinished == ("c_killed", "killed")
+    assert "c_begun" not in what_goes_by_age(timedelta(0), NOW, RUNS_THERE, HELD).unfinished
 
 
 def test_age_takes_no_prediction_and_an_id_takes_those_of_its_run() -> None:
     checks = HELD[PREDICTIONS_CHECKED]
-    assert older_than(MONTH, NOW, RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == []
-    assert of_run("older", RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == ["older-old"]
+    assert what_goes_by_age(MONTH, NOW, RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == []
+    assert what_goes_with_run("older", RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == ["older-old"]
 
 
 def test_a_capture_set_takes_its_runs_and_what_gates_found_with_it() -> None:
-    found = of_capture_set("c_used", RUNS_THERE, HELD)
+    found = what_goes_with_set("c_used", RUNS_THERE, HELD)
     assert found == Pruned(runs=("new", "old"), capture_sets=("c_used",))
     assert {table: found.of(table, of) for table, of in HELD.items() if table.layer == "gold"} == {
         RUNS: ["new", "old"], FIDELITY: ["new", "old"], GATE_RESULTS: ["c_used", "new", "old"],
@@ -68,15 +68,15 @@ def test_a_capture_set_takes_its_runs_and_what_gates_found_with_it() -> None:
 
 
 def test_what_was_ended_before_it_was_finished_can_be_named() -> None:
-    assert of_run("killed", RUNS_THERE, HELD) == Pruned(unfinished=("killed",))
-    assert of_capture_set("c_killed", RUNS_THERE, HELD) == Pruned(unfinished=("c_killed",))
+    assert what_goes_with_run("killed", RUNS_THERE, HELD) == Pruned(unfinished=("killed",))
+    assert what_goes_with_set("c_killed", RUNS_THERE, HELD) == Pruned(unfinished=("c_killed",))
 
 
 def test_an_id_that_is_not_there_is_told_with_those_that_are() -> None:
     with pytest.raises(ArgumentError, match="no run c_used; the newest are new, old, older"):
-        of_run("c_used", RUNS_THERE, HELD)
+        what_goes_with_run("c_used", RUNS_THERE, HELD)
     with pytest.raises(ArgumentError, match="no capture set new; it has c_used, c_old"):
-        of_capture_set("new", RUNS_THERE, HELD)
+        what_goes_with_set("new", RUNS_THERE, HELD)
 
 
 def pages_at(folder: Path, *runs: str) -> Path:

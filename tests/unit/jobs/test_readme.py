@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import EXIT_CODES, INTERRUPTED, JOBS, parse
+from jobs.cli import EXIT_CODES, INTERRUPTED, JOBS, parse_arguments
 from jobs.scenarios.settings import TRIES
 from tests.conftest import REPOSITORY
 
@@ -46,7 +46,7 @@ def headings(page: Path) -> set[str]:
 @pages
 def test_every_command_has_flags_that_its_job_takes(page: Path) -> None:
     for command in commands(page):
-        assert parse(command).job == command[0]
+        assert parse_arguments(command).job == command[0]
 
 
 def test_the_pages_show_every_job() -> None:

@@ -45,7 +45,7 @@ def test_a_job_that_reads_a_lake_has_a_spark_for_as_much_as_is_there(
     job: str, is_replayed: bool, lake: str, started: list[Work]
 ) -> None:
     with pytest.raises(SparkError):
-        ready_session.begun_session(Run(resolve_scenario(None), (), lake, datetime.now(UTC), job=job))
+        ready_session.begin_session(Run(resolve_scenario(None), (), lake, datetime.now(UTC), job=job))
     assert started == [Work(is_replayed=is_replayed, stored_bytes=len(STORED))]
 
 

@@ -429,7 +429,7 @@ def test_lists_without_end_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_grid_without_measure_is_refused_before_a_value_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.scenarios.scenario_file.parsed_values", None)
+    monkeypatch.setattr("jobs.scenarios.scenario_file.parse_values", None)
     values = ",".join(f"{kib}KiB" for kib in range(1, 1001))
     with pytest.raises(ScenarioError, match="fetch_max_bytes has 1000001 lanes; at most 1024"):
         resolve_scenario(None, [f"consumer.fetch.max.bytes={values}", f"consumer.max.partition.fetch.bytes={values}"])

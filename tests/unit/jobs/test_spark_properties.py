@@ -28,8 +28,8 @@ from jobs.session.spark_properties import (
     is_one_machine,
     jar_properties,
     own_properties,
-    properties,
-    started_properties,
+    properties_to_start,
+    read_properties,
 )
 from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
@@ -39,7 +39,7 @@ DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 def test_a_properties_file_is_read_as_spark_reads_it(tmp_path: Path) -> None:
     (tmp_path / "x.conf").write_text("# why\nspark.a  1\n\nspark.b  -Dx=y -Dz=1  \n")
-    assert properties(tmp_path / "x.conf") == {"spark.a": "1", "spark.b": "-Dx=y -Dz=1"}
+    assert read_properties(tmp_path / "x.conf") == {"spark.a": "1", "spark.b": "-Dx=y -Dz=1"}
 
 
 def test_every_property_says_why() -> None:
@@ -50,31 +50,31 @@ def test_every_property_says_why() -> None:
 
 def test_arrow_udfs_never_read_a_scans_columns() -> None:
     """SPARK-58241: Spark 4.2.0 crashes or hangs there."""
-    found = started_properties("local[2]", {}, None)
+    found = properties_to_start("local[2]", {}, None)
     assert found["spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"] == "false"
     assert found["spark.sql.execution.arrow.pyspark.validateSchema.enabled"] == "true"
 
 
 def test_the_callers_properties_go_before_all_others() -> None:
-    found = started_properties("local[2]", {"spark.driver.memory": "9g", "spark.sql.session.timeZone": "CET"}, None)
+    found = properties_to_start("local[2]", {"spark.driver.memory": "9g", "spark.sql.session.timeZone": "CET"}, None)
     assert (found["spark.driver.memory"], found["spark.sql.session.timeZone"]) == ("9g", "CET")
 
 
 def test_java_options_of_the_caller_come_beside_the_quiet_log() -> None:
-    found = started_properties("local[2]", {"spark.driver.extraJavaOptions": "-Xss4m"}, None)
+    found = properties_to_start("local[2]", {"spark.driver.extraJavaOptions": "-Xss4m"}, None)
     options = found["spark.driver.extraJavaOptions"].split()
     assert options == [f"-Dlog4j2.configurationFile={(CONF / 'log4j2.properties').as_uri()}", "-Xss4m"]
 
 
 def test_what_suits_one_machine_is_not_asked_of_a_cluster() -> None:
-    assert "spark.driver.host" in started_properties("local[2]", {}, None)
-    assert "spark.driver.host" not in started_properties("spark://master:7077", {}, None)
+    assert "spark.driver.host" in properties_to_start("local[2]", {}, None)
+    assert "spark.driver.host" not in properties_to_start("spark://master:7077", {}, None)
 
 
 def test_jars_come_from_maven_central_unless_a_folder_is_given(tmp_path: Path) -> None:
     for name in DELTA_JARS:
         (tmp_path / name).touch()
-    online, offline = started_properties("local", {}, None), started_properties("local", {}, str(tmp_path))
+    online, offline = properties_to_start("local", {}, None), properties_to_start("local", {}, str(tmp_path))
     assert online["spark.jars.packages"] == DELTA
     assert "spark.jars" not in online
     assert "spark.jars.packages" not in offline
@@ -88,16 +88,16 @@ def test_a_folder_that_lacks_a_jar_is_told(tmp_path: Path) -> None:
 
 
 def test_the_callers_packages_come_beside_deltas() -> None:
-    found = started_properties("local", {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:3.5.0,{DELTA}"}, None)
+    found = properties_to_start("local", {"spark.jars.packages": f"org.apache.hadoop:hadoop-aws:3.5.0,{DELTA}"}, None)
     assert found["spark.jars.packages"] == f"{DELTA},org.apache.hadoop:hadoop-aws:3.5.0"
-    assert found["spark.jars.excludes"] == properties(CONF / EVERYWHERE)["spark.jars.excludes"]
+    assert found["spark.jars.excludes"] == read_properties(CONF / EVERYWHERE)["spark.jars.excludes"]
 
 
 def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path) -> None:
     for name in DELTA_JARS:
         (tmp_path / name).touch()
     given = {"spark.jars": "mine.jar", "spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.5.0"}
-    found = started_properties("local", given, str(tmp_path))
+    found = properties_to_start("local", given, str(tmp_path))
     assert [jar.rpartition("/")[2] for jar in found["spark.jars"].split(",")] == [*DELTA_JARS, "mine.jar"]
     assert found["spark.jars.packages"] == "org.apache.hadoop:hadoop-aws:3.5.0"
 
@@ -121,13 +121,13 @@ def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path
 )
 @pytest.mark.parametrize("master", ["local[2]", "yarn"])
 def test_small_captures_and_lakes_have_a_spark_that_starts_fast(work: Work, files: list[str], master: str) -> None:
-    suited = {key: value for name in files for key, value in properties(CONF / name).items()}
+    suited = {key: value for name in files for key, value in read_properties(CONF / name).items()}
     assert own_properties(master, work) == own_properties(master) | suited
 
 
 def test_what_suits_small_captures_is_for_the_caller_to_change() -> None:
     given = {"spark.sql.adaptive.enabled": "true", JAVA_OPTIONS: "-Xss4m"}
-    found = started_properties("local[2]", given, None, Work(captured_bytes=1))
+    found = properties_to_start("local[2]", given, None, Work(captured_bytes=1))
     assert found["spark.sql.adaptive.enabled"] == "true"
     assert found[JAVA_OPTIONS].endswith(" -Xss4m")
     assert found["spark.sql.codegen.wholeStage"] == "false"
@@ -160,7 +160,7 @@ def test_a_cluster_decides_itself_how_many_tasks_shuffles_have(master: str) -> N
 
 
 def test_what_every_session_needs_is_among_the_defaults() -> None:
-    assert set(IN_ANY_SESSION) <= properties(CONF / EVERYWHERE).keys()
+    assert set(IN_ANY_SESSION) <= read_properties(CONF / EVERYWHERE).keys()
 
 
 def test_a_lake_is_as_large_as_its_largest_capture_set_or_run(tmp_path: Path) -> None:
@@ -173,4 +173,4 @@ def test_a_lake_is_as_large_as_its_largest_capture_set_or_run(tmp_path: Path) ->
 
 def test_a_file_of_refetchs_own_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=rf"^{tmp_path}: cannot be read: .+; it belongs to refetch"):
-        properties(tmp_path)
+        read_properties(tmp_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.scenarios.stated_brokers import brokers_digest, stated_brokers
+from jobs.scenarios.stated_brokers import brokers_digest, read_stated_brokers
 from udfs.errors import ScenarioError
 from udfs.facts.pseudonyms import Pseudonyms
 
@@ -20,13 +20,13 @@ def written(folder: Path, text: str) -> str:
 
 def test_servers_are_stated_as_tables_have_them(tmp_path: Path) -> None:
     path = written(tmp_path, '# of the lab\n10.0.0.1:9999: 1\n"[2001:DB8::1]:9999": 02\n10.0.0.2:9999: 0\n')
-    assert stated_brokers(path, None) == {"10.0.0.1:9999": "1", "[2001:db8::1]:9999": "2", "10.0.0.2:9999": "0"}
-    assert stated_brokers(None, None) == {}
+    assert read_stated_brokers(path, None) == {"10.0.0.1:9999": "1", "[2001:db8::1]:9999": "2", "10.0.0.2:9999": "0"}
+    assert read_stated_brokers(None, None) == {}
 
 
 def test_pseudonyms_stand_for_addresses(tmp_path: Path) -> None:
     pseudonyms = Pseudonyms(b"a secret key of ours")
-    stated = stated_brokers(written(tmp_path, "10.0.0.1:9999: 1"), pseudonyms)
+    stated = read_stated_brokers(written(tmp_path, "10.0.0.1:9999: 1"), pseudonyms)
     assert stated == {pseudonyms.of("endpoint", "10.0.0.1:9999"): "1"}
 
 
@@ -37,7 +37,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "10.0.0.4:09999: 3\n10.0.0.5:9999: [1, 2]\n",
     )
     with pytest.raises(ScenarioError) as refused:
-        stated_brokers(path, None)
+        read_stated_brokers(path, None)
     told = {(fault.split(": ")[0].rpartition(":")[2], fault.partition(": ")[2]) for fault in refused.value.faults}
     lines = sorted(int(line) for line, _ in told)
     assert lines == [1, 2, 3, 3, 4, 4, 6, 7, 8]
@@ -53,7 +53,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "found"), [("", "nothing"), ("- 10.0.0.1:9999", "a list"), ("one", "`one`")])
 def test_a_file_without_lines_is_refused(tmp_path: Path, text: str, found: str) -> None:
     with pytest.raises(ScenarioError, match=f"expected lines such as .*, found {found}"):
-        stated_brokers(written(tmp_path, text), None)
+        read_stated_brokers(written(tmp_path, text), None)
 
 
 def test_statements_are_told_apart_whatever_their_order() -> None:

@@ -17,10 +17,10 @@ from udfs.errors import CaptureError, GateError
 
 WHY = "the captures are request logs"
 DONE = Replayed("a-run", (ALGORITHMS["partition_limits"],), {"fetch_max_bytes": WHY, "consumer_memory": WHY}, None)
-ANSWERS: dict[str, object] = {"replay": DONE, "reported": "", "make_recommendations": []}
+ANSWERS: dict[str, object] = {"replay": DONE, "write_pages": "", "make_recommendations": []}
 CALLED = (
-    "ready_session", "check_rules", "chosen_capture", "ingest", "replay", "known_run", "look_up_run",
-    "make_recommendations", "write_recommendations", "reported", "pass_gold_gate",
+    "ready_session", "check_rules", "choose_capture", "ingest", "replay", "known_run", "look_up_run",
+    "make_recommendations", "write_recommendations", "write_pages", "pass_gold_gate",
 )  # fmt: skip
 """What the jobs call before they end."""
 
@@ -79,7 +79,7 @@ def test_a_run_that_its_gate_refuses_is_shown_with_its_page_before_the_job_fails
         return ""
 
     monkeypatch.setattr(jobs.replay, "pass_gold_gate", refuse)
-    monkeypatch.setattr(jobs.replay, "reported", report)
+    monkeypatch.setattr(jobs.replay, "write_pages", report)
     with pytest.raises(GateError):
         job.main(run(strict=False))
     assert done == ["refused", "page"]

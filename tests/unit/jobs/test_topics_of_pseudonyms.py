@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.lake.capture_sets import check_topics
+from jobs.lake.capture_sets import check_topic_names
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.version import decoder
+from jobs.version import decoder_version
 from udfs.errors import ArgumentError
 from udfs.facts.pseudonyms import Pseudonyms
 
@@ -24,10 +24,10 @@ def test_a_topic_that_a_setting_names_is_refused_where_the_lake_has_pseudonyms(
     with pytest.raises(
         ArgumentError, match=r"^/lake has pseudonyms, .* name topics: orders\. Name them by their pseud"
     ):
-        check_topics("/lake", decoder(KEY), scenario)
-    check_topics("/lake", decoder(None), scenario)
+        check_topic_names("/lake", decoder_version(KEY), scenario)
+    check_topic_names("/lake", decoder_version(None), scenario)
 
 
 @pytest.mark.parametrize("topic", [CALLED, "__consumer_offsets"])
 def test_a_pseudonym_and_a_name_that_all_know_are_taken(topic: str) -> None:
-    check_topics("/lake", decoder(KEY), resolve_scenario(None, [f"topic.{topic}.max.message.bytes=1MiB"]))
+    check_topic_names("/lake", decoder_version(KEY), resolve_scenario(None, [f"topic.{topic}.max.message.bytes=1MiB"]))

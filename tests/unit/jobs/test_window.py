@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.replays.capture_window import narrowed
+from jobs.replays.capture_window import with_window_as_times
 from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -99,8 +99,8 @@ def test_a_window_is_in_the_captures_times_and_has_no_end_outside(
     begin: str | None, end: str | None, window: Window
 ) -> None:
     """The capture goes from noon to 30 s later."""
-    assert narrowed(scenario(begin, end), NOON, NOON + 30 * SECOND).window == window
+    assert with_window_as_times(scenario(begin, end), NOON, NOON + 30 * SECOND).window == window
 
 
 def test_the_last_moment_of_the_capture_is_in_a_window_without_end() -> None:
-    assert narrowed(scenario(None, "30s"), NOON, NOON + 30 * SECOND).window.end < NEVER
+    assert with_window_as_times(scenario(None, "30s"), NOON, NOON + 30 * SECOND).window.end < NEVER

@@ -12,7 +12,7 @@ from pyspark.sql import Row
 from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.consumer_memory.answers import lanes as memory_lanes
 from jobs.replays.session_cache.answers import lanes as session_lanes
-from jobs.replays.session_cache.answers import slots
+from jobs.replays.session_cache.answers import slot_needs
 from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.cache_slots import SLOTS
 from jobs.report_page.advice.fetch_limits import consumer_lanes
@@ -184,7 +184,7 @@ def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | 
     lane = Row(**row_of(c, scenario="captured").asDict() | own)
     rows: dict[Query, list[Row]] = {
         session_lanes: [lane],
-        slots: [need],
+        slot_needs: [need],
         fidelity: [agreement("session_cache", "consumer", "session_grants", 9, 9)],
     }
     found = findings(rows, {algorithms.SESSION_CACHE: ("captured",)})

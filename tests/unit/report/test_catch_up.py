@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
-from jobs.replays.ranged import are_apart, ranged, time_within
+from jobs.replays.ranged import are_apart, time_with_range, with_range
 from jobs.report_page.fetch_max_bytes.catch_up import (
     backlog_over_time,
     catch_up_by_lane,
@@ -133,8 +133,8 @@ def within(p10: float | None, p90: float | None) -> Row:
 def test_a_time_is_told_with_the_range_in_which_it_lies_at_other_paces(
     value: float, p10: float, p90: float | None, text: str
 ) -> None:
-    assert time_within(value, within(p10, p90)) == text
-    assert time_within(value, None) == text.partition(" (")[0]
+    assert time_with_range(value, within(p10, p90)) == text
+    assert time_with_range(value, None) == text.partition(" (")[0]
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ def test_a_time_is_told_with_the_range_in_which_it_lies_at_other_paces(
 def test_lanes_are_told_apart_by_ranges_that_do_not_meet(
     one: tuple[float, float | None], other: tuple[float, float | None], apart: bool
 ) -> None:
-    assert are_apart(*(ranged(ends[0], within(*ends)) for ends in (one, other))) is apart
+    assert are_apart(*(with_range(ends[0], within(*ends)) for ends in (one, other))) is apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import Row
 
-from jobs.replays.partition_limits.answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, safe
+from jobs.replays.partition_limits.answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, smallest_safe_limits
 from jobs.replays.partition_limits.answers import lanes as limit_lanes
 from jobs.report_page.partition_limits import brokers_over_time, captured_cluster, nearest_limit_text, refused_changes
 from jobs.report_page.partition_limits import headroom as limit_headroom
@@ -82,11 +82,13 @@ def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None
     t, c = PARTITION_LIMITS, PARTITION_LIMIT_CURVE
     lanes, names = [row_of(t, scenario="captured", tried=3)], {"partition_limits": ("captured",)}
     limits = [Row(**{c.refused_by: f"max.{of}partitions", c.limit_from: 26}) for of in ("broker.", "")]
-    told, unknown = (sentence(findings({limit_lanes: lanes, safe: of}, names), 15) for of in (limits, limits[1:]))
+    told, unknown = (
+        sentence(findings({limit_lanes: lanes, smallest_safe_limits: of}, names), 15) for of in (limits, limits[1:])
+    )
     assert "from max.broker.partitions=26 or max.partitions=26 on, nothing is refused" in told
     assert "from max.partitions=26 on, nothing is refused" in unknown
     assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
-    named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], safe: limits[1:]}
+    named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], smallest_safe_limits: limits[1:]}
     assert not answer_question(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from jobs.report import Place, places
+from jobs.report import Place, page_places
 from jobs.report_page.findings import KnownRun
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -30,22 +30,22 @@ def test_the_newest_run_has_the_page_that_all_know_and_one_of_its_own(tmp_path: 
     page = tmp_path / "report.html"
     page.touch()
     newest = Place(page, tmp_path / "summary.json")
-    assert places(asked(page), known("newest")) == [newest, of_run(tmp_path, "newest")]
+    assert page_places(asked(page), known("newest")) == [newest, of_run(tmp_path, "newest")]
 
 
 def test_an_older_run_leaves_the_newest_ones_page_as_it_is(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.touch()
-    assert places(asked(page), known("old", 1)) == [of_run(tmp_path, "old")]
+    assert page_places(asked(page), known("old", 1)) == [of_run(tmp_path, "old")]
 
 
 def test_where_no_page_is_yet_any_run_has_both(tmp_path: Path) -> None:
-    assert [of.page.name for of in places(asked(tmp_path / "report.html"), known("old", 1))] == [
+    assert [of.page.name for of in page_places(asked(tmp_path / "report.html"), known("old", 1))] == [
         "report.html", "report-old.html",
     ]  # fmt: skip
 
 
 def test_a_page_that_is_named_is_the_only_one(tmp_path: Path) -> None:
     page = tmp_path / "mine.html"
-    assert places(asked(page, keeps_pages=False), known("old", 1)) == [Place(page, tmp_path / "summary.json")]
-    assert places(asked(None), known("newest")) == []
+    assert page_places(asked(page, keeps_pages=False), known("old", 1)) == [Place(page, tmp_path / "summary.json")]
+    assert page_places(asked(None), known("newest")) == []

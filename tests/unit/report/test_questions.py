@@ -8,7 +8,7 @@ from jobs.replays.batch_split.answers import HEAD, answer_row, safe_lines
 from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.session_cache.answers import lanes as session_lanes
-from jobs.replays.session_cache.answers import slots
+from jobs.replays.session_cache.answers import slot_needs
 from jobs.report_page.batch_split.splits import estimates, splitting_producers
 from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
 from jobs.report_page.fetch_max_bytes.fairness import NO_OTHER_LIMITS, waiting_partitions
@@ -181,7 +181,7 @@ def sessions(captured_refused: int, zero_harm: int, taken: int, at_most: int | N
     ]
     need = row_of(s, shards=8, zero_harm_slots=zero_harm, slots=taken, slots_at_most=at_most)
     return findings(
-        {session_lanes: [Row(**row) for row in rows], slots: [need]},
+        {session_lanes: [Row(**row) for row in rows], slot_needs: [need]},
         {"session_cache": [row[c.scenario] for row in rows]},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jobs.replays.batch_split.job import lanes_of
+from jobs.replays.batch_split.job import lanes_for_splits
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import settings
 from tests.unit.replay.batch_split.producers import KAFKA_LIMIT, sent, sent_batch
@@ -31,7 +31,7 @@ CREATED = {"clicks": 5000}
 
 def limits(sets: list[str], stated: list[str]) -> dict[str, list[int]]:
     """max.message.bytes of TOPICS by lane, `clicks` having been created with its own."""
-    lanes = lanes_of(resolve_scenario(None, [*sets, "batch.size=16384"], stated))
+    lanes = lanes_for_splits(resolve_scenario(None, [*sets, "batch.size=16384"], stated))
     return dict(zip(lanes.names, lanes.limits.by_topic(TOPICS, CREATED, {}).tolist(), strict=True))
 
 
@@ -57,7 +57,7 @@ def test_what_a_lane_says_of_all_topics_goes_before_what_is_stated_of_one() -> N
 
 def test_every_release_from_4_2_on_halves_a_split_batch_that_is_refused_again() -> None:
     releases = [release for release in settings()["kafka"].choices if release != "kip"]
-    lanes = lanes_of(resolve_scenario(None, [f"kafka={','.join(releases)}", "batch.size=16384"], []))
+    lanes = lanes_for_splits(resolve_scenario(None, [f"kafka={','.join(releases)}", "batch.size=16384"], []))
     halved = dict(zip(releases, lanes.settings["halves"][1:].tolist(), strict=True))
     assert [release for release, halves in halved.items() if halves] == ["4.4", "4.3", "4.2"]
     assert lanes.settings["halves"][0] == NOT_STATED, "the client shows its release"
@@ -76,7 +76,7 @@ def test_a_lanes_limit_of_a_topic_overrides_that_of_all_and_that_what_the_topic_
 @pytest.mark.parametrize(("stated", "batch_size"), [([], NOT_STATED), (["batch.size=16384"], 16384)])
 def test_kafkas_default_is_no_statement(stated: list[str], batch_size: int) -> None:
     """The producer's batches show a batch.size that nobody states, though it is the default that somebody may state."""
-    lanes = lanes_of(resolve_scenario(None, ["batch.size=32KiB", "message.max.bytes=3MB"], stated))
+    lanes = lanes_for_splits(resolve_scenario(None, ["batch.size=32KiB", "message.max.bytes=3MB"], stated))
     assert lanes.settings["batch_size"].tolist() == [batch_size, 32768]
     assert lanes.limits.brokers.tolist() == [NOT_STATED, 3 * 10**6]
     assert (lanes.default_batch_size, lanes.limits.default) == (16384, KAFKA_LIMIT)
@@ -90,7 +90,7 @@ def test_the_choices_of_settings_are_those_that_the_replay_knows() -> None:
 
 @pytest.mark.parametrize(("stated", "linger_ms"), [([], 7), (["producer.linger.ms=20"], 20)])
 def test_a_producer_lingers_as_its_release_does_unless_linger_ms_is_stated(stated: list[str], linger_ms: int) -> None:
-    lanes = lanes_of(resolve_scenario(None, ["producer.batch.size=16KiB"], stated))
+    lanes = lanes_for_splits(resolve_scenario(None, ["producer.batch.size=16KiB"], stated))
     producer = Producer("c", "10.0.0.1", lanes, Fidelity(new_memory()), inferred_size=16384)
     shown = producer.read(sent_batch([sent(0, 8, 800, 9, 0, linger_ms=7)]))
     assert set(producer.settings(shown)["linger_us"].tolist()) == {linger_ms * US_PER_MS}
