@@ -25,15 +25,8 @@ def outcomes_page() -> str:
     """The page as Markdown."""
     lines = [INTRODUCTION]
     for name in ALGORITHMS:
-        lines += [
-            f"## {name}",
-            "",
-            *HEAD,
-            *map(outcome_row, outcomes_of(name).values()),
-            "",
-            *settings_with_usual_bounds(name),
-            "",
-        ]
+        rows = map(outcome_row, outcomes_of(name).values())
+        lines += [f"## {name}", "", *HEAD, *rows, "", *settings_with_usual_bounds(name), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
