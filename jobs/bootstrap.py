@@ -72,9 +72,9 @@ def prepare_python(*pins: Path) -> Path:
 
     Raises SetupError where Java is missing (before anything is downloaded) or the packages cannot be installed.
     """
-    given = os.environ.get("REFETCH_PYTHON")
-    if given:
-        return _check_given_python(given)
+    python_named = os.environ.get("REFETCH_PYTHON")
+    if python_named:
+        return _check_given_python(python_named)
     python = VENV / "bin" / "python"
     if _is_current(python, pins):
         return python
@@ -85,19 +85,19 @@ def prepare_python(*pins: Path) -> Path:
     return python
 
 
-def _check_given_python(given: str) -> Path:
-    executable = shutil.which(given)
+def _check_given_python(name: str) -> Path:
+    executable = shutil.which(name)
     if not executable:
         raise SetupError(
-            f"REFETCH_PYTHON is {given}, {_why_not_run(given)}; name a Python with requirements.txt installed, or "
+            f"REFETCH_PYTHON is {name}, {_why_not_run(name)}; name a Python with requirements.txt installed, or "
             "unset it"
         )
     return Path(executable)
 
 
-def _why_not_run(given: str) -> str:
+def _why_not_run(name: str) -> str:
     try:
-        is_folder = stat.S_ISDIR(os.stat(given).st_mode)
+        is_folder = stat.S_ISDIR(os.stat(name).st_mode)
     except PermissionError:
         return "which is in a folder that is closed to you"
     except OSError:
@@ -115,7 +115,7 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
     """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
     fresh = not _is_current(python, pins[:1])
     environment = Environment(VENV, BUILD_PINS)
-    _say(f"Setting up the Python environment in {VENV} (needed once; a few minutes if nothing is cached) ...")
+    _print_step(f"Setting up the Python environment in {VENV} (needed once; a few minutes if nothing is cached) ...")
     if fresh:
         environment.make(base_python())
         environment.install(environment.part(pins[0], KERNEL_PACKAGES))
@@ -124,7 +124,7 @@ def _set_up(python: Path, pins: Sequence[Path]) -> None:
     for pin in pins:
         _stamp_file(pin).write_text(_digest_of_pins(pin))
     environment.log.unlink(missing_ok=True)
-    _say("Done.")
+    _print_step("Done.")
 
 
 def _start_compiling(python: Path) -> None:
@@ -150,7 +150,7 @@ def _digest_of_pins(pin: Path) -> str:
     return hashlib.sha256(pin.read_bytes()).hexdigest()
 
 
-def _say(text: str) -> None:
+def _print_step(text: str) -> None:
     sys.stderr.write(f"refetch: {text}\n")
     sys.stderr.flush()
 

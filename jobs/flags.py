@@ -208,8 +208,8 @@ def empty_flags(arguments: Mapping[str, object]) -> list[str]:
 
     arguments: the values by name, as argparse has them.
     """
-    given = ((name, arguments.get(name[2:].replace("-", "_"))) for name in FLAGS)
-    return [name for name, value in given if value == "" or (isinstance(value, list) and "" in value)]
+    values = ((name, arguments.get(name[2:].replace("-", "_"))) for name in FLAGS)
+    return [name for name, value in values if value == "" or (isinstance(value, list) and "" in value)]
 
 
 def _takers_text(jobs: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ class View(NamedTuple):
 def latency_by_client(rows: ReadRows) -> DataFrame:
     """(client_id, api_name, requests, p50_ms, p95_ms, p99_ms, longest_ms) of answered requests, most requests first."""
     x = EXCHANGES
-    took = (_us(x.response_time) - _us(x.request_time)) / 1000
+    took = (_us_column(x.response_time) - _us_column(x.request_time)) / 1000
     answered = rows(x).where(F.col(x.request_time).isNotNull() & F.col(x.response_time).isNotNull())
     shares = (F.percentile_approx("took", share).alias(name) for name, share in SHARES.items())
     sums = (F.count("*").alias("requests"), *shares, F.max("took").alias("longest_ms"))
@@ -120,5 +120,5 @@ def _as_column(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def _us(time: str) -> Column:
+def _us_column(time: str) -> Column:
     return F.unix_micros(F.col(time))

@@ -102,7 +102,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
         for table, rows in rows_of_aims(run_name, searches).items():
             to.write_here(spark, rows, table)
     to.check_there()
-    known = RunRows(run_name, capture_id, made_by, release.told if release else None, refused)
+    known = RunRows(run_name, capture_id, made_by, release.text if release else None, refused)
     to.write_here(spark, run_rows(run, known, replayed), RUNS)
     return Replayed(run_name, replayed, refused, to.watch.counts())
 
@@ -115,11 +115,11 @@ def tables_of_run(run: Run) -> list[Table]:
     return [*of_algorithms, *of_aims, FIDELITY, RUNS, RECOMMENDATIONS]
 
 
-def with_release(run: Run, seen_in_capture: BrokerRelease | None) -> Run:
+def with_release(run: Run, by_capture: BrokerRelease | None) -> Run:
     """The run with the settings that the release seen in the capture tells, and with that release's defaults, where
     nobody states other values.
     """
-    run = replace(run, seen=seen_in_capture.settings if seen_in_capture else {})
+    run = replace(run, from_capture=by_capture.settings if by_capture else {})
     release = run.in_force.get(KAFKA_RELEASE)
     return replace(run, scenario=with_defaults_of(run.scenario, None if release is None else str(release)))
 

@@ -49,13 +49,13 @@ NEARLY = 1.1
 """Two sizes whose ratio is less than this may be meant to be the same one, such as 1 GB and 1 GiB."""
 PRUNED_BY = ("older_than", "run", "capture")
 """The flags that tell `prune` what is to go; it takes exactly one of them."""
-Told = Mapping[str, Any]
+Arguments = Mapping[str, Any]
 """The arguments by name, `job` among them; None for a flag that is not given, or that the job does not read."""
 
 
 def resolve_run(arguments: argparse.Namespace) -> Run:
     """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
-    options: Told = defaultdict(lambda: None, vars(arguments))
+    options: Arguments = defaultdict(lambda: None, vars(arguments))
     window = {"from": options["from"], "to": options["to"]}
     if arguments.job == PRUNE:
         check_pruned(options)
@@ -114,14 +114,14 @@ def unlike_units(scenario: Scenario) -> Iterator[str]:
                 yield f"{key}: {pair} are two lanes; a MB is 1,000,000 bytes, a MiB 1,048,576"
 
 
-def captures_to_read(options: Told, scenario: Scenario) -> tuple[Path | str, ...]:
+def captures_to_read(options: Arguments, scenario: Scenario) -> tuple[Path | str, ...]:
     """The files to read. Raises ArgumentError for names that lead to none."""
     if options["captures"]:
         return resolve_captures(options["captures"])
     return resolve_captures(scenario.captures, scenario.places)
 
 
-def cluster_file(options: Told, scenario: Scenario) -> str | None:
+def cluster_file(options: Arguments, scenario: Scenario) -> str | None:
     """The file that describes a cluster. Raises ArgumentError if the job needs one and none is given."""
     cluster: str | None = options["cluster"] or scenario.cluster
     if options["job"] == SIZE and cluster is None:
@@ -129,7 +129,7 @@ def cluster_file(options: Told, scenario: Scenario) -> str | None:
     return cluster
 
 
-def lake_and_page(options: Told, scenario: Scenario) -> tuple[str, Path | None]:
+def lake_and_page(options: Arguments, scenario: Scenario) -> tuple[str, Path | None]:
     """The lake, and the page that the job writes, if any. Raises ArgumentError where either cannot be written."""
     job, told_lake = options["job"], options["lake"] or scenario.lake or "lake"
     in_file = options["lake"] is None and scenario.lake is not None
@@ -162,7 +162,7 @@ def names_lake(name: str) -> bool:
     return "/" in name or Path(name).is_dir()
 
 
-def gates_to_apply(options: Told) -> tuple[Gate, ...]:
+def gates_to_apply(options: Arguments) -> tuple[Gate, ...]:
     """The gates that the job `gate` applies, each once. Raises ArgumentError where --run is given without the gate
     `gold`, which alone checks runs.
     """
@@ -172,17 +172,17 @@ def gates_to_apply(options: Told) -> tuple[Gate, ...]:
     return on
 
 
-def check_pruned(options: Told) -> None:
+def check_pruned(options: Arguments) -> None:
     """Raises ArgumentError where `prune` is not told what is to go, or in more than one way."""
-    given = [f"--{name.replace('_', '-')}" for name in PRUNED_BY if options[name] is not None]
-    if len(given) != 1:
-        given_flags = f"{' and '.join(given)} are given" if given else "none is given"
+    flags = [f"--{name.replace('_', '-')}" for name in PRUNED_BY if options[name] is not None]
+    if len(flags) != 1:
+        given_flags = f"{' and '.join(flags)} are given" if flags else "none is given"
         raise ArgumentError(
             f"prune takes one of --older-than=AGE, --run=ID and --capture=ID, and {given_flags}; `runs` lists the ids"
         )
 
 
-def file_retention(options: Told) -> timedelta:
+def file_retention(options: Arguments) -> timedelta:
     """How long files stay that no table needs any more. stderr warns where that is shorter than a job may take."""
     retention: timedelta | None = options["retention"]
     if retention is not None and retention < RETENTION:

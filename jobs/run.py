@@ -36,7 +36,7 @@ class Run:
     log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
     chooses: nobody says what to replay, and grids are to be chosen from the capture.
-    seen: by key the settings that the capture itself shows, where nobody states them.
+    from_capture: by key the settings that the capture itself shows, where nobody states them.
     gates: the rules that tables have to pass.
     on: the gates that the job `gate` applies.
     data_docs: the folder where the job `gate` puts Data Docs, absolute; None for the one beside the lake's tables.
@@ -69,7 +69,7 @@ class Run:
     log_zone: str = UTC
     cluster: str | None = None
     chooses: bool = False
-    seen: Mapping[str, Value] = field(default_factory=dict)
+    from_capture: Mapping[str, Value] = field(default_factory=dict)
     gates: Gates = field(default_factory=default_gates)
     on: tuple[Gate, ...] = ()
     data_docs: str | None = None
@@ -93,7 +93,7 @@ class Run:
     @property
     def in_force(self) -> Mapping[str, Value]:
         """The settings in force at capture time: stated, else shown by the capture, else Kafka's default."""
-        return {**self.seen, **self.scenario.captured}
+        return {**self.from_capture, **self.scenario.captured}
 
     @property
     def algorithms(self) -> tuple[str, ...]:

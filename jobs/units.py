@@ -21,17 +21,17 @@ def parse_bytes(text: str) -> int:
 
     KiB, MiB, GiB are powers of 1024; kB, MB, GB powers of 1000. Raises ValueError with what is wrong.
     """
-    return _parse(text, _BYTES, "a size in bytes such as 1048576, 8MiB or 50 MB")
+    return _parse_quantity(text, _BYTES, "a size in bytes such as 1048576, 8MiB or 50 MB")
 
 
 def parse_ms(text: str) -> int:
     """Milliseconds from `500`, `500ms`, `30s`, `2 min`. Raises ValueError with what is wrong."""
-    return _parse(text, _MS, "a time such as 500 (ms), 500ms, 30s or 2min")
+    return _parse_quantity(text, _MS, "a time such as 500 (ms), 500ms, 30s or 2min")
 
 
 def parse_int(text: str) -> int:
     """A whole number from `1000` or `1_000`. Raises ValueError with what is wrong."""
-    return _parse(text, {"": 1}, "a whole number")
+    return _parse_quantity(text, {"": 1}, "a whole number")
 
 
 def parse_number(text: str) -> float:
@@ -67,7 +67,7 @@ def format_number(number: float) -> str:
     return np.format_float_positional(number, trim="-")
 
 
-def _parse(text: str, units: Mapping[str, int], expected: str) -> int:
+def _parse_quantity(text: str, units: Mapping[str, int], expected: str) -> int:
     match = _QUANTITY.fullmatch(text.strip())
     factors = {unit.lower(): factor for unit, factor in units.items()}
     if not match or match[2].lower() not in factors:

@@ -74,7 +74,7 @@ class BrokerEvidence:
     def _shared(self) -> set[str]:
         """Addresses of several nodes: a follower fetches from another one at its own."""
         ends = ((f.address, f.server) for f in self.followers if f.server not in self.controllers)
-        return {address for address, server in ends if address == address_of(server)}
+        return {address for address, server in ends if address == address_in_server(server)}
 
     @cached_property
     def _followers_of(self) -> Mapping[str, set[int]]:
@@ -91,12 +91,12 @@ class BrokerEvidence:
     def _among(self, nodes: Mapping[str, set[tuple[str, int]]], server: str) -> list[int]:
         """Those at the server's address, of its cluster if that is known; else two may have one id."""
         own = self.cluster_of.get(server)
-        return [node for cluster, node in nodes.get(address_of(server), ()) if own in (None, cluster)]
+        return [node for cluster, node in nodes.get(address_in_server(server), ()) if own in (None, cluster)]
 
     def ways(self, server: str) -> dict[str, int]:
         """By way the node that a server which nobody advertises is, as far as that way shows one alone."""
         nodes_by_way = {PARTITIONS: list(self.led_by.get(server, ()))}
-        if address_of(server) not in self._shared:
+        if address_in_server(server) not in self._shared:
             nodes_by_way[ADDRESS] = self._among(self._residents, server)
         if server in self._by_port:
             nodes_by_way[PORT] = [self._by_port[server]]
@@ -150,7 +150,7 @@ def why_unnamed(evidence: BrokerEvidence, server: str) -> str:
     return f'{why} State its node id with --brokers=FILE, in which a line is `"{server}": NODE_ID`.'
 
 
-def address_of(server: str) -> str:
+def address_in_server(server: str) -> str:
     """The address of address:port, without the brackets around IPv6."""
     return server.rpartition(":")[0].strip("[]")
 

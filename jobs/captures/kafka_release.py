@@ -46,15 +46,15 @@ class BrokerRelease:
         return followed_for(self.release, releases()) or releases()[0]
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """For people: `4.3, from the versions of APIs that brokers offer`; `3.7 for brokers of 2.8, from ...`."""
-        brokers = self.named(self.release)
+        brokers = self.release_range(self.release)
         of = "" if brokers == self.profile else f" for brokers of {brokers}"
-        others = "" if self.newest == self.release else f" (some are of {self.named(self.newest)})"
+        others = "" if self.newest == self.release else f" (some are of {self.release_range(self.newest)})"
         controller = " with ZooKeeper" if self.controller == ZOOKEEPER else ""
         return f"{self.profile}{controller}{of}, from {self.by}{others}"
 
-    def named(self, release: str) -> str:
+    def release_range(self, release: str) -> str:
         """All releases that a release stands for, by what tells it."""
         if self.by == BY_FETCHES:
             return f"{release} or later"
@@ -120,8 +120,8 @@ def release_by_fetches(exchanges: DataFrame) -> DataFrame:
 
 def controller_in_rows(rows: Sequence[Row]) -> str | None:
     """Of (who, release, controller): ZooKeeper's as soon as one broker works with it; None where no row tells."""
-    shown = {controller for _, _, *shown in rows for controller in shown if controller is not None}
-    return ZOOKEEPER if ZOOKEEPER in shown else KRAFT if shown else None
+    controllers = {controller for _, _, *controllers in rows for controller in controllers if controller is not None}
+    return ZOOKEEPER if ZOOKEEPER in controllers else KRAFT if controllers else None
 
 
 def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:

@@ -122,7 +122,7 @@ def _side_column(side: str, column: TableColumn) -> Column:
     return F.col(f"{side}.{column}")
 
 
-def _differs(column: TableColumn) -> Column:
+def _is_different(column: TableColumn) -> Column:
     """Whether both tell the value, and differently."""
     return F.coalesce(_side_column(PACKETS, column) != _side_column(LOG, column), F.lit(False))
 
@@ -133,7 +133,7 @@ def _sums_of_column(column: TableColumn) -> Column:
     is_both = F.col(PACKETS).isNotNull() & F.col(LOG).isNotNull()
     return _counts_and_first(
         packets.isNotNull() & log.isNotNull(),
-        _differs(column),
+        _is_different(column),
         is_both & packets.isNotNull() & log.isNull(),
         is_both & packets.isNull() & log.isNotNull(),
     )
@@ -144,7 +144,7 @@ def _sums_of_requests() -> Column:
     packets, log = F.col(PACKETS), F.col(LOG)
     differs = F.lit(False)
     for column in COMPARED:
-        differs = differs | _differs(column)
+        differs = differs | _is_different(column)
     return _counts_and_first(packets.isNotNull() & log.isNotNull(), differs, log.isNull(), packets.isNull())
 
 

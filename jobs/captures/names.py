@@ -56,9 +56,9 @@ def names_in_packed(packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATE
     return learn_names(names, stated)
 
 
-def _gather_names(packed: DataFrame, columns: Mapping[Table, Sequence[str]], shown: Gather) -> pa.Table:
+def _gather_names(packed: DataFrame, columns: Mapping[Table, Sequence[str]], gather_names: Gather) -> pa.Table:
     def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from shown(unpacked_columns(batches, columns)).to_batches()
+        yield from gather_names(unpacked_columns(batches, columns)).to_batches()
 
     rows = packed_rows_of(packed, columns).mapInArrow(gather, from_arrow_schema(CAPTURED_NAMES)).toArrow()
     return rows.cast(CAPTURED_NAMES)
@@ -156,4 +156,4 @@ def spans_of_names(rows: Iterable[tuple[str, CapturedName]]) -> list[tuple[str, 
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for name, of in rows:
         spans[name, of.value].append((of.first or 0, of.last or 0))
-    return [(*shown, min(times)[0], max(last for _, last in times)) for shown, times in spans.items()]
+    return [(*name_and_id, min(times)[0], max(last for _, last in times)) for name_and_id, times in spans.items()]

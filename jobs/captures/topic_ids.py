@@ -13,27 +13,27 @@ from udfs.facts.cluster_names import IdInForce
 
 
 def ids_in_force(
-    shown: Iterable[tuple[str, str, int, int]], changes: Iterable[tuple[str, str, int]]
+    spans: Iterable[tuple[str, str, int, int]], changes: Iterable[tuple[str, str, int]]
 ) -> dict[str, list[IdInForce]]:
-    """By name its ids in the order of time. shown: (name, id, when it was first told, and last asked for), changes:
+    """By name its ids in the order of time. spans: (name, id, when it was first told, and last asked for), changes:
     (name, CREATE_TOPIC or DELETE_TOPIC, when it was asked for) of those that were done; us since 1970.
 
     Between two ids, from the deletion of the first, else from when it was last told, until the creation of the second,
     else until it was first told, no id is known to be in force.
     """
     by_name: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-    for name, topic_id, first, last in shown:
+    for name, topic_id, first, last in spans:
         by_name[name].append((first, last, topic_id))
     times: dict[tuple[str, str], list[int]] = defaultdict(list)
     for name, kind, time in sorted(changes, key=itemgetter(2)):
         times[name, kind].append(time)
     return {
-        name: spans_of_ids(sorted(ids), times[name, CREATE_TOPIC], times[name, DELETE_TOPIC])
+        name: ids_of_one_name(sorted(ids), times[name, CREATE_TOPIC], times[name, DELETE_TOPIC])
         for name, ids in sorted(by_name.items())
     }
 
 
-def spans_of_ids(
+def ids_of_one_name(
     ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]
 ) -> list[IdInForce]:
     """The ids of one name, which come in order as (first, last, id)."""

@@ -32,7 +32,7 @@ from jobs.comparison.predictions import (
 from jobs.comparison.traffic_figures import CLIENT, LIMITS, first_values_text, limits_by_client
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import IN_ALL, first_rows
-from jobs.report_page.traffic import fetches, produced_batches
+from jobs.report_page.traffic import batches_of_producers, fetches
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
 from schemas.tables import algorithms
@@ -101,8 +101,8 @@ def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
     """Waits, catch-up and memory of clients that both captures have."""
     f, algorithm = FETCH_PARTITIONS, algorithms.FETCH_MAX_BYTES
     keys = [str(f.client_id), str(f.reader)]
-    shown = clients_of_both([limits_by_client(run.own_rows) for run in (before, after)], keys)
-    rows = shown.collect()
+    clients = clients_of_both([limits_by_client(run.own_rows) for run in (before, after)], keys)
+    rows = clients.collect()
     client_lanes = [*client_lanes_of(algorithm, before, after, rows, LIMITS)]
     predicted = collect_figures(fetch_outcomes(before.own_rows, is_in_own_lane(client_lanes, str(f.client_id))))
     by_replay = collect_figures(
@@ -161,11 +161,11 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
     """How many of the batches of each producer are split, where both captures have it."""
     t, algorithm = BATCH_SPLIT, algorithms.BATCH_SPLIT
     sizes = [first_values_text(F.col(column)).alias(column) for column in SPLITS.values()]
-    shown = clients_of_both(
+    clients = clients_of_both(
         [rows_in_captured_lane(run.own_rows(t)).groupBy(t.client_id).agg(*sizes) for run in (before, after)],
         [str(t.client_id)],
     )
-    rows = shown.collect()
+    rows = clients.collect()
     client_lanes = [*client_lanes_of(algorithm, before, after, rows, {CONSUMER: SPLITS})]
     is_split = F.col(METRIC) == "split_share"
     predicted = collect_figures(
@@ -181,7 +181,7 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
 def captured_splits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
     """Figures of the share of each producer's batches that brokers refused as too large: those that it had to split."""
     b = RECORD_BATCHES
-    rows = produced_batches(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
+    rows = batches_of_producers(own_rows).where(is_of_clients(client_lanes, str(b.client_id))).groupBy(b.client_id).agg(
         F.count_if(F.col(b.error_code) == MESSAGE_TOO_LARGE).alias("refused"), F.count("*").alias("sent")
     )  # fmt: skip
     return figure_rows(rows, CLIENT, str(b.client_id), {"split_share": share_columns(F.col("refused"), F.col("sent"))})
@@ -227,13 +227,13 @@ def client_lanes_of(
         yield ClientLane(row[str(FETCH_PARTITIONS.client_id)], lane_in_force(lanes, was, now), was != now)
 
 
-def in_force_in_run(algorithm: str, run: ComparedRun, shown: InForce, apart_from: str = "") -> InForce:
+def in_force_in_run(algorithm: str, run: ComparedRun, values: InForce, apart_from: str = "") -> InForce:
     """Every setting of a replay with its value in force in a run.
 
-    shown: the values that its capture shows. apart_from: settings that are set on this are left out.
+    values: those that its capture shows. apart_from: settings that are set on this are left out.
     """
     release = run.run.kafka.partition(",")[0].partition(" ")[0]
-    return settings_in_force(algorithm, run.run.captured, release, shown, (apart_from,))
+    return settings_in_force(algorithm, run.run.captured, release, values, (apart_from,))
 
 
 def settings_by_lane(run: ComparedRun, algorithm: str) -> Mapping[str, InForce]:
@@ -275,10 +275,10 @@ def predictions_with_outcome(
     by_scope = {client_lane.scope: client_lane for client_lane in client_lanes if client_lane.lane is not None}
     predictions = []
     for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):
-        client_lane, shown = by_scope.get(scope), figures_after.of(scope, metric)
-        if client_lane is None or client_lane.lane is None or shown is None:
+        client_lane, outcome = by_scope.get(scope), figures_after.of(scope, metric)
+        if client_lane is None or client_lane.lane is None or outcome is None:
             continue
-        seen_by, seen_figure = shown
+        seen_by, seen_figure = outcome
         predictions.append(
             Prediction(
                 algorithm=algorithm,

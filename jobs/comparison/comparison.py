@@ -79,8 +79,8 @@ def compare_runs(spark: SparkSession, before: ComparedRun, after: ComparedRun) -
     left_out_by_part: dict[str, int] = {}
     for part, part_rows in rows:
         left_out_by_part[part] = left_out_by_part.get(part, 0) + number_left_out(part_rows)
-    was, now = run_side_by_side(spark, [partial(software_rows, run) for run in (before, after)])
-    replays = [frozenset(replays_of(run)) for run in (before, after)]
+    was, now = run_side_by_side(spark, [partial(fetching_software_rows, run) for run in (before, after)])
+    replays = [frozenset(replays_of_run(run)) for run in (before, after)]
     checked = checked_predictions(spark, before, after, replays[0] & replays[1])
     hits, in_all = keep_predictions(spark, before, after, checked.predictions)
     return Compared(
@@ -119,7 +119,7 @@ def figure_queries(
     yield VERSIONS, lambda run: version_figures(run.own_rows)
     yield SETTINGS, lambda run: limit_figures(run.own_rows)
     for name, outcomes in OUTCOMES.items():
-        if name in replays_of(before) and name in replays_of(after):
+        if name in replays_of_run(before) and name in replays_of_run(after):
             yield OUTCOMES_PART, partial(figures_of_run, outcomes)
     yield ADVICE, lambda run: advice_figures(run.own_rows)
     yield AGREEMENT, lambda run: agreement_figures(run.own_rows)
@@ -143,12 +143,12 @@ def run_span(run: ComparedRun) -> TimeSpan:
     return span_of(row["first"], row["last"])
 
 
-def software_rows(run: ComparedRun) -> list[Row]:
+def fetching_software_rows(run: ComparedRun) -> list[Row]:
     """The software that fetches."""
     return fetching_software(run.own_rows).collect()
 
 
-def replays_of(run: ComparedRun) -> list[str]:
+def replays_of_run(run: ComparedRun) -> list[str]:
     """The replays that a run has."""
     return [row[RUNS.algorithm] for row in run.run.rows]
 

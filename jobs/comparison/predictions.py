@@ -64,7 +64,7 @@ def figure_number(figure: Figure) -> float:
 
 
 def settings_in_force(
-    algorithm: str, captured: Mapping[str, Value], release: str, shown: InForce, apart_from: Iterable[str] = ()
+    algorithm: str, captured: Mapping[str, Value], release: str, by_capture: InForce, apart_from: Iterable[str] = ()
 ) -> InForce:
     """Every setting that a replay takes with its value in force: as a capture shows it, else as stated, else Kafka's
     default; without those of other readers.
@@ -77,7 +77,7 @@ def settings_in_force(
         key for key, setting in settings().items() if algorithm in setting.algorithms and setting.set_on not in others
     ]
     wanted += [key for key in captured if algorithm in setting_of(key).algorithms and key not in wanted]
-    known = {KAFKA_RELEASE: release, **{key: str(value) for key, value in captured.items()}, **shown}
+    known = {KAFKA_RELEASE: release, **{key: str(value) for key, value in captured.items()}, **by_capture}
     return {key: known.get(key, default_text(key)) for key in wanted if setting_of(key).set_on not in others}
 
 

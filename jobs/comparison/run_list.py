@@ -97,7 +97,9 @@ def run_list(spark: SparkSession, lake: str) -> RunList:
         raise LakeError(f"{lake}: no captures and no runs; run `pipeline` with captures and this --lake first")
     sets = capture_sets(spark, lake) if has_captures else []
     runs = (
-        first_rows(run_rows(spark, lake), MOST_LISTED, F.desc(RUNS.run_at), RUNS.run_id).collect() if has_runs else []
+        first_rows(rows_of_runs(spark, lake), MOST_LISTED, F.desc(RUNS.run_at), RUNS.run_id).collect()
+        if has_runs
+        else []
     )
     gates = gate_counts(spark, lake)
     by_id = {one.capture_id: one for one in sets}
@@ -111,7 +113,7 @@ def run_list(spark: SparkSession, lake: str) -> RunList:
     )
 
 
-def run_rows(spark: SparkSession, lake: str) -> DataFrame:
+def rows_of_runs(spark: SparkSession, lake: str) -> DataFrame:
     """(run_id, capture_id, run_at, replays, checked, agreed): a row a run."""
     t, f = RUNS, FIDELITY
     replays = F.array_sort(F.collect_list(t.algorithm)).alias("replays")

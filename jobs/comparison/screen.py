@@ -125,8 +125,8 @@ def came_and_went_sentences(changes: Iterable[Change]) -> Iterator[str]:
                 client_name(change.scope) for change in sorted(of_kind, key=lambda change: -larger_number(change))
             )
             if names:
-                shown = ", ".join(with_rest_count([*names][:MOST_NAMES], len(names)))
-                yield f"{quantity(len(names), kind)} {'is' if len(names) == 1 else 'are'} {word}: {shown}"
+                first_names = ", ".join(with_rest_count([*names][:MOST_NAMES], len(names)))
+                yield f"{quantity(len(names), kind)} {'is' if len(names) == 1 else 'are'} {word}: {first_names}"
 
 
 def larger_number(change: Change) -> float:

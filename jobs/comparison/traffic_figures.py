@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from jobs.comparison.figure_rows import Columns, figure_rows, share_columns
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.advice.fetch_limits import SHOWN
-from jobs.report_page.traffic import FETCH, produced_batches
+from jobs.report_page.traffic import FETCH, batches_of_producers
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.values import CONSUMER, FOLLOWER
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
@@ -86,7 +86,9 @@ def client_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
 def topic_figures(own_rows: OwnRows, span: TimeSpan) -> DataFrame:
     """By topic how much is produced and consumed."""
     b, f = RECORD_BATCHES, FETCH_PARTITIONS
-    sent = sums_with_slices(produced_batches(own_rows), b.topic, b.request_time, {"bytes": F.sum(b.size_bytes)}, span)
+    sent = sums_with_slices(
+        batches_of_producers(own_rows), b.topic, b.request_time, {"bytes": F.sum(b.size_bytes)}, span
+    )
     consumed = own_rows(f).where((F.col(f.reader) == CONSUMER) & (F.col(f.returned_bytes) > 0))
     read = sums_with_slices(consumed, f.topic, f.request_time, {"bytes": F.sum(f.returned_bytes)}, span)
     return figure_rows(sent, TOPIC, str(b.topic), {PRODUCED: rate_columns("bytes", span)}).unionByName(

@@ -14,7 +14,7 @@ from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
 from jobs.captures.clusters import captured_clusters
-from jobs.comparison.comparison import replays_of, run_span
+from jobs.comparison.comparison import replays_of_run, run_span
 from jobs.comparison.figures import Figure
 from jobs.comparison.named_runs import ComparedRun, compared_run
 from jobs.comparison.night_figures import night_figures
@@ -190,7 +190,7 @@ def as_utc(at: datetime | None) -> datetime | None:
 def make_night(spark: SparkSession, lake: str, run_id: str) -> Night:
     """A night by the tables of its run."""
     run = compared_run(spark, lake, known_run(spark, lake, run_id))
-    rows = night_figures(run.own_rows, run_span(run), replays_of(run)).collect()
+    rows = night_figures(run.own_rows, run_span(run), replays_of_run(run)).collect()
     by_name = {(row["kind"], row["metric"]): row for row in rows}
     return Night(
         run_id=run_id,

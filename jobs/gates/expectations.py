@@ -144,7 +144,7 @@ def _validate_tables(
         own = [_expectation_on_table(rule, table) for rule in rules if table in rule.tables]
         for result in place.validate(table.name, rows(table), own, table.key):
             rule = by_name[_rule_of(result)]
-            findings[rule.name, table.name] = _finding(rule, result)
+            findings[rule.name, table.name] = _finding_of_result(rule, result)
     return findings
 
 
@@ -182,7 +182,7 @@ def _rule_of(result: ExpectationValidationResult) -> str:
     return str(config.meta[_RULE]) if config and config.meta else ""
 
 
-def _finding(rule: Rule, result: ExpectationValidationResult) -> Finding:
+def _finding_of_result(rule: Rule, result: ExpectationValidationResult) -> Finding:
     """What an expectation found. Raises EvaluationError where it could not be applied."""
     if fault := _exception_message(result.exception_info or {}):
         raise EvaluationError(f"{rule.place}: {rule.name} could not be applied: {spark_message(fault)}")

@@ -91,7 +91,7 @@ class Watch:
             out = self._taken_out_by(table)
             if any(counts[table].refused[name] for name in out):
                 by = rows.withColumn(VIOLATIONS, F.array_intersect(VIOLATIONS, F.array(*map(F.lit, out))))
-                refused.append(quarantine_rows(by.where(F.size(VIOLATIONS) > 0), table))
+                refused.append(rows_for_quarantine(by.where(F.size(VIOLATIONS) > 0), table))
         return reduce(DataFrame.unionByName, refused) if refused else None
 
     def _taken_out_by(self, table: Table) -> list[str]:
@@ -123,7 +123,7 @@ def _count_violations(rule: RowRule) -> Column:
     return F.count_if(F.array_contains(VIOLATIONS, rule.name)).alias(rule.name)
 
 
-def quarantine_rows(rows: DataFrame, table: Table) -> DataFrame:
+def rows_for_quarantine(rows: DataFrame, table: Table) -> DataFrame:
     """Rows of `quarantine` from rows of the table with their violations."""
     t, x = QUARANTINE, EXCHANGES
     values = {

@@ -21,7 +21,7 @@ def readable_rule_failures(rules: Sequence[Rule]) -> Iterator[None]:
     try:
         yield
     except PySparkException as fault:
-        failed = [rule for rule in rules if _is_of(rule, _fragments(fault))]
+        failed = [rule for rule in rules if _is_of(rule, _sql_fragments(fault))]
         if not failed:
             raise
         named = " or ".join(f"{rule.place}: {rule.name}" for rule in failed)
@@ -34,7 +34,7 @@ def spark_message(text: str) -> str:
     return first.partition(_ENDS)[0]
 
 
-def _fragments(fault: PySparkException) -> list[str]:
+def _sql_fragments(fault: PySparkException) -> list[str]:
     """The parts of SQL that Spark says it failed at."""
     fragments = [context.fragment() for context in fault.getQueryContext() if context.contextType().name == "SQL"]
     return [fragment for fragment in fragments if fragment]

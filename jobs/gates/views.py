@@ -12,7 +12,7 @@ from jobs.gates.rules import CHECKED, EVERYTHING, LANES, OWN_TABLE, PLACEHOLDER,
 from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_without_rows
 from schemas.tables.table import Table
 
-Asked = tuple[Table, bool]
+TableAndExtent = tuple[Table, bool]
 """A table, and whether all its rows are asked for or those of what is checked."""
 
 
@@ -60,7 +60,7 @@ def views_of_tables(
             spark.catalog.dropTempView(view_name(table, everything))
 
 
-def _tables_in_query(rule: QueryRule) -> Iterator[Asked]:
+def _tables_in_query(rule: QueryRule) -> Iterator[TableAndExtent]:
     """The tables that a query asks."""
     yield from ((table, False) for table in rule.tables)
     for placeholder in PLACEHOLDER.findall(rule.query):

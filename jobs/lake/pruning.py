@@ -72,7 +72,7 @@ class Pruned:
 def stored_tables(spark: SparkSession, lake: str) -> Stored:
     """The tables that the lake has. Raises LakeError where it has none."""
     tables = run_side_by_side(spark, [partial(stored_table, spark, lake, table) for table in TABLES])
-    stored = {table: found for table, found in zip(TABLES, tables, strict=True) if found is not None}
+    stored = {table: there for table, there in zip(TABLES, tables, strict=True) if there is not None}
     if not stored:
         raise LakeError(f"{lake}: no captures and no runs, so there is nothing to do; --lake names another folder")
     return stored

@@ -72,7 +72,7 @@ def axis_ticks(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
         shape = {"labelAngle": 0, "grid": False, "ticks": False, "domain": False, "labelPadding": PADDING}
         return {**shape, **few, **title_above(plot, drawn_axis)}
     ticks = tick_count(plot, drawn_axis)
-    shown: dict[str, Any] = {
+    labels: dict[str, Any] = {
         "labelExpr": LABELS[drawn_axis.scale],
         "labelOverlap": True,
         "tickCount": ticks,
@@ -80,11 +80,11 @@ def axis_ticks(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
     }
     if drawn_axis.scale == "bytes":
         low, high = axis_reach(plot, drawn_axis)
-        shown |= {
+        labels |= {
             "values": doubling_ticks(low, high) if drawn_axis.log else round_byte_ticks(high),
             "grid": not drawn_axis.log,
         }
-    return shown
+    return labels
 
 
 def tick_count(plot: Plot, drawn_axis: Axis) -> int:

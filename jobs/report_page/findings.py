@@ -74,7 +74,7 @@ class KnownRun:
         return frozenset(line.partition(": ")[0] for line in self.rows[0][RUNS.assumed])
 
     @property
-    def seen(self) -> list[str]:
+    def from_capture(self) -> list[str]:
         """Settings that the captures tell, as `key: value and how it is known`."""
         return sorted(line for line in self.rows[0][RUNS.assumed] if ": " in line)
 
@@ -115,7 +115,7 @@ class KnownRun:
         if KAFKA_RELEASE in self.captured:
             return f"{self.captured[KAFKA_RELEASE]}, as stated"
         newest = f"{releases()[0]}, the newest supported, because the capture shows none"
-        return captured_release(self.seen) or newest
+        return captured_release(self.from_capture) or newest
 
 
 def known_run(spark: SparkSession, lake: str, run_id: str | None, capture_id: str | None = None) -> KnownRun:

@@ -230,7 +230,7 @@ def facts_of_run(run: KnownRun, findings: Findings) -> dict[str, object]:
         "id": run.run_id, "capture": run.capture_id, "files": [Path(row[t.path]).name for row in rows], "span": span,
         "more_files": f" and {left_out:,} more" if left_out else "",
         "at": utc_time(run.rows[0][r.run_at]), "version": run.rows[0][r.refetch_version],
-        "assumed": run.assumed, "seen": run.seen, "cluster": run.cluster_id, "stated": run.stated,
+        "assumed": run.assumed, "seen": run.from_capture, "cluster": run.cluster_id, "stated": run.stated,
         "window": list(window_sentences(run)),
         "lanes": {name: lanes_phrase(lanes) for name, lanes in findings.lanes.items()},
     }  # fmt: skip

@@ -116,7 +116,7 @@ def lanes_table_maker(
 
     table: makes it from the rows of the query and the lanes in order.
     """
-    return lambda found: table(found.of(query), found.lanes[algorithm])
+    return lambda findings: table(findings.of(query), findings.lanes[algorithm])
 
 
 class Unanswered(Exception):  # noqa: N818 - it is no error: the report says why there is no answer

@@ -28,7 +28,7 @@ FAMILIES: Mapping[str, tuple[Question, ...]] = {
     "How many partitions": (HOW_MANY, REFUSED_TEAMS),
     "Version and capture": (TRUSTED,),
 }
-QUESTIONS = tuple(sorted((asked for family in FAMILIES.values() for asked in family), key=lambda asked: asked.number))
+QUESTIONS = tuple(sorted((each for family in FAMILIES.values() for each in family), key=lambda each: each.number))
 
 
 @dataclass(frozen=True)

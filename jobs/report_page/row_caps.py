@@ -33,6 +33,6 @@ def left_out_note(rows: Sequence[Row], table: Table) -> tuple[str, ...]:
     return (f"And {left_out:,} more, which {table.layer}/{table.name} has.",) if left_out else ()
 
 
-def first_lanes_note(shown: int, in_all: int) -> str:
+def first_lanes_note(count: int, in_all: int) -> str:
     """What a plot says of the lanes that it has no room for."""
-    return f", the first {shown:,} of {in_all:,} lanes" if shown < in_all else ""
+    return f", the first {count:,} of {in_all:,} lanes" if count < in_all else ""

@@ -45,8 +45,8 @@ def remove_pages(page: Path, pages: Sequence[Path], others: Iterable[str]) -> st
         path.unlink(missing_ok=True)
     if page not in pages:
         return None
-    shown = next((run_id for run_id in others if pages_of_run(page, run_id)[0].exists()), None)
-    for own, place in zip(pages_of_run(page, shown or ""), newest_pages(page), strict=True):
+    next_run = next((run_id for run_id in others if pages_of_run(page, run_id)[0].exists()), None)
+    for own, place in zip(pages_of_run(page, next_run or ""), newest_pages(page), strict=True):
         if own.exists():
             copyfile(own, place)
-    return shown
+    return next_run

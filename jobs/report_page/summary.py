@@ -29,7 +29,11 @@ def run_summary(lake: str, run: KnownRun, findings: Findings) -> str:
         return capture_summary(lake, run.capture_id, findings, run.run_id)
     read, lost = capture_parts(findings)
     parts = [
-        [*read, *cluster_lines(run), *(f"  {window_line}" for window_line in (*window_sentences(run), *run.seen))],
+        [
+            *read,
+            *cluster_lines(run),
+            *(f"  {window_line}" for window_line in (*window_sentences(run), *run.from_capture)),
+        ],
         lost,
         [
             "Fidelity: the replay of the captured settings against the capture",
@@ -43,7 +47,7 @@ def run_summary(lake: str, run: KnownRun, findings: Findings) -> str:
         if name in findings.lanes:
             of_queries = {asks: findings.of(query) for asks, query in algorithm.queries.items()}
             parts.append([algorithm.title, *algorithm.lines(of_queries, findings.lanes[name])])
-    return joined_parts([*parts, tables_part(lake, run.capture_id, run.run_id)])
+    return text_of_parts([*parts, tables_part(lake, run.capture_id, run.run_id)])
 
 
 def cluster_lines(run: KnownRun) -> list[str]:
@@ -55,7 +59,7 @@ def cluster_lines(run: KnownRun) -> list[str]:
 
 def capture_summary(lake: str, capture_id: str, findings: Findings, run_id: str | None = None) -> str:
     """The screen of a capture set that is not replayed, or of whose replay there is nothing to tell."""
-    return joined_parts([*capture_parts(findings), tables_part(lake, capture_id, run_id)])
+    return text_of_parts([*capture_parts(findings), tables_part(lake, capture_id, run_id)])
 
 
 def tables_part(lake: str, capture_id: str, run_id: str | None) -> list[str]:
@@ -70,7 +74,7 @@ def capture_parts(findings: Findings) -> tuple[list[str], list[str]]:
     return ["Read", *read_lines(findings)], ["Lost", *lost_lines(findings)]
 
 
-def joined_parts(parts: Iterable[Iterable[str]]) -> str:
+def text_of_parts(parts: Iterable[Iterable[str]]) -> str:
     """Parts as text, an empty line before each."""
     return "\n".join(with_short_words(printable_text(line)) for part in parts for line in ("", *part)) + "\n"
 

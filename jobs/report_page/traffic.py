@@ -117,7 +117,7 @@ def fetching_consumers(own_rows: OwnRows) -> DataFrame:
     return first_rows(of_consumers, MOST_ROWS, F.desc("fetches"), f.client_id)
 
 
-def produced_batches(own_rows: OwnRows) -> DataFrame:
+def batches_of_producers(own_rows: OwnRows) -> DataFrame:
     """The batches that producers sent, whole ones."""
     b = RECORD_BATCHES
     return own_rows(b).where((F.col(b.source) == FROM_PRODUCE) & F.col(b.size_bytes).isNotNull())
@@ -143,21 +143,21 @@ def batch_sums() -> list[Column]:
 def produced_topics(own_rows: OwnRows) -> DataFrame:
     """By topic and producer what was sent: the most refused first."""
     b = RECORD_BATCHES
-    by_topic = produced_batches(own_rows).groupBy(b.topic, b.client_id).agg(*batch_sums())
+    by_topic = batches_of_producers(own_rows).groupBy(b.topic, b.client_id).agg(*batch_sums())
     return first_rows(by_topic, MOST_ROWS, F.desc("refused"), F.desc("batches"), b.topic, b.client_id)
 
 
 def produced_codecs(own_rows: OwnRows) -> DataFrame:
     """By codec what was sent, over all producers."""
     b = RECORD_BATCHES
-    return produced_batches(own_rows).groupBy(b.codec).agg(*batch_sums()).orderBy(F.desc("batches"), b.codec)
+    return batches_of_producers(own_rows).groupBy(b.codec).agg(*batch_sums()).orderBy(F.desc("batches"), b.codec)
 
 
 def produced_batch_sizes(own_rows: OwnRows) -> DataFrame:
     """(refused, bin, batches): produced batches by size, two bins a doubling."""
     b = RECORD_BATCHES
     is_refused = (F.coalesce(b.error_code, F.lit(0)) == MESSAGE_TOO_LARGE).alias("refused")
-    by_size = produced_batches(own_rows).groupBy(is_refused, size_bin(b.size_bytes))
+    by_size = batches_of_producers(own_rows).groupBy(is_refused, size_bin(b.size_bytes))
     return by_size.agg(F.count("*").alias("batches")).orderBy("refused", "bin")
 
 

@@ -121,10 +121,10 @@ def change_lines(made: Sequence[Recommendation]) -> Iterator[str]:
     Only as many changes are shown as a screen holds.
     """
     blocks = [[*block_lines(block)] for block in changes_together(made)]
-    shown = [n for n in range(len(blocks)) if n == 0 or sum(map(len, blocks[: n + 1])) <= MOST_CHANGE_LINES]
-    yield from chain(*(blocks[n] for n in shown))
-    if len(blocks) > len(shown):
-        left = quantity(len(blocks) - len(shown), "more change")
+    fitting = [n for n in range(len(blocks)) if n == 0 or sum(map(len, blocks[: n + 1])) <= MOST_CHANGE_LINES]
+    yield from chain(*(blocks[n] for n in fitting))
+    if len(blocks) > len(fitting):
+        left = quantity(len(blocks) - len(fitting), "more change")
         yield from labelled_lines("", f"and {left}, in the report and in the tables")
 
 

@@ -101,11 +101,13 @@ def resolve_aims(
 def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> Aim | None:
     """One aim; None if it has a fault."""
     before, known = len(faults), outcomes_of(algorithm)
-    target, is_least = _target(located, algorithm, text, faults)
+    target, is_least = _target_of_aim(located, algorithm, text, faults)
     where = [
         constraint
         for i, written in enumerate(text.where)
-        if (constraint := _constraint(_place_of_aim(located, algorithm, "where", i), algorithm, written, faults))
+        if (
+            constraint := _constraint_of_text(_place_of_aim(located, algorithm, "where", i), algorithm, written, faults)
+        )
     ]
     over: Over = _values_by_setting(located, algorithm, text, faults)
     if target is not None and not over and len(faults) == before:
@@ -123,8 +125,8 @@ def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: lis
     aimed = [known[name] for name in names if name in known]
     place_of = partial(_place_of_aim, located, algorithm, "for")
     whom = resolved_whom(place_of, text.whom, aimed, over, faults)
-    step = _number(located, algorithm, "step", text.step, DEFAULT_STEP, faults)
-    rounds = _number(located, algorithm, "rounds", text.rounds, DEFAULT_ROUNDS, faults)
+    step = _number_of_entry(located, algorithm, "step", text.step, DEFAULT_STEP, faults)
+    rounds = _number_of_entry(located, algorithm, "rounds", text.rounds, DEFAULT_ROUNDS, faults)
     if len(faults) > before or target is None:
         return None
     return Aim(
@@ -170,7 +172,7 @@ def _place_of_aim(located: LocatedYaml, *address: str | int) -> Place:
     return located.at(("find", *address)) if located.lines else Place(0, located.name)
 
 
-def _target(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> tuple[str | None, bool]:
+def _target_of_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: list[Fault]) -> tuple[str | None, bool]:
     """(the outcome or setting that is to be best, whether least); None in place of one that is not known."""
     kinds = [kind for kind in ("minimise", "maximise") if getattr(text, kind) is not None]
     if len(kinds) != 1:
@@ -198,7 +200,7 @@ def _settings_of_replay(algorithm: str) -> list[Setting]:
     return [setting for setting in settings().values() if algorithm in setting.algorithms]
 
 
-def _constraint(place: Place, algorithm: str, text: str, faults: list[Fault]) -> Constraint | None:
+def _constraint_of_text(place: Place, algorithm: str, text: str, faults: list[Fault]) -> Constraint | None:
     """What a text says must hold; None for one with a fault."""
     if text == MALFORMED:
         return None
@@ -237,11 +239,11 @@ def _values_by_setting(
         for name, values in text.over.items()
     ]
     known = look_up_settings(entries, _settings_of_replay(algorithm), faults, lambda _: "")
-    spans = {key: _span(*pair, faults) for key, pair in known.items()}
+    spans = {key: _values_of_entry(*pair, faults) for key, pair in known.items()}
     return {key: values for key, values in spans.items() if values}
 
 
-def _span(setting: Setting, entry: Entry, faults: list[Fault]) -> Span | tuple[Value, ...]:
+def _values_of_entry(setting: Setting, entry: Entry, faults: list[Fault]) -> Span | tuple[Value, ...]:
     """The values of an entry: FROM..TO, or each that is listed."""
     texts = [text for _, text in entry.values]
     if len(texts) != 1 or ".." not in texts[0]:
@@ -253,7 +255,7 @@ def _span(setting: Setting, entry: Entry, faults: list[Fault]) -> Span | tuple[V
         return ()
 
 
-def _number(
+def _number_of_entry(
     located: LocatedYaml, algorithm: str, name: str, text: str | None, default: float, faults: list[Fault]
 ) -> float:
     """`step`, a share, or `rounds`, a count."""

@@ -85,7 +85,7 @@ def read_located_yaml(path: str, kind: str) -> LocatedYaml:
     """
     try:
         text = Path(path).read_bytes()
-        aliases = _aliases(path, text)
+        aliases = _aliases_in(path, text)
         root = None if aliases else yaml.compose(text, yaml.SafeLoader)
     except OSError as fault:
         raise _error_at_line(path, 0, f"cannot be read: {fault.strerror}; give the path of {kind}") from fault
@@ -105,7 +105,7 @@ def read_located_yaml(path: str, kind: str) -> LocatedYaml:
     return located
 
 
-def _aliases(path: str, text: bytes) -> list[yaml.AliasEvent]:
+def _aliases_in(path: str, text: bytes) -> list[yaml.AliasEvent]:
     """The aliases in a YAML file: one may nest without end or make a small file huge, and no scenario needs one.
 
     Raises ScenarioError where lists and mappings nest deeper than any scenario's.

@@ -90,7 +90,7 @@ def resolve_scenario(
     for other in located.others:
         _resolve_parts(other, (), (), (), faults)
     text, captured, replay, aims = _resolve_parts(located, sets, stated, aimed, faults)
-    begin, end = _window(located, {"from": text.begin, "to": text.end}, window, faults)
+    begin, end = _window_of(located, {"from": text.begin, "to": text.end}, window, faults)
     if faults:
         in_order = sorted(faults, key=lambda fault: (not fault.place.line, fault.place.line))
         # A flag's value is parsed for each replay that takes it.
@@ -114,7 +114,7 @@ def resolve_scenario(
     return replace(with_grids(scenario, replay), names_replays=is_named)
 
 
-def _window(
+def _window_of(
     located: LocatedYaml, in_file: Mapping[str, str | None], in_flags: Mapping[str, str | None], faults: list[Fault]
 ) -> tuple[Moment | None, Moment | None]:
     """The begin and the end of the window. That both are of the capture is seen when the capture is known."""
@@ -225,8 +225,8 @@ def _replay_grids(
     names = names if text.replay else [*algorithms()]
     varied = [setting for setting in settings().values() if set(setting.algorithms) & set(names)]
     in_flags = look_up_settings(flags, varied, faults, _why_not_taken(", ".join(names)))
-    given = [setting_of(key).algorithms for key in (*in_flags, *stated)]
-    requested = {names[0] for names in given if names} | {*aims}
+    taken_by = [setting_of(key).algorithms for key in (*in_flags, *stated)]
+    requested = {names[0] for names in taken_by if names} | {*aims}
     grids = {}
     for name in _wanted_replays(located, text, requested, aims, faults):
         takes = [setting for setting in settings().values() if name in setting.algorithms]

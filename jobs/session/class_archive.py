@@ -38,7 +38,7 @@ def archive_option(folder: Path, spark_home: Path, java: str, options: str) -> s
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
             return ""
-        _adopt(archive)
+        _adopt_written(archive)
         if archive.exists():
             os.utime(archive)  # it is in use; Java does not look at its time
             return f'"-XX:SharedArchiveFile={archive}"'
@@ -60,7 +60,7 @@ def write_behind_others(java: int) -> None:
             os.setpriority(os.PRIO_PROCESS, thread, _LOWEST_PRIORITY)
 
 
-def _adopt(archive: Path) -> None:
+def _adopt_written(archive: Path) -> None:
     """Give an archive that was written since then its name, and delete what it takes the place of: archives of another
     Java or other jars, and what a Java that was killed has left.
     """

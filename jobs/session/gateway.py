@@ -41,9 +41,9 @@ def start_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     home: Spark's folder. log: where Java's own output goes; beside it Java says for a moment where its gateway is.
     Raises PySparkRuntimeError if Java ends instead.
     """
-    given = [part for key, value in conf.getAll() for part in ("--conf", f"{key}={value}")]
+    options = [part for key, value in conf.getAll() for part in ("--conf", f"{key}={value}")]
     rest = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-    command = [str(home / "bin" / "spark-submit"), *given, *rest]
+    command = [str(home / "bin" / "spark-submit"), *options, *rest]
     address_file = log.with_suffix(".gateway")
     address_file.unlink(missing_ok=True)
     environment = (

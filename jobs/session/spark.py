@@ -76,12 +76,12 @@ def spark_session(
         set_sql_properties(there, conf)
         driver_of(there).take_over()
         return there
-    given = dict(conf or {})
+    own_conf = dict(conf or {})
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        session = _submitted_session(master, app, given, work)
+        session = _submitted_session(master, app, own_conf, work)
         _check_delta(session, _TO_SUBMIT)
     else:
-        session = _start_session(master or "local[*]", app, given, work)
+        session = _start_session(master or "local[*]", app, own_conf, work)
         _check_delta(session, f"Does --conf leave them out ({', '.join(LISTS)})? Spark's log: {spark_log()}")
     return session
 
@@ -119,13 +119,13 @@ def _start_session(master: str, app: str, conf: dict[str, str], work: Work) -> S
     os.environ["SPARK_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     spark_conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(app)
-    given = properties_to_start(master, conf, os.environ.get("REFETCH_JARS"), work)
-    archive = archive_option(cache_dir(), home, java, given[JAVA_OPTIONS])
-    given[JAVA_OPTIONS] = f"{archive} {given[JAVA_OPTIONS]}"
-    spark_conf.setAll(list(given.items()))
+    properties = properties_to_start(master, conf, os.environ.get("REFETCH_JARS"), work)
+    archive = archive_option(cache_dir(), home, java, properties[JAVA_OPTIONS])
+    properties[JAVA_OPTIONS] = f"{archive} {properties[JAVA_OPTIONS]}"
+    spark_conf.setAll(list(properties.items()))
     log = spark_log()
     try:
-        with _fetch_alone() if PACKAGES in given else nullcontext():
+        with _fetch_alone() if PACKAGES in properties else nullcontext():
             gateway = start_gateway(spark_conf, home, log)
         context = SparkContext(conf=spark_conf, gateway=gateway)
     except (PySparkRuntimeError, Py4JError) as fault:

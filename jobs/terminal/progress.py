@@ -56,15 +56,15 @@ def stage(name: str, spark: SparkSession, out: TextIO | None = None) -> Iterator
         done, total = driver.tasks(group)
         return Progress(done, total, time.monotonic() - started)
 
-    with job_group(spark, name) as group, _lines(name, progress, out):
+    with job_group(spark, name) as group, _progress_lines(name, progress, out):
         yield
     last = progress()
     tasks = f"  {last.total} tasks" if last.total else ""
-    _write(out, f"{name}{tasks}  {last.seconds:.1f} s", end="\n")
+    _write_line(out, f"{name}{tasks}  {last.seconds:.1f} s", end="\n")
 
 
 @contextmanager
-def _lines(name: str, progress: Callable[[], Progress], out: TextIO) -> Iterator[None]:
+def _progress_lines(name: str, progress: Callable[[], Progress], out: TextIO) -> Iterator[None]:
     over = Event()
     terminal = out.isatty()
 
@@ -72,10 +72,10 @@ def _lines(name: str, progress: Callable[[], Progress], out: TextIO) -> Iterator
         # The gateway may go down under the work; the work itself tells that.
         with suppress(Py4JError):
             while not over.wait(_EVERY_SECONDS[terminal]):
-                _write(out, progress().line(name), end="" if terminal else "\n")
+                _write_line(out, progress().line(name), end="" if terminal else "\n")
 
     if not terminal:
-        _write(out, f"{name} ...", end="\n")
+        _write_line(out, f"{name} ...", end="\n")
     thread = Thread(target=follow, name="refetch-progress", daemon=True)
     thread.start()
     try:
@@ -84,10 +84,10 @@ def _lines(name: str, progress: Callable[[], Progress], out: TextIO) -> Iterator
         over.set()
         thread.join()
         if terminal:
-            _write(out, "", end="")
+            _write_line(out, "", end="")
 
 
-def _write(out: TextIO, line: str, end: str) -> None:
+def _write_line(out: TextIO, line: str, end: str) -> None:
     # On a terminal: back to the first column, the text, and the rest of an older line erased (ECMA-48 EL).
     out.write(f"\r{line}\x1b[K{end}" if out.isatty() else f"refetch: {line}{end}")
     out.flush()

@@ -33,7 +33,7 @@ class Grid:
     notes: Sequence[str] = ()
 
     @property
-    def shown(self) -> list[list[str]]:
+    def display_rows(self) -> list[list[str]]:
         """The rows, with the captured lane called what it is: a replay of the settings that were in force."""
         return [
             [AS_CAPTURED if (name, cell) == OF_CAPTURED else cell for name, cell in zip(self.head, row, strict=True)]
@@ -63,7 +63,7 @@ def aligned_lines(
 
 def grid_lines(grid: Grid, most: int = MOST_LINES) -> list[str]:
     """A table as lines of a screen, so many rows at most."""
-    return aligned_lines(grid.head, grid.shown, grid.texts, grid.notes, most)
+    return aligned_lines(grid.head, grid.display_rows, grid.texts, grid.notes, most)
 
 
 def wrapped_lines(head: str, text: str, indent: int | None = None, width: int = WIDTH) -> list[str]:
@@ -94,13 +94,13 @@ def shortened_text(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
-def with_rest_count(shown: Iterable[str], in_all: int) -> list[str]:
+def with_rest_count(texts: Iterable[str], in_all: int) -> list[str]:
     """The first of so many, and how many more there are.
 
     >>> with_rest_count(["a", "b"], 5)
     ['a', 'b', '3 more']
     """
-    first = list(shown)
+    first = list(texts)
     return [*first, f"{in_all - len(first):,} more"] if in_all > len(first) else first
 
 

@@ -77,12 +77,12 @@ def _wait_for_the_end(number: int, frame: FrameType | None) -> NoReturn:
 
 def _end_at_first(reading: int) -> None:
     number = next(byte_value for byte in iter(lambda: os.read(reading, 1), b"") if (byte_value := byte[0]) in ENDING)
-    _say(interrupted_text(signal.Signals(number)))
+    _write_last_line(interrupted_text(signal.Signals(number)))
     end_children(_PATIENCE_S, lambda: bool(select.select([reading], [], [], 0)[0]))
     os._exit(MORE_THAN_SIGNALS + number)
 
 
-def _say(text: str) -> None:
+def _write_last_line(text: str) -> None:
     """Write a last line to stderr, past Python's own buffers, whose locks may be held; nothing is written behind it."""
     line = f"refetch: {text}\n"
     with suppress(OSError):

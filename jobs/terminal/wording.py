@@ -82,8 +82,8 @@ def percent(share: float | None) -> str:
         return f"{share:.0%}".replace("%", " %")
     if share > 1:
         return f"{100 * share:,.1f} %"
-    shown = min(max(100 * share, 0.01), 99.99)
-    return f"{shown:.2f} %" if shown < 1 or shown > 99 else f"{shown:.1f} %"
+    in_percent = min(max(100 * share, 0.01), 99.99)
+    return f"{in_percent:.2f} %" if in_percent < 1 or in_percent > 99 else f"{in_percent:.1f} %"
 
 
 def quantity(count: int, one: str, many: str | None = None) -> str:

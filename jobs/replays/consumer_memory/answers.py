@@ -110,11 +110,11 @@ def answer_row(row: Row) -> list[str]:
         row["of"], lane, *(size_text(row[name]) for name in ("p99", "p99_in_loop", "most", "most_in_loop", "bound")),
         smallest, f"{row['waits']:,}", f"{row['longest']:,.0f} ms", depleted, ratio,
         "-" if row["starved"] is None else f"{row['starved']:,.0f}", f"{row['stuck']:,}",
-        remarks(row),
+        remarks_on_lane(row),
     ]  # fmt: skip
 
 
-def remarks(row: Row) -> str:
+def remarks_on_lane(row: Row) -> str:
     """Why connections of a lane are stuck, how much a variant of the proposal over-estimates, and that the proposal's
     prototype would not start.
     """

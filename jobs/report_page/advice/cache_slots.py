@@ -62,8 +62,8 @@ def possible_slots_text(need: Row) -> str:
     """What the capture says of the number of slots in force."""
     s = SESSION_SLOTS
     upto = "or more" if need[s.slots_at_most] is None else f"to {need[s.slots_at_most]:,}"
-    shown = f"{need[s.slots_at_least]:,} {upto}"
-    return f"The capture shows {shown} slots, and not {need[s.slots]:,}: state how many there are."
+    slots = f"{need[s.slots_at_least]:,} {upto}"
+    return f"The capture shows {slots} slots, and not {need[s.slots]:,}: state how many there are."
 
 
 def uneven_shards_text(need: Row, now: InForce) -> str:

@@ -154,7 +154,7 @@ def both_sides_text(findings: Findings) -> str:
     return ""
 
 
-def bytes_by_codec(findings: Findings) -> Plot:
+def sizes_by_codec(findings: Findings) -> Plot:
     """Bytes on the wire beside those without compression, by codec."""
     rows = [
         {"codec": row[RECORD_BATCHES.codec] or "unknown", "bytes": count, "of": of}
@@ -174,13 +174,13 @@ def checks_table(findings: Findings) -> Grid:
     rows = findings.of(produced_codecs)
     answered, count = (sum(row[name] for row in rows) for name in ("answered", "refused"))
     replayed = findings.by_lane(lanes, algorithms.BATCH_SPLIT)
-    shown = {
+    in_capture = {
         "max.message.bytes": f"{answered - count:,} batches within, {count:,} above",
         "batch.size": f"{quantity(replayed[0]['splits'], 'split')} in the captured lane"
         if replayed
         else "not replayed",
     }
-    cells = [[*check, shown.get(check[0], "-")] for check in CHECKS]
+    cells = [[*check, in_capture.get(check[0], "-")] for check in CHECKS]
     return Grid(
         ("setting", "checked by", "against", "in this capture"),
         cells,
@@ -209,7 +209,7 @@ COMPRESSED = Question(
     algorithms=(),
     queries=(produced_codecs, produced_topics),
     sentence=compressed_or_not_answer,
-    plots=(bytes_by_codec,),
+    plots=(sizes_by_codec,),
     table=checks_table,
     trust=(),
     beside={algorithms.BATCH_SPLIT: (lanes,)},

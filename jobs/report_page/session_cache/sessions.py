@@ -160,8 +160,10 @@ def evictions_matrix(findings: Findings) -> Plot:
         {"evictor": client_name(row[e.evictor]), "victim": client_name(row[e.victim]), "evictions": row[e.evictions]}
         for row in evictions_in_lane(findings)
     ]
-    shown = {side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")}
-    rows = [row for row in rows if all(row[side] in names for side, names in shown.items())]
+    names_by_side = {
+        side: list(dict.fromkeys(row[side] for row in rows))[:MOST_CLIENTS] for side in ("evictor", "victim")
+    }
+    rows = [row for row in rows if all(row[side] in names for side, names in names_by_side.items())]
     return Plot(
         f"Who evicts whose fetch session, {lane_phrase(evicting_lane(findings))}",
         "heat", rows_to_plot(rows, "nobody is evicted in any lane"),

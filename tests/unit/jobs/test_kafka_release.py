@@ -50,14 +50,14 @@ def test_every_profile_begins_with_a_mark() -> None:
     ],
 )
 def test_people_are_told_what_the_brokers_are_beside_whose_rules_are_replayed(release: str, by: str, told: str) -> None:
-    assert BrokerRelease(release, release, by).told == told
+    assert BrokerRelease(release, release, by).text == told
 
 
 def test_brokers_of_two_releases_count_as_the_older_one() -> None:
     rows = [Row("1", "3.9"), Row("1", "4.3"), Row("2", "3.10"), Row("3", "4.3")]
     seen = oldest_and_newest(rows)
     assert seen == ("3.10", "4.3")
-    assert BrokerRelease(*seen, BY_FOLLOWERS).told == (
+    assert BrokerRelease(*seen, BY_FOLLOWERS).text == (
         "4.0 for brokers of 3.10, from what followers say of themselves (some are of 4.3)"
     )
 
@@ -77,7 +77,7 @@ def test_one_broker_with_zookeeper_is_a_cluster_with_zookeeper(
     rows = [Row(broker=str(number), release="3.9", controller=of) for number, of in enumerate(shown)]
     seen = BrokerRelease("3.9", "3.9", BY_APIS, controller_in_rows(rows))
     assert seen.controller == controller
-    assert seen.told == text
+    assert seen.text == text
     assert seen.settings == {"kafka": "3.9"} | ({"controller": controller} if controller else {})
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from jobs.replays.partition_limits.answers import HEAD, SPAN_FOR_A_DATE_MS, answer_row, smallest_safe_limits
 from jobs.replays.partition_limits.answers import lanes as limit_lanes
 from jobs.report_page.partition_limits import brokers_over_time, captured_cluster, nearest_limit_text, refused_changes
-from jobs.report_page.partition_limits import headroom as limit_headroom
+from jobs.report_page.partition_limits import headroom_of_limits as limit_headroom
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import answer_question
 from jobs.report_page.trust import fidelity

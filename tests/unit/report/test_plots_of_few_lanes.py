@@ -10,7 +10,7 @@ from pyspark.sql import Row
 
 from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.fetch_max_bytes.answers import closed_lanes, open_lanes
-from jobs.report_page.batch_split.refused_batches import bytes_by_codec
+from jobs.report_page.batch_split.refused_batches import sizes_by_codec
 from jobs.report_page.batch_split.splits import estimate_curves, estimates, rates_by_size, splitting_producers
 from jobs.report_page.consumer_memory.memory_pool import PROPOSED, memory_curves, memory_over_time
 from jobs.report_page.fetch_max_bytes.fetches import cut_by_lane, overrides_by_lane, shares_of_readers
@@ -81,7 +81,7 @@ def codecs(uncompressed: int | None) -> Findings:
         (memory_curves, held(("captured",), seconds=1), "at one moment only"),
         (replicas_over_time, replicas(0), "at once"),
         (shares_of_readers, fetching("follower"), "one kind of reader"),
-        (bytes_by_codec, codecs(None), "one codec on the wire"),
+        (sizes_by_codec, codecs(None), "one codec on the wire"),
     ],
 )
 def test_a_plot_with_nothing_to_compare_is_left_out(
@@ -101,7 +101,7 @@ def test_a_plot_with_nothing_to_compare_is_left_out(
         (memory_curves, held(("captured",), seconds=2), 2),
         (replicas_over_time, replicas(0, 4), 2),
         (shares_of_readers, fetching("consumer", "follower"), 6),
-        (bytes_by_codec, codecs(180), 2),
+        (sizes_by_codec, codecs(180), 2),
     ],
 )
 def test_a_plot_with_two_things_to_compare_is_drawn(
