@@ -16,7 +16,7 @@ from jobs.chosen_scenario import with_chosen_grids
 from jobs.find.conclusions import Settled
 from jobs.find.rows import rows_of_aims
 from jobs.find.searches import add_lanes_of_searches, search_for_aim, search_for_aims
-from jobs.find.unmet import unmet_aim
+from jobs.find.unmet import LANES_ALONE, unmet_aim
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules
@@ -138,7 +138,8 @@ def check_replayable(spark: SparkSession, lake: str, capture_id: str) -> None:
 class Written:
     """What became of the replays of a run.
 
-    run: the run, with the lanes that searches added to its replays. further: these searches. refused: by name of the
+    run: the run, with the lanes that searches added to its replays. further: these searches, without those of
+    LANES_ALONE. refused: by name of the
     replays that wrote nothing, why.
     """
 
@@ -161,7 +162,7 @@ def write_replays(source: Source, to: Target) -> Written:
             except CaptureError as fault:
                 refused[algorithm.name] = str(fault)
                 continue
-            further += aim_results
+            further += [done for done in aim_results if algorithm.name not in LANES_ALONE]
             run = add_lanes_of_searches(run, aim_results)
         if not packed:
             raise CaptureError("\n".join(refused.values()))
@@ -184,7 +185,7 @@ def write_replay(
         if aim is None:
             write_packed(source.spark, rows, algorithm.tables, to)
             return rows, []
-    sys.stderr.write(f"refetch: no lane meets `{aim}`, so one is looked for\n")
+    sys.stderr.write(f"refetch: no lane meets `{str(aim).partition(' over ')[0]}`, so one is looked for\n")
     aim_results = [search_for_aim(source, algorithm, aim)]
     run = add_lanes_of_searches(source.run, aim_results)
     to.watch.lanes = lane_names(run, algorithms_to_replay(run.scenario))

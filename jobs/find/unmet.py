@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -10,7 +11,10 @@ from jobs.find.judgement import meets_constraints
 from jobs.find.lane_outcomes import outcomes_of_lanes
 from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE
+from jobs.replays.ranged import LEAST_MS
 from jobs.scenarios.aims import Aim, Constraint, Span
+from jobs.scenarios.chosen_grids import OF_CONSUMERS, OF_FOLLOWERS, Limits
+from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import setting_of
 from schemas.tables import algorithms
 from udfs.replay.batch_split.settings import BATCH_SIZE
@@ -20,26 +24,34 @@ ROUNDS = 2
 """One round for a grid, and one for lanes between the best lane and its neighbours. That finds a value to within a few
 percent, which is enough for an aim that nobody asked for."""
 FEW_SPLITS = (Constraint("split_rate", "<=", MOST_SPLIT_RATE), Constraint("failed", "=", 0))
+SHORT_WAITS = (Constraint("longest_wait", "<=", LEAST_MS),)
 NO_WAITS = (Constraint("producer_waits", "=", 0), Constraint("producer_failed", "=", 0))
 
 
 def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | None:
-    """The usual aim of the replay, if the scenario's grid varies its setting and no lane meets it, the captured one
+    """The usual aim of the replay, if the scenario's grid varies a setting of it and no lane meets it, the captured one
     included; else None. None also where a search for an aim has made the lanes already.
 
     packed: the rows of a replay of the scenario's lanes.
     """
     scenario = source.run.scenario
-    if algorithm.name in scenario.listed or algorithm.name not in USUAL_AIMS:
+    if algorithm.name in scenario.listed:
         return None
     lanes = scenario.lanes(algorithm.name)
-    key, aim_over = USUAL_AIMS[algorithm.name]
-    values = [int(lane.settings[key]) for lane in lanes if key in lane.settings]
-    if not values:
+    aim = usual_aim(algorithm.name, lanes)
+    if aim is None:
         return None
-    aim = aim_over(values)
     is_met = any(meets_constraints(aim.where, outcomes) for outcomes in outcomes_of_lanes(packed, aim, lanes))
     return None if is_met else aim
+
+
+def usual_aim(algorithm: str, lanes: Sequence[Lane]) -> Aim | None:
+    """The usual aim of a replay whose lanes vary a setting of it; else None."""
+    for key, aim_for in USUAL_AIMS.get(algorithm, {}).items():
+        values = [int(lane.settings[key]) for lane in lanes if key in lane.settings]
+        if values:
+            return aim_for(values)
+    return None
 
 
 def aim_for_batch_size(replayed: Sequence[int]) -> Aim:
@@ -56,12 +68,35 @@ def aim_for_memory(replayed: Sequence[int]) -> Aim:
     return Aim(algorithms.CONSUMER_MEMORY, BUFFER_MEMORY, is_least=True, where=NO_WAITS, over=over, rounds=ROUNDS)
 
 
-USUAL_AIMS: Mapping[str, tuple[str, Callable[[Sequence[int]], Aim]]] = {
-    algorithms.BATCH_SPLIT: (BATCH_SIZE, aim_for_batch_size),
-    algorithms.CONSUMER_MEMORY: (BUFFER_MEMORY, aim_for_memory),
-}
-"""By replay, the setting that its usual aim is about, and the function from replayed values to that aim.
+def aim_for_fetch_limits(limits: Limits, replayed: Sequence[int]) -> Aim:
+    """The shortest catch-up with waits too short to matter, over doublings of both limits of one kind of reader and the
+    values that were replayed.
+    """
+    over = {key: doublings_in(*setting_of(key).searched_span) for key in limits}
+    over[limits.response] = tuple(sorted({*over[limits.response], *replayed}))
+    return Aim(algorithms.FETCH_MAX_BYTES, "catch_up", is_least=True, where=SHORT_WAITS, over=over, rounds=1)
 
-The other replays say what is enough whatever their lanes, or would have to look for two settings at once, which takes
-too long for a run that was not asked to.
+
+def doublings_in(least: int, most: int) -> tuple[int, ...]:
+    """The least value, doubled as often as the most allows.
+
+    >>> doublings_in(64, 300)
+    (64, 128, 256)
+    """
+    return tuple(least << times for times in range((most // least).bit_length()))
+
+
+USUAL_AIMS: Mapping[str, Mapping[str, Callable[[Sequence[int]], Aim]]] = {
+    algorithms.BATCH_SPLIT: {BATCH_SIZE: aim_for_batch_size},
+    algorithms.CONSUMER_MEMORY: {BUFFER_MEMORY: aim_for_memory},
+    algorithms.FETCH_MAX_BYTES: {
+        limits.response: partial(aim_for_fetch_limits, limits) for limits in (OF_CONSUMERS, OF_FOLLOWERS)
+    },
+}
+"""By replay and by a setting that lanes vary, the function from its replayed values to the usual aim. The other replays
+say what is enough whatever their lanes.
+"""
+LANES_ALONE = (algorithms.FETCH_MAX_BYTES,)
+"""Replays whose usual aim only says which further lanes to replay. What to set is then advised client by client, as
+from lanes of a grid; that helps also where no lane meets the aim.
 """
