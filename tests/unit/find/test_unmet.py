@@ -6,7 +6,7 @@ import pytest
 
 from jobs.find.unmet import doublings_in, usual_aim
 from jobs.scenarios.aims import Constraint, Span
-from jobs.scenarios.scenario import CAPTURED_LANE, Lane, lane_of
+from jobs.scenarios.scenario import CAPTURED_LANE, Lane, make_lane
 from jobs.scenarios.settings import Value
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -14,7 +14,7 @@ AS_CAPTURED = Lane(CAPTURED_LANE, {})
 
 
 def lanes(*changed: dict[str, Value]) -> list[Lane]:
-    return [AS_CAPTURED, *map(lane_of, changed)]
+    return [AS_CAPTURED, *map(make_lane, changed)]
 
 
 def test_a_grid_that_varies_no_setting_of_an_aim_has_none() -> None:
