@@ -33,7 +33,7 @@ def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
     cluster_id = run.cluster_id or (clusters[0].cluster_id if len(clusters) > 1 else None)
     grids = choose_grids(read_amounts(spark, run.lake, capture_id, cluster_id), run.scenario.stated)
     scenario = with_grids(run.scenario, grids)
-    kept = None if run.page is None else run.page.with_name(NAME)
+    kept = None if run.output.page is None else run.output.page.with_name(NAME)
     if kept is not None:
         write_scenario_file(kept, scenario, run.captures)
     sys.stderr.writelines(f"refetch: {line}\n" for line in chosen_lines(scenario, kept))

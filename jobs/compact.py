@@ -57,20 +57,20 @@ def compact_lines(compacted: CompactedLake, run: Run) -> Iterator[str]:
     after = sum(table.files_before if table.files_after is None else table.files_after for table in compacted.tables)
     cells.append([f"{quantity(len(compacted.tables), 'table')} in all", f"{before:,}", f"{after:,}"])
     yield from grid_lines(Grid(("table", "files before", "after"), cells, ("table",)), len(cells))
-    removed, stay = quantity(compacted.files_removed or 0, "file"), days_or_hours(run.retention)
+    removed, stay = quantity(compacted.files_removed or 0, "file"), days_or_hours(run.removal.retention)
     yield f"{removed} removed that no table has needed for {stay}; those joined now stay as long, for readers"
 
 
 def main(run: Run) -> None:
     """Run the job. Raises LakeError where the lake has no tables."""
-    spark = spark_session(run.master, "refetch compact", run.spark_conf)
+    spark = spark_session(run.session.master, "refetch compact", run.session.conf)
     with stage("compact", spark):
         stored = stored_tables(spark, run.lake)
         to_join = {table: store for table, store in stored.items() if table not in AS_WRITTEN}
         compacted = dict(
             zip(to_join, run_side_by_side(spark, [store.compact for store in to_join.values()]), strict=True)
         )
-        removed = vacuum_tables(spark, list(stored.values()), run.retention)
+        removed = vacuum_tables(spark, list(stored.values()), run.removal.retention)
     result = CompactedLake(
         lake=run.lake,
         tables=[
@@ -79,7 +79,7 @@ def main(run: Run) -> None:
         ],
         files_removed=removed,
     )
-    if run.as_json:
+    if run.output.as_json:
         sys.stdout.write(result.model_dump_json(indent=2) + "\n")
         return
     sys.stdout.writelines(f"{line}\n" for line in compact_lines(result, run))

@@ -17,12 +17,12 @@ def main(run: Run) -> None:
     """Run the job: print what changed, and write `predictions_checked`. Raises LakeError where a lake has no run,
     ArgumentError where it has not those named.
     """
-    spark = spark_session(run.master, "refetch compare", run.spark_conf)
+    spark = spark_session(run.session.master, "refetch compare", run.session.conf)
     before, after = resolve_run_names(spark, run.lake, run.compared)
     with stage("compare", spark):
         compared = compare_runs(spark, before, after)
-    if run.as_json:
+    if run.output.as_json:
         sys.stdout.write(comparison_json(compared).model_dump_json(indent=2) + "\n")
         return
-    lines = [*verbose_lines(compared), ""] if run.verbose else []
+    lines = [*verbose_lines(compared), ""] if run.output.verbose else []
     sys.stdout.writelines(f"{line}\n" for line in [*lines, *screen_lines(compared)])

@@ -43,9 +43,9 @@ def subjects_to_check(spark: SparkSession, run: Run) -> list[Subject]:
     written last; for gold what `run_to_check` gives. Raises LakeError if there is none, ArgumentError if the named one
     does not exist.
     """
-    takes_a_set = run.capture is not None or "silver" in run.on
+    takes_a_set = run.capture is not None or "silver" in run.gate_job.on
     capture_id = choose_capture(spark, run.lake, run.capture) if takes_a_set else ""
-    return [Subject(gate, capture_id) if gate == "silver" else run_to_check(spark, run) for gate in run.on]
+    return [Subject(gate, capture_id) if gate == "silver" else run_to_check(spark, run) for gate in run.gate_job.on]
 
 
 def run_to_check(spark: SparkSession, run: Run) -> Subject:
@@ -59,8 +59,8 @@ def run_to_check(spark: SparkSession, run: Run) -> Subject:
 
 def data_docs_folder(run: Run) -> str | None:
     """The folder of Data Docs; None if the lake is on a file system to which Great Expectations writes no pages."""
-    if run.data_docs:
-        return run.data_docs
+    if run.gate_job.data_docs:
+        return run.gate_job.data_docs
     return None if is_uri(run.lake) else f"{run.lake}/{DATA_DOCS}"
 
 
@@ -77,7 +77,7 @@ def evaluate_by_expectations(
     pages = data_docs_folder(run)
     if pages is None:
         return evaluate_expectations(rules, rows)
-    home = f"{Path(pages).parent}/{CONTEXT}" if run.data_docs is None else f"{pages}/{CONTEXT}"
+    home = f"{Path(pages).parent}/{CONTEXT}" if run.gate_job.data_docs is None else f"{pages}/{CONTEXT}"
     about_rows = rows_of_driver(spark, result_rows(run.gates, subject, row_results))
     return evaluate_with_data_docs(
         rules, rows, about_rows, (home, pages), Checking(subject.gate, subject.id, run.run_at, is_shown=True)
@@ -99,13 +99,13 @@ def main(run: Run) -> None:
     """Run the job: check what is asked for, write `gate_results`, Data Docs and JUnit's XML. Raises GateError with all
     refusals.
     """
-    spark = spark_session(run.master, "refetch gate", run.spark_conf)
+    spark = spark_session(run.session.master, "refetch gate", run.session.conf)
     check_rules(spark, run.gates)
-    if run.junit is not None:
-        run.junit.unlink(missing_ok=True)  # what an earlier check found is not what this one does
+    if run.gate_job.junit is not None:
+        run.gate_job.junit.unlink(missing_ok=True)  # what an earlier check found is not what this one does
     checked = [check_subject(spark, run, subject) for subject in subjects_to_check(spark, run)]
-    if run.junit is not None:
-        write_junit(run.junit, run.run_at, run.gates, checked)
+    if run.gate_job.junit is not None:
+        write_junit(run.gate_job.junit, run.run_at, run.gates, checked)
     refused = tell_and_gather_refusals(run.lake, checked)
     folder = data_docs_folder(run)
     sys.stdout.write(

@@ -74,11 +74,11 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
 
     Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
     """
-    check_names(spark, run.lake, run.pseudonyms)
+    check_names(spark, run.lake, run.decoding.pseudonyms)
     run_side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
     with stage("index", spark):
-        indexes = index_captures(spark, run.captures, run.log_zone)
-        plan = plan_capture(indexes, driver_of(spark).cores(), run.log_zone)
+        indexes = index_captures(spark, run.captures, run.decoding.log_zone)
+        plan = plan_capture(indexes, driver_of(spark).cores(), run.decoding.log_zone)
     counts = None if keep and is_ingested(spark, run, plan) else decode_to_silver(spark, run, plan)
     pass_gate(spark, run, Subject("silver", plan.capture_id), counts)
     return plan.capture_id
@@ -95,7 +95,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     rows = stored_rows(spark, run.lake, t, plan.capture_id).select(t.path, t.decoder).collect()
     gated = run.gates.quarantine_id
     enough = {
-        decoder_version(run.pseudonyms, records, run.log_zone, gated, run.brokers)
+        decoder_version(run.decoding.pseudonyms, records, run.decoding.log_zone, gated, run.decoding.brokers)
         for records in sufficient(run.records)
     }
     if {decoded_by for _, decoded_by in rows} - enough or sorted(path for path, _ in rows) != sorted(
@@ -113,8 +113,8 @@ def decode_to_silver(spark: SparkSession, run: Run, plan: CapturePlan) -> Mappin
     decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
     try:
         with stage("decode", spark):
-            names = names_in_packed(decoded.packed(), run.brokers)
-        tell_unknown(run.brokers, names)
+            names = names_in_packed(decoded.packed(), run.decoding.brokers)
+        tell_unknown(run.decoding.brokers, names)
         with stage("silver", spark):
             return write_silver(spark, run, plan, decoded, names)
     finally:
@@ -133,9 +133,9 @@ def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame
     """Packed rows of all files, with what they were decoded from."""
     rows = []
     if plan.has_packets:
-        rows.append(packed_rows(spark, plan, run.pseudonyms, run.records).withColumn(SOURCE, F.lit(PACKETS)))
+        rows.append(packed_rows(spark, plan, run.decoding.pseudonyms, run.records).withColumn(SOURCE, F.lit(PACKETS)))
     if plan.logs.ranges:
-        rows.append(logged_rows(spark, plan, run.pseudonyms).withColumn(SOURCE, F.lit(LOGS)))
+        rows.append(logged_rows(spark, plan, run.decoding.pseudonyms).withColumn(SOURCE, F.lit(LOGS)))
     return reduce(DataFrame.unionByName, rows)
 
 
@@ -177,7 +177,9 @@ def write_silver(
         quarantined = with_logs.get(QUARANTINE, decoded.rows(QUARANTINE, names=names))
         to.write(quarantined.unionByName(refused), QUARANTINE)
     repeated = repeated_by_file(decoded.rows(REPEATED_LINES)) if plan.logs.ranges else {}
-    written_by = decoder_version(run.pseudonyms, run.records, run.log_zone, run.gates.quarantine_id, run.brokers)
+    written_by = decoder_version(
+        run.decoding.pseudonyms, run.records, run.decoding.log_zone, run.gates.quarantine_id, run.decoding.brokers
+    )
     to.check_there()
     to.write_here(spark, capture_rows(plan, written_by, repeated), CAPTURES)
     return watch.counts()

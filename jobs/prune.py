@@ -64,7 +64,7 @@ def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
             return what_goes_with_set(run.capture, runs, holdings)
     except ArgumentError as fault:
         raise ArgumentError(f"{run.lake}: {fault}") from None
-    return what_goes_by_age(run.older_than or timedelta(0), run.run_at, runs, holdings)
+    return what_goes_by_age(run.removal.older_than or timedelta(0), run.run_at, runs, holdings)
 
 
 def count_what_goes(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
@@ -82,7 +82,7 @@ def prune_lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) 
     """What is printed."""
     would = "would go" if pruned.dry_run else "removed"
     if not (pruned.runs or pruned.capture_sets or pruned.unfinished):
-        since = utc_time(run.run_at - (run.older_than or timedelta(0)))
+        since = utc_time(run.run_at - (run.removal.older_than or timedelta(0)))
         yield from labelled_lines("PRUNE", f"nothing {would}: every run and capture set is of {since} or later")
     for name, ids in (("Run", pruned.runs), ("Capture", pruned.capture_sets), ("Unfinished", pruned.unfinished)):
         listed = [run_or_set_text(one, known) for one in ids[:MOST_SHOWN]]
@@ -90,7 +90,7 @@ def prune_lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) 
             yield from labelled_lines(name, f"{text} {would}" if text in listed else text)
     if pruned.tables:
         rows = f"{quantity(pruned.files, 'file')} of {quantity(pruned.tables, 'table')}, {short_size(pruned.bytes)}"
-        stay = f"the files stay on the disk for {days_or_hours(run.retention)}, for those who read them"
+        stay = f"the files stay on the disk for {days_or_hours(run.removal.retention)}, for those who read them"
         yield from labelled_lines("Rows", f"{rows} {would}; {stay}")
     if pruned.pages:
         yield from labelled_lines(
@@ -99,7 +99,7 @@ def prune_lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) 
     if pruned.page_shows is not None:
         yield from labelled_lines("", f"report.html shows run {pruned.page_shows} now")
     if pruned.files_removed is not None:
-        files, time = quantity(pruned.files_removed, "file"), days_or_hours(run.retention)
+        files, time = quantity(pruned.files_removed, "file"), days_or_hours(run.removal.retention)
         yield from labelled_lines("Disk", f"{files} that no table has needed for {time} removed")
     if pruned.dry_run:
         yield from labelled_lines("", "nothing was changed: --dry-run")
@@ -115,7 +115,7 @@ def run_or_set_text(identity: str, known: Mapping[str, FinishedRun]) -> str:
 
 def main(run: Run) -> None:
     """Run the job. Raises LakeError if the lake has no tables, ArgumentError if it lacks the one that is named."""
-    spark = spark_session(run.master, "refetch prune", run.spark_conf)
+    spark = spark_session(run.session.master, "refetch prune", run.session.conf)
     with stage("prune", spark):
         stored = stored_tables(spark, run.lake)
         holdings, runs = holdings_of(spark, stored), finished_runs(spark, run.lake)
@@ -124,18 +124,18 @@ def main(run: Run) -> None:
         pages = [] if page is None else pages_of_runs(page, pruned.runs)
         removed: int | None = None
         shows: str | None = None
-        if not run.dry_run:
+        if not run.removal.dry_run:
             drop_pruned(spark, stored, holdings, pruned)
             if page is not None:
                 shows = remove_pages(page, pages, [one.run_id for one in runs if one.run_id not in pruned.runs])
-            removed = vacuum_tables(spark, list(stored.values()), run.retention)
+            removed = vacuum_tables(spark, list(stored.values()), run.removal.retention)
     tables, files, size = count_what_goes(holdings, pruned)
     result = PrunedLake(
-        lake=run.lake, dry_run=run.dry_run, runs=[*pruned.runs], capture_sets=[*pruned.capture_sets],
+        lake=run.lake, dry_run=run.removal.dry_run, runs=[*pruned.runs], capture_sets=[*pruned.capture_sets],
         unfinished=[*pruned.unfinished], tables=tables, files=files, bytes=size,
         pages=[of.name for of in pages], page_shows=shows, files_removed=removed,
     )  # fmt: skip
-    if run.as_json:
+    if run.output.as_json:
         sys.stdout.write(result.model_dump_json(indent=2) + "\n")
         return
     sys.stdout.writelines(f"{line}\n" for line in prune_lines(result, run, {one.run_id: one for one in runs}))

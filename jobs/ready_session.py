@@ -53,7 +53,7 @@ def begin_session(run: Run) -> SparkSession:
         choose_kernel_cache()
     stored_bytes = largest_part(run.lake) if is_new and not captures else 0
     work = Work(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS, stored_bytes)
-    spark = spark_session(run.master, f"refetch {run.job}", run.spark_conf, work)
+    spark = spark_session(run.session.master, f"refetch {run.job}", run.session.conf, work)
     check_reachable(spark, run.lake)
     return spark
 

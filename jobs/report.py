@@ -40,10 +40,10 @@ def write_pages(spark: SparkSession, run: Run, verdict: Verdict) -> str:
     """
     written = page_places(run, verdict.run)
     if written:
-        named = run.compared_with
+        named = run.output.compared_with
         beside = OtherRuns() if named is None else other_runs(spark, run.lake, verdict.run, named)
         write_report(written, run.lake, verdict, beside)
-    everything = run_summary(run.lake, verdict.run, verdict.findings) if run.verbose else ""
+    everything = run_summary(run.lake, verdict.run, verdict.findings) if run.output.verbose else ""
     placed = place_lines(run, verdict.run.run_id, written)
     lines = [*first_screen(run.lake, verdict), *aim_lines(verdict.findings), *placed]
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
@@ -53,13 +53,13 @@ def page_places(run: Run, known: KnownRun) -> list[Place]:
     """Where the page goes: to the file that --out names. Without --out it goes to a file of the run's own, and also to
     `report.html` if no run of the lake is newer.
     """
-    if run.page is None:
+    if run.output.page is None:
         return []
-    newest = Place(*newest_pages(run.page))
-    if not run.keeps_pages:
+    newest = Place(*newest_pages(run.output.page))
+    if not run.output.keeps_pages:
         return [newest]
-    own = Place(*pages_of_run(run.page, known.run_id))
-    is_newest = known.rows[0][RUNS.run_at] >= known.newest[0][RUNS.run_at] or not run.page.exists()
+    own = Place(*pages_of_run(run.output.page, known.run_id))
+    is_newest = known.rows[0][RUNS.run_at] >= known.newest[0][RUNS.run_at] or not run.output.page.exists()
     return [newest, own] if is_newest else [own]
 
 
@@ -90,13 +90,13 @@ def place_lines(run: Run, run_id: str, written: Sequence[Place]) -> list[str]:
     return [
         *labelled_lines("Report", pages),
         *labelled_lines("Tables", f"{short_path(table_path(run.lake, RECOMMENDATIONS))}, run {run_id}"),
-        *([] if run.verbose else labelled_lines("", "--verbose prints every answer and table")),
+        *([] if run.output.verbose else labelled_lines("", "--verbose prints every answer and table")),
     ]
 
 
 def main(run: Run) -> None:
     """Run the job. Raises LakeError if the lake has no run, ArgumentError if it does not have the named one."""
-    spark = spark_session(run.master, "refetch report", run.spark_conf)
+    spark = spark_session(run.session.master, "refetch report", run.session.conf)
     known = known_run(spark, run.lake, run.run_id)
     findings = look_up_run(spark, run.lake, known)
     made = read_recommendations(spark, run.lake, known.run_id) or make_recommendations(findings)

@@ -38,7 +38,7 @@ from jobs.places import (
     junit_path,
     page_path,
 )
-from jobs.run import RETENTION, Run
+from jobs.run import RETENTION, Decoding, GateJob, Output, Removal, Run, SessionWishes
 from jobs.scenarios.scenario import Scenario, with_topic_names
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import setting_of
@@ -73,31 +73,30 @@ def resolve_run(arguments: argparse.Namespace) -> Run:
         captures=captures_to_read(options, scenario) if job in READ_CAPTURES else (),
         lake=lake,
         run_at=options["run_at"] or datetime.now(UTC),
-        master=options["master"],
-        log_zone=check_zone(options["log_zone"] or scenario.log_zone),
-        pseudonyms=pseudonyms,
-        brokers=read_stated_brokers(options["brokers"], pseudonyms),
-        spark_conf=parse_spark_properties(options["conf"] or ()),
+        decoding=Decoding(
+            log_zone=check_zone(options["log_zone"] or scenario.log_zone),
+            pseudonyms=pseudonyms,
+            brokers=read_stated_brokers(options["brokers"], pseudonyms),
+        ),
+        session=SessionWishes(options["master"], parse_spark_properties(options["conf"] or ())),
         cluster=cluster,
         chooses=job in REPLAYS and not scenario.names_replays,
         gates=read_gates(options["gates"] or ()) if job in FLAGS["--gates"].jobs else Gates(),
-        on=on,
-        data_docs=docs_folder(options["data_docs"]),
-        junit=junit_path(options["junit"]),
-        page=page,
         capture=options["capture"],
         cluster_id=options["cluster_id"],
         strict=bool(options["strict"]),
-        verbose=bool(options["verbose"]),
         run_id=options["run"],
-        older_than=options["older_than"],
-        dry_run=bool(options["dry_run"]),
-        retention=file_retention(options),
         compared=runs_to_compare(options["runs"]) if job == COMPARE else (),
-        compared_with=options["compare_with"],
-        trend=bool(options["trend"]),
-        as_json=bool(options["json"]),
-        keeps_pages=page is not None and options["out"] is None,
+        gate_job=GateJob(on, docs_folder(options["data_docs"]), junit_path(options["junit"])),
+        removal=Removal(options["older_than"], bool(options["dry_run"]), file_retention(options)),
+        output=Output(
+            page=page,
+            keeps_pages=page is not None and options["out"] is None,
+            compared_with=options["compare_with"],
+            verbose=bool(options["verbose"]),
+            trend=bool(options["trend"]),
+            as_json=bool(options["json"]),
+        ),
         job=job,
     )
 

@@ -23,38 +23,96 @@ RETENTION = timedelta(days=7)
 
 
 @dataclass(frozen=True)
+class SessionWishes:
+    """How the Spark session is to be.
+
+    master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
+    conf: Spark properties given on the command line, which override refetch's own.
+    """
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """What `ingest` has to know of captures beside the files.
+
+    pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
+    brokers: node id by server (address:port), where the captures do not tell it.
+    log_zone: the zone of times in request logs that name none.
+    """
+
+    pseudonyms: Pseudonyms | None = None
+    brokers: Mapping[str, str] = field(default_factory=dict)
+    log_zone: str = UTC
+
+
+@dataclass(frozen=True)
+class GateJob:
+    """What the job `gate` checks, and where it puts what it finds.
+
+    on: the gates that it applies.
+    data_docs: the folder of Data Docs, absolute; None for the one beside the lake's tables.
+    junit: the file of JUnit's XML; None for none.
+    """
+
+    on: tuple[Gate, ...] = ()
+    data_docs: str | None = None
+    junit: Path | None = None
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What `prune` and `compact` remove.
+
+    older_than: the age from which on runs and capture sets go; None where one goes by its id.
+    dry_run: `prune` prints what it would remove, and changes nothing.
+    retention: how long files stay that no table needs any more.
+    """
+
+    older_than: timedelta | None = None
+    dry_run: bool = False
+    retention: timedelta = RETENTION
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is printed, and which page is written.
+
+    page: the file of the report; None for no report.
+    keeps_pages: each run's page is kept in a file of its own as well; `page` is then that of the newest run.
+    compared_with: the run that the page compares its own with, as named: an id or `previous`; None for no other runs.
+    verbose: all answers and tables are printed.
+    trend: `runs` prints what runs come to, night by night.
+    as_json: what is printed is JSON.
+    """
+
+    page: Path | None = None
+    keeps_pages: bool = False
+    compared_with: str | None = None
+    verbose: bool = False
+    trend: bool = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
 class Run:
     """One invocation of a job.
 
     captures: the files to ingest, sorted, as absolute paths and as URIs; empty for a job that reads the lake.
     lake: the lake's folder, absolute, or a URI.
     run_at: the clock of the run, aware, UTC.
-    master: Spark master; None leaves it to spark-submit or a session that is there, else local[*].
-    pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
-    spark_conf: Spark properties given on the command line, which override refetch's own.
-    brokers: node id by server (address:port), where the captures do not tell it.
-    log_zone: the zone of times in request logs that name none.
     cluster: the file that describes a cluster; None where captures do.
     chooses: nobody says what to replay, and grids are to be chosen from the capture.
     from_capture: by key the settings that the capture itself shows, where nobody states them.
     gates: the rules that tables have to pass.
-    on: the gates that the job `gate` applies.
-    data_docs: the folder where the job `gate` puts Data Docs, absolute; None for the one beside the lake's tables.
-    junit: the file of JUnit's XML that `gate` writes; None for none.
-    page: the file of the report to write; None for no report.
     capture: the id of the capture set to replay or to check; None for the one written last.
     cluster_id: the cluster to replay; None for the only one of the capture set, else that with most requests.
-    verbose: all answers and tables are printed.
     strict: a replay that is refused fails the job even where others were made.
     run_id: the run to report on or to check; None for the newest.
-    older_than: the age from which on `prune` removes runs and capture sets; None where it removes one by its id.
-    dry_run: `prune` prints what it would remove, and changes nothing.
-    retention: how long files stay that no table needs any more.
     compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
-    compared_with: the run that the page compares its own with, as named: an id or `previous`; None for no other runs.
-    trend: `runs` prints what runs come to, night by night.
-    as_json: what is printed is JSON.
-    keeps_pages: each run's page is kept in a file of its own as well; `page` is then that of the newest run.
+    session, decoding, gate_job, removal, output: what only some parts of a job read, or some jobs.
     job: its name on the command line.
     """
 
@@ -62,32 +120,20 @@ class Run:
     captures: tuple[Path | str, ...]
     lake: str
     run_at: datetime
-    master: str | None = None
-    pseudonyms: Pseudonyms | None = None
-    spark_conf: Mapping[str, str] = field(default_factory=dict)
-    brokers: Mapping[str, str] = field(default_factory=dict)
-    log_zone: str = UTC
     cluster: str | None = None
     chooses: bool = False
     from_capture: Mapping[str, Value] = field(default_factory=dict)
     gates: Gates = field(default_factory=default_gates)
-    on: tuple[Gate, ...] = ()
-    data_docs: str | None = None
-    junit: Path | None = None
-    page: Path | None = None
     capture: str | None = None
     cluster_id: str | None = None
     strict: bool = False
-    verbose: bool = False
     run_id: str | None = None
-    older_than: timedelta | None = None
-    dry_run: bool = False
-    retention: timedelta = RETENTION
     compared: tuple[str, ...] = ()
-    compared_with: str | None = None
-    trend: bool = False
-    as_json: bool = False
-    keeps_pages: bool = False
+    session: SessionWishes = field(default_factory=SessionWishes)
+    decoding: Decoding = field(default_factory=Decoding)
+    gate_job: GateJob = field(default_factory=GateJob)
+    removal: Removal = field(default_factory=Removal)
+    output: Output = field(default_factory=Output)
     job: str = PIPELINE
 
     @property

@@ -18,7 +18,7 @@ from udfs.errors import LakeError
 def newest_trend(spark: SparkSession, run: Run) -> Trend:
     """The nights that can be compared with the newest run's. Raises LakeError where that has none."""
     newest = known_run(spark, run.lake, None)
-    nights = find_trend(spark, run.lake, newest, MOST_LISTED if run.verbose else MOST_SHOWN)
+    nights = find_trend(spark, run.lake, newest, MOST_LISTED if run.output.verbose else MOST_SHOWN)
     if nights is None:
         raise LakeError(
             f"{run.lake}: the newest run, {newest.run_id}, is of a part of its captures (--from, --to), which is no "
@@ -29,13 +29,13 @@ def newest_trend(spark: SparkSession, run: Run) -> Trend:
 
 def main(run: Run) -> None:
     """Run the job. Raises LakeError where the lake has neither runs nor captures, and what `newest_trend` does."""
-    spark = spark_session(run.master, "refetch runs", run.spark_conf)
-    if run.trend:
+    spark = spark_session(run.session.master, "refetch runs", run.session.conf)
+    if run.output.trend:
         nights = newest_trend(spark, run)
         as_json = trends_json(run.lake, nights).model_dump_json(indent=2)
-        lines = [*trend_lines(run.lake, nights), *(all_figure_lines(nights) if run.verbose else [])]
+        lines = [*trend_lines(run.lake, nights), *(all_figure_lines(nights) if run.output.verbose else [])]
     else:
         listed = run_list(spark, run.lake)
         as_json = listed.model_dump_json(indent=2)
-        lines = [*list_lines(listed, MOST_LISTED if run.verbose else MOST_SHOWN)]
-    sys.stdout.writelines([f"{as_json}\n"] if run.as_json else [f"{line}\n" for line in lines])
+        lines = [*list_lines(listed, MOST_LISTED if run.output.verbose else MOST_SHOWN)]
+    sys.stdout.writelines([f"{as_json}\n"] if run.output.as_json else [f"{line}\n" for line in lines])

@@ -27,7 +27,7 @@ from jobs.ingest import ingest
 from jobs.open_lake import LAKE_VARIABLE
 from jobs.ready_session import ready_session
 from jobs.replay import replay
-from jobs.run import Run
+from jobs.run import Run, SessionWishes
 from jobs.scenarios.scenario_file import resolve_scenario
 from tests.e2e.conftest import IN_FORCE, RUN_AT, WHAT_IF
 
@@ -57,14 +57,14 @@ def sample_run(lake: Path) -> Run:
     """The sample captures, replayed for the notebooks."""
     captures = tuple(REPOSITORY / "tests" / "captures" / f"{name}.pcap.zst" for name in SAMPLES)
     scenario = resolve_scenario(None, ASKED, ["broker.fetch.max.bytes=55MiB"])
-    return Run(scenario, captures, str(lake), RUN_AT, master="local[2]")
+    return Run(scenario, captures, str(lake), RUN_AT, session=SessionWishes("local[2]"))
 
 
 def producers_run(lake: Path) -> Run:
     """The shared capture of producers whose batches are split, as the tests of that replay have it."""
     capture = REPOSITORY.parent / "shared" / "captures" / f"{PRODUCERS}.pcap"
     scenario = resolve_scenario(None, WHAT_IF[PRODUCERS], IN_FORCE[PRODUCERS])
-    return Run(scenario, (capture,), str(lake), RUN_AT, master="local[2]")
+    return Run(scenario, (capture,), str(lake), RUN_AT, session=SessionWishes("local[2]"))
 
 
 def script_of(path: Path) -> nbformat.NotebookNode:

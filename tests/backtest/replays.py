@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from jobs.ingest import ingest
 from jobs.ready_session import ready_session
 from jobs.replay import replay
-from jobs.run import Run
+from jobs.run import Run, SessionWishes
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.table import Table
 from tests.lakes import queried
@@ -58,5 +58,5 @@ def replayed(
     """A capture, to be replayed with these values beside the captured ones. Its lake is beside it."""
     scenario = resolve_scenario(None, settings, captured)
     scenario = replace(scenario, replay={algorithm: scenario.replay.get(algorithm, {})})
-    run = Run(scenario, (capture, *logs), str(capture.with_suffix(".lake")), RUN_AT, master="local[2]")
+    run = Run(scenario, (capture, *logs), str(capture.with_suffix(".lake")), RUN_AT, session=SessionWishes("local[2]"))
     return Replayed(ready_session(run, scenario.algorithms), run, algorithm)

@@ -22,7 +22,7 @@ from jobs.cli import parse_arguments
 from jobs.quickstart import quickstart_arguments
 from jobs.resolve import resolve_run
 run = resolve_run(parse_arguments(quickstart_arguments()))
-print(json.dumps([run.job, [path.name for path in run.captures], run.lake, str(run.page)]))
+print(json.dumps([run.job, [path.name for path in run.captures], run.lake, str(run.output.page)]))
 """
 IN_A_SESSION_OF_SOMEBODY_ELSE = """
 import os, sys

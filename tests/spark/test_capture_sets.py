@@ -15,7 +15,7 @@ from jobs.gates.views import Subject
 from jobs.lake.capture_sets import MOST_OTHERS, MOST_SETS, choose_capture
 from jobs.lake.delta_tables import write_table
 from jobs.open_lake import open_lake
-from jobs.run import Run
+from jobs.run import GateJob, Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
 from schemas.tables.silver import CAPTURES
@@ -116,7 +116,7 @@ def test_of_many_sets_the_first_are_listed(
 
 def gate_run(lake: Path, *on: str, capture: str | None = None, run_id: str | None = None) -> Run:
     """What the job `gate` is told."""
-    return Run(resolve_scenario(None), (), str(lake), TIME, on=on, capture=capture, run_id=run_id)  # type: ignore[arg-type]
+    return Run(resolve_scenario(None), (), str(lake), TIME, gate_job=GateJob(on), capture=capture, run_id=run_id)  # type: ignore[arg-type]
 
 
 def test_a_gate_checks_the_newest_run_of_captures_and_none_of_size(spark: SparkSession, lake: Path) -> None:

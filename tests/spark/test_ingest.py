@@ -24,7 +24,7 @@ from jobs.captures.capture_rows import packed_rows
 from jobs.lake.delta_tables import table_path
 from jobs.lake.packed_tables import unpack_table
 from jobs.lake.target import keep_files
-from jobs.run import Run
+from jobs.run import Decoding, Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.silver import (
     CAPTURE_QUALITY,
@@ -143,7 +143,7 @@ def test_the_rows_are_the_same_however_a_capture_is_cut_into_ranges(
 
 def test_a_lake_that_has_names_is_given_no_pseudonyms(spark: SparkSession, capture: Path, copy: Path) -> None:
     """The names would stay in it: Delta keeps the files of earlier versions."""
-    keyed = replace(run_into(copy, capture), pseudonyms=Pseudonyms(b"a key of our own"))
+    keyed = replace(run_into(copy, capture), decoding=Decoding(Pseudonyms(b"a key of our own")))
     with pytest.raises(LakeError, match=r"names that are not pseudonymised.* name another folder by --lake"):
         jobs.ingest.ingest(spark, keyed)
 
@@ -167,12 +167,12 @@ def test_a_lake_of_pseudonyms_is_given_neither_names_nor_those_of_another_key(
 ) -> None:
     """Real names would come beside them, or one name would be two."""
     plain = run_into(tmp_path, capture)
-    jobs.ingest.ingest(spark, replace(plain, pseudonyms=Pseudonyms(b"a key of our own")))
+    jobs.ingest.ingest(spark, replace(plain, decoding=Decoding(Pseudonyms(b"a key of our own"))))
     before = lake_rows(str(tmp_path), SILVER)
     with pytest.raises(LakeError, match=r"real names would come beside them: give --pseudonymise=KEYFILE .* --lake"):
         jobs.ingest.ingest(spark, plain)
     with pytest.raises(LakeError, match=r"under another key .* one name would be two in it: give the file .* --lake"):
-        jobs.ingest.ingest(spark, replace(plain, pseudonyms=Pseudonyms(b"the next one")))
+        jobs.ingest.ingest(spark, replace(plain, decoding=Decoding(Pseudonyms(b"the next one"))))
     assert lake_rows(str(tmp_path), SILVER) == before
 
 
@@ -180,7 +180,7 @@ def test_pseudonyms_take_the_place_of_names_and_change_nothing_else(
     spark: SparkSession, capture: Path, expected: Silver, tmp_path: Path
 ) -> None:
     pseudonyms = Pseudonyms(b"a key of our own")
-    keyed = replace(run_into(tmp_path, capture), pseudonyms=pseudonyms)
+    keyed = replace(run_into(tmp_path, capture), decoding=Decoding(pseudonyms))
     jobs.ingest.ingest(spark, keyed)
     jobs.ingest.ingest(spark, keyed)  # which the first does not stand in the way of
     decoder = CAPTURES.columns.index(CAPTURES.decoder)

@@ -61,9 +61,11 @@ def test_settings_of_one_topic_are_of_what_that_is_called_in_the_lake(run: Ran, 
     code, told = run(*keyed, f"--set={own}=1MiB,2MiB", f"--captured={other}=3MiB")
     assert code == 0
     assert told is not None
-    assert told.pseudonyms is not None
+    assert told.decoding.pseudonyms is not None
     assert not re.search("orders|audit", told.scenario.to_json())
-    orders, audit = (f"topic.{told.pseudonyms.of('topic', name)}.max.message.bytes" for name in ("orders", "audit"))
+    orders, audit = (
+        f"topic.{told.decoding.pseudonyms.of('topic', name)}.max.message.bytes" for name in ("orders", "audit")
+    )
     assert told.scenario.replay["batch_split"] == {orders: (1 << 20, 2 << 20)}
     assert told.scenario.captured[audit] == 3 << 20
     # Who has read a table knows the topic by its pseudonym alone.
@@ -89,7 +91,7 @@ def test_a_job_is_told_everything_resolved(run: Ran, folder: Path) -> None:
         "consumer.fetch.max.bytes=8MiB",
     ]
     assert told.scenario.captured["broker.fetch.max.bytes"] == 30 * 1024 * 1024
-    assert (told.master, told.spark_conf) == ("local[2]", {"spark.driver.memory": "4g"})
+    assert (told.session.master, told.session.conf) == ("local[2]", {"spark.driver.memory": "4g"})
     assert (told.run_at, told.run_at.tzinfo) == (datetime(2026, 1, 31, 12, tzinfo=UTC), UTC)
 
 
@@ -115,7 +117,7 @@ def test_what_is_not_given_has_a_default(run: Ran, folder: Path) -> None:
     before = datetime.now(UTC)
     _, told = run("ingest", "--captures=a.pcap")
     assert told is not None
-    assert (told.lake, told.master, dict(told.spark_conf)) == (str(folder / "lake"), None, {})
+    assert (told.lake, told.session.master, dict(told.session.conf)) == (str(folder / "lake"), None, {})
     assert before <= told.run_at <= datetime.now(UTC)
 
 
@@ -135,14 +137,14 @@ def test_the_zone_of_request_logs_is_stated_by_flag_or_scenario(folder: Path, ru
     told = [run("ingest", *flags)[1] for flags in (
         ("--captures=a.pcap",), ("--scenario=x.yaml",), ("--scenario=x.yaml", "--log-zone=+05:30"),
     )]  # fmt: skip
-    assert [given and given.log_zone for given in told] == ["UTC", "Europe/Berlin", "+05:30"]
+    assert [given and given.decoding.log_zone for given in told] == ["UTC", "Europe/Berlin", "+05:30"]
 
 
 def test_brokers_are_stated_by_a_file(folder: Path, run: Ran, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "brokers.yaml").write_text("10.0.0.1:9999: 1\n")
     (folder / "wrong.yaml").write_text("10.0.0.1: 1\n10.0.0.2:9999: one\n")
     told = [run(job, "--captures=a.pcap", "--brokers=brokers.yaml")[1] for job in ("ingest", "pipeline")]
-    assert [given and given.brokers for given in told] == [{"10.0.0.1:9999": "1"}] * 2
+    assert [given and given.decoding.brokers for given in told] == [{"10.0.0.1:9999": "1"}] * 2
     assert run("ingest", "--captures=a.pcap", "--brokers=wrong.yaml")[0] == 2
     assert "wrong.yaml: 2 faults" in capsys.readouterr().err
 
@@ -243,7 +245,7 @@ def test_what_is_compared_are_runs_or_lakes(
     _, told = run("compare", *named, "--lake=lake", "--json")
     assert told is not None
     assert told.compared == tuple(name.format(folder=folder) for name in compared)
-    assert told.as_json
+    assert told.output.as_json
 
 
 @pytest.mark.parametrize(
@@ -345,16 +347,16 @@ def test_a_driver_loads_no_kernel_with_its_job(repository: Path) -> None:
 def test_the_page_goes_into_a_local_lake_where_nothing_is_told(run: Ran, folder: Path, job: tuple[str, ...]) -> None:
     _, told = run(*job, "--lake=lake")
     assert told is not None
-    assert told.page == folder / "lake/report.html"
+    assert told.output.page == folder / "lake/report.html"
     _, elsewhere = run(*job, "--lake=lake", "--out=a/page.html")
     assert elsewhere is not None
-    assert elsewhere.page == folder / "a/page.html"
+    assert elsewhere.output.page == folder / "a/page.html"
 
 
 def test_other_jobs_write_no_page(run: Ran) -> None:
     _, told = run("ingest", "--captures=a.pcap", "--lake=lake")
     assert told is not None
-    assert told.page is None
+    assert told.output.page is None
 
 
 def test_a_report_is_of_the_run_that_is_named(run: Ran, folder: Path) -> None:
@@ -368,13 +370,13 @@ def test_a_page_of_a_remote_lake_has_to_be_placed(run: Ran, capsys: pytest.Captu
     assert "say with --out=FILE where the page is to be written" in capsys.readouterr().err
     _, told = run("pipeline", "--captures=a.pcap", "--lake=s3://bucket/lake")
     assert told is not None
-    assert told.page is None
+    assert told.output.page is None
 
 
 def test_a_lake_by_a_file_uri_is_the_folder_of_that_name(run: Ran, folder: Path) -> None:
     _, told = run("report", f"--lake=file://{folder}/a%20lake")
     assert told is not None
-    assert (told.lake, told.page) == (str(folder / "a lake"), folder / "a lake/report.html")
+    assert (told.lake, told.output.page) == (str(folder / "a lake"), folder / "a lake/report.html")
 
 
 @pytest.mark.parametrize("lake", ["s3a://key:hunter2@bucket/lake", "abfss://c@a.dfs.core.windows.net/lake?sig=hunter2"])
@@ -394,7 +396,7 @@ def test_data_docs_that_cannot_be_written_there_are_told_at_once(
     assert "--data-docs s3://bucket/docs: pages are written to a local folder" in capsys.readouterr().err
     _, told = run("gate", "--on=silver", "--lake=lake", "--data-docs=docs")
     assert told is not None
-    assert told.data_docs == str(folder / "docs")
+    assert told.gate_job.data_docs == str(folder / "docs")
 
 
 @pytest.mark.parametrize(("out", "why"), [(".", "this is a folder"), ("s3://bucket/page.html", "a local file")])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobs.report import Place, page_places
 from jobs.report_page.findings import KnownRun
-from jobs.run import Run
+from jobs.run import Output, Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from schemas.tables.gold import RUNS
 from tests.unit.report.findings import AT, row_of
@@ -19,7 +19,7 @@ def known(run_id: str, days_before_the_newest: int = 0) -> KnownRun:
 
 
 def asked(page: Path | None, *, keeps_pages: bool = True) -> Run:
-    return Run(resolve_scenario(None, (), ()), (), "/lake", AT, page=page, keeps_pages=keeps_pages)
+    return Run(resolve_scenario(None, (), ()), (), "/lake", AT, output=Output(page, keeps_pages))
 
 
 def of_run(folder: Path, run_id: str) -> Place:
