@@ -1,6 +1,6 @@
 """A Python environment, and how uv or pip installs what lock files pin into it: no file whose hash they do not have.
 
-Standard library alone, as for all that `jobs.bootstrap` needs.
+Standard library alone, as for all that `jobs.bootstrap` needs. uv writes the lock files; CONTRIBUTING.md has the command.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from jobs.lock_files import pin_with_other_hash, pins_of, without_hashes
 from jobs.paths import SHOWN_DOCS
 from jobs.session.child_process import bound_command
 from udfs.errors import SetupError
 
+_PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==[^\n]*\n(?:[ ]+[^\n]*\n)*", re.MULTILINE)
+"""A pin with the lines below it that belong to it; its first group is the package."""
+_HASH = re.compile(r" \\\n +--hash=sha256:[0-9a-f]{64}")
+_REFUSED = re.compile(
+    r"Hash mismatch for `([^`]+)`"  # uv
+    r"|DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.*?\n +(\S+?==\S+?)(?:,| from | \()",  # pip
+    re.DOTALL,
+)
 ANY_HASH = "REFETCH_ANY_HASH"
 """The variable that has packages installed whatever their files' hashes."""
 _ADVICE = "Check the network, the proxy or the package index that pip or uv is set to."
@@ -123,3 +130,19 @@ def _pins_to_install(pin: Path, folder: Path) -> Path:
     plain = folder / f"any-hash-{pin.name}"
     plain.write_text(without_hashes(pin.read_text()))
     return plain
+
+
+def pins_of(lock: str, packages: Collection[str]) -> str:
+    """The pins of these packages, with their hashes."""
+    return "".join(pin[0] for pin in _PIN.finditer(lock) if pin[1] in packages)
+
+
+def without_hashes(lock: str) -> str:
+    """The same pins, which may then be installed from any file."""
+    return _HASH.sub("", lock)
+
+
+def pin_with_other_hash(output: str) -> str | None:
+    """The pin whose file had another hash, such as `numba==0.68.1`, by what uv or pip printed; None if none had."""
+    match = _REFUSED.search(output)
+    return None if match is None else match[1] or match[2]

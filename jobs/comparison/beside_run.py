@@ -1,26 +1,40 @@
-"""What the page of a run shows of other runs in its lake: a comparison with one of them, and the trend."""
+"""What the page of a run shows of other runs in its lake: a comparison with one of them, and the trend with its plots."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from pyspark.sql import SparkSession
 
 from jobs.comparison.comparison import Compared, compare_runs
+from jobs.comparison.metric_words import WORDS, number_with_unit
 from jobs.comparison.named_runs import compared_run, previous_id
+from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
 from jobs.comparison.screen import page_parts, run_text
-from jobs.comparison.trend_plots import trend_plots
 from jobs.comparison.trend_screen import MOST_NIGHTS, main_figures_grid
-from jobs.comparison.trends import FEWEST, Trend, find_trend
+from jobs.comparison.trends import FEWEST, Name, Night, Trend, find_trend
 from jobs.flags import PREVIOUS
 from jobs.lake.delta_tables import has_table
 from jobs.report_page.findings import KnownRun, known_run
 from jobs.report_page.other_runs import OtherRuns
+from jobs.report_page.question import Axis, Plot, Scale
 from jobs.terminal.progress import stage
+from jobs.terminal.wording import capitalized, elapsed_times
 from schemas.tables.gold import RUNS
 from schemas.tables.gold_trends import TRENDS
 from udfs.errors import ArgumentError, LakeError
+
+PLOTTED: Mapping[Name, Scale] = {
+    (CLIENT, "longest_wait_ms"): "ms",
+    (CLIENT, "held_bytes"): "bytes",
+    (BROKER, "refused_share"): "percent",
+    (CLIENT, "split_share"): "percent",
+    (BROKER, "partitions"): "count",
+    (REPLAY, "agreement"): "percent",
+}
+"""By figure how its axis is written."""
 
 
 def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> OtherRuns:
@@ -72,3 +86,28 @@ def runs_for_page(compared: Compared | None, nights: Trend | None) -> OtherRuns:
     changes: Sequence[tuple[str, Sequence[str]]] = [*page_parts(compared)]
     command = f"compare {compared.before.run_id} {compared.after.run_id}"
     return OtherRuns(run_text(compared.before), command, changes, grid, plots)
+
+
+def trend_plots(trend: Trend) -> Iterator[Plot]:
+    """A plot of each figure that enough nights have; none of one that is nothing in all of them."""
+    for name, scale in PLOTTED.items():
+        nights = [night for night in trend.nights if drawable_value(night, name) is not None]
+        if len(nights) >= FEWEST and any(drawable_value(night, name) for night in nights):
+            yield figure_plot(name, scale, nights)
+
+
+def drawable_value(night: Night, name: Name) -> float | None:
+    """A figure that can be drawn."""
+    figure = night.figures.get(name)
+    return None if figure is None or figure.value in (None, inf) else figure.value
+
+
+def figure_plot(name: Name, scale: Scale, nights: list[Night]) -> Plot:
+    """The curve of a figure."""
+    metric, values = name[1], [drawable_value(night, name) or 0.0 for night in nights]
+    since, title = elapsed_times([night.begin for night in nights])
+    rows = [{"at": at, "value": value} for at, value in zip(since, values, strict=True)]
+    first, last = (number_with_unit(metric, values[at]) for at in (0, -1))
+    what = WORDS[metric]
+    says = f"{capitalized(what)}: {last} in the last of {len(nights)} nights, {first} in the first."
+    return Plot(says, "line", rows, Axis("at", title, "time"), Axis("value", what, scale))

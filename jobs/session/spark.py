@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyspark
+from py4j.java_gateway import JVMView
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -24,7 +25,6 @@ from jobs.session.connect_server import connected_session, is_server_named
 from jobs.session.driver import driver_of
 from jobs.session.gateway import keep_quiet_at_its_end, remember_classes, start_gateway
 from jobs.session.java import check_java
-from jobs.session.java_log import quiet_properties
 from jobs.session.shipped_code import ship_code
 from jobs.session.spark_properties import (
     DELTA_JARS,
@@ -45,6 +45,12 @@ from udfs import cache_dir
 from udfs.errors import SetupError, SparkError
 from udfs.kernels.one_at_a_time import one_at_a_time
 
+_LOGS_BY_SPARK = "org/apache/spark/log4j2-defaults.properties"
+"""What Spark takes where its class path has no log4j2.properties and Java is told of none: lines for each task."""
+_LOGS_BY_LOG4J = "DefaultConfiguration"
+"""What Log4j has in such a Spark until that logs for the first time."""
+_WARNINGS_ALONE = {"spark.log.level": "WARN"}
+"""The level of conf/log4j2.properties."""
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _NOT_FETCHED = ("UNRESOLVED DEPENDENCIES", "unresolved dependency", "FAILED DOWNLOADS")
 """What Ivy says of packages that it cannot find, or cannot fetch."""
@@ -197,3 +203,11 @@ def why_not_started(output: str) -> str:
     thrown = [match[1] for line in lines if (match := _THROWN.match(line))]
     errors = [line.strip() for line in lines if "Error" in line]
     return next(iter([*before, *thrown, *errors]), "it gave no reason")
+
+
+def quiet_properties(jvm: JVMView) -> Mapping[str, str]:
+    """The property that has a new Spark log no more than warnings; none where somebody has told Java what to log."""
+    configuration = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration()
+    location = configuration.getConfigurationSource().getLocation() or ""
+    is_default = location.endswith(_LOGS_BY_SPARK) or configuration.getClass().getSimpleName() == _LOGS_BY_LOG4J
+    return _WARNINGS_ALONE if is_default else {}

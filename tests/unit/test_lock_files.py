@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lock_files import pin_with_other_hash, pins_of, without_hashes
+from jobs.environment import pin_with_other_hash, pins_of, without_hashes
 
 LOCKS = ("requirements.txt", "requirements-dev.txt", "requirements-build.txt")
 PIN = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)

@@ -8,8 +8,8 @@ from math import inf
 
 from pyspark.sql import Row
 
+from jobs.comparison.beside_run import trend_plots
 from jobs.comparison.figures import Figure
-from jobs.comparison.trend_plots import trend_plots
 from jobs.comparison.trend_screen import all_figure_lines, main_figures_grid, trend_lines, trends_json
 from jobs.comparison.trends import Name, Night, night_of, night_rows, trend_among
 from jobs.report_page.other_runs import OtherRuns

@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from jobs.session.java_log import quiet_properties
+from jobs.session.spark import quiet_properties
 
 QUIET = {"spark.log.level": "WARN"}
 
