@@ -1,6 +1,6 @@
 """A Python environment, and how uv or pip installs what lock files pin into it: no file whose hash they do not have.
 
-Standard library alone, as for all that `jobs.bootstrap` needs. uv writes the lock files; CONTRIBUTING.md has the command.
+Standard library alone, as for all that `jobs.bootstrap` needs. uv writes the lock files: CONTRIBUTING.md has how.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from jobs.gates.gate import apply_gate
-from jobs.gates.junit import Checked, write_junit
+from jobs.gates.junit import CheckedSubject, write_junit
 from jobs.gates.results import Result, result_rows, tell_results, write_results
 from jobs.gates.rule_checks import check_rules
 from jobs.gates.set_rules import Finding, SetRule
@@ -29,13 +29,13 @@ DATA_DOCS, CONTEXT = "data_docs", "_expectations"
 """Folders in the lake: one for the pages of Data Docs, and one for what Great Expectations keeps for them."""
 
 
-def check_subject(spark: SparkSession, run: Run, subject: Subject) -> Checked:
+def check_subject(spark: SparkSession, run: Run, subject: Subject) -> CheckedSubject:
     """Apply a gate to what is in the lake, and write what it finds."""
     with stage(f"gate {subject.gate}", spark):
         evaluate = partial(evaluate_by_expectations, spark, run, subject)
         results = apply_gate(spark, run.lake, run.gates, subject, None, evaluate)
         write_results(spark, run.lake, run.gates, subject, results)
-    return Checked(subject, results)
+    return CheckedSubject(subject, results)
 
 
 def subjects_to_check(spark: SparkSession, run: Run) -> list[Subject]:
@@ -84,7 +84,7 @@ def evaluate_by_expectations(
     )
 
 
-def tell_and_gather_refusals(lake: str, checked: Sequence[Checked]) -> list[str]:
+def tell_and_gather_refusals(lake: str, checked: Sequence[CheckedSubject]) -> list[str]:
     """Say on stderr what was found. Returns the messages of the gates that refuse."""
     lines = []
     for subject_checked in checked:

@@ -38,7 +38,7 @@ from jobs.report_page.refusals import gate_refusals, is_of_captures, subjects_wi
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import ON_REQUEST, TRIES, nearest_word_hint
 from jobs.session.spark import spark_session
-from jobs.session.spark_properties import Work
+from jobs.session.spark_properties import Workload
 from jobs.terminal.wording import quantity
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
@@ -169,7 +169,7 @@ def open_lake(
     and what `jobs.session.spark.spark_session` raises.
     """
     lake = absolute_lake(path or os.environ.get(LAKE_VARIABLE) or _quickstart_lake(), "open_lake:")
-    work = Work(stored_bytes=largest_part(lake))
+    work = Workload(stored_bytes=largest_part(lake))
     spark = spark_session(None, "refetch notebook", {**_NOTEBOOK_CONF, **(conf or {})}, work)
     check_reachable(spark, lake)
     if run is None:

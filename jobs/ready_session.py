@@ -19,7 +19,7 @@ from jobs.session.connect_server import is_server_named
 from jobs.session.driver import driver_of
 from jobs.session.kernel_cache import choose_kernel_cache, why_not_kept
 from jobs.session.spark import spark_session
-from jobs.session.spark_properties import Work
+from jobs.session.spark_properties import Workload
 from udfs.capture.compression import unpacked_bytes
 from udfs.errors import SetupError
 from udfs.kernels.compiled_parts import DECODER, compiled
@@ -52,7 +52,7 @@ def begin_session(run: Run) -> SparkSession:
     if is_new:
         choose_kernel_cache()
     stored_bytes = largest_part(run.lake) if is_new and not captures else 0
-    work = Work(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS, stored_bytes)
+    work = Workload(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS, stored_bytes)
     spark = spark_session(run.session.master, f"refetch {run.job}", run.session.conf, work)
     check_reachable(spark, run.lake)
     return spark

@@ -27,7 +27,7 @@ from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from udfs.errors import LakeError
 
 
-class Place(NamedTuple):
+class PageFiles(NamedTuple):
     """Where a page is written. page: the HTML file. summary: the JSON file with the same for programs."""
 
     page: Path
@@ -49,21 +49,21 @@ def write_pages(spark: SparkSession, run: Run, verdict: Verdict) -> str:
     return "".join(f"{line}\n" for line in [everything, *lines] if line)
 
 
-def page_places(run: Run, known: KnownRun) -> list[Place]:
+def page_places(run: Run, known: KnownRun) -> list[PageFiles]:
     """Where the page goes: to the file that --out names. Without --out it goes to a file of the run's own, and also to
     `report.html` if no run of the lake is newer.
     """
     if run.output.page is None:
         return []
-    newest = Place(*newest_pages(run.output.page))
+    newest = PageFiles(*newest_pages(run.output.page))
     if not run.output.keeps_pages:
         return [newest]
-    own = Place(*pages_of_run(run.output.page, known.run_id))
+    own = PageFiles(*pages_of_run(run.output.page, known.run_id))
     is_newest = known.rows[0][RUNS.run_at] >= known.newest[0][RUNS.run_at] or not run.output.page.exists()
     return [newest, own] if is_newest else [own]
 
 
-def write_report(to: Sequence[Place], lake: str, verdict: Verdict, beside: OtherRuns) -> None:
+def write_report(to: Sequence[PageFiles], lake: str, verdict: Verdict, beside: OtherRuns) -> None:
     """Write the page, and the JSON file beside it, at the first place, and copy both to the others. Raises LakeError
     where that fails.
     """
@@ -82,7 +82,7 @@ def write_report(to: Sequence[Place], lake: str, verdict: Verdict, beside: Other
         raise LakeError(f"{message}; `report --out=FILE` writes it elsewhere") from fault
 
 
-def place_lines(run: Run, run_id: str, written: Sequence[Place]) -> list[str]:
+def place_lines(run: Run, run_id: str, written: Sequence[PageFiles]) -> list[str]:
     """Where the page and the tables are."""
     pages = "none, because the lake is not a local folder; --out=FILE writes one"
     if written:

@@ -25,7 +25,7 @@ SHARD_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Work:
+class RangesToRead:
     """What is to be read of one kind of file: ranges, with their file's place in the set, and the task of each; the
     shard of each bucket.
     """
@@ -47,8 +47,8 @@ class CapturePlan:
     capture_id: str
     indexes: tuple[CaptureIndex, ...]
     orders: tuple[FileOrder, ...]
-    packets: Work
-    logs: Work
+    packets: RangesToRead
+    logs: RangesToRead
     copies: frozenset[int]
     log_zone: str
 
@@ -118,13 +118,13 @@ def orders_of_files(indexes: Sequence[CaptureIndex], packets: list[int], logs: l
     return tuple(orders[file_no] for file_no in range(len(indexes)))
 
 
-def cut_work(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> Work:
+def cut_work(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> RangesToRead:
     """The work on some of the files, cut for so many cores."""
     weights = sum((indexes[file_no].bucket_payload_bytes for file_no in files), np.zeros(BUCKETS, np.int64))
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))
     ranges = tuple((file_no, part) for file_no in files for part in indexes[file_no].ranges)
     tasks = tasks_of_ranges([part.length for _, part in ranges], cores)
-    return Work(ranges, tasks, pack_shards(weights, shards), shards)
+    return RangesToRead(ranges, tasks, pack_shards(weights, shards), shards)
 
 
 def tasks_of_ranges(lengths: Sequence[int], cores: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from jobs.captures.capture_index import BUCKETS
-from jobs.captures.capture_plan import CapturePlan, Work
+from jobs.captures.capture_plan import CapturePlan, RangesToRead
 from jobs.lake.delta_tables import rows_of_driver
 from jobs.session.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
@@ -30,7 +30,7 @@ from udfs.facts.rows_from_packets import rows_from_packets
 BATCH_BYTES = 8 << 20
 
 
-def range_tasks(spark: SparkSession, work: Work) -> DataFrame:
+def range_tasks(spark: SparkSession, work: RangesToRead) -> DataFrame:
     """Every range of the work in its task; `ranges_in` reads them there."""
     tasks: dict[str, pa.Array[Any]] = {
         "task": pa.array(work.tasks, pa.int32()),

@@ -50,7 +50,7 @@ class ReadFile:
     fault: str | None
 
 
-class Part(NamedTuple):
+class ConnectionRows(NamedTuple):
     """Rows by table that some connections give, and what they tell of names: CAPTURED_NAMES."""
 
     rows: Mapping[Table, Sequence[pa.RecordBatch]]
@@ -84,13 +84,15 @@ class HeldCaptures:
 
     def _parts(
         self, threads: ThreadPoolExecutor, tables: Collection[Table], naming: Collection[Table], shown: Gather
-    ) -> list[Part]:
+    ) -> list[ConnectionRows]:
         """Rows of `tables`, and what `shown` gives of those of the tables `naming`."""
         rounds = -(-self.packets.cost // (self.threads * PART_BYTES))
         connections = self.packets.parts(self.threads * max(rounds, 1))
         return list(threads.map(partial(self._part, tables, naming, shown), connections))
 
-    def _part(self, tables: Collection[Table], naming: Collection[Table], shown: Gather, connections: range) -> Part:
+    def _part(
+        self, tables: Collection[Table], naming: Collection[Table], shown: Gather, connections: range
+    ) -> ConnectionRows:
         rows: dict[Table, list[pa.RecordBatch]] = defaultdict(list)
         carried, wanted = EarlierChunks(records=self.records), {*tables, *naming}
         for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
@@ -98,11 +100,11 @@ class HeldCaptures:
                 called = batch if self.pseudonyms is None else self.pseudonyms.applied_to(table, batch)
                 rows[table] += plain_rows(called)
         names = shown((table, batch) for table in naming for batch in rows.get(table, ()))
-        return Part({table: rows[table] for table in tables if table in rows}, names)
+        return ConnectionRows({table: rows[table] for table in tables if table in rows}, names)
 
 
 def _table_with_names(
-    threads: ThreadPoolExecutor, table: Table, parts: Sequence[Part], names: ClusterNames
+    threads: ThreadPoolExecutor, table: Table, parts: Sequence[ConnectionRows], names: ClusterNames
 ) -> pa.Table:
     batches = chain.from_iterable(part.rows.get(table, ()) for part in parts)
     named = threads.map(lambda batch: with_names(batch, table, names), batches)

@@ -1,4 +1,4 @@
-"""What the page of a run shows of other runs in its lake: a comparison with one of them, and the trend with its plots."""
+"""What the page of a run shows of other runs in its lake: a comparison with one, and the trend with its plots."""
 
 from __future__ import annotations
 

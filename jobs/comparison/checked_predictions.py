@@ -57,7 +57,7 @@ Figures = Mapping[tuple[str, str], Figure]
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedPredictions:
     """The predictions of some replays, with what came.
 
     without_lane: how many clients have new settings that no lane of the earlier run had, so that nothing was predicted.
@@ -97,7 +97,7 @@ class LaterFigures:
         return None
 
 
-def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
+def checked_fetches(before: ComparedRun, after: ComparedRun) -> CheckedPredictions:
     """Waits, catch-up and memory of clients that both captures have."""
     f, algorithm = FETCH_PARTITIONS, algorithms.FETCH_MAX_BYTES
     keys = [str(f.client_id), str(f.reader)]
@@ -112,7 +112,7 @@ def checked_fetches(before: ComparedRun, after: ComparedRun) -> Checked:
     )
     by_capture = collect_figures(captured_waits(after.own_rows, client_lanes))
     predictions = predictions_with_outcome(algorithm, client_lanes, predicted, LaterFigures(by_capture, by_replay))
-    return Checked(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
+    return CheckedPredictions(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
 
 
 def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:
@@ -125,18 +125,20 @@ def captured_waits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> Dat
     return figure_rows(waits, CLIENT, str(t.client_id), {WAIT: Columns(F.col(WAIT))})
 
 
-def checked_sessions(before: ComparedRun, after: ComparedRun) -> Checked:
+def checked_sessions(before: ComparedRun, after: ComparedRun) -> CheckedPredictions:
     """Full fetches, refused and lost sessions of the cluster."""
     c, algorithm = SESSION_CACHE, algorithms.SESSION_CACHE
     was, now = (in_force_in_run(algorithm, run, {}) for run in (before, after))
     lane = lane_in_force(settings_by_lane(before, algorithm), was, now)
     if lane is None:
-        return Checked(without_lane=1)
+        return CheckedPredictions(without_lane=1)
     rows = before.own_rows(c).where(F.col(SCENARIO) == lane).agg(*session_sums())
     predicted = collect_figures(figure_rows(rows, OF_CLUSTER, F.lit(""), session_shares()))
     whole_cluster = [ClientLane("", lane, was != now)]
     figures_after = LaterFigures(by_capture=collect_figures(captured_sessions(after.own_rows)), by_replay={})
-    return Checked(predictions_with_outcome(algorithm, whole_cluster, predicted, figures_after, kind=OF_CLUSTER))
+    return CheckedPredictions(
+        predictions_with_outcome(algorithm, whole_cluster, predicted, figures_after, kind=OF_CLUSTER)
+    )
 
 
 def captured_sessions(own_rows: OwnRows) -> DataFrame:
@@ -157,7 +159,7 @@ def captured_sessions(own_rows: OwnRows) -> DataFrame:
     )  # fmt: skip
 
 
-def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
+def checked_splits(before: ComparedRun, after: ComparedRun) -> CheckedPredictions:
     """How many of the batches of each producer are split, where both captures have it."""
     t, algorithm = BATCH_SPLIT, algorithms.BATCH_SPLIT
     sizes = [first_values_text(F.col(column)).alias(column) for column in SPLITS.values()]
@@ -175,7 +177,7 @@ def checked_splits(before: ComparedRun, after: ComparedRun) -> Checked:
         by_capture=collect_figures(captured_splits(after.own_rows, client_lanes)), by_replay={}
     )
     predictions = predictions_with_outcome(algorithm, client_lanes, predicted, figures_after)
-    return Checked(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
+    return CheckedPredictions(predictions, clients_without_lane(client_lanes), clients_left_out(rows))
 
 
 def captured_splits(own_rows: OwnRows, client_lanes: Sequence[ClientLane]) -> DataFrame:

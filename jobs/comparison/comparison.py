@@ -10,7 +10,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.comparison.checked_predictions import CHECKS, Checked
+from jobs.comparison.checked_predictions import CHECKS, CheckedPredictions
 from jobs.comparison.figure_rows import change_in_row, number_left_out, side_by_side_rows
 from jobs.comparison.figures import Change, Figure
 from jobs.comparison.named_runs import ComparedRun
@@ -66,7 +66,7 @@ class Compared:
     left_out: Mapping[str, int]
     upgrades: Sequence[Upgrade]
     replayed_once: Collection[str]
-    checked: Checked
+    checked: CheckedPredictions
     hits: int = 0
     in_all: int = 0
 
@@ -172,11 +172,11 @@ def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list
 
 def checked_predictions(
     spark: SparkSession, before: ComparedRun, after: ComparedRun, replays: Collection[str]
-) -> Checked:
+) -> CheckedPredictions:
     """The checked predictions of all replays that both runs have. replays: their names."""
     tasks = [partial(check, before, after) for name, check in CHECKS.items() if name in replays]
     checks = run_side_by_side(spark, tasks)
-    return Checked(
+    return CheckedPredictions(
         tuple(prediction for checked in checks for prediction in checked.predictions),
         sum(checked.without_lane for checked in checks),
         sum(checked.left_out for checked in checks),

@@ -19,13 +19,13 @@ from jobs.units import none_if_infinite
 from schemas.tables.gold import RUNS
 
 
-class Part(BaseModel):
+class ComparisonPart(BaseModel):
     """What all parts have in common: they do not change, and have no other fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class RunOf(Part):
+class RunOf(ComparisonPart):
     """A run that is compared. captures: the names of the first files."""
 
     lake: str
@@ -36,7 +36,7 @@ class RunOf(Part):
     files: int
 
 
-class FigureOf(Part):
+class FigureOf(ComparisonPart):
     """A number with its range, or a text. value: null for a text, and for a backlog that is not read. low, high: null
     where the figure is exact.
     """
@@ -47,7 +47,7 @@ class FigureOf(Part):
     text: str | None
 
 
-class ChangeOf(Part):
+class ChangeOf(ComparisonPart):
     """A figure that differs. judgement: beyond, its ranges do not meet; noise, they do; exact, it has no range; new and
     gone, the second run or the first alone has it.
     """
@@ -61,7 +61,7 @@ class ChangeOf(Part):
     after: FigureOf | None
 
 
-class UpgradeOf(Part):
+class UpgradeOf(ComparisonPart):
     """Question 18: a client's software that fetches with versions that the first run has not."""
 
     name: str
@@ -70,7 +70,7 @@ class UpgradeOf(Part):
     changes: list[ChangeOf]
 
 
-class PredictionOf(Part):
+class PredictionOf(ComparisonPart):
     """A row of gold/predictions_checked."""
 
     algorithm: str
@@ -87,7 +87,7 @@ class PredictionOf(Part):
     is_hit: bool
 
 
-class Comparison(Part):
+class Comparison(ComparisonPart):
     """Two runs. left_out: by part how many changes there are beside those listed, each of them smaller. replayed_once:
     replays that one run alone has. without_lane: how many clients or clusters have settings that no lane of the first
     run has.

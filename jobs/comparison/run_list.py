@@ -83,7 +83,7 @@ class RunList(BaseModel):
     capture_sets_in_all: int
 
 
-class Checked(NamedTuple):
+class GateCounts(NamedTuple):
     """What gates found of a capture set or run: rules that were applied, and critical ones that refused rows."""
 
     rules: int
@@ -131,20 +131,20 @@ def runs_by_set(spark: SparkSession, lake: str) -> dict[str, int]:
     return {row[0]: row[1] for row in counts.collect()}
 
 
-def gate_counts(spark: SparkSession, lake: str) -> dict[str, Checked]:
+def gate_counts(spark: SparkSession, lake: str) -> dict[str, GateCounts]:
     """What gates found, by capture set and run."""
     t = GATE_RESULTS
     if not has_table(spark, lake, t):
         return {}
     refused = F.count_if((F.col(t.severity) == "critical") & ~F.col(t.passed))
     rows = read_table(spark, lake, t).groupBy(t.checked_id).agg(F.count("*"), refused).collect()
-    return {row[0]: Checked(row[1], row[2]) for row in rows}
+    return {row[0]: GateCounts(row[1], row[2]) for row in rows}
 
 
-def combined_gate(*of_parts: Checked | None) -> Gate:
+def combined_gate(*of_parts: GateCounts | None) -> Gate:
     """What the gates say of something, by what they found of its parts.
 
-    >>> combined_gate(Checked(12, 0), Checked(7, 1)), combined_gate(None)
+    >>> combined_gate(GateCounts(12, 0), GateCounts(7, 1)), combined_gate(None)
     ('refused', 'not applied')
     """
     applied = [one for one in of_parts if one is not None and one.rules]
@@ -153,7 +153,7 @@ def combined_gate(*of_parts: Checked | None) -> Gate:
     return "passed" if applied else "not applied"
 
 
-def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, Checked]) -> ListedRun:
+def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, GateCounts]) -> ListedRun:
     """A run."""
     t = RUNS
     return ListedRun(
@@ -165,7 +165,7 @@ def listed_run(row: Row, captures: CaptureSet | None, gates: dict[str, Checked])
     )  # fmt: skip
 
 
-def listed_set(capture_set: CaptureSet, gates: dict[str, Checked], runs: int) -> ListedSet:
+def listed_set(capture_set: CaptureSet, gates: dict[str, GateCounts], runs: int) -> ListedSet:
     """A capture set."""
     first, last = (None if at is None else utc_iso_text(at) for at in (capture_set.first_time, capture_set.last_time))
     return ListedSet(

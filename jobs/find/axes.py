@@ -19,7 +19,7 @@ Point = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
-class Axis:
+class SearchAxis:
     """A setting and its values. The coordinate of a value is the number itself in a span, and its place in a list.
 
     reach: the coordinate from which on nothing changes, since nothing in the capture is larger; None if not known.
@@ -65,7 +65,7 @@ class Axis:
         return setting_of(self.key).type == "bytes"
 
 
-def axes_of_aim(aim: Aim, reach: Mapping[str, int]) -> tuple[Axis, ...]:
+def axes_of_aim(aim: Aim, reach: Mapping[str, int]) -> tuple[SearchAxis, ...]:
     """An axis for each setting of the aim, in the order in which lanes name them.
 
     reach: by setting the value from which on nothing changes.
@@ -73,22 +73,22 @@ def axes_of_aim(aim: Aim, reach: Mapping[str, int]) -> tuple[Axis, ...]:
     return tuple(_axis_of_setting(aim, key, reach) for key in in_catalogue_order(aim.over))
 
 
-def _axis_of_setting(aim: Aim, key: str, reach: Mapping[str, int]) -> Axis:
+def _axis_of_setting(aim: Aim, key: str, reach: Mapping[str, int]) -> SearchAxis:
     values = aim.over[key]
     if not isinstance(values, Span):
         beyond = [at for at, value in enumerate(values) if number_or_inf(value) >= reach.get(key, inf)]
-        return Axis(key, values, beyond[0] if beyond else None)
+        return SearchAxis(key, values, beyond[0] if beyond else None)
     limit = reach.get(key)
     reached = None if limit is None or limit >= values.most else max(limit, values.least)
-    return Axis(key, values, reached, aim.step)
+    return SearchAxis(key, values, reached, aim.step)
 
 
-def lane_at(axes: tuple[Axis, ...], point: Point) -> Lane:
+def lane_at(axes: tuple[SearchAxis, ...], point: Point) -> Lane:
     """The lane of a point."""
     return make_lane({axis.key: axis.value(at) for axis, at in zip(axes, point, strict=True) if at is not None})
 
 
-def representative_point(axes: tuple[Axis, ...], point: Point) -> Point:
+def representative_point(axes: tuple[SearchAxis, ...], point: Point) -> Point:
     """The point that stands for all whose lanes cannot differ: beyond a setting's reach nothing changes."""
     return tuple(
         at if at is None or axis.reach is None else min(at, axis.reach) for axis, at in zip(axes, point, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jobs.find.axes import Axis, Point, representative_point
+from jobs.find.axes import Point, SearchAxis, representative_point
 from jobs.find.tried import (
     Search,
     coordinates_through_best,
@@ -28,7 +28,7 @@ MOST_NEIGHBOURS = 24
 """So many of the lanes of the trade-off get others around them in a round."""
 
 
-def first_grid(axes: tuple[Axis, ...]) -> Iterator[Point]:
+def first_grid(axes: tuple[SearchAxis, ...]) -> Iterator[Point]:
     """A grid over all axes. It has all coordinates of short axes, and about equally many of each long one."""
     counts, lanes, left = dict[str, int](), FIRST_LANES, len(axes)
     for axis in sorted(axes, key=lambda axis: (axis.ends[1] - axis.ends[0], axis.key)):

@@ -13,7 +13,7 @@ from math import inf, isfinite
 
 import numpy as np
 
-from jobs.find.axes import Axis, Point, representative_point
+from jobs.find.axes import Point, SearchAxis, representative_point
 from jobs.find.judgement import Outcomes
 from jobs.find.proposals import first_grid, next_points, points_at_range_ends
 from jobs.find.tried import Judged, Search
@@ -27,7 +27,9 @@ WITHOUT_GAIN = 2
 """After so many rounds without a better lane the search ends."""
 
 
-def run_search(aim: Aim, axes: tuple[Axis, ...], in_force: Mapping[str, Value], outcomes_of: OutcomesOf) -> Search:
+def run_search(
+    aim: Aim, axes: tuple[SearchAxis, ...], in_force: Mapping[str, Value], outcomes_of: OutcomesOf
+) -> Search:
     """Replay lanes, round after round, until WITHOUT_GAIN rounds bring nothing better or the aim's rounds are used up.
 
     in_force: by setting the value of lanes that do not change it. outcomes_of: replays lanes and says what they come

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.find.axes import Axis, Point, lane_at
+from jobs.find.axes import Point, SearchAxis, lane_at
 from jobs.find.judgement import (
     NO_FAILURE,
     Failure,
@@ -54,7 +54,7 @@ class Search:
     """
 
     aim: Aim
-    axes: tuple[Axis, ...]
+    axes: tuple[SearchAxis, ...]
     in_force: Mapping[str, Value]
     tried: dict[Point, Outcomes] = field(default_factory=dict)
     judged: dict[Point, Judged] = field(default_factory=dict)

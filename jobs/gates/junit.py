@@ -17,14 +17,14 @@ from udfs.errors import LakeError
 CRITICAL = "critical"
 
 
-class Checked(NamedTuple):
+class CheckedSubject(NamedTuple):
     """A capture set or run that a gate was applied to, and what each rule found in each table."""
 
     subject: Subject
     results: Sequence[Result]
 
 
-def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[Checked]) -> None:
+def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[CheckedSubject]) -> None:
     """Write the file. Raises LakeError where it cannot be. at: the run's clock."""
     suites = ElementTree.Element("testsuites", name="refetch gate")
     suites.extend(suite_element(at, gates, one) for one in checked)
@@ -36,7 +36,7 @@ def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[Checke
         raise LakeError(f"--junit {path}: could not be written: {fault.strerror or fault}") from fault
 
 
-def suite_element(at: datetime, gates: Gates, of: Checked) -> ElementTree.Element:
+def suite_element(at: datetime, gates: Gates, of: CheckedSubject) -> ElementTree.Element:
     """A gate with its rules in their order."""
     cases = [testcase_element(of, rule, [one for one in of.results if one.rule == rule.name])
              for rule in gates.of(of.subject.gate)]  # fmt: skip
@@ -55,7 +55,7 @@ def property_element(name: str, value: str) -> ElementTree.Element:
     return properties
 
 
-def testcase_element(of: Checked, rule: Rule, results: Sequence[Result]) -> ElementTree.Element:
+def testcase_element(of: CheckedSubject, rule: Rule, results: Sequence[Result]) -> ElementTree.Element:
     """A rule: a failure where it is critical and refused rows; what any other refused is output."""
     case = ElementTree.Element("testcase", classname=f"refetch.{of.subject.gate}", name=rule.name)
     refused = [one for one in results if one.refused]

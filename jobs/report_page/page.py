@@ -52,7 +52,7 @@ TEMPLATES = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Figure:
+class DrawnPlot:
     """A plot as the page takes it; where there is nothing to be seen, why."""
 
     says: str
@@ -61,13 +61,13 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Part:
+class QuestionPart:
     """A question as the page takes it: its answer and, where there is one, what is behind it."""
 
     answer: Answer
     follows: str
     trust: str
-    figures: list[Figure]
+    figures: list[DrawnPlot]
     grid: Grid | None
 
 
@@ -77,7 +77,7 @@ class AimPart:
 
     asks: str
     sentences: list[str]
-    figure: Figure
+    figure: DrawnPlot
     grid: Grid
 
 
@@ -147,7 +147,7 @@ def script_digest(script: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
-def question_part(findings: Findings, question: Question) -> Part:
+def question_part(findings: Findings, question: Question) -> QuestionPart:
     """A question with what is behind its answer."""
     reply = answer_question(findings, question)
     if not reply.is_answered:
@@ -155,10 +155,10 @@ def question_part(findings: Findings, question: Question) -> Part:
         grid = (
             table_if_rows(findings, question) if all(name in findings.lanes for name in question.algorithms) else None
         )
-        return Part(reply, "", "", [], grid)
+        return QuestionPart(reply, "", "", [], grid)
     follows = "; ".join(semantics_text(findings, name) for name in question.algorithms)
     figures = [figure_or_reason(plotted, findings) for plotted in question.plots]
-    return Part(
+    return QuestionPart(
         reply, follows, trust_line(findings, question), list(dict.fromkeys(figures)), table_if_rows(findings, question)
     )
 
@@ -177,20 +177,20 @@ def table_if_rows(findings: Findings, question: Question) -> Grid | None:
     return grid if grid.rows else None
 
 
-def figure_or_reason(plotted: Callable[[Findings], Plot], findings: Findings) -> Figure:
+def figure_or_reason(plotted: Callable[[Findings], Plot], findings: Findings) -> DrawnPlot:
     """A plot drawn, or why it is not."""
     try:
         plot = plotted(findings)
     except Unplotted as reason:
-        return Figure("", Markup(), str(reason))
+        return DrawnPlot("", Markup(), str(reason))
     return draw_figure(plot)
 
 
-def draw_figure(plot: Plot) -> Figure:
+def draw_figure(plot: Plot) -> DrawnPlot:
     """A plot as the page takes it."""
     # A reader of screens is told of a picture, not of every tick; Vega escapes its text.
     named = Markup('<svg role="img" aria-label="{}"').format(printable_text(plot.says))
-    return Figure(plot.says, named + Markup(plot_svg(plot).removeprefix("<svg")))  # noqa: S704
+    return DrawnPlot(plot.says, named + Markup(plot_svg(plot).removeprefix("<svg")))  # noqa: S704
 
 
 def quality_tiles(findings: Findings) -> Iterator[Tile]:

@@ -33,9 +33,9 @@ from jobs.session.spark_properties import (
     JAVA_OPTIONS,
     LISTS,
     PACKAGES,
-    UNKNOWN_WORK,
+    UNKNOWN_WORKLOAD,
     WORKERS_PATH,
-    Work,
+    Workload,
     is_one_machine,
     own_properties,
     properties_to_start,
@@ -66,7 +66,7 @@ _TO_SUBMIT = (
 
 
 def spark_session(
-    master: str | None, app: str, conf: Mapping[str, str] | None = None, work: Work = UNKNOWN_WORK
+    master: str | None, app: str, conf: Mapping[str, str] | None = None, work: Workload = UNKNOWN_WORKLOAD
 ) -> SparkSession:
     """The session to work in.
 
@@ -119,7 +119,7 @@ def spark_log() -> Path:
     return folder / f"spark-{os.getpid()}.log"
 
 
-def _start_session(master: str, app: str, conf: dict[str, str], work: Work) -> SparkSession:
+def _start_session(master: str, app: str, conf: dict[str, str], work: Workload) -> SparkSession:
     java, home = check_java(), Path(pyspark.__file__).parent
     # A SPARK_HOME of another version would start jars that do not fit this pyspark.
     os.environ["SPARK_HOME"] = str(home)
@@ -157,7 +157,7 @@ def _fetch_alone() -> Iterator[None]:
         yield
 
 
-def _submitted_session(master: str | None, app: str, conf: dict[str, str], work: Work) -> SparkSession:
+def _submitted_session(master: str | None, app: str, conf: dict[str, str], work: Workload) -> SparkSession:
     # Without a gateway SparkConf() is empty, and what spark-submit was given would be overruled.
     SparkContext._ensure_initialized()
     submitted = SparkConf()

@@ -40,7 +40,7 @@ _TASKS_OF_A_CORE = 2
 _ON_ONE_MACHINE = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?")
 
 
-class Work(NamedTuple):
+class Workload(NamedTuple):
     """What a new session has to suit.
 
     captured_bytes: of the captures that are read; 0 where none are. is_replayed: they, or what the lake has, are
@@ -69,7 +69,7 @@ class Work(NamedTuple):
         return 0 < self.captured_bytes < captured if self.captured_bytes else 0 < self.stored_bytes < stored
 
 
-UNKNOWN_WORK = Work()
+UNKNOWN_WORKLOAD = Workload()
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -88,7 +88,7 @@ def is_one_machine(master: str) -> bool:
     return _ON_ONE_MACHINE.fullmatch(master) is not None
 
 
-def own_properties(master: str, work: Work = UNKNOWN_WORK) -> dict[str, str]:
+def own_properties(master: str, work: Workload = UNKNOWN_WORKLOAD) -> dict[str, str]:
     """refetch's properties on this master for this work, each file's over those before."""
     merged = read_properties(CONF / EVERYWHERE)
     if is_one_machine(master):
@@ -129,7 +129,7 @@ def jar_properties(folder: str | None) -> dict[str, str]:
 
 
 def properties_to_start(
-    master: str, conf: Mapping[str, str], jars: str | None, work: Work = UNKNOWN_WORK
+    master: str, conf: Mapping[str, str], jars: str | None, work: Workload = UNKNOWN_WORKLOAD
 ) -> dict[str, str]:
     """Properties of a Spark started here: refetch's, the jars', the caller's, each over those before; LISTS grow.
 

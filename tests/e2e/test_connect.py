@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.lake.delta_tables import table_path
-from jobs.session.spark_properties import Work, properties_to_start
+from jobs.session.spark_properties import Workload, properties_to_start
 from schemas.tables.gold import FIDELITY, GOLD, RUNS
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
@@ -82,7 +82,7 @@ def server(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     if not list(HOME.glob("jars/spark-connect_*.jar")):
         pytest.skip("pyspark has no jar of Spark Connect's server")
     port, folder = free_port(), tmp_path_factory.mktemp("connect")
-    given = properties_to_start("local[2]", {"spark.sql.warehouse.dir": str(folder)}, None, Work(1)) | {
+    given = properties_to_start("local[2]", {"spark.sql.warehouse.dir": str(folder)}, None, Workload(1)) | {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from importlib.util import resolve_name
@@ -31,6 +32,8 @@ PLAN = {
 JOB_SIDE = {"__init__", "job", "answers"}
 CODE = ("jobs", "udfs", "schemas", "notebooks")
 MAP = "docs/architecture.md"
+OF_EACH = {"main", "packed", "lanes", "lanes_table", "answer_lines", "answer_row"}
+"""Functions that each command or replay has by this name, in `jobs`."""
 
 
 def modules_in(folder: Path) -> set[str]:
@@ -42,6 +45,16 @@ def test_a_replay_has_the_plan_that_all_have(replay: str, repository: Path) -> N
     assert modules_in(repository / "udfs" / "replay" / replay) >= PLAN
     assert modules_in(repository / "jobs" / "replays" / replay) >= JOB_SIDE
     assert (repository / "docs" / f"{replay}.md").exists()
+
+
+def test_a_name_in_jobs_is_that_of_one_thing(repository: Path) -> None:
+    defined = Counter(
+        node.name
+        for file in (repository / "jobs").rglob("*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    )
+    assert {name for name, times in defined.items() if times > 1} == OF_EACH
 
 
 @pytest.mark.parametrize("replay", PREFIX)

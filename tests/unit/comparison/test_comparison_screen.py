@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from jobs.comparison.checked_predictions import Checked
+from jobs.comparison.checked_predictions import CheckedPredictions
 from jobs.comparison.comparison import PARTS, Compared, setting_changes
 from jobs.comparison.comparison_json import Comparison, comparison_json
 from jobs.comparison.figures import Change, Figure
@@ -36,11 +36,13 @@ def run_of(run_id: str, file: str) -> ComparedRun:
     return ComparedRun("/lake", KnownRun((row,), (row,)), captures, Mock())
 
 
-def compared(changes: Sequence[Change] = (), checked: Checked | None = None, is_upgraded: bool = False) -> Compared:
+def compared(
+    changes: Sequence[Change] = (), checked: CheckedPredictions | None = None, is_upgraded: bool = False
+) -> Compared:
     before, after = [fetched(JAVA, "3.9.0", 16, 40)], [fetched(JAVA, "4.1.0", 17, 300)]
     one, two = run_of("one", f"{'monday-' * 40}.pcap"), run_of("two", "tuesday.pcap")
     upgraded = find_upgrades(before, after) if is_upgraded else ()
-    return Compared(one, two, changes, {}, upgraded, (), checked or Checked())
+    return Compared(one, two, changes, {}, upgraded, (), checked or CheckedPredictions())
 
 
 def change(part: str, scope: str, before: Figure | None, after: Figure | None, metric: str = WAIT) -> Change:
@@ -60,7 +62,7 @@ def crowd() -> Compared:
     changes += [change("traffic", name, None, Figure(2.0), "requests_per_s") for name in names]
     changes += [change("advice", f"{name}", Figure(text="keep 1"), Figure(text="change 2"), "recommended")
                 for name in [f"consumer.fetch.max.bytes of {name}" for name in names]]  # fmt: skip
-    checked = Checked(tuple(predicted(name, 90.0) for name in names), 3, 7)
+    checked = CheckedPredictions(tuple(predicted(name, 90.0) for name in names), 3, 7)
     return compared(changes, checked, is_upgraded=True)
 
 
@@ -101,7 +103,9 @@ def test_an_upgrade_is_question_18() -> None:
 
 
 def test_predictions_are_told_misses_first() -> None:
-    checked = Checked((predicted("hit", 90.0), predicted("miss", 900.0), predicted("same", 90.0, is_changed=False)), 1)
+    checked = CheckedPredictions(
+        (predicted("hit", 90.0), predicted("miss", 900.0), predicted("same", 90.0, is_changed=False)), 1
+    )
     text = " ".join(" ".join(screen_lines(compared(checked=checked))).split())
     assert "PREDICTED 1 of 2 figures under changed settings came as the first run predicted" in text
     assert text.index("MISS longest wait 78 to 219 ms predicted, 900 ms seen, with fetch.max.bytes=1 MiB") < (

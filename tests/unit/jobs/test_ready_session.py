@@ -11,7 +11,7 @@ import pytest
 from jobs import open_lake, ready_session
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
-from jobs.session.spark_properties import Work
+from jobs.session.spark_properties import Workload
 from udfs.errors import SparkError
 
 STORED = b"four"
@@ -26,11 +26,11 @@ def lake(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Work]:
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Workload]:
     """What Spark is started for; it does not start."""
-    works: list[Work] = []
+    works: list[Workload] = []
 
-    def start(_master: str | None, _app: str, _conf: Any, work: Work) -> None:
+    def start(_master: str | None, _app: str, _conf: Any, work: Workload) -> None:
         works.append(work)
         raise SparkError("not here")
 
@@ -42,14 +42,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Work]:
 
 @pytest.mark.parametrize(("job", "is_replayed"), [("report", False), ("replay", True)])
 def test_a_job_that_reads_a_lake_has_a_spark_for_as_much_as_is_there(
-    job: str, is_replayed: bool, lake: str, started: list[Work]
+    job: str, is_replayed: bool, lake: str, started: list[Workload]
 ) -> None:
     with pytest.raises(SparkError):
         ready_session.begin_session(Run(resolve_scenario(None), (), lake, datetime.now(UTC), job=job))
-    assert started == [Work(is_replayed=is_replayed, stored_bytes=len(STORED))]
+    assert started == [Workload(is_replayed=is_replayed, stored_bytes=len(STORED))]
 
 
-def test_so_has_a_notebook(lake: str, started: list[Work]) -> None:
+def test_so_has_a_notebook(lake: str, started: list[Workload]) -> None:
     with pytest.raises(SparkError):
         open_lake.open_lake(lake)
-    assert started == [Work(stored_bytes=len(STORED))]
+    assert started == [Workload(stored_bytes=len(STORED))]

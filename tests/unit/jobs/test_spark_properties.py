@@ -23,8 +23,8 @@ from jobs.session.spark_properties import (
     SMALL,
     SMALL_BYTES,
     SMALL_TABLES,
-    UNKNOWN_WORK,
-    Work,
+    UNKNOWN_WORKLOAD,
+    Workload,
     is_one_machine,
     jar_properties,
     own_properties,
@@ -105,29 +105,29 @@ def test_the_callers_jars_and_packages_come_beside_a_folders_jars(tmp_path: Path
 @pytest.mark.parametrize(
     ("work", "files"),
     [
-        (Work(1), [QUICK_JAVA, SMALL]),
-        (Work(SMALL_BYTES), [QUICK_JAVA]),
-        (Work(QUICK_JAVA_BYTES), []),
-        pytest.param(UNKNOWN_WORK, [], id="a lake that may be large"),
-        (Work(1, is_replayed=True), [QUICK_JAVA, SMALL]),
-        (Work(QUICK_REPLAY_BYTES - 1, is_replayed=True), [QUICK_JAVA]),
-        (Work(QUICK_REPLAY_BYTES, is_replayed=True), []),
-        (Work(stored_bytes=1), [QUICK_JAVA, SMALL]),
-        (Work(stored_bytes=SMALL_TABLES), [QUICK_JAVA]),
-        (Work(stored_bytes=QUICK_JAVA_TABLES), []),
-        (Work(is_replayed=True, stored_bytes=QUICK_REPLAY_TABLES), []),
-        pytest.param(Work(QUICK_JAVA_BYTES, stored_bytes=1), [], id="what is read is larger than what is there"),
+        (Workload(1), [QUICK_JAVA, SMALL]),
+        (Workload(SMALL_BYTES), [QUICK_JAVA]),
+        (Workload(QUICK_JAVA_BYTES), []),
+        pytest.param(UNKNOWN_WORKLOAD, [], id="a lake that may be large"),
+        (Workload(1, is_replayed=True), [QUICK_JAVA, SMALL]),
+        (Workload(QUICK_REPLAY_BYTES - 1, is_replayed=True), [QUICK_JAVA]),
+        (Workload(QUICK_REPLAY_BYTES, is_replayed=True), []),
+        (Workload(stored_bytes=1), [QUICK_JAVA, SMALL]),
+        (Workload(stored_bytes=SMALL_TABLES), [QUICK_JAVA]),
+        (Workload(stored_bytes=QUICK_JAVA_TABLES), []),
+        (Workload(is_replayed=True, stored_bytes=QUICK_REPLAY_TABLES), []),
+        pytest.param(Workload(QUICK_JAVA_BYTES, stored_bytes=1), [], id="what is read is larger than what is there"),
     ],
 )
 @pytest.mark.parametrize("master", ["local[2]", "yarn"])
-def test_small_captures_and_lakes_have_a_spark_that_starts_fast(work: Work, files: list[str], master: str) -> None:
+def test_small_captures_and_lakes_have_a_spark_that_starts_fast(work: Workload, files: list[str], master: str) -> None:
     suited = {key: value for name in files for key, value in read_properties(CONF / name).items()}
     assert own_properties(master, work) == own_properties(master) | suited
 
 
 def test_what_suits_small_captures_is_for_the_caller_to_change() -> None:
     given = {"spark.sql.adaptive.enabled": "true", JAVA_OPTIONS: "-Xss4m"}
-    found = properties_to_start("local[2]", given, None, Work(captured_bytes=1))
+    found = properties_to_start("local[2]", given, None, Workload(captured_bytes=1))
     assert found["spark.sql.adaptive.enabled"] == "true"
     assert found[JAVA_OPTIONS].endswith(" -Xss4m")
     assert found["spark.sql.codegen.wholeStage"] == "false"

@@ -22,7 +22,7 @@ def test_a_topic_that_a_setting_names_is_refused_where_the_lake_has_pseudonyms(
 ) -> None:
     scenario = resolve_scenario(None, *flags)
     with pytest.raises(
-        ArgumentError, match=r"^/lake has pseudonyms, .* name topics: orders\. Name them by their pseud"
+        ArgumentError, match=r"^/lake has pseudonyms, .* name orders\. Name them by their pseud"
     ):
         check_topic_names("/lake", decoder_version(KEY), scenario)
     check_topic_names("/lake", decoder_version(None), scenario)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from jobs.report import Place, page_places
+from jobs.report import PageFiles, page_places
 from jobs.report_page.findings import KnownRun
 from jobs.run import Output, Run
 from jobs.scenarios.scenario_file import resolve_scenario
@@ -22,14 +22,14 @@ def asked(page: Path | None, *, keeps_pages: bool = True) -> Run:
     return Run(resolve_scenario(None, (), ()), (), "/lake", AT, output=Output(page, keeps_pages))
 
 
-def of_run(folder: Path, run_id: str) -> Place:
-    return Place(folder / f"report-{run_id}.html", folder / f"summary-{run_id}.json")
+def of_run(folder: Path, run_id: str) -> PageFiles:
+    return PageFiles(folder / f"report-{run_id}.html", folder / f"summary-{run_id}.json")
 
 
 def test_the_newest_run_has_the_page_that_all_know_and_one_of_its_own(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.touch()
-    newest = Place(page, tmp_path / "summary.json")
+    newest = PageFiles(page, tmp_path / "summary.json")
     assert page_places(asked(page), known("newest")) == [newest, of_run(tmp_path, "newest")]
 
 
@@ -47,5 +47,5 @@ def test_where_no_page_is_yet_any_run_has_both(tmp_path: Path) -> None:
 
 def test_a_page_that_is_named_is_the_only_one(tmp_path: Path) -> None:
     page = tmp_path / "mine.html"
-    assert page_places(asked(page, keeps_pages=False), known("old", 1)) == [Place(page, tmp_path / "summary.json")]
+    assert page_places(asked(page, keeps_pages=False), known("old", 1)) == [PageFiles(page, tmp_path / "summary.json")]
     assert page_places(asked(None), known("newest")) == []
