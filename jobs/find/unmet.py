@@ -35,7 +35,7 @@ def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | 
     packed: the rows of a replay of the scenario's lanes.
     """
     scenario = source.run.scenario
-    if algorithm.name in scenario.listed:
+    if algorithm.name in scenario.listed or algorithm.name not in USUAL_AIMS:
         return None
     lanes = scenario.lanes(algorithm.name)
     aim = usual_aim(algorithm.name, lanes)
@@ -47,7 +47,7 @@ def unmet_aim(source: Source, algorithm: Algorithm, packed: DataFrame) -> Aim | 
 
 def usual_aim(algorithm: str, lanes: Sequence[Lane]) -> Aim | None:
     """The usual aim of a replay whose lanes vary a setting of it; else None."""
-    for key, aim_for in USUAL_AIMS.get(algorithm, {}).items():
+    for key, aim_for in USUAL_AIMS[algorithm].items():
         values = [int(lane.settings[key]) for lane in lanes if key in lane.settings]
         if values:
             return aim_for(values)

@@ -164,20 +164,20 @@ def nearest_limit_text(findings: Findings, span: float) -> str:
     h = PARTITION_LIMIT_HEADROOM
     rows = findings.of(headroom_of_limits)
     if not rows:
-        return "; no limit was replayed: --set=max.broker.partitions=4000 does that"
+        return ". No limit was replayed: --set=max.broker.partitions=4000 does that"
     # Of lanes that leave as little, the one that sets least beside the limit.
     row = min(rows, key=lambda row: (row["nearest"][h.headroom], len(other_settings(findings, row))))
     near = row["nearest"]
     limit, left = f"the proposal's {row[h.refused_by]}={near[h.limit_value]:,}", near[h.headroom]
     limit += "".join(f" and {setting}" for setting in other_settings(findings, row))
-    sentence = f"; under {limit}{refused_changes_text(findings, row[h.scenario])} there would be room for {left:,} more"
+    sentence = f". Under {limit}{refused_changes_text(findings, row[h.scenario])} there would be room for {left:,} more"
     if left < 0:
-        sentence = f"; they would be {-left:,} above {limit}"
+        sentence = f". They would be {-left:,} above {limit}"
     if near[h.growth_per_day] <= 0:
         return f"{sentence}, and nothing grew"
     if span < SPAN_FOR_A_DATE_MS:
         over = duration(span) if span >= 1000 else "less than a second"
-        return f"{sentence}; topics changed over {over}, too short for a date: capture some days, or run `size`"
+        return f"{sentence}. Topics changed over {over}, too short for a date: capture some days, or run `size`"
     date = "not within 100 years" if near[h.breach_at] is None else f"on {near[h.breach_at]:%Y-%m-%d}"
     return f"{sentence}, reached {date} at {near[h.growth_per_day]:,.0f} replicas a day"
 
@@ -273,9 +273,9 @@ def refused_teams_answer(findings: Findings) -> str:
 def harmless_limits_text(findings: Findings) -> str:
     """The smallest limits that refuse nothing."""
     limits = safe_limits_text(findings.of(smallest_safe_limits))
-    sentence = f"; from {limits} on, nothing is refused {OF_THE_PROPOSAL}" if limits else ""
+    sentence = f". From {limits} on, nothing is refused {OF_THE_PROPOSAL}" if limits else ""
     if are_brokers_unknown(findings):
-        sentence += f"; what {BROKER_LIMIT} refuses is not known, because no Metadata response names brokers"
+        sentence += f". What {BROKER_LIMIT} refuses is not known, because no Metadata response names brokers"
     return sentence
 
 
@@ -283,7 +283,7 @@ def repeated_requests_text(by_lane: Mapping[str, Row], lane: str) -> str:
     """How many requests of a lane ask again for a topic that was refused: clients do so by Metadata requests."""
     t = PARTITION_LIMITS
     again = by_lane[lane][t.tried] - by_lane[CAPTURED_LANE][t.tried]
-    return f"; {again:,} of the {by_lane[lane][t.tried]:,} ask again for a topic that was refused" if again > 0 else ""
+    return f". {again:,} of the {by_lane[lane][t.tried]:,} ask again for a topic that was refused" if again > 0 else ""
 
 
 def most_refused_client(rows: Iterable[Row]) -> tuple[str | None, int]:

@@ -290,12 +290,12 @@ def trust_answer(findings: Findings) -> str:
         text = f"No: {refused}; {text.removeprefix('No: ')}"
     rows = fidelity_by_metric(findings)
     if not rows:
-        return f"{text}; nothing was replayed that could be compared with it."
-    text += f"; replayed as Kafka {findings.kafka}"
+        return f"{text}. Nothing was replayed that could be compared with it."
+    text += f". Replayed as Kafka {findings.kafka}"
     checked, agreed, unknown = (sum(of[name] for of in rows) for name in (t.checked, t.agreed, t.unknown))
     text += (
-        f"; of {checked:,} results of replaying the captured settings that could be checked, "
-        f"{share_text(agreed, checked)} agree with the capture, and {unknown:,} could not be checked"
+        f". Of {checked:,} results of replaying the captured settings that could be checked, "
+        f"{share_text(agreed, checked)} agree with the capture. {unknown:,} could not be checked"
     )
     return f"{text}{least_agreeing_text(rows)}."
 
@@ -308,11 +308,11 @@ def least_agreeing_text(rows: Sequence[Row]) -> str:
     if all(row[t.agreed] == row[t.checked] for row in rows):
         return ""
     if all(row[t.agreed] == row[t.checked] for row in enough):
-        return f"; all differences are in comparisons of fewer than {LEAST_CASES} cases"
+        return f". All differences are in comparisons of fewer than {LEAST_CASES} cases"
     worst, few = min(enough, key=lambda row: row[t.agreed] / row[t.checked]), len(rows) - len(enough)
     left_out = f", {quantity(few, 'comparison')} of fewer than {LEAST_CASES} cases left out" if few else ""
     return (
-        f"; agreement is lowest for {metric_and_reader(worst)}, {share_text(worst[t.agreed], worst[t.checked])} of "
+        f". Agreement is lowest for {metric_and_reader(worst)}, {share_text(worst[t.agreed], worst[t.checked])} of "
         f"{worst[t.checked]:,}{left_out}"
     )
 

@@ -37,9 +37,9 @@ def refused_batches_answer(findings: Findings) -> str:
     smallest = min(row["smallest_refused"] for row in rows if row["refused"])
     worst = findings.of(produced_topics)[0]
     sentence = (
-        f"Brokers refused {count:,} of {batches:,} produced batches, of {size_text(smallest)} or more, most of them "
-        f"from {client_name(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}): "
-        "the limit counts the compressed batch, not a record"
+        f"Brokers refused {count:,} of {batches:,} produced batches, of {size_text(smallest)} or more. Most are "
+        f"from {client_name(worst[b.client_id])} to {worst[b.topic]} ({worst['refused']:,} of {worst['batches']:,}). "
+        "The limit counts the compressed batch, not a record"
     )
     return f"{sentence}{misjudged_span_text(findings)}."
 
@@ -133,7 +133,7 @@ def compressed_or_not_answer(findings: Findings) -> str:
     batches = sum(row["batches"] for row in compressed)
     everything = quantity(sum(row["batches"] for row in rows), "produced batch", "produced batches")
     verb = "is" if 1 in (batches, sum(row["batches"] for row in rows)) else "are"
-    sentence += f"; {batches:,} of {everything} here {verb} compressed"
+    sentence += f". {batches:,} of {everything} here {verb} compressed"
     return f"{sentence}{both_sides_text(findings)}."
 
 
@@ -148,7 +148,7 @@ def both_sides_text(findings: Findings) -> str:
         taken = max(row["largest_taken_uncompressed"] or 0 for row in same)
         if refused_from is not None and taken > refused_from:
             return (
-                f": of those to {topic} one with {size_text(taken)} uncompressed was accepted, and one of "
+                f". Of those to {topic} one with {size_text(taken)} uncompressed was accepted. One of "
                 f"{size_text(refused_from)} on the wire was refused"
             )
     return ""

@@ -107,20 +107,20 @@ def safe_batch_size_answer(findings: Findings) -> str:
         f"{quantity(captured['rate_of'], 'batch', 'batches')} to a topic{unlike}"
     )
     if not safest:
-        return f"{capitalized(now)}; --set=producer.batch.size=16KiB,64KiB replays which batch.size is safe."
+        return f"{capitalized(now)}. --set=producer.batch.size=16KiB,64KiB replays which batch.size is safe."
     if unlike:
         return f"The replayed lanes show no safe batch.size: {now}."
     largest = max(safest.values())
     if not largest:
         return (
             f"None of those replayed: each splits more than {bound} of a producer's batches to a topic, or has some "
-            f"fail; {now}."
+            f"fail. {capitalized(now)}."
         )
     best = next(row for row in rows if batch_size_of_lane(row) == largest and is_safe(row))
     return (
         f"Of those replayed, batch.size={largest:,}{other_settings_text(best)} is the largest with no more than "
-        f"{bound} of the batches split at whatever pace: {split_rate_text(best)} of the worst producer's to a topic, "
-        f"and batches are filled to {percent(best['fill'])} on average; {now}."
+        f"{bound} of the batches split at whatever pace. The worst producer splits {split_rate_text(best)} of "
+        f"those to a topic. Batches are filled to {percent(best['fill'])} on average. {capitalized(now)}."
     )
 
 
@@ -203,13 +203,13 @@ def estimates_answer(findings: Findings) -> str:
     back = [row for row in rows if row[t.recovery_ms_max] is not None]
     if not back:
         unlike = unlike_captured_refusals(findings)
-        return f"{sentence}; with the captured settings there is no split to recover from{unlike}."
+        return f"{sentence}. With the captured settings there is no split to recover from{unlike}."
     slowest = max(back, key=lambda row: row[t.recovery_ms_max])
     still = sum(row[t.is_recovering] for row in rows)
     some = f"the {len(rows):,} that split most" if rows[0][IN_ALL] > len(rows) else f"{len(rows):,}"
     open_end = f", and {quantity(still, 'estimate')} of {some} had not recovered by the end" if still else ""
     return (
-        f"{sentence}; after a split it takes up to {duration(slowest[t.recovery_ms_max])} to recover "
+        f"{sentence}. After a split it takes up to {duration(slowest[t.recovery_ms_max])} to recover "
         f"({producer_and_topic(slowest)}){open_end}."
     )
 

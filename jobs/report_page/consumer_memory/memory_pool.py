@@ -26,6 +26,7 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import in_lane_order
 from jobs.terminal.screen import size_text
 from jobs.terminal.wording import (
+    capitalized,
     client_name,
     duration,
     elapsed_times,
@@ -77,11 +78,11 @@ def bounded_memory_answer(findings: Findings) -> str:
     text = f"{size_text(captured['smallest'])} of {PROPOSED} is enough for everyone{refused_pool_text(findings)}"
     pools = [row for row in rows if pool_bytes(row[CONSUMER_MEMORY.scenario]) is not None]
     if not pools:
-        return f"{text}; --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."
+        return f"{text}. --set=consumer.buffer.memory=16MiB,64MiB replays what a smaller pool costs."
     stuck = max(pools, key=lambda row: row["stuck"])
     if stuck["stuck"]:
         return (
-            f"{text}; {lane_phrase(stuck[CONSUMER_MEMORY.scenario])} "
+            f"{text}. {capitalized(lane_phrase(stuck[CONSUMER_MEMORY.scenario]))} "
             f"{quantity(stuck['stuck'], 'connection gets stuck', 'connections get stuck')}: "
             f"{WHY_STUCK.get(stuck['why'], 'nothing frees memory')}."
         )
@@ -90,8 +91,8 @@ def bounded_memory_answer(findings: Findings) -> str:
     slowed = own_lanes(findings, in_lane_order(waiting, findings.lanes[algorithms.CONSUMER_MEMORY]), "consumers")
     if not slowed:
         smallest = smallest_pool_text(pools)
-        return f"{text}; nobody would wait in any of the replayed pools, the smallest of which is {smallest}."
-    return f"{text}; {pool_cost_text(min(slowed, key=slowest_first))}."
+        return f"{text}. Nobody would wait in any of the replayed pools, the smallest of which is {smallest}."
+    return f"{text}. {capitalized(pool_cost_text(min(slowed, key=slowest_first)))}."
 
 
 def slowest_first(row: Row) -> tuple[bool, float, float]:
@@ -109,7 +110,7 @@ def pool_cost_text(row: Row) -> str:
         f"up {percent(row[c.depleted_share])} of the time, and a response waits up to {duration(row[c.wait_ms_max])}"
     )
     ratio = row[c.throughput_ratio]
-    return text if ratio is None else f"{text}; throughput is {percent(ratio)} of the captured one"
+    return text if ratio is None else f"{text}. Throughput is {percent(ratio)} of the captured one"
 
 
 def refused_pool_text(findings: Findings) -> str:

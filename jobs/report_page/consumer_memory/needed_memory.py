@@ -72,9 +72,10 @@ def needed_memory_answer(findings: Findings) -> str:
     most = rows[0]
     text = (
         f"{client_name(most[c.client_id])}, the consumer that held most, held up to "
-        f"{size_text(most[c.used_bytes_max])} of responses at a time, {at_most_text(most[c.used_bytes_p99])} for 99 % "
-        f"of the time ({uncompressed_text(most)}{held_to_end_text(most[c.pinned_responses])}); KIP-74's bound is "
-        f"{size_text(most[c.memory_bound_bytes])} with {quantity(most[c.brokers], 'broker')} and "
+        f"{size_text(most[c.used_bytes_max])} of responses at a time. For 99 % of the time it held "
+        f"{at_most_text(most[c.used_bytes_p99])} "
+        f"({uncompressed_text(most)}{held_to_end_text(most[c.pinned_responses])}). "
+        f"KIP-74's bound is {size_text(most[c.memory_bound_bytes])} with {quantity(most[c.brokers], 'broker')} and "
         f"{quantity(most[c.partitions], 'partition')}"
         f"{bound_exceeded_text(most[c.used_bytes_max], most[c.memory_bound_bytes])}"
     )
@@ -95,8 +96,8 @@ def queue_text(findings: Findings) -> str:
     )  # fmt: skip
     text = (
         f" {client_name(row[q.client_id])} uses librdkafka, which fetches ahead: its queue can hold "
-        f"{size_text(row[q.bound_bytes])}, {size_text(row[q.memory_bound_bytes])} of memory, by {setting} and a "
-        f"response {brokers_of_queue_text(row[q.brokers])} on top."
+        f"{size_text(row[q.bound_bytes])}. That takes {size_text(row[q.memory_bound_bytes])} of memory, by "
+        f"{setting} and a response {brokers_of_queue_text(row[q.brokers])} on top."
     )
     least = min(rows, key=lambda of: of[q.bound_bytes])
     if least[q.bound_bytes] >= row[q.bound_bytes]:
@@ -112,7 +113,7 @@ def brokers_of_queue_text(brokers: int) -> str:
 def shared_identity_text(row: Row) -> str:
     """That several processes seem to be counted as one, where fetches of one go on elsewhere than another's."""
     return (
-        "; several processes seem to share that client.id and address, so what each held is not known"
+        ". Several processes seem to share that client.id and address, so what each held is not known"
         if row["others"]
         else ""
     )
@@ -155,9 +156,9 @@ def other_limits_text(findings: Findings) -> str:
         return ""
     most, least = max(held, key=held.__getitem__), min(held, key=held.__getitem__)
     if held[most] == held[least]:
-        return f"; in closed loop a consumer holds at most {size_text(held[most])} of {what} in every lane"
+        return f". In closed loop a consumer holds at most {size_text(held[most])} of {what} in every lane"
     return (
-        f"; in closed loop a consumer holds at most {size_text(held[most])} of {what} {lane_phrase(most)}, "
+        f". In closed loop a consumer holds at most {size_text(held[most])} of {what} {lane_phrase(most)}. It holds "
         f"{size_text(held[least])} {lane_phrase(least)}"
     )
 

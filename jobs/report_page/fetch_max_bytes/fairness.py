@@ -17,7 +17,16 @@ from jobs.report_page.row_caps import first_lanes_note, first_rows, left_out_not
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import settings_in_name
 from jobs.terminal.screen import Grid
-from jobs.terminal.wording import client_name, duration, lane_heading, lane_label, lane_phrase, percent, quantity
+from jobs.terminal.wording import (
+    capitalized,
+    client_name,
+    duration,
+    lane_heading,
+    lane_label,
+    lane_phrase,
+    percent,
+    quantity,
+)
 from schemas.tables import algorithms
 from schemas.tables.gold import FETCH_FAIRNESS
 from schemas.tables.values import CONSUMER
@@ -86,8 +95,8 @@ def starving_answer(findings: Findings) -> str:
         whose = client_name(captured["longest"][f.client_id])
         text = (
             f"With the captured limits, {quantity(captured['waiting'], 'consumer partition')} came away empty from a "
-            f"fetch although there were records; {partition} of {whose} waited longest, "
-            f"{within}{skew_text(captured)}"
+            f"fetch although there were records. {partition} of {whose} waited longest, "
+            f"{within}.{skew_text(captured)}"
         )
     return f"{text}{best_and_worst_text(rows, captured)}."
 
@@ -96,8 +105,8 @@ def skew_text(captured: Row) -> str:
     """How uneven the load of the partition that waits longest is."""
     f, longest = FETCH_FAIRNESS, captured["longest"]
     return (
-        f", with {percent(longest[f.share_of_available])} of the bytes available to its consumer's fetches and "
-        f"{percent(longest[f.share_of_bytes])} of the bytes they got"
+        f" It had {percent(longest[f.share_of_available])} of the bytes available to its consumer's fetches. Of what "
+        f"they got it had {percent(longest[f.share_of_bytes])}"
     )
 
 
@@ -105,16 +114,18 @@ def best_and_worst_text(rows: list[Row], captured: Row) -> str:
     """What the other lanes do to the longest wait."""
     others = [row for row in rows if row["scenario"] != CAPTURED_LANE]
     if others and not any(longest_wait(row).high for row in rows):
-        return ", nor in any other replayed lane"
+        return ". No replayed lane has a longer wait" if captured["waiting"] else ", nor in any other replayed lane"
     if not others:
         return ""
     best = min(others, key=lambda row: (longest_wait(row).value, row["waiting"]))
     worst = max(others, key=lambda row: longest_wait(row).value)
     if not captured["waiting"]:
-        return f"; {longest_wait_text(worst)}{no_difference_text(worst, captured)}"
-    cure = "the limits are the cause: " if longest_wait(captured).low and not longest_wait(best).high else ""
-    text = f"; {cure}{longest_wait_text(best)}{no_difference_text(best, captured)}"
-    return f"{text}, {longest_wait_text(worst)}" if is_surely_larger(longest_wait(worst), longest_wait(best)) else text
+        return f". {capitalized(longest_wait_text(worst))}{no_difference_text(worst, captured)}"
+    cure = "The limits are the cause: " if longest_wait(captured).low and not longest_wait(best).high else ""
+    best_wait = longest_wait_text(best)
+    text = f". {cure}{best_wait if cure else capitalized(best_wait)}{no_difference_text(best, captured)}"
+    also = f"{text}. {capitalized(longest_wait_text(worst))}"
+    return also if is_surely_larger(longest_wait(worst), longest_wait(best)) else text
 
 
 def longest_wait(row: Row) -> Ranged:

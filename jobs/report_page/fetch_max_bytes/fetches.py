@@ -55,23 +55,23 @@ def too_large_answer(findings: Findings) -> str:
     if captured is None or CONSUMER not in of_readers:
         raise Unanswered(NO_CONSUMER)
     oldest = of_readers[CONSUMER]["oldest"]
-    text = "Delivered: KIP-74 lets the first batch of a response through; "
+    text = "Delivered: KIP-74 lets the first batch of a response through. "
     if captured["overrides"]:
         text += (
             f"{quantity(captured['overrides'], 'fetch', 'fetches')} of consumers got a batch larger than the captured "
             "limits"
         )
     else:
-        text += "here no fetch got a batch larger than the captured limits"
+        text += "Here no fetch got a batch larger than the captured limits"
     most = max(rows, key=lambda row: row["overrides"])
     if most["overrides"] > captured["overrides"]:
-        text += f", and {quantity(most['overrides'], 'fetch', 'fetches')} would get one {lane_phrase(most['scenario'])}"
+        text += f". {quantity(most['overrides'], 'fetch', 'fetches')} would get one {lane_phrase(most['scenario'])}"
     if oldest < HARD_LIMIT_BEFORE:
         return (
-            f"{text}; but some fetch with version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
+            f"{text}. But some fetch with version {oldest}, and below version {HARD_LIMIT_BEFORE} the limit is hard: "
             "those get stuck."
         )
-    return f"{text}; all fetch with version {oldest} or later, so none gets stuck."
+    return f"{text}. All fetch with version {oldest} or later, so none gets stuck."
 
 
 def overrides_by_lane(findings: Findings) -> Plot:
@@ -102,7 +102,7 @@ def small_fetches_answer(findings: Findings) -> str:
     rate = f", {consumers['fetches'] / mib:,.0f} per MiB" if mib else ""
     text = (
         f"Consumers got {quantity(consumers['fetches'], 'fetch', 'fetches')} answered, with "
-        f"{size_text(consumers['bytes'])} of records{rate}; {percent(consumers['empty'] / consumers['fetches'])} came "
+        f"{size_text(consumers['bytes'])} of records{rate}. {percent(consumers['empty'] / consumers['fetches'])} came "
         "back empty"
     )
     most = next(iter(findings.of(fetching_consumers)), None)  # none where no fetch's partitions are known
@@ -110,7 +110,7 @@ def small_fetches_answer(findings: Findings) -> str:
         return f"{text}."
     fill = f", {percent(most['median'] / most[f.max_bytes])} of its fetch.max.bytes" if most[f.max_bytes] else ""
     return (
-        f"{text}; for {client_name(most[f.client_id])}, which sent most, half of the responses with records have "
+        f"{text}. For {client_name(most[f.client_id])}, which sent most, half of the responses with records have "
         f"{size_text(most['median'])} or less{fill}."
     )
 
@@ -155,9 +155,9 @@ def thrown_away_answer(findings: Findings) -> str:
     if captured is None or not captured["bytes"]:
         raise Unanswered(NO_RECORDS)
     text = (
-        f"Replayed with the captured limits, {size_text(captured['cut'])} of the {size_text(captured['bytes'])} of "
-        f"records that consumers get, {percent(captured['cut'] / captured['bytes'])}, are tails of cut batches, thrown "
-        "away and fetched again"
+        f"Replayed with the captured limits, {percent(captured['cut'] / captured['bytes'])} of the "
+        f"{size_text(captured['bytes'])} of records that consumers get are tails of cut batches. These "
+        f"{size_text(captured['cut'])} are thrown away and fetched again"
     )
     loop = consumers_under_limits(findings)
     if len(loop) < 2:
@@ -165,11 +165,11 @@ def thrown_away_answer(findings: Findings) -> str:
     most = max(loop, key=lambda row: row["cut"])
     least = min(loop, key=lambda row: row["cut"])
     if most["cut"] == least["cut"]:
-        return f"{text}; no lane changes that."
+        return f"{text}. No lane changes that."
     little = size_text(least["cut"]) if least["cut"] else "nothing"
     return (
-        f"{text}; reading everything would cut {little} {lane_phrase(least['scenario'])} and {size_text(most['cut'])} "
-        f"{lane_phrase(most['scenario'])}."
+        f"{text}. Reading everything would cut {little} {lane_phrase(least['scenario'])}. It would cut "
+        f"{size_text(most['cut'])} {lane_phrase(most['scenario'])}."
     )
 
 
@@ -203,8 +203,8 @@ def followers_answer(findings: Findings) -> str:
 
     got = f"got {of_all('bytes')} of the record bytes ({size_text(row['bytes'])})" if row["bytes"] else "got no records"
     return (
-        f"Followers sent {of_all('fetches')} of the answered fetches, {got} and opened {of_all('sessions')} of the "
-        f"fetch sessions ({row['sessions']:,}), whose slots a consumer can take only after they were idle for "
+        f"Followers sent {of_all('fetches')} of the answered fetches. They {got}. They opened {of_all('sessions')} of "
+        f"the fetch sessions ({row['sessions']:,}). A consumer can take their slots only after these were idle for "
         "min.incremental.fetch.session.eviction.ms."
     )
 

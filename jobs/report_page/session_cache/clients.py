@@ -28,7 +28,7 @@ def not_found_answer(findings: Findings) -> str:
     if lost:
         sentence += f", most of them from {client_name(rows[0][EXCHANGES.client_id])} ({rows[0]['not_found']:,})"
     cost = full_fetches_cost_text(findings, full / fetches)
-    return f"{sentence}; {percent(full / fetches)} of all fetches were full ones{cost}."
+    return f"{sentence}. {percent(full / fetches)} of all fetches were full ones{cost}."
 
 
 def full_fetches_cost_text(findings: Findings, as_captured: float) -> str:
@@ -50,8 +50,8 @@ def full_fetches_cost_text(findings: Findings, as_captured: float) -> str:
     if full_share(best) == full_share(captured):
         return ", which no replayed number of slots reduces"
     return (
-        f", {percent(full_share(best))} {lane_phrase(best[c.scenario])}, which saves {size_text(spared)} of requests "
-        f"and re-reading {captured['reread'] - best['reread']:,} partitions"
+        f". It is {percent(full_share(best))} {lane_phrase(best[c.scenario])}, which saves {size_text(spared)} of "
+        f"requests and re-reading {captured['reread'] - best['reread']:,} partitions"
     )
 
 
@@ -122,8 +122,8 @@ def client_versions_answer(findings: Findings) -> str:
     if len(enough) < 2:
         raise Unanswered(f"{sentence}: too few to compare. Let the capture run longer.")
     low, high = (pick(enough, key=lambda row: row["full"] / row["fetches"]) for pick in (min, max))
-    both = ", ".join(f"of {software_text(row)} {session_use_text(row)}" for row in (low, high))
-    return f"{sentence}: {both}."
+    both = ". ".join(f"Of {software_text(row)} {session_use_text(row)}" for row in (low, high))
+    return f"{sentence}. {both}."
 
 
 def session_use_text(row: Row) -> str:

@@ -75,15 +75,15 @@ def enough_slots_answer(findings: Findings) -> str:
     captured = rows[0]
     worst = max(rows, key=refused_share)
     sentence = (
-        f"From {enough_of} per broker on, nobody in the capture is refused or evicted; as captured, "
+        f"From {enough_of} per broker on, nobody in the capture is refused or evicted. As captured, "
         f"{percent(captured_refused_share(captured))} of the full fetches that want a session are refused"
     )
     if captured[c.captured_refused] != captured[c.refused]:
         sentence += f" ({percent(refused_share(captured))} in the replay of the captured settings)"
-    sentence += f", and in the replay {quantity(captured[c.evicted], 'session is', 'sessions are')} evicted"
+    sentence += f". In the replay {quantity(captured[c.evicted], 'session is', 'sessions are')} evicted"
     if worst[c.scenario] != CAPTURED_LANE and refused_share(worst) != refused_share(captured):
         sentence += (
-            f"; {percent(refused_share(worst))} are refused and {quantity(worst[c.evicted], 'session')} evicted "
+            f". {percent(refused_share(worst))} are refused and {quantity(worst[c.evicted], 'session')} evicted "
         )
         sentence += lane_phrase(worst[c.scenario])
     return f"{sentence}{slots_doubt_text(needs)}."
@@ -92,7 +92,7 @@ def enough_slots_answer(findings: Findings) -> str:
 def slots_doubt_text(needs: list[Row]) -> str:
     """That the capture contradicts the number of slots that was taken for the captured one, where it does."""
     taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
-    return next((f"; {captured_slots_text(row)}" for row in taken if not are_slots_possible(row)), "")
+    return next((f". {capitalized(captured_slots_text(row))}" for row in taken if not are_slots_possible(row)), "")
 
 
 def slots_bars(findings: Findings) -> Plot:
@@ -148,9 +148,9 @@ def evictions_answer(findings: Findings) -> str:
     first = rows[0]
     itself = "another of its own sessions" if first[e.victim] == first[e.evictor] else client_name(first[e.victim])
     alike = sum(row[e.evictions] == first[e.evictions] for row in rows)
-    often = f"most often {client_name(first[e.evictor])} evicts {itself} ({first[e.evictions]:,}"
+    often = f"Most often {client_name(first[e.evictor])} evicts {itself} ({first[e.evictions]:,}"
     often += f", as often as {quantity(alike - 1, 'other pair')})" if alike > 1 else ")"
-    return f"{capitalized(lane_phrase(lane))}, {quantity(everyone, 'session is', 'sessions are')} evicted; {often}."
+    return f"{capitalized(lane_phrase(lane))}, {quantity(everyone, 'session is', 'sessions are')} evicted. {often}."
 
 
 def evictions_matrix(findings: Findings) -> Plot:
@@ -199,9 +199,9 @@ def while_room_answer(findings: Findings) -> str:
         "it was"
     )
     if not refused + evicted:
-        return f"{sentence}; with the captured settings nobody is refused or evicted{captured_refusals_text(findings)}."
+        return f"{sentence}. With the captured settings nobody is refused or evicted{captured_refusals_text(findings)}."
     return (
-        f"{sentence}: with the captured settings, {roomy:,} of {quantity(refused, 'refusal')} and {evicted_roomy:,} of "
+        f"{sentence}. With the captured settings, {roomy:,} of {quantity(refused, 'refusal')} and {evicted_roomy:,} of "
         f"{quantity(evicted, 'eviction')} happen while another of the broker's shards has a free slot."
     )
 

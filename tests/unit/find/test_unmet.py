@@ -20,7 +20,6 @@ def lanes(*changed: dict[str, Value]) -> list[Lane]:
 def test_a_grid_that_varies_no_setting_of_an_aim_has_none() -> None:
     assert usual_aim("fetch_max_bytes", [AS_CAPTURED]) is None
     assert usual_aim("fetch_max_bytes", lanes({"consumer.max.poll.records": 10})) is None
-    assert usual_aim("session_cache", lanes({"broker.max.incremental.fetch.session.cache.slots": 8})) is None
 
 
 def test_batch_sizes_are_looked_for_up_to_the_largest_that_was_replayed() -> None:

@@ -40,7 +40,7 @@ def test_a_lane_says_what_became_of_every_change() -> None:
 
 def test_growth_over_seconds_is_no_date() -> None:
     told = nearest_limit_text(near_limit(1e9), span=2000.0)
-    assert "; under the proposal's max.broker.partitions=100 there would be room for 94 more; topics changed" in told
+    assert ". Under the proposal's max.broker.partitions=100 there would be room for 94 more. Topics changed" in told
     assert "too short for a date" in told
     assert "2026" not in told
 
@@ -55,7 +55,7 @@ def test_what_a_limit_leaves_is_told_with_what_it_has_refused() -> None:
     )
     above = near_limit(0.0, headroom=-5)
     assert nearest_limit_text(above, span=2000.0).startswith(
-        "; they would be 5 above the proposal's max.broker.partitions=100"
+        ". They would be 5 above the proposal's max.broker.partitions=100"
     )
 
 
@@ -85,9 +85,9 @@ def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None
     told, unknown = (
         sentence(findings({limit_lanes: lanes, smallest_safe_limits: of}, names), 15) for of in (limits, limits[1:])
     )
-    assert "from max.broker.partitions=26 or max.partitions=26 on, nothing is refused" in told
-    assert "from max.partitions=26 on, nothing is refused" in unknown
-    assert ["what max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
+    assert "From max.broker.partitions=26 or max.partitions=26 on, nothing is refused" in told
+    assert "From max.partitions=26 on, nothing is refused" in unknown
+    assert ["What max.broker.partitions refuses is not known" in text for text in (told, unknown)] == [False, True]
     named = {brokers_over_time: [Row(broker=1, at=AT, partitions=1, last=1)], smallest_safe_limits: limits[1:]}
     assert not answer_question(findings({limit_lanes: lanes, **named}, names), BY_NUMBER[3]).is_answered
 
@@ -144,7 +144,7 @@ def test_requests_that_only_a_refusal_brings_about_are_told_apart_from_captured_
     }
     told = sentence(findings(rows, {"partition_limits": names}), 15)
     assert told == (
-        "With max.partitions=9, 44 of 52 captured requests to change topics are refused, most of them from ops (44); "
+        "With max.partitions=9, 44 of 52 captured requests to change topics are refused, most of them from ops (44). "
         "13 of the 52 ask again for a topic that was refused."
     )
 
@@ -158,8 +158,8 @@ def test_a_limit_is_told_with_what_its_lane_sets_beside_it() -> None:
         for more in (rate, "controller_mutation_rate=none")
     )
     assert nearest_limit_text(findings({limit_headroom: [first]}), 9.0).startswith(
-        f"; under the proposal's max.partitions=9 and {rate} "
+        f". Under the proposal's max.partitions=9 and {rate} "
     )
     assert nearest_limit_text(findings({limit_headroom: [first, second]}), 9.0).startswith(
-        "; under the proposal's max.partitions=9 there"
+        ". Under the proposal's max.partitions=9 there"
     )

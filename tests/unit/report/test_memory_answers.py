@@ -81,7 +81,7 @@ def test_the_smallest_pool_is_told_beside_what_the_prototype_starts_with() -> No
     told = bounded_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
     assert told.startswith(
         "101 B of buffer.memory of consumers (KIP-81, a proposal) is enough for everyone, though the "
-        "proposal's prototype accepts only a pool larger than fetch.max.bytes, here 50.0 MiB; "
+        "proposal's prototype accepts only a pool larger than fetch.max.bytes, here 50.0 MiB. "
     )
 
 
@@ -90,7 +90,7 @@ def test_pools_in_which_nobody_would_wait_are_told_by_the_smallest() -> None:
     found: dict[Query, list[Row]] = {lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)], slowed_consumers: []}
     found[fetching_consumers] = [Row(max_bytes=64)]
     told = bounded_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: LANES}))
-    assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
+    assert told.endswith(". Nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
 def test_it_says_how_much_a_variant_takes_for_used_beyond_what_is() -> None:
@@ -117,13 +117,13 @@ def test_what_is_held_is_told_in_words_and_that_processes_are_not_told_apart() -
             findings({lanes: [], hungry_consumers: [one_of_client(**columns)]}, {algorithms.CONSUMER_MEMORY: LANES})
         )
 
-    assert "0 of responses at a time, nothing for 99 % of the time" in told()
-    assert "100 B or less for 99 % of the time" in told(used_bytes_p99=100)
+    assert "0 of responses at a time. For 99 % of the time it held nothing" in told()
+    assert "For 99 % of the time it held 100 B or less" in told(used_bytes_p99=100)
     assert "several processes" not in told()
     assert "1 response held to the end, as no fetch shows that all was taken" in told(pinned_responses=1)
     assert "to the end" not in told()
     assert "with 1 broker and 2 partitions" in told(brokers=1, partitions=2)
-    assert "several processes seem to share that client.id and address" in told(others=7)
+    assert "Several processes seem to share that client.id and address" in told(others=7)
 
 
 def slowed(lane: str, client: str, **columns: object) -> Row:
@@ -167,8 +167,8 @@ def test_what_a_pool_costs_is_told_of_the_one_consumer_that_it_slows_most() -> N
         slow=slow,
     )
     assert told.endswith(
-        "; with buffer.memory=1 KiB, the pool of app, which is slowed most, is used up 25.0 % of the time, and a "
-        "response waits up to 40 ms; throughput is 95.0 % of the captured one."
+        ". With buffer.memory=1 KiB, the pool of app, which is slowed most, is used up 25.0 % of the time, and a "
+        "response waits up to 40 ms. Throughput is 95.0 % of the captured one."
     )
 
 
@@ -176,7 +176,7 @@ def test_a_consumer_that_is_slow_by_its_fetch_limits_alone_does_not_wait_for_mem
     """In closed loop small limits alone are slower than the captured ones, whatever the pool."""
     slow = (slowed("consumer.fetch.max.bytes=1MiB", "app", throughput_ratio=0.9),)
     told = answer(bounded_memory_answer, row("consumers", LANES[0]), row("consumers", LANES[1]), slow=slow)
-    assert told.endswith("; nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
+    assert told.endswith(". Nobody would wait in any of the replayed pools, the smallest of which is 1.0 KiB.")
 
 
 def test_the_size_uncompressed_is_told_or_why_it_is_not() -> None:
@@ -207,7 +207,7 @@ def test_what_is_held_under_other_fetch_limits_is_told_without_the_replay_of_the
     told = answer(
         needed_memory_answer, row("consumers", limited[0]), row("consumers", limited[1], most=4096), names=limited
     )
-    assert "holds at most 4.0 KiB of responses with fetch.max.bytes=1 MiB, 200 B" in told
+    assert "holds at most 4.0 KiB of responses with fetch.max.bytes=1 MiB. It holds 200 B" in told
 
 
 QUEUE_LANES = ("captured", "consumer.queued.max.messages.kbytes=4096")
@@ -231,7 +231,7 @@ def told_of(*rows: Row) -> str:
 def test_a_librdkafka_consumer_s_queue_is_told_beside_what_fetches_hold_and_what_lowers_it() -> None:
     told = told_of(queue("captured", 69 << 20), queue(QUEUE_LANES[1], 10 << 20))
     assert told.endswith(
-        " rd uses librdkafka, which fetches ahead: its queue can hold 69.0 MiB, 98.0 MiB of memory, by "
+        " rd uses librdkafka, which fetches ahead: its queue can hold 69.0 MiB. That takes 98.0 MiB of memory, by "
         "queued.max.messages.kbytes=65536 and a response of each of 3 brokers on top. It can hold 10.0 MiB with "
         "queued.max.messages.kbytes=4096."
     )

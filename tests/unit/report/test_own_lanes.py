@@ -78,7 +78,7 @@ def test_the_answer_on_pools_names_no_setting_of_brokers_or_producers() -> None:
         slowed_consumers: [slow],
     }
     found = findings(asked, {algorithms.CONSUMER_MEMORY: ("captured", lane)})
-    assert "; with buffer.memory=1 MiB, the pool of app, which is slowed most" in sentence(found, 12)
+    assert ". With buffer.memory=1 MiB, the pool of app, which is slowed most" in sentence(found, 12)
 
 
 def test_a_pool_without_bound_is_a_lane_like_any_other() -> None:
@@ -87,7 +87,7 @@ def test_a_pool_without_bound_is_a_lane_like_any_other() -> None:
     found = findings(
         {memory_lanes: rows, hungry_consumers: [row_of(CONSUMER_MEMORY)]}, {algorithms.CONSUMER_MEMORY: lanes}
     )
-    assert "nobody would wait in any of the replayed pools, the smallest of which is 1.0 MiB" in sentence(found, 12)
+    assert "Nobody would wait in any of the replayed pools, the smallest of which is 1.0 MiB" in sentence(found, 12)
 
 
 def closed(lane: str, wait: float) -> Row:

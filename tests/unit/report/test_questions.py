@@ -102,8 +102,8 @@ def test_a_table_that_a_run_has_not_is_not_asked() -> None:
 def test_starvation_that_other_limits_end_is_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 0, 34, 900)), 7)
     assert "orders-7 of billing waited longest, 105 ms" in told
-    assert "40.0 % of the bytes available to its consumer's fetches and 10.0 % of the bytes they got" in told
-    assert "the limits are the cause: with fetch.max.bytes=50 MiB nobody waits" in told
+    assert "40.0 % of the bytes available to its consumer's fetches. Of what they got it had 10.0 %" in told
+    assert "The limits are the cause: with fetch.max.bytes=50 MiB nobody waits" in told
 
 
 def test_waits_are_compared_only_where_their_ranges_do_not_meet() -> None:
@@ -111,11 +111,11 @@ def test_waits_are_compared_only_where_their_ranges_do_not_meet() -> None:
     told = sentence(fetch_limits(captured, with_range(lane(LARGE, 0, 34, 900), 0, 90)), 7)
     assert "orders-7 of billing waited longest, 105 ms (80 to 200 ms)" in told
     alike = (
-        "with fetch.max.bytes=50 MiB the longest wait is 0 ms (0 to 90 ms), no difference that this capture can tell"
+        "With fetch.max.bytes=50 MiB the longest wait is 0 ms (0 to 90 ms), no difference that this capture can tell"
     )
-    assert told.endswith(f"; {alike}.")
+    assert told.endswith(f". {alike}.")
     ended = sentence(fetch_limits(captured, with_range(lane(LARGE, 0, 34, 900), 0, 0)), 7)
-    assert ended.endswith("the limits are the cause: with fetch.max.bytes=50 MiB nobody waits.")
+    assert ended.endswith("The limits are the cause: with fetch.max.bytes=50 MiB nobody waits.")
 
 
 def with_range(row: Row, low: float, high: float) -> Row:
@@ -126,7 +126,7 @@ def with_range(row: Row, low: float, high: float) -> Row:
 def test_starvation_that_no_lane_ends_is_not_called_the_limits() -> None:
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), lane(LARGE, 99, 34, 900)), 7)
     assert "the limits are the cause" not in told
-    assert "with fetch.max.bytes=50 MiB the longest wait is 99 ms" in told
+    assert "With fetch.max.bytes=50 MiB the longest wait is 99 ms" in told
 
 
 def test_nobody_is_said_to_wait_where_nobody_does() -> None:
@@ -144,17 +144,17 @@ def test_where_no_lane_has_anybody_wait_that_is_said_once() -> None:
 def test_a_wait_that_only_another_lane_has_is_told_as_that_lanes() -> None:
     fine, slow = lane(LARGE, 0, 34, 900), lane(SMALL, 713, 34, 900)
     told = sentence(fetch_limits(lane("captured", 0, 270, 500), fine, slow), 7)
-    assert told.endswith("while it had records; with fetch.max.bytes=1 MiB the longest wait is 713 ms.")
+    assert told.endswith("while it had records. With fetch.max.bytes=1 MiB the longest wait is 713 ms.")
     told = sentence(fetch_limits(lane("captured", 105, 270, 500), fine, slow), 7)
     assert told.endswith(
-        "with fetch.max.bytes=50 MiB nobody waits, with fetch.max.bytes=1 MiB the longest wait is 713 ms."
+        "with fetch.max.bytes=50 MiB nobody waits. With fetch.max.bytes=1 MiB the longest wait is 713 ms."
     )
 
 
 def test_who_waited_and_was_served_within_the_clocks_tick_is_not_nobody() -> None:
     waits = Row(**(lane("captured", 0, 270, 500).asDict() | {"waiting": 2}))
     told = sentence(fetch_limits(waits, lane(LARGE, 0, 34, 900)), 7)
-    assert "2 consumer partitions came away empty from a fetch although there were records; orders-7 of billing" in told
+    assert "2 consumer partitions came away empty from a fetch although there were records. orders-7 of billing" in told
 
 
 def test_what_nobody_can_set_is_not_advised() -> None:
@@ -189,7 +189,7 @@ def sessions(captured_refused: int, zero_harm: int, taken: int, at_most: int | N
 def test_too_few_slots_are_raised_to_the_number_that_harms_nobody() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=8)
     assert sentence(found, 9).startswith(
-        "From 16 slots (8 shards) per broker on, nobody in the capture is refused or evicted; as captured, 75.0 %"
+        "From 16 slots (8 shards) per broker on, nobody in the capture is refused or evicted. As captured, 75.0 %"
     )
 
 
@@ -246,9 +246,9 @@ def evicting(*counts: int) -> Findings:
 
 
 def test_who_evicts_most_is_named_and_who_does_as_often_is_counted() -> None:
-    assert sentence(evicting(3, 1), 10).endswith("; most often app-0 evicts report (3).")
+    assert sentence(evicting(3, 1), 10).endswith(". Most often app-0 evicts report (3).")
     assert sentence(evicting(3, 3, 3, 1), 10).endswith(
-        "; most often app-0 evicts report (3, as often as 2 other pairs)."
+        ". Most often app-0 evicts report (3, as often as 2 other pairs)."
     )
 
 
@@ -257,8 +257,8 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
     other = findings({**found.rows, session_lanes: rows}, found.lanes)
     assert (
-        "; as captured, 75.0 % of the full fetches that want a session are refused (0 % in the replay of the captured "
-        "settings), and in the replay 0 sessions are evicted"
+        ". As captured, 75.0 % of the full fetches that want a session are refused (0 % in the replay of the captured "
+        "settings). In the replay 0 sessions are evicted"
     ) in sentence(other, 9)
 
 
@@ -272,7 +272,7 @@ def test_evictions_of_a_replay_are_not_told_beside_refusals_that_it_does_not_giv
 def test_slots_that_cannot_have_been_in_force_are_not_kept() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
     assert sentence(found, 9).endswith(
-        "; the capture allows 0 to 15 slots per broker; 1,000, which the replay took as captured, does not fit: state "
+        ". The capture allows 0 to 15 slots per broker; 1,000, which the replay took as captured, does not fit: state "
         "it with --captured."
     )
     assert "--captured" not in sentence(sessions(captured_refused=30, zero_harm=16, taken=1000), 9)
@@ -301,7 +301,7 @@ def test_the_safe_batch_size_is_the_largest_with_few_splits() -> None:
     assert told.startswith(
         "Of those replayed, batch.size=30,000 is the largest with no more than 1 % of the batches split at whatever "
     )
-    assert "with the captured settings the worst producer splits 9.0 % of its 80 batches to a topic" in told
+    assert "With the captured settings the worst producer splits 9.0 % of its 80 batches to a topic" in told
 
 
 def test_a_batch_size_that_may_split_more_at_another_pace_is_not_called_safe() -> None:
@@ -309,7 +309,9 @@ def test_a_batch_size_that_may_split_more_at_another_pace_is_not_called_safe() -
     rows = [split_lane("captured", 0.09, 0.12), split_lane(names[1], 0.001, 0.008), split_lane(names[2], 0.005, 0.03)]
     told = sentence(findings({split_lanes: rows}, {"batch_split": names}), 4)
     assert told.startswith("Of those replayed, batch.size=16,384 is the largest with no more than 1 %")
-    assert "split at whatever pace: 0.10 % (0.10 to 0.80 %) of the worst producer's to a topic, and batches" in told
+    assert (
+        "split at whatever pace. The worst producer splits 0.10 % (0.10 to 0.80 %) of those to a topic. Batches" in told
+    )
     assert "splits 9.0 % (9.0 to 12.0 %) of its 80 batches" in told
     assert dict(zip(HEAD, answer_row(rows[2]), strict=True))["split rate*"] == "0.50 % (0.50 to 3.00 %)"
 

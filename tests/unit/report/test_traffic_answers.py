@@ -60,8 +60,8 @@ def test_what_is_thrown_away_is_what_the_replay_of_the_captured_limits_gives() -
         findings({open_lanes: rows}, {algorithms.FETCH_MAX_BYTES: ("captured",)}), BY_NUMBER[17]
     ).sentence
     assert told == (
-        "Replayed with the captured limits, 3.0 MiB of the 6.0 MiB of records that consumers get, 50.0 %, "
-        "are tails of cut batches, thrown away and fetched again."
+        "Replayed with the captured limits, 50.0 % of the 6.0 MiB of records that consumers get are tails of cut "
+        "batches. These 3.0 MiB are thrown away and fetched again."
     )
 
 
@@ -69,7 +69,7 @@ def test_refused_batches_are_counted_with_whose_they_are() -> None:
     rows = [sent("lz4", 10)]
     told = answer_question(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[2]).sentence
     assert told.startswith(
-        "Brokers refused 10 of 90 produced batches, of 40.0 KiB or more, most of them from billing to orders (10 of 90)"
+        "Brokers refused 10 of 90 produced batches, of 40.0 KiB or more. Most are from billing to orders (10 of 90)"
     )
 
 
@@ -96,7 +96,7 @@ def test_a_larger_batch_that_was_taken_shows_that_the_limit_counts_compressed_by
     codecs = [sent("lz4", 10), sent("none", 0)]
     told = answer_question(findings({produced_codecs: codecs, produced_topics: codecs}), BY_NUMBER[5]).sentence
     assert "90 of 180 produced batches here are compressed" in told
-    assert "of those to orders one with 50.0 KiB uncompressed was accepted, and one of 40.0 KiB on the wire was" in told
+    assert "Of those to orders one with 50.0 KiB uncompressed was accepted. One of 40.0 KiB on the wire was" in told
 
 
 def test_one_batch_is_compressed_and_several_are() -> None:
@@ -104,9 +104,9 @@ def test_one_batch_is_compressed_and_several_are() -> None:
         rows = [Row(**(sent(codec, 0).asDict() | {"batches": batches}))]
         return answer_question(findings({produced_codecs: rows, produced_topics: rows}), BY_NUMBER[5]).sentence
 
-    assert "; 0 of 1 produced batch here is compressed" in told(1, "none")
-    assert "; 1 of 1 produced batch here is compressed" in told(1)
-    assert "; 2 of 2 produced batches here are compressed" in told(2)
+    assert ". 0 of 1 produced batch here is compressed" in told(1, "none")
+    assert ". 1 of 1 produced batch here is compressed" in told(1)
+    assert ". 2 of 2 produced batches here are compressed" in told(2)
 
 
 def test_batches_of_two_topics_are_not_compared_for_each_may_have_its_own_limit() -> None:
@@ -123,7 +123,7 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
     asks = {f.client_id: "billing", "median": 1 << 18, f.max_bytes: 1 << 20}
     found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
     assert answer_question(found, BY_NUMBER[16]).sentence == (
-        "Consumers got 2,048 fetches answered, with 2.0 MiB of records, 1,024 per MiB; 50.0 % came back empty; for "
+        "Consumers got 2,048 fetches answered, with 2.0 MiB of records, 1,024 per MiB. 50.0 % came back empty. For "
         "billing, which sent most, half of the responses with records have 256.0 KiB or less, 25.0 % of its "
         "fetch.max.bytes."
     )
@@ -131,7 +131,7 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
 
 def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -> None:
     found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: []})
-    assert answer_question(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB; 50.0 % came back empty.")
+    assert answer_question(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB. 50.0 % came back empty.")
 
 
 def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() -> None:
@@ -144,15 +144,17 @@ def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() ->
         {algorithms.FETCH_MAX_BYTES: [row.scenario for row in rows]},
     )
     assert (
-        "; here no fetch got a batch larger than the captured limits, and 51 fetches would get one with "
-        "fetch.max.bytes=1 KiB;" in answer_question(found, BY_NUMBER[11]).sentence
+        ". Here no fetch got a batch larger than the captured limits. 51 fetches would get one with "
+        "fetch.max.bytes=1 KiB." in answer_question(found, BY_NUMBER[11]).sentence
     )
 
 
 def test_followers_have_their_share_of_fetches_and_sessions() -> None:
     found = findings({readers: [reader("consumer", 300, 3), reader("follower", 100, 1)]})
     told = answer_question(found, BY_NUMBER[19]).sentence
-    assert told.startswith("Followers sent 25.0 % of the answered fetches, got 25.0 % of the record bytes (100.0 KiB)")
+    assert told.startswith(
+        "Followers sent 25.0 % of the answered fetches. They got 25.0 % of the record bytes (100.0 KiB)"
+    )
     assert "opened 25.0 % of the fetch sessions (1)" in told
 
 
@@ -161,8 +163,8 @@ def test_versions_of_clients_are_compared_where_there_are_two() -> None:
     told = answer_question(findings({fetching_software: rows}), BY_NUMBER[18])
     assert told.is_answered
     assert told.sentence == (
-        "Fetches of java come from 2 versions: of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, in 1 session with 0 not "
-        "found, of java 3.9.0 (Fetch 12 to 17) 50.0 % are full, in 25 sessions with 5 not found."
+        "Fetches of java come from 2 versions. Of java 4.3.1 (Fetch 12 to 17) 2.0 % are full, in 1 session with 0 not "
+        "found. Of java 3.9.0 (Fetch 12 to 17) 50.0 % are full, in 25 sessions with 5 not found."
     )
 
 
@@ -170,7 +172,7 @@ def test_a_version_with_a_few_fetches_is_left_out_and_counted() -> None:
     once = Row(**{**software("java", "2.8.2", 1).asDict(), "fetches": 1})
     rows = [software("java", "4.3.1", 2), software("java", "3.9.0", 50), once]
     told = answer_question(findings({fetching_software: rows}), BY_NUMBER[18]).sentence
-    assert told.startswith("Fetches of java come from 3 versions, 1 of them with fewer than 10: of java 4.3.1 ")
+    assert told.startswith("Fetches of java come from 3 versions, 1 of them with fewer than 10. Of java 4.3.1 ")
     assert "2.8.2" not in told
     alone = answer_question(findings({fetching_software: [software("java", "4.3.1", 2), once]}), BY_NUMBER[18])
     assert not alone.is_answered
@@ -200,7 +202,7 @@ def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
     told = answer_question(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
     assert "spread over 2 shards of 2 each" in told
     assert told.endswith(
-        ": with the captured settings, 5 of 7 refusals and 1 of 3 evictions happen while another of the broker's "
+        ". With the captured settings, 5 of 7 refusals and 1 of 3 evictions happen while another of the broker's "
         "shards has a free slot."
     )
 
@@ -209,7 +211,7 @@ def test_that_nobody_was_refused_does_not_say_that_no_shard_was_full() -> None:
     counts = dict.fromkeys(("refused", "refused_despite_room", "evicted", "evicted_despite_room"), 0)
     of_shards = [Row(broker="1", shard=i, each=2, most=2, **counts) for i in (0, 1)]
     told = answer_question(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
-    assert told.endswith("whose turn it was; with the captured settings nobody is refused or evicted.")
+    assert told.endswith("whose turn it was. With the captured settings nobody is refused or evicted.")
     c = SESSION_CACHE
     lane = {c.scenario: "captured", c.refused: 0, c.captured_refused: 1892}
     other = findings({shards: of_shards, lanes: [Row(**lane)]}, {"session_cache": ("captured",)})

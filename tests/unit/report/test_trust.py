@@ -44,7 +44,7 @@ def run(assumed: list[str], captured: str) -> KnownRun:
 
 
 def test_the_answer_names_the_release_and_how_it_is_known() -> None:
-    assert "; replayed as Kafka 4.3, from the API versions that brokers offer;" in trust_answer(findings())
+    assert ". Replayed as Kafka 4.3, from the API versions that brokers offer." in trust_answer(findings())
 
 
 def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
@@ -65,10 +65,10 @@ def of_request_logs() -> Findings:
 
 def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
     told = of_request_logs()
-    assert trust_answer(told).startswith("Request logs do not show what traffic is missing; ")
+    assert trust_answer(told).startswith("Request logs do not show what traffic is missing. ")
     assert "  Request logs do not show what traffic is missing" in lost_lines(told)
     assert [tile.number for tile in quality_tiles(told)][:2] == ["7", "unknown"]
-    assert trust_answer(findings()).startswith("0 % of the bytes on these connections are missing from the capture; ")
+    assert trust_answer(findings()).startswith("0 % of the bytes on these connections are missing from the capture. ")
 
 
 def test_of_request_logs_no_replay_is_asked_for_that_takes_packets() -> None:
@@ -156,12 +156,12 @@ def test_brokers_without_a_node_id_are_told() -> None:
 def test_what_agrees_least_is_named_of_the_comparisons_with_ten_cases_and_the_others_are_counted() -> None:
     told = told_of((200, 199), (10, 9), (9, 0), (1, 0), (0, 0))
     left_out = "2 comparisons of fewer than 10 cases left out"
-    assert told == f"; agreement is lowest for metric 1 (consumer), 90.00 % of 10, {left_out}."
-    assert told_of((200, 199), (10, 9)) == "; agreement is lowest for metric 1 (consumer), 90.00 % of 10."
+    assert told == f". Agreement is lowest for metric 1 (consumer), 90.00 % of 10, {left_out}."
+    assert told_of((200, 199), (10, 9)) == ". Agreement is lowest for metric 1 (consumer), 90.00 % of 10."
 
 
 def test_where_nothing_but_a_few_cases_differ_none_is_named() -> None:
-    assert told_of((200, 200), (1, 0)) == "; all differences are in comparisons of fewer than 10 cases."
+    assert told_of((200, 200), (1, 0)) == ". All differences are in comparisons of fewer than 10 cases."
     assert told_of((200, 200), (1, 1)) == "."
 
 
