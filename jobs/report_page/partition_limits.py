@@ -131,8 +131,8 @@ def partitions_answer(findings: Findings) -> str:
     most = next(row for row in rows if row["last"] == max(last))
     sentence = (
         f"At the end, broker {most[p.broker]} has most replicas{equal_brokers_text(whole['alike'])}, {max(last):,} of "
-        f"{whole['replicas']:,} on {quantity(whole['brokers'], 'broker')} "
-        f"(internal topics left out{drawn_placement_text(findings)})"
+        f"{whole['replicas']:,} on {quantity(whole['brokers'], 'broker')}, without internal topics"
+        f"{drawn_placement_text(findings)}"
     )
     return f"{sentence}{nearest_limit_text(findings, span_ms(whole))}."
 
@@ -156,7 +156,7 @@ def drawn_placement_text(findings: Findings) -> str:
         for row in findings.of(fidelity)
         if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, CHANGES.not_in_metadata)
     )
-    return f"; placement by {quantity(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
+    return f". Placement by {quantity(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
 
 
 def nearest_limit_text(findings: Findings, span: float) -> str:

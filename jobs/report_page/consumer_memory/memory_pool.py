@@ -118,9 +118,7 @@ def refused_pool_text(findings: Findings) -> str:
     captured, largest = captured_row(consumers_by_lane(findings)), largest_fetch_limit(findings)
     if captured is None or captured["smallest"] > largest:
         return ""
-    return (
-        f", though the proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size_text(largest)}"
-    )
+    return f". The proposal's prototype accepts only a pool larger than fetch.max.bytes, here {size_text(largest)}"
 
 
 def largest_fetch_limit(findings: Findings) -> int:

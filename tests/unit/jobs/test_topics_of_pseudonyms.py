@@ -21,9 +21,7 @@ def test_a_topic_that_a_setting_names_is_refused_where_the_lake_has_pseudonyms(
     flags: tuple[list[str], list[str]],
 ) -> None:
     scenario = resolve_scenario(None, *flags)
-    with pytest.raises(
-        ArgumentError, match=r"^/lake has pseudonyms, .* name orders\. Name them by their pseud"
-    ):
+    with pytest.raises(ArgumentError, match=r"^/lake has pseudonyms, .* name orders\. Name them by their pseud"):
         check_topic_names("/lake", decoder_version(KEY), scenario)
     check_topic_names("/lake", decoder_version(None), scenario)
 

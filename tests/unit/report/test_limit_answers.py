@@ -75,7 +75,7 @@ def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: 
     found = findings(rows, {"partition_limits": ["captured"]})
     told = sentence(found, 3)
     assert "broker 1 has most replicas, 4 of 7 on 2 brokers" in told
-    assert ("placement by 1 change is drawn" in told) is is_said
+    assert ("Placement by 1 change is drawn" in told) is is_said
 
 
 def test_what_a_limit_of_unknown_brokers_refuses_is_said_to_be_unknown() -> None:
