@@ -69,7 +69,9 @@ def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
 
 def count_what_goes(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
     """(tables that have something that goes, files of it, bytes of these files)."""
-    going = {table: [held[identity] for identity in pruned.of(table, held)] for table, held in holdings.items()}
+    going = {
+        table: [held[identity] for identity in pruned.identities_in(table, held)] for table, held in holdings.items()
+    }
     all_going = [holding for of_table in going.values() for holding in of_table]
     return (
         sum(map(bool, going.values())),

@@ -41,7 +41,7 @@ def part_for_size(scenario: Scenario) -> Scenario:
     others = [key for name, lanes in scenario.replay.items() if name != ALGORITHM for key in lanes]
     if others:
         sys.stderr.write(f"refetch: size replays {ALGORITHM} alone, and not {', '.join(dict.fromkeys(others))}\n")
-    return replace(scenario.whole, replay={ALGORITHM: scenario.replay.get(ALGORITHM, {})})
+    return replace(scenario.without_window, replay={ALGORITHM: scenario.replay.get(ALGORITHM, {})})
 
 
 def replay_described_cluster(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:

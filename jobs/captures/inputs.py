@@ -46,9 +46,9 @@ def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) 
     for name in named:
         problems: list[str] = []
         if is_uri(name):
-            remote.update(_uris(name, problems))
+            remote.update(_uris_named(name, problems))
         else:
-            files.update(path.resolve() for path in _paths(name, problems))
+            files.update(path.resolve() for path in _paths_named(name, problems))
         faults.extend(f"{places[name]}: {fault}" if name in places else fault for fault in problems)
     faults.extend(fault for path in sorted(files) if (fault := _why_unreadable(path)))
     if faults:
@@ -68,7 +68,7 @@ def check_zone(zone: str | None) -> str:
     return zone or UTC
 
 
-def _paths(name: str, faults: list[str]) -> list[Path]:
+def _paths_named(name: str, faults: list[str]) -> list[Path]:
     try:
         mode = Path(name).stat().st_mode
         if S_ISDIR(mode):
@@ -99,7 +99,7 @@ def _matching_paths(name: str, faults: list[str]) -> list[Path]:
     return matched
 
 
-def _uris(name: str, faults: list[str]) -> list[str]:
+def _uris_named(name: str, faults: list[str]) -> list[str]:
     if has_secret(name):
         faults.append(f"{without_secret(name)}: {NO_SECRETS}")
         return []

@@ -25,14 +25,14 @@ def resolve_uri(name: str) -> tuple[list[str], bool]:
     if file_info.type == FileType.File:
         return [quoted(path) + query], False
     if file_info.type == FileType.Directory:
-        return [_uri(path, at, info, query) for info in _files_inside(system, at) if info.is_file], True
+        return [_uri_of_file(path, at, info, query) for info in _files_inside(system, at) if info.is_file], True
     if not glob.has_magic(path):
         _check_bucket(system, at)
         return [], False
     root, pattern = _split_at_pattern(path)
     system, at = located(root + query)
     matched = {info.path: info for info in _matching_files(system, at, pattern.split("/")) if info.is_file}
-    return [_uri(root, at, info, query) for info in matched.values()], False
+    return [_uri_of_file(root, at, info, query) for info in matched.values()], False
 
 
 def _check_bucket(system: FileSystem, path: str) -> None:
@@ -49,7 +49,7 @@ def _split_at_pattern(path: str) -> tuple[str, str]:
     return "/".join(parts[:first]), "/".join(parts[first:])
 
 
-def _uri(root: str, at: str, info: FileInfo, query: str) -> str:
+def _uri_of_file(root: str, at: str, info: FileInfo, query: str) -> str:
     """The URI of a file below `root`, whose path on its file system is `at`."""
     below = info.path[len(at.rstrip("/")) :].lstrip("/").replace("%", "%25")
     return f"{quoted(root.rstrip('/'))}/{quoted(below)}{query}"

@@ -32,7 +32,7 @@ from jobs.comparison.predictions import (
 from jobs.comparison.traffic_figures import CLIENT, LIMITS, first_values_text, limits_by_client
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import IN_ALL, first_rows
-from jobs.report_page.traffic import batches_of_producers, fetches
+from jobs.report_page.traffic import batches_of_producers, summed_fetches
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
 from schemas.tables import algorithms
@@ -89,7 +89,7 @@ class LaterFigures:
     by_capture: Figures
     by_replay: Figures
 
-    def of(self, scope: str, metric: str) -> tuple[str, Figure] | None:
+    def figure_of(self, scope: str, metric: str) -> tuple[str, Figure] | None:
         """(BY_CAPTURE or BY_REPLAY, the figure); the capture's own where it shows one, None where neither has it."""
         for seen_by, figures in ((BY_CAPTURE, self.by_capture), (BY_REPLAY, self.by_replay)):
             if (scope, metric) in figures:
@@ -148,7 +148,7 @@ def captured_sessions(own_rows: OwnRows) -> DataFrame:
     sums = rows_in_captured_lane(own_rows(c)).agg(*(F.sum(column).alias(column) for column in (
         c.captured_refused, c.captured_created, c.captured_not_found, c.captured_fetches
     )))  # fmt: skip
-    full = fetches(own_rows).agg(
+    full = summed_fetches(own_rows).agg(
         F.count_if(F.col(x.fetch_session_epoch) <= 0).alias("full"), F.count("*").alias("fetches")
     )
     return figure_rows(sums, OF_CLUSTER, F.lit(""), {
@@ -277,7 +277,7 @@ def predictions_with_outcome(
     by_scope = {client_lane.scope: client_lane for client_lane in client_lanes if client_lane.lane is not None}
     predictions = []
     for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):
-        client_lane, outcome = by_scope.get(scope), figures_after.of(scope, metric)
+        client_lane, outcome = by_scope.get(scope), figures_after.figure_of(scope, metric)
         if client_lane is None or client_lane.lane is None or outcome is None:
             continue
         seen_by, seen_figure = outcome

@@ -59,7 +59,7 @@ class LaneOutcomes:
     def __call__(self, lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
         """What lanes come to, by their names."""
         known, judged = tuple(outcomes_of(self.aim.algorithm).values()), judged_outcomes(self.aim)
-        figures = outcomes_by_lane(self._wanted(self._summed(lanes, known)))
+        figures = outcomes_by_lane(self._rows_to_judge(self._replayed_sums(lanes, known)))
         names = (CAPTURED_LANE, *(lane.name for lane in lanes))
         for kind, scope_names in self.first.items():
             for scope in (Scope(kind, name) for name in scope_names):
@@ -67,26 +67,26 @@ class LaneOutcomes:
                 self.own.setdefault(scope, {}).update(came_to)
         return {name: complete_outcomes(figures.get((FOR_ALL, name), {}), known) for name in names}
 
-    def _summed(self, lanes: Sequence[Lane], known: Sequence[Outcome]) -> DataFrame:
+    def _replayed_sums(self, lanes: Sequence[Lane], known: Sequence[Outcome]) -> DataFrame:
         """Rows of SUMS of a replay of these lanes, one for each lane, outcome and scope."""
         packed = self.algorithm.packed(with_lanes(self.source, self.aim.algorithm, lanes))
         return sums_by_scope(packed, known, rows_that_count(self.aim), scope_kinds(self.aim))
 
-    def _wanted(self, rows: DataFrame) -> list[Row]:
+    def _rows_to_judge(self, rows: DataFrame) -> list[Row]:
         """The rows of all together, and of those that are judged alone."""
         kinds = scope_kinds(self.aim)
         judged = F.col(OUTCOME).isin([outcome.name for outcome in judged_outcomes(self.aim)])
         rows = rows.where((F.col(KIND) == OF_CLUSTER) | judged)
         if not kinds or self.first:
-            return self._of_first(rows).collect()
+            return self._rows_of_worst_off(rows).collect()
         rows = rows.persist()
         try:
             self.first = {kind: worst_off_names(rows, kind, judged_outcomes(self.aim)[0]) for kind in kinds}
-            return self._of_first(rows).collect()
+            return self._rows_of_worst_off(rows).collect()
         finally:
             rows.unpersist()
 
-    def _of_first(self, rows: DataFrame) -> DataFrame:
+    def _rows_of_worst_off(self, rows: DataFrame) -> DataFrame:
         is_wanted = F.col(KIND) == OF_CLUSTER
         for kind, names in self.first.items():
             is_wanted |= (F.col(KIND) == kind) & F.col(NAME).isin(names)

@@ -29,7 +29,7 @@ def pass_gate(spark: SparkSession, run: Run, subject: Subject, counts: Mapping[T
     counts: of the tables that were just written; None where all is as it was, so that earlier results hold.
     """
     gates = run.gates.in_pipeline
-    if not gates.of(subject.gate):
+    if not gates.rules_of(subject.gate):
         return
     results = stored_results(spark, run.lake, gates, subject) if counts is None else []
     if not results:
@@ -50,7 +50,9 @@ def apply_gate(
     """
     if counts is None:
         counts = count_by_scan(spark, lake, gates, subject)
-    rules = [replace(rule, tables=tuple(t for t in rule.tables if t in counts)) for rule in gates.of(subject.gate)]
+    rules = [
+        replace(rule, tables=tuple(t for t in rule.tables if t in counts)) for rule in gates.rules_of(subject.gate)
+    ]
     findings = {
         (rule.name, table.name): row_finding(spark, lake, subject, rule, table, counts[table])
         for rule in rules

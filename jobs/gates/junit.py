@@ -39,7 +39,7 @@ def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[Checke
 def suite_element(at: datetime, gates: Gates, of: CheckedSubject) -> ElementTree.Element:
     """A gate with its rules in their order."""
     cases = [testcase_element(of, rule, [one for one in of.results if one.rule == rule.name])
-             for rule in gates.of(of.subject.gate)]  # fmt: skip
+             for rule in gates.rules_of(of.subject.gate)]  # fmt: skip
     failures = sum(case.find("failure") is not None for case in cases)
     attributes = {"name": f"{of.subject.gate} gate", "timestamp": at.isoformat(), "tests": f"{len(cases)}",
             "failures": f"{failures}", "errors": "0", "skipped": "0"}  # fmt: skip

@@ -76,7 +76,7 @@ class Gates:
     rules: tuple[Rule, ...] = ()
     faults: tuple[Fault, ...] = ()
 
-    def of(self, gate: Gate) -> tuple[Rule, ...]:
+    def rules_of(self, gate: Gate) -> tuple[Rule, ...]:
         """A gate's rules."""
         return tuple(rule for rule in self.rules if rule.gate == gate)
 
@@ -87,7 +87,7 @@ class Gates:
 
     def pairs(self, gate: Gate) -> list[tuple[Rule, Table]]:
         """A gate's rules with each of their tables."""
-        return [(rule, table) for rule in self.of(gate) for table in rule.tables]
+        return [(rule, table) for rule in self.rules_of(gate) for table in rule.tables]
 
     def row_rules(self, table: Table) -> tuple[RowRule, ...]:
         """The rules about single rows of a table."""
@@ -96,11 +96,11 @@ class Gates:
     @property
     def quarantine_id(self) -> str:
         """A hash of what decides which rows are taken out of silver tables; empty where no rule does."""
-        return _hash_of_rules(rule for rule in self.of("silver") if isinstance(rule, RowRule))
+        return _hash_of_rules(rule for rule in self.rules_of("silver") if isinstance(rule, RowRule))
 
     def rules_id(self, gate: Gate) -> str:
         """A hash of a gate's rules."""
-        return _hash_of_rules(self.of(gate))
+        return _hash_of_rules(self.rules_of(gate))
 
 
 def _hash_of_rules(rules: Iterable[Rule]) -> str:

@@ -62,7 +62,7 @@ class Pruned:
         """The ids of all that goes."""
         return frozenset((*self.runs, *self.capture_sets, *self.unfinished))
 
-    def of(self, table: Table, identities: Iterable[str]) -> list[str]:
+    def identities_in(self, table: Table, identities: Iterable[str]) -> list[str]:
         """The identities of rows that go from a table. identities: all that the table has."""
         if self.is_by_age and table in RECORD:
             return []
@@ -145,7 +145,7 @@ def written_by_id(holdings: Holdings) -> dict[str, datetime]:
 
 def drop_pruned(spark: SparkSession, stored: Stored, holdings: Holdings, pruned: Pruned) -> None:
     """Delete what is to go, from the tables `FIRST` before all others."""
-    by_table = {table: pruned.of(table, holdings[table]) for table in stored}
+    by_table = {table: pruned.identities_in(table, holdings[table]) for table in stored}
     for tables in (FIRST, [table for table in stored if table not in FIRST]):
         run_side_by_side(
             spark, [partial(stored[table].drop, by_table[table]) for table in tables if by_table.get(table)]

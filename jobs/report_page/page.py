@@ -29,12 +29,12 @@ from jobs.report_page.semantics import semantics_text
 from jobs.report_page.trade_off_plot import trade_off_plot
 from jobs.report_page.trust import (
     agreement_bars,
-    captures,
+    captured_files,
     fidelity_table,
     glossary,
     is_of_logs,
     lost_lines,
-    quality,
+    quality_row,
     read_lines,
     trust_line,
 )
@@ -195,7 +195,7 @@ def draw_figure(plot: Plot) -> DrawnPlot:
 
 def quality_tiles(findings: Findings) -> Iterator[Tile]:
     """The capture's quality in a few numbers."""
-    q, row = CAPTURE_QUALITY, findings.of(quality)[0]
+    q, row = CAPTURE_QUALITY, findings.of(quality_row)[0]
     yield Tile(f"{row[q.exchanges]:,}", "exchanges (request and response) decoded")
     if is_of_logs(findings):
         yield Tile("unknown", "bytes missing: request logs do not show them", True)
@@ -219,7 +219,7 @@ def metrics_compared(findings: Findings) -> Iterator[tuple[str, str]]:
 
 def facts_of_run(run: KnownRun, findings: Findings) -> dict[str, object]:
     """What was captured when, and what was replayed."""
-    t, r, rows = CAPTURES, RUNS, findings.of(captures)
+    t, r, rows = CAPTURES, RUNS, findings.of(captured_files)
     left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)
     last = max((row[t.last_time] for row in rows if row[t.last_time]), default=None)

@@ -28,7 +28,7 @@ from jobs.report_page.question import (
     rows_to_plot,
 )
 from jobs.report_page.row_caps import first_rows_of_each
-from jobs.report_page.trust import fidelity
+from jobs.report_page.trust import fidelity_rows
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
 from jobs.terminal.wording import (
@@ -96,7 +96,7 @@ def captured_cluster(own_rows: OwnRows) -> DataFrame:
     return with_most.agg(F.count("*").alias("brokers"), F.sum("last").alias("replicas"), alike, *span)
 
 
-def headroom_of_limits(own_rows: OwnRows) -> DataFrame:
+def nearest_headroom(own_rows: OwnRows) -> DataFrame:
     """For each lane and limit, the broker or cluster that is nearest to it."""
     h = PARTITION_LIMIT_HEADROOM
     nearest = F.min(F.struct(h.headroom, h.limit_value, h.partitions, h.growth_per_day, h.breach_at, h.broker))
@@ -153,7 +153,7 @@ def drawn_placement_text(findings: Findings) -> str:
     t = FIDELITY
     changes = sum(
         row["times"]
-        for row in findings.of(fidelity)
+        for row in findings.of(fidelity_rows)
         if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, CHANGES.not_in_metadata)
     )
     return f". Placement by {quantity(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""
@@ -162,7 +162,7 @@ def drawn_placement_text(findings: Findings) -> str:
 def nearest_limit_text(findings: Findings, span: float) -> str:
     """How far the tightest of the replayed limits is, and when it is reached if the capture is long enough to say."""
     h = PARTITION_LIMIT_HEADROOM
-    rows = findings.of(headroom_of_limits)
+    rows = findings.of(nearest_headroom)
     if not rows:
         return ". No limit was replayed: --set=max.broker.partitions=4000 does that"
     # Of lanes that leave as little, the one that sets least beside the limit.
@@ -183,7 +183,7 @@ def nearest_limit_text(findings: Findings, span: float) -> str:
 
 
 def other_settings(findings: Findings, row: Row) -> list[str]:
-    """What a lane sets besides its limit, as KEY=VALUE. row: of the query `headroom_of_limits`."""
+    """What a lane sets besides its limit, as KEY=VALUE. row: of the query `nearest_headroom`."""
     h = PARTITION_LIMIT_HEADROOM
     return [
         f"{key}={value}"
@@ -226,7 +226,7 @@ def headroom_table(findings: Findings) -> Grid:
             "cluster" if row["nearest"][h.broker] is None else f"broker {row['nearest'][h.broker]}",
             f"{row['nearest'][h.partitions]:,}", f"{row['nearest'][h.headroom]:,}",
         ]
-        for row in findings.of(headroom_of_limits)
+        for row in findings.of(nearest_headroom)
     ]  # fmt: skip
     head = (
         lane_heading(findings.lanes[algorithms.PARTITION_LIMITS]),
@@ -328,7 +328,7 @@ HOW_MANY = Question(
     text="How many partitions can I have per broker and cluster?",
     about="KIP-578",
     algorithms=(algorithms.PARTITION_LIMITS,),
-    queries=(brokers_over_time, captured_cluster, headroom_of_limits, lanes),
+    queries=(brokers_over_time, captured_cluster, nearest_headroom, lanes),
     sentence=partitions_answer,
     plots=(replicas_over_time,),
     table=headroom_table,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from jobs.report_page.advice.recommendation import Effect, Ends, Recommendation
 from jobs.report_page.questions import answer_questions
 from jobs.report_page.refusals import refusals_text
-from jobs.report_page.trust import captures, fidelity_by_metric
+from jobs.report_page.trust import captured_files, fidelity_by_metric
 from jobs.report_page.verdict import Verdict
 from jobs.scenarios.moment import Moment
 from jobs.version import VERSION
@@ -133,7 +133,7 @@ def summary_of(verdict: Verdict) -> Summary:
         run_id=run.run_id,
         capture_id=run.capture_id,
         run_at=run.rows[0][RUNS.run_at].isoformat(),
-        captures=[PurePosixPath(row[CAPTURES.path]).name for row in findings.of(captures)],
+        captures=[PurePosixPath(row[CAPTURES.path]).name for row in findings.of(captured_files)],
         kafka=findings.kafka,
         lanes={name: [*lanes] for name, lanes in findings.lanes.items()},
         window=CountedWindow(begin=time_with_zone(run.window[0]), end=time_with_zone(run.window[1])),

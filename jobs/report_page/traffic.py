@@ -19,7 +19,7 @@ MOST_ROWS = 50
 BINS_PER_DOUBLING = 2
 
 
-def fetches(own_rows: OwnRows) -> DataFrame:
+def summed_fetches(own_rows: OwnRows) -> DataFrame:
     """Fetch exchanges with the sums that `fetch_sums` names."""
     x = EXCHANGES
     return own_rows(x).where(F.col(x.api_name) == FETCH)
@@ -44,7 +44,7 @@ def fetch_sums() -> list[Column]:
 def fetching_clients(own_rows: OwnRows) -> DataFrame:
     """The clients that fetch: those with most lost sessions and full fetches first."""
     x = EXCHANGES
-    by_client = fetches(own_rows).groupBy(x.client_id).agg(*fetch_sums())
+    by_client = summed_fetches(own_rows).groupBy(x.client_id).agg(*fetch_sums())
     return first_rows(by_client, MOST_ROWS, F.desc("not_found"), F.desc("full"), x.client_id)
 
 
@@ -55,7 +55,7 @@ def fetching_software(own_rows: OwnRows) -> DataFrame:
     """
     x = EXCHANGES
     session = F.when(F.col(x.fetch_session_id) > 0, F.struct(x.broker, x.fetch_session_id))
-    by_software = fetches(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(
+    by_software = summed_fetches(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(
         F.count_distinct(session).alias("sessions"),
         F.count_if(F.col(x.fetch_session_epoch) == SESSIONLESS).alias("sessionless"),
         *fetch_sums(),
@@ -70,14 +70,16 @@ def fetch_requests(own_rows: OwnRows) -> DataFrame:
     return own_rows(f).where((F.col(f.read_position) == 0) & F.col(f.response_record_bytes).isNotNull())
 
 
-def readers(own_rows: OwnRows) -> DataFrame:
+def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
     """(reader, fetches, empty, bytes, sessions, oldest): consumers beside followers, whose fetches were answered.
 
     A fetch counts whether or not a partition of it is known; one that closes a session does not.
     """
     x, f = EXCHANGES, FETCH_PARTITIONS
     closes = (F.col(x.fetch_session_epoch) == SESSIONLESS) & (F.col(x.fetch_session_id) > 0)
-    answered = fetches(own_rows).where(F.col(x.fetch_replica_id).isNotNull() & F.col(x.response_time).isNotNull())
+    answered = summed_fetches(own_rows).where(
+        F.col(x.fetch_replica_id).isNotNull() & F.col(x.response_time).isNotNull()
+    )
     reader = F.when(F.col(x.fetch_replica_id) >= 0, FOLLOWER).otherwise(CONSUMER).alias(f.reader)
     sent = answered.where(~closes).groupBy(reader).agg(
         F.count("*").alias("fetches"), F.min(x.api_version).alias("oldest")

@@ -43,25 +43,25 @@ class Term:
     reason: FidelityReason
 
 
-def captures(own_rows: OwnRows) -> DataFrame:
+def captured_files(own_rows: OwnRows) -> DataFrame:
     """The first files."""
     return first_rows(own_rows(CAPTURES), MOST_LINES, CAPTURES.file_no)
 
 
-def apis(own_rows: OwnRows) -> DataFrame:
+def requests_by_api(own_rows: OwnRows) -> DataFrame:
     """(api_name, count, how many have a response), the most frequent first."""
     x = EXCHANGES
     counts = (F.count("*").alias("count"), F.count(x.response_time).alias("answered"))
     return own_rows(x).groupBy(x.api_name).agg(*counts).orderBy(F.desc("count"), x.api_name)
 
 
-def quality(own_rows: OwnRows) -> DataFrame:
+def quality_row(own_rows: OwnRows) -> DataFrame:
     """The row of the capture set."""
     q = CAPTURE_QUALITY
     return own_rows(q).where(F.col(q.connection_id).isNull())
 
 
-def connections(own_rows: OwnRows) -> DataFrame:
+def connections_by_protocol(own_rows: OwnRows) -> DataFrame:
     """(protocol, connections, packets seen twice, connections of one side that are not known to be Kafka's)."""
     c = CONNECTIONS
     alone = F.col(c.one_sided) & (F.col(c.protocol) == "other")
@@ -73,13 +73,13 @@ def connections(own_rows: OwnRows) -> DataFrame:
     return own_rows(c).groupBy(c.protocol).agg(*counts).orderBy(c.protocol)
 
 
-def quarantine(own_rows: OwnRows) -> DataFrame:
+def quarantine_by_reason(own_rows: OwnRows) -> DataFrame:
     """(reason, rows, bytes)."""
     q = QUARANTINE
     return own_rows(q).groupBy(q.reason).agg(F.count("*"), F.sum(q.bytes)).orderBy(q.reason)
 
 
-def agreement(own_rows: OwnRows) -> DataFrame:
+def agreement_by_field(own_rows: OwnRows) -> DataFrame:
     """(field, in both, different, only in packets, only in the log, how far the log is behind), of all brokers."""
     a = LOG_AGREEMENT
     counts = [F.sum(column).alias(column) for column in (a.in_both, a.different, a.only_in_packets, a.only_in_log)]
@@ -87,7 +87,7 @@ def agreement(own_rows: OwnRows) -> DataFrame:
     return own_rows(a).groupBy(a.field).agg(*counts, behind).orderBy(F.desc(a.different), a.field)
 
 
-def fidelity(own_rows: OwnRows) -> DataFrame:
+def fidelity_rows(own_rows: OwnRows) -> DataFrame:
     """(algorithm, reader, metric, reason, times, checked, agreed, unknown), over all readers and brokers of a kind.
 
     A row a reason, and one with reason null; the counts are of the reader and metric and stand in each row.
@@ -104,40 +104,51 @@ def fidelity(own_rows: OwnRows) -> DataFrame:
     return joined.select("c.*", "reason", "times").orderBy(*key, "reason")
 
 
-def logs(own_rows: OwnRows) -> DataFrame:
+def log_zones(own_rows: OwnRows) -> DataFrame:
     """(zone of times without an offset, request logs, paths of the first ones)."""
     t = CAPTURES
     paths = F.slice(F.array_sort(F.collect_list(t.path)), 1, MOST_LOGS)
     return own_rows(t).where(F.col(t.log_zone).isNotNull()).groupBy(t.log_zone).agg(F.count("*"), paths)
 
 
-ALWAYS = (captures, logs, apis, quality, connections, quarantine, agreement, fidelity)
+ALWAYS = (
+    captured_files,
+    log_zones,
+    requests_by_api,
+    quality_row,
+    connections_by_protocol,
+    quarantine_by_reason,
+    agreement_by_field,
+    fidelity_rows,
+)
 """What is asked of every run."""
 
 
 def missing_direction(findings: Findings) -> str | None:
     """Which direction the capture lacks altogether, and what to do; None where it has both."""
-    return one_way_text(findings.of(apis), findings.of(connections))
+    return one_way_text(findings.of(requests_by_api), findings.of(connections_by_protocol))
 
 
 def is_of_logs(findings: Findings) -> bool:
     """Whether the captures are request logs alone, which tell no bytes."""
-    files = findings.of(captures)
+    files = findings.of(captured_files)
     is_log = [row[CAPTURES.format] == REQUEST_LOG for row in files]
-    return bool(files) and all(is_log) and not findings.of(quality)[0][CAPTURE_QUALITY.payload_bytes]
+    return bool(files) and all(is_log) and not findings.of(quality_row)[0][CAPTURE_QUALITY.payload_bytes]
 
 
 def missing_traffic(findings: Findings) -> str | None:
     """What the capture holds where it has nothing of Kafka's, and what to check; None where it has."""
     if missing_direction(findings):
         return None
-    return no_traffic_text(findings.of(captures), findings.of(apis), findings.of(connections))
+    return no_traffic_text(
+        findings.of(captured_files), findings.of(requests_by_api), findings.of(connections_by_protocol)
+    )
 
 
 def read_lines(findings: Findings) -> Iterable[str]:
     """What the captures held."""
     t = CAPTURES
-    for row in findings.of(captures):
+    for row in findings.of(captured_files):
         yield f"  {row[t.path]}: {file_contents_text(row)}"
         if row[t.clock_offset_us]:
             yield f"    capture point {row[t.point]}, its times {row[t.clock_offset_us] / 1000:+,.3f} ms"
@@ -148,11 +159,11 @@ def read_lines(findings: Findings) -> Iterable[str]:
         )
         if row[t.unread_bytes]:
             yield f"    not read: {size_text(row[t.unread_bytes])}"
-    yield from (f"  {line}" for line in left_out_note(findings.of(captures), t))
-    if doubled := sum(row[CONNECTIONS.doubled_packets] for row in findings.of(connections)):
+    yield from (f"  {line}" for line in left_out_note(findings.of(captured_files), t))
+    if doubled := sum(row[CONNECTIONS.doubled_packets] for row in findings.of(connections_by_protocol)):
         yield f"  {doubled:,} packets seen at two capture points, counted once"
-    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in findings.of(apis))
-    yield f"  {quantity(sum(row[1] for row in findings.of(apis)), 'exchange')}{': ' if names else ''}{names}"
+    names = ", ".join(f"{row[1]:,} {row[0] or 'unknown'}" for row in findings.of(requests_by_api))
+    yield f"  {quantity(sum(row[1] for row in findings.of(requests_by_api)), 'exchange')}{': ' if names else ''}{names}"
 
 
 def file_contents_text(row: Row) -> str:
@@ -169,10 +180,10 @@ def file_contents_text(row: Row) -> str:
 
 def lost_lines(findings: Findings) -> Iterable[str]:
     """What of it could not be decoded."""
-    q, (row,) = CAPTURE_QUALITY, findings.of(quality)
-    parts = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in findings.of(connections)]
+    q, (row,) = CAPTURE_QUALITY, findings.of(quality_row)
+    parts = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in findings.of(connections_by_protocol)]
     yield f"  connections: {', '.join(parts) or 'none'}"
-    if alone := one_sided_text(findings.of(connections)):
+    if alone := one_sided_text(findings.of(connections_by_protocol)):
         yield f"  {alone}"
     if lacks := missing_traffic(findings):
         yield f"  {lacks}"
@@ -183,12 +194,12 @@ def lost_lines(findings: Findings) -> Iterable[str]:
         "in sessions that the capture does not show whole"
     )
     yield from unnamed_lines(row)
-    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size_text(row[2])})" for row in findings.of(quarantine))
-    yield from agreement_lines(findings.of(agreement), findings.of(logs))
+    yield from (f"  quarantine: {row[1]:,} {row[0]} ({size_text(row[2])})" for row in findings.of(quarantine_by_reason))
+    yield from agreement_lines(findings.of(agreement_by_field), findings.of(log_zones))
 
 
 def unnamed_lines(row: Row) -> Iterable[str]:
-    """Brokers whose node id is not known, the first ones with the reason and what to do. row: of `quality`."""
+    """Brokers whose node id is not known, the first ones with the reason and what to do. row: of `quality_row`."""
     q = CAPTURE_QUALITY
     if row[q.unnamed_connections]:
         yield (
@@ -201,7 +212,7 @@ def unnamed_lines(row: Row) -> Iterable[str]:
 
 
 def lost_bytes_text(row: Row) -> str:
-    """How many bytes are in no frame, and how many are missing. row: of `quality`."""
+    """How many bytes are in no frame, and how many are missing. row: of `quality_row`."""
     q = CAPTURE_QUALITY
     return (
         f"{size_text(row[q.quarantined_bytes])} of {size_text(row[q.payload_bytes] - row[q.foreign_bytes])} in no "
@@ -210,7 +221,7 @@ def lost_bytes_text(row: Row) -> str:
 
 
 def agreement_lines(rows: list[Row], zones: list[Row]) -> Iterable[str]:
-    """Whether request logs say what the packets do; nothing where there is one of both only. zones: of `logs`."""
+    """Whether request logs say what the packets do; nothing where there is one of both only. zones: of `log_zones`."""
     a = LOG_AGREEMENT
     for row in rows:
         if row[a.field] == REQUEST:
@@ -237,7 +248,7 @@ def assumed_zone_text(of_zone: Row) -> str:
 def fidelity_by_metric(findings: Findings) -> list[Row]:
     """A row an algorithm, reader and metric."""
     t = FIDELITY
-    by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity)}
+    by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity_rows)}
     return list(by_kind.values())
 
 
@@ -245,7 +256,7 @@ def fidelity_table(findings: Findings) -> Grid:
     """How often the captured settings give what was captured."""
     t = FIDELITY
     reasons: dict[tuple[str, str, str], Counter[str]] = {}
-    for row in findings.of(fidelity):
+    for row in findings.of(fidelity_rows):
         if row["reason"] is not None:
             reasons.setdefault((row[t.algorithm], row[t.reader], row[t.metric]), Counter())[row["reason"]] += row[
                 "times"
@@ -269,7 +280,7 @@ def glossary(findings: Findings) -> list[Term]:
     t = FIDELITY
     entries = {
         Term(row["reason"], reason)
-        for row in findings.of(fidelity)
+        for row in findings.of(fidelity_rows)
         if row["reason"] and (reason := reason_of(row[t.algorithm], row[t.metric], row["reason"]))
     }
     return sorted(entries, key=lambda term: (term.word, term.reason.means))
@@ -278,7 +289,7 @@ def glossary(findings: Findings) -> list[Term]:
 def trust_answer(findings: Findings) -> str:
     """Question 20: how much of the capture is there, and how often the replays agree with it."""
     q, t = CAPTURE_QUALITY, FIDELITY
-    row = findings.of(quality)[0]
+    row = findings.of(quality_row)[0]
     text = (
         NO_BYTES
         if is_of_logs(findings)

@@ -23,7 +23,7 @@ from jobs.report_page.questions import Answer, answer_questions, leaves_out_usua
 from jobs.report_page.refusals import refusals_text
 from jobs.report_page.row_caps import IN_ALL
 from jobs.report_page.run_window import window_flags, window_sentences
-from jobs.report_page.trust import captures, fidelity_by_metric, is_of_logs, quality
+from jobs.report_page.trust import captured_files, fidelity_by_metric, is_of_logs, quality_row
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import TRIES, setting_of
 from jobs.terminal.screen import WIDTH, printable_text, share_text, wrapped_lines
@@ -69,12 +69,12 @@ def first_screen(lake: str, verdict: Verdict) -> list[str]:
 
 def headline(run: KnownRun, findings: Findings) -> str:
     """What was read: `refetch  starve.pcap  502 exchanges  Kafka 4.3`."""
-    rows = findings.of(captures)
+    rows = findings.of(captured_files)
     names = [PurePosixPath(row[CAPTURES.path]).name for row in rows[:MOST_FILES]]
     more = rows[0][IN_ALL] - len(names) if rows else 0
     files = ", ".join([*names, *([f"{more:,} more"] if more > 0 else [])])
     of_cluster = [] if run.cluster_id is None else [f"cluster {run.cluster_id} alone, one of several"]
-    exchanges = quantity(findings.of(quality)[0][CAPTURE_QUALITY.exchanges], "exchange")
+    exchanges = quantity(findings.of(quality_row)[0][CAPTURE_QUALITY.exchanges], "exchange")
     return "  ".join(["refetch", files, exchanges, f"Kafka {findings.kafka.partition(', ')[0]}", *of_cluster])[:WIDTH]
 
 
@@ -93,7 +93,7 @@ def trust_reasons(findings: Findings) -> list[str]:
         f"no: {refused}" if refused else f"{'partly' if low else 'ok'}: {agreement_share_text(findings)}",
         *low[:MOST_LOW],
     ]
-    row = findings.of(quality)[0]
+    row = findings.of(quality_row)[0]
     if row[CAPTURE_QUALITY.missing_bytes] and not is_of_logs(findings):
         lost = percent(row[CAPTURE_QUALITY.missing_share])
         lines.append(f"{lost} of the bytes are missing from the capture")

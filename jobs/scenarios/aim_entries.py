@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from jobs.scenarios.aim_whom import resolved_whom
+from jobs.scenarios.aim_whom import resolve_whom
 from jobs.scenarios.aims import DEFAULT_ROUNDS, DEFAULT_STEP, Aim, Constraint, Over, Relation, Span, parse_bound
 from jobs.scenarios.located_yaml import MALFORMED, Fault, Grid, LocatedYaml, Place, Texts, empty_as_mapping
 from jobs.scenarios.setting_entries import Entry, look_up_settings, parse_values
@@ -124,7 +124,7 @@ def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: lis
     names = [name for name in (target, *(constraint.outcome for constraint in where)) if name]
     aimed = [known[name] for name in names if name in known]
     place_of = partial(_place_of_aim, located, algorithm, "for")
-    whom = resolved_whom(place_of, text.whom, aimed, over, faults)
+    whom = resolve_whom(place_of, text.whom, aimed, over, faults)
     step = _number_of_entry(located, algorithm, "step", text.step, DEFAULT_STEP, faults)
     rounds = _number_of_entry(located, algorithm, "rounds", text.rounds, DEFAULT_ROUNDS, faults)
     if len(faults) > before or target is None:

@@ -19,7 +19,7 @@ HAVE_OWN: Mapping[str, tuple[str, ...]] = {
 """By what settings are set on, the kinds of scope that can have values of their own."""
 
 
-def resolved_whom(
+def resolve_whom(
     place_of: Callable[[str], Place], text: Mapping[str, Sequence[str]], aimed: Iterable[Outcome], over: Over,
     faults: list[Fault],
 ) -> Whom:  # fmt: skip

@@ -76,7 +76,7 @@ class Aim:
         whom = " and ".join(f"{kind}={','.join(names)}" for kind, names in self.whom.items())
         return f"{best}{f' for {whom}' if whom else ''}{f' where {where}' if where else ''} over {over}"
 
-    def plain(self) -> Mapping[str, object]:
+    def to_json_value(self) -> Mapping[str, object]:
         """The aim for the scenario's canonical form."""
         return {"aim": str(self), "step": self.step, "rounds": self.rounds}
 

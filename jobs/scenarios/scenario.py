@@ -75,7 +75,7 @@ class Scenario:
         return Window(ALWAYS if self.begin is None else self.begin.us, NEVER if self.end is None else self.end.us)
 
     @property
-    def whole(self) -> Scenario:
+    def without_window(self) -> Scenario:
         """The scenario without its window."""
         return replace(self, begin=None, end=None)
 
@@ -108,7 +108,7 @@ class Scenario:
         window = {key: str(moment) for key, moment in (("from", self.begin), ("to", self.end)) if moment is not None}
         plain: dict[str, object] = {"captured": dict(self.captured), "replay": grids, **window}
         if self.aims:
-            plain["find"] = {algorithm: aim.plain() for algorithm, aim in self.aims.items()}
+            plain["find"] = {algorithm: aim.to_json_value() for algorithm, aim in self.aims.items()}
         return json.dumps(plain, sort_keys=True, separators=(",", ":"))
 
     @property

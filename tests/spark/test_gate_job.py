@@ -111,7 +111,7 @@ def test_a_ci_server_gets_a_testcase_a_rule_and_a_failure_for_a_critical_one_tha
     suites = ElementTree.parse(lake.parent / "ci/gate.xml").getroot()  # noqa: S314 - written by the job itself
     gates = read_gates([str(lake.parent / "mine.yaml")])
     cases = {suite.get("name"): [case.get("name") for case in suite.iter("testcase")] for suite in suites}
-    assert cases == {f"{gate} gate": [rule.name for rule in gates.of(gate)] for gate in ("silver", "gold")}
+    assert cases == {f"{gate} gate": [rule.name for rule in gates.rules_of(gate)] for gate in ("silver", "gold")}
     failed = {
         case.get("name"): case.find("failure") for case in suites.iter("testcase") if case.find("failure") is not None
     }

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.queue_answers import TITLE as QUEUES_TITLE
-from jobs.replays.consumer_memory.queue_answers import queues, queues_table
+from jobs.replays.consumer_memory.queue_answers import largest_queues, queues_table
 from jobs.terminal.lane_rows import BETWEEN, NO_ROW, in_lane_order, merge_equal_lanes
 from jobs.terminal.screen import Grid, grid_lines, size_text
 from schemas.tables.gold_memory import BROKER_MEMORY, CONSUMER_MEMORY, PRODUCER_MEMORY
@@ -80,7 +80,7 @@ def lanes(own_rows: OwnRows) -> DataFrame:
     return consumers.unionByName(brokers).unionByName(producers)
 
 
-QUERIES = {"lanes": lanes, "queues": queues}
+QUERIES = {"lanes": lanes, "queues": largest_queues}
 SIDES = ("consumers", "brokers", "producers")
 
 

@@ -34,7 +34,7 @@ WHY = {
 """The column `unknown_for` in words."""
 
 
-def queues(own_rows: OwnRows) -> DataFrame:
+def largest_queues(own_rows: OwnRows) -> DataFrame:
     """A row per lane: the client whose bound is largest, and how many clients there are."""
     q = LIBRDKAFKA_QUEUE
     columns = (

@@ -48,7 +48,7 @@ def packed(source: Source) -> DataFrame:
             window=scenario.window,
         ),
         run_id=source.run_id,
-        seed=scenario.whole.scenario_id,
+        seed=scenario.without_window.scenario_id,
     )
     return replay_shards(dealt_silver(source, BROKERS, reads, shards), BROKERS, shards, replay)
 

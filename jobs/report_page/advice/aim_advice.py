@@ -13,7 +13,7 @@ from jobs.report_page.advice.aims_alone import reason_for_own_lane, topic_row
 from jobs.report_page.advice.batch_sizes import BATCH_SIZE, split_producers
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
-from jobs.report_page.advice.in_force import confidence, confidence_of_client, value_in_force
+from jobs.report_page.advice.in_force import confidence_in_replay, confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import NOTHING, Confidence, Effect, InForce, Recommendation
 from jobs.report_page.question import Findings, Query
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -104,7 +104,7 @@ def captured_client_row(findings: Findings, algorithm: str, scope: Scope) -> Row
 def aim_confidence(findings: Findings, algorithm: str, scope: Scope) -> Confidence:
     """How far the replay agrees with the capture: for a client alone, where that is known."""
     client = captured_client_row(findings, algorithm, scope) if algorithm in OF_CLIENTS else None
-    return confidence(findings, algorithm) if client is None else confidence_of_client(client)
+    return confidence_in_replay(findings, algorithm) if client is None else confidence_of_client(client)
 
 
 def aim_reason(row: Row) -> str:

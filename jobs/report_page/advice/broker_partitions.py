@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from jobs.find.scopes import Scope
 from jobs.replays.partition_limits.answers import lanes, smallest_safe_limits
-from jobs.report_page.advice.in_force import confidence
+from jobs.report_page.advice.in_force import confidence_in_replay
 from jobs.report_page.advice.recommendation import InForce, Recommendation
 from jobs.report_page.question import Findings
 from schemas.tables import algorithms
@@ -28,7 +28,7 @@ def advise_partition_limits(findings: Findings) -> Iterable[Recommendation]:
             verdict=KEEP,
             now=InForce(NONE, DEFAULT),
             recommended=NONE,
-            sure=confidence(findings, algorithms.PARTITION_LIMITS),
+            sure=confidence_in_replay(findings, algorithms.PARTITION_LIMITS),
             enough=str(row[c.limit_from]),
             is_proposal=True,
             reason=f"From {row[c.limit_from]:,} on, nothing captured is refused; add the growth that you plan for.",

@@ -9,7 +9,7 @@ from pyspark.sql import Row
 
 from jobs.find.scopes import Scope
 from jobs.replays.session_cache.answers import are_slots_possible, lanes, slot_needs
-from jobs.report_page.advice.in_force import confidence, value_in_force
+from jobs.report_page.advice.in_force import confidence_in_replay, value_in_force
 from jobs.report_page.advice.recommendation import Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
 from jobs.report_page.session_cache.sessions import captured_refused_share
@@ -35,7 +35,7 @@ def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
         Scope(),
         SLOTS,
         now=now,
-        sure=confidence(findings, algorithms.SESSION_CACHE),
+        sure=confidence_in_replay(findings, algorithms.SESSION_CACHE),
     )
     reason = f"From {enough:,} slots on, nobody who still fetches is refused or evicted.{uneven_shards_text(need, now)}"
     if now.value is None and not is_too_few(need):

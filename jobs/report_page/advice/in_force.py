@@ -24,7 +24,7 @@ def value_in_force(findings: Findings, key: str) -> InForce:
     return InForce(None if value is None else str(value), source)
 
 
-def confidence(findings: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:
+def confidence_in_replay(findings: Findings, algorithm: str, readers: Iterable[str] = ()) -> Confidence:
     """How far a replay agrees with the capture; of these readers only, where any are named."""
     t, of = FIDELITY, tuple(readers)
     rows = [

@@ -12,7 +12,7 @@ from jobs.find.scopes import Scope
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
 from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_clients, with_fidelity
-from jobs.report_page.advice.in_force import confidence, confidence_of_client, value_in_force
+from jobs.report_page.advice.in_force import confidence_in_replay, confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, Recommendation
 from jobs.report_page.question import Findings
 from jobs.scenarios.scenario import CAPTURED_LANE
@@ -97,7 +97,7 @@ def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
     enough = max(captured["smallest"], least)
     advised = partial(
         Recommendation, algorithms.CONSUMER_MEMORY, Scope(), OF_BROKERS, now=now, enough=str(enough),
-        sure=confidence(findings, algorithms.CONSUMER_MEMORY),
+        sure=confidence_in_replay(findings, algorithms.CONSUMER_MEMORY),
     )  # fmt: skip
     if captured["waits"] + captured["stuck"]:
         text = f"{quantity(captured['waits'], 'request')} wait up to {duration(captured['longest'])}"
@@ -122,7 +122,7 @@ def consumer_pool_advice(findings: Findings, captured: Row) -> Recommendation:
         verdict=KEEP,
         now=now,
         recommended=now.value,
-        sure=confidence(findings, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
+        sure=confidence_in_replay(findings, algorithms.CONSUMER_MEMORY, (CONSUMER,)),
         reason=f"{short_size(enough)} is enough for everyone.",
         enough=str(enough),
         is_proposal=True,

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from jobs.replays.batch_split.answers import lanes
-from jobs.report_page.batch_split.splits import BATCHES, NO_PRODUCER, captured_limits, estimates, producer_and_topic
+from jobs.report_page.batch_split.splits import (
+    BATCHES,
+    NO_PRODUCER,
+    captured_limits,
+    producer_and_topic,
+    worst_estimates,
+)
 from jobs.report_page.mark_titles import WHOSE
 from jobs.report_page.question import Axis, Findings, Plot, Question, Unanswered, rows_to_plot
 from jobs.report_page.row_caps import left_out_note
@@ -47,7 +53,9 @@ def refused_batches_answer(findings: Findings) -> str:
 def misjudged_span_text(findings: Findings) -> str:
     """By how much the estimate was wrong in the worst span of batches with splits, if producers were replayed."""
     t = BATCH_SPLIT_TIMELINE
-    split = [row for row in findings.of(estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]]
+    split = [
+        row for row in findings.of(worst_estimates) if row[t.splits] and row[t.observed_ratio] > row[t.estimated_ratio]
+    ]
     if not split:
         return ""
     worst = max(split, key=lambda row: row[t.observed_ratio] - row[t.estimated_ratio])
@@ -82,7 +90,7 @@ def estimates_beside_ratios(findings: Findings) -> Plot:
     rows = [
         {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0],
          WHOSE: producer_and_topic(row)}
-        for row in findings.of(estimates)
+        for row in findings.of(worst_estimates)
     ]  # fmt: skip
     why = "the estimates of producers were not replayed: --set=producer.batch.size=16KiB,64KiB does that"
     return Plot(
@@ -198,7 +206,7 @@ REFUSED = Question(
     plots=(batch_size_histogram, estimates_beside_ratios),
     table=topics_table,
     trust=BATCHES,
-    beside={algorithms.BATCH_SPLIT: (estimates, captured_limits)},
+    beside={algorithms.BATCH_SPLIT: (worst_estimates, captured_limits)},
 )
 
 

@@ -63,7 +63,7 @@ def splitting_producers(own_rows: OwnRows) -> DataFrame:
     return rows.join(split_ranges(own_rows, *key, str(t.scenario)), [*key, str(t.scenario)], "left").orderBy(*order)
 
 
-def estimates(own_rows: OwnRows) -> DataFrame:
+def worst_estimates(own_rows: OwnRows) -> DataFrame:
     """Estimate and ratio over the captured batches of the producers and topics where they are farthest apart.
 
     However many batches there are, each producer and topic has MOST_SPANS rows at most, of as many batches each.
@@ -191,7 +191,7 @@ def rates_by_size(findings: Findings) -> Plot:
 def estimates_answer(findings: Findings) -> str:
     """Question 13: how far estimates are off, and how long they take to come back after a split."""
     t, rows = BATCH_SPLIT, captured_producers(findings)
-    spans = findings.of(estimates)
+    spans = findings.of(worst_estimates)
     if not rows or not spans:
         raise Unanswered(NONE_REPLAYED)
     e = BATCH_SPLIT_TIMELINE
@@ -223,7 +223,7 @@ def worst_spans(spans: Sequence[Row]) -> list[Row]:
 
 def estimate_curves(findings: Findings) -> Plot:
     """Estimate and ratio over batches, of the producer and topic where they are farthest apart."""
-    t, spans = BATCH_SPLIT_TIMELINE, rows_to_plot(findings.of(estimates), "no batch was replayed")
+    t, spans = BATCH_SPLIT_TIMELINE, rows_to_plot(findings.of(worst_estimates), "no batch was replayed")
     first = worst_spans(spans)
     rows = [
         {"batch": row[t.first_batch], "ratio": ratio, "of": of}
@@ -282,7 +282,7 @@ ESTIMATE = Question(
     text="Is my compression estimate right when topics with different data share a producer?",
     about="KIP-126",
     algorithms=(algorithms.BATCH_SPLIT,),
-    queries=(lanes, splitting_producers, estimates, produced_codecs),
+    queries=(lanes, splitting_producers, worst_estimates, produced_codecs),
     sentence=estimates_answer,
     plots=(estimate_curves,),
     table=estimates_table,

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from jobs.replays.algorithm import OwnRows
 from jobs.replays.consumer_memory.answers import lanes
-from jobs.replays.consumer_memory.queue_answers import queues
+from jobs.replays.consumer_memory.queue_answers import largest_queues
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.report_page.fetch_max_bytes.fairness import NO_CONSUMER, consumers_under_limits
 from jobs.report_page.lane_labels import own_lanes
@@ -85,7 +85,9 @@ def needed_memory_answer(findings: Findings) -> str:
 def queue_text(findings: Findings) -> str:
     """What the librdkafka consumer whose queue may be largest can hold, whatever the limits of its fetches are."""
     q = LIBRDKAFKA_QUEUE
-    rows = [row for row in findings.by_lane(queues, algorithms.CONSUMER_MEMORY) if row[q.bound_bytes] is not None]
+    rows = [
+        row for row in findings.by_lane(largest_queues, algorithms.CONSUMER_MEMORY) if row[q.bound_bytes] is not None
+    ]
     captured = [row for row in rows if row[q.scenario] == CAPTURED_LANE]
     if not captured:
         return ""
@@ -210,7 +212,7 @@ NEEDED = Question(
     text="How much memory will my consumers need under these fetch limits?",
     about="KIP-74, KIP-81",
     algorithms=(algorithms.CONSUMER_MEMORY,),
-    queries=(hungry_consumers, exceedance_points, lanes, queues),
+    queries=(hungry_consumers, exceedance_points, lanes, largest_queues),
     sentence=needed_memory_answer,
     plots=(exceedance_curves,),
     table=hungry_table,

@@ -29,7 +29,7 @@ from jobs.report_page.question import (
     rows_to_plot,
 )
 from jobs.report_page.row_caps import left_out_note
-from jobs.report_page.traffic import bin_start, fetching_consumers, readers, response_sizes
+from jobs.report_page.traffic import bin_start, fetches_by_reader, fetching_consumers, response_sizes
 from jobs.terminal.screen import Grid, size_text
 from jobs.terminal.wording import client_name, duration, lane_heading, lane_label, lane_phrase, percent, quantity
 from schemas.tables import algorithms
@@ -51,7 +51,7 @@ def too_large_answer(findings: Findings) -> str:
     """Question 11: first batches above the limits are delivered, unless the request is of an old version."""
     rows = consumers_in_open_loop(findings)
     captured = captured_row(rows)
-    of_readers = {row[FETCH_PARTITIONS.reader]: row for row in findings.of(readers)}
+    of_readers = {row[FETCH_PARTITIONS.reader]: row for row in findings.of(fetches_by_reader)}
     if captured is None or CONSUMER not in of_readers:
         raise Unanswered(NO_CONSUMER)
     oldest = of_readers[CONSUMER]["oldest"]
@@ -95,7 +95,7 @@ def overrides_by_lane(findings: Findings) -> Plot:
 def small_fetches_answer(findings: Findings) -> str:
     """Question 16: requests for a delivered MiB, and how small responses are."""
     f = FETCH_PARTITIONS
-    consumers = {row[f.reader]: row for row in findings.of(readers)}.get(CONSUMER)
+    consumers = {row[f.reader]: row for row in findings.of(fetches_by_reader)}.get(CONSUMER)
     if consumers is None:
         raise Unanswered(NO_CONSUMER)
     mib = consumers["bytes"] / (1 << 20)
@@ -192,7 +192,7 @@ def cut_by_lane(findings: Findings) -> Plot:
 def followers_answer(findings: Findings) -> str:
     """Question 19: what followers take of fetches, bytes and sessions."""
     f = FETCH_PARTITIONS
-    by_reader = {row[f.reader]: row for row in findings.of(readers)}
+    by_reader = {row[f.reader]: row for row in findings.of(fetches_by_reader)}
     if FOLLOWER not in by_reader:
         raise Unanswered("The capture shows no fetch of a follower: capture the inter-broker listener.")
     row = by_reader[FOLLOWER]
@@ -213,10 +213,10 @@ def shares_of_readers(findings: Findings) -> Plot:
     """Fetches, bytes and sessions by reader."""
     rows: list[dict[str, object]] = []
     for field, name in (("fetches", "fetches"), ("bytes", "record bytes"), ("sessions", "sessions opened")):
-        everyone = sum(row[field] for row in findings.of(readers))
+        everyone = sum(row[field] for row in findings.of(fetches_by_reader))
         rows += [
             {"of": name, "share": row[field] / everyone, "reader": row[FETCH_PARTITIONS.reader]}
-            for row in findings.of(readers)
+            for row in findings.of(fetches_by_reader)
             if everyone
         ]
     return Plot(
@@ -234,7 +234,7 @@ def readers_table(findings: Findings) -> Grid:
             row[FETCH_PARTITIONS.reader], f"{row['fetches']:,}", percent(row["empty"] / row["fetches"]),
             size_text(row["bytes"]), f"{row['sessions']:,}",
         ]
-        for row in findings.of(readers)
+        for row in findings.of(fetches_by_reader)
     ]  # fmt: skip
     return Grid(("reader", "fetches", "empty", "record bytes", "sessions opened"), cells, ("reader",))
 
@@ -244,7 +244,7 @@ TOO_LARGE = Question(
     text="A message is larger than max.partition.fetch.bytes: stuck, skipped or delivered?",
     about="KIP-74",
     algorithms=(algorithms.FETCH_MAX_BYTES,),
-    queries=(open_lanes, readers),
+    queries=(open_lanes, fetches_by_reader),
     sentence=too_large_answer,
     plots=(overrides_by_lane,),
     table=lanes_table_maker(algorithms.FETCH_MAX_BYTES, open_lanes, open_table),
@@ -257,7 +257,7 @@ SMALL_AND_MANY = Question(
     text="Are my fetches small and many (fetch.min.bytes, fetch.max.wait.ms)?",
     about="KIP-74",
     algorithms=(),
-    queries=(readers, fetching_consumers, response_sizes),
+    queries=(fetches_by_reader, fetching_consumers, response_sizes),
     sentence=small_fetches_answer,
     plots=(response_size_histogram,),
     table=consumers_table,
@@ -282,7 +282,7 @@ FOLLOWERS = Question(
     text="How does replication by followers interact (privileged sessions, replica.fetch.*)?",
     about="KIP-74, KIP-227",
     algorithms=(),
-    queries=(readers,),
+    queries=(fetches_by_reader,),
     sentence=followers_answer,
     plots=(shares_of_readers,),
     table=readers_table,

@@ -20,14 +20,14 @@ DECISIONS = ("session_grants", "session_errors", "session_partitions")
 NO_FETCH = "The capture shows no fetch: capture packets of a broker that consumers or followers read from."
 
 
-def evictions(own_rows: OwnRows) -> DataFrame:
+def evictions_by_pair(own_rows: OwnRows) -> DataFrame:
     """(scenario, evictor, victim, evictions), over all brokers, the most frequent of each lane first."""
     e = SESSION_EVICTIONS
     sums = own_rows(e).groupBy(e.scenario, e.evictor, e.victim).agg(F.sum(e.evictions).alias(e.evictions))
     return first_rows_of_each(sums, str(e.scenario), MOST_PAIRS, F.desc(e.evictions), e.evictor, e.victim)
 
 
-def shards(own_rows: OwnRows) -> DataFrame:
+def shards_in_captured_lane(own_rows: OwnRows) -> DataFrame:
     """(broker, shard, most, per shard) of the captured lane, with what the broker refused and evicted in all shards,
     and how much of that while another shard had a free slot.
     """
@@ -130,7 +130,7 @@ def evicting_lane(findings: Findings) -> str:
 def evictions_in_lane(findings: Findings) -> list[Row]:
     """Who evicts whom, in the lane shown."""
     lane = evicting_lane(findings)
-    return [row for row in findings.of(evictions) if row[SESSION_EVICTIONS.scenario] == lane]
+    return [row for row in findings.of(evictions_by_pair) if row[SESSION_EVICTIONS.scenario] == lane]
 
 
 def evictions_answer(findings: Findings) -> str:
@@ -182,7 +182,7 @@ def evictions_table(findings: Findings) -> Grid:
 
 def while_room_answer(findings: Findings) -> str:
     """Question 14: evictions and refusals in one shard while another had room."""
-    c, rows = SESSION_CACHE, findings.of(shards)
+    c, rows = SESSION_CACHE, findings.of(shards_in_captured_lane)
     if not rows:
         raise Unanswered(NO_FETCH)
     by_broker = {row[SESSION_SLOTS.broker]: row for row in rows}
@@ -218,11 +218,11 @@ def captured_refusals_text(findings: Findings) -> str:
 def shards_by_broker(findings: Findings) -> Plot:
     """The most sessions in each shard of the brokers that refused or evicted most often."""
     c = SESSION_CACHE
-    harmed = {row[c.broker]: row[c.refused] + row[c.evicted] for row in findings.of(shards)}
+    harmed = {row[c.broker]: row[c.refused] + row[c.evicted] for row in findings.of(shards_in_captured_lane)}
     brokers = sorted(harmed, key=lambda broker: -harmed[broker])[:MOST_BROKERS]
     rows = [
         {"shard": f"{row['shard']}", "broker": f"broker {row[c.broker]}", "most": row["most"]}
-        for row in findings.of(shards)
+        for row in findings.of(shards_in_captured_lane)
         if row[c.broker] in brokers
     ]
     some = f", of {len(brokers)} of {len(harmed):,} brokers" if len(brokers) < len(harmed) else ""
@@ -237,7 +237,7 @@ def shards_table(findings: Findings) -> Grid:
     """A row a shard."""
     cells = [
         [row[SESSION_SLOTS.broker], f"{row['shard']}", f"{row['most']:,}", f"{row['each']:,}"]
-        for row in findings.of(shards)
+        for row in findings.of(shards_in_captured_lane)
     ]
     return Grid(("broker", "shard", "most sessions", "slots"), cells, ("broker",))
 
@@ -258,7 +258,7 @@ WHO = Question(
     text="Who evicts whom?",
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
-    queries=(lanes, evictions),
+    queries=(lanes, evictions_by_pair),
     sentence=evictions_answer,
     plots=(evictions_matrix,),
     table=evictions_table,
@@ -269,7 +269,7 @@ WHILE_ROOM = Question(
     text="Why are sessions evicted while NumIncrementalFetchSessions is below the limit?",
     about="KIP-227",
     algorithms=(algorithms.SESSION_CACHE,),
-    queries=(shards,),
+    queries=(shards_in_captured_lane,),
     sentence=while_room_answer,
     plots=(shards_by_broker,),
     table=shards_table,

@@ -101,7 +101,7 @@ def test_the_rules_that_ship_have_no_fault_and_each_gate_refuses_something() -> 
     gates = default_gates()
     assert gates.faults == ()
     for gate in ("silver", "gold"):
-        assert [rule for rule in gates.of(gate) if rule.severity == "critical"]
+        assert [rule for rule in gates.rules_of(gate) if rule.severity == "critical"]
         assert all(table.layer == gate for _, table in gates.pairs(gate))
 
 

@@ -53,18 +53,18 @@ def test_what_killed_jobs_left_goes_by_age_and_what_has_just_begun_stays() -> No
 
 def test_age_takes_no_prediction_and_an_id_takes_those_of_its_run() -> None:
     checks = HELD[PREDICTIONS_CHECKED]
-    assert what_goes_by_age(MONTH, NOW, RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == []
-    assert what_goes_with_run("older", RUNS_THERE, HELD).of(PREDICTIONS_CHECKED, checks) == ["older-old"]
+    assert what_goes_by_age(MONTH, NOW, RUNS_THERE, HELD).identities_in(PREDICTIONS_CHECKED, checks) == []
+    assert what_goes_with_run("older", RUNS_THERE, HELD).identities_in(PREDICTIONS_CHECKED, checks) == ["older-old"]
 
 
 def test_a_capture_set_takes_its_runs_and_what_gates_found_with_it() -> None:
     found = what_goes_with_set("c_used", RUNS_THERE, HELD)
     assert found == Pruned(runs=("new", "old"), capture_sets=("c_used",))
-    assert {table: found.of(table, of) for table, of in HELD.items() if table.layer == "gold"} == {
+    assert {table: found.identities_in(table, of) for table, of in HELD.items() if table.layer == "gold"} == {
         RUNS: ["new", "old"], FIDELITY: ["new", "old"], GATE_RESULTS: ["c_used", "new", "old"],
         PREDICTIONS_CHECKED: ["older-old", "old-new"],
     }  # fmt: skip
-    assert found.of(EXCHANGES, HELD[EXCHANGES]) == ["c_used"]
+    assert found.identities_in(EXCHANGES, HELD[EXCHANGES]) == ["c_used"]
 
 
 def test_what_was_ended_before_it_was_finished_can_be_named() -> None:

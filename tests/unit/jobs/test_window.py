@@ -79,7 +79,7 @@ def test_one_window_is_one_run_and_without_one_the_run_is_the_same_as_ever(tmp_p
     ids = {scenario().scenario_id, scenario("5m").scenario_id, scenario(None, "5m").scenario_id}
     assert len(ids) == 3
     assert scenario("5m").scenario_id == scenario("300s").scenario_id
-    assert scenario("5m").whole.scenario_id == scenario().scenario_id
+    assert scenario("5m").without_window.scenario_id == scenario().scenario_id
     path = tmp_path / "x.yaml"
     path.write_text(scenario("5m", "6m").to_json())
     assert scenario(path=path).scenario_id == scenario("5m", "6m").scenario_id

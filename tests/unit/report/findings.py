@@ -13,7 +13,14 @@ from jobs.report_page.findings import KnownRun
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer_question
 from jobs.report_page.row_caps import IN_ALL
-from jobs.report_page.trust import ALWAYS, apis, captures, connections, fidelity, quality
+from jobs.report_page.trust import (
+    ALWAYS,
+    captured_files,
+    connections_by_protocol,
+    fidelity_rows,
+    quality_row,
+    requests_by_api,
+)
 from jobs.report_page.verdict import Verdict
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
@@ -41,7 +48,7 @@ def one_of_one(row: Row, in_all: int = 1) -> Row:
 def agreement(
     algorithm: str, reader: str, metric: str, checked: int, agreed: int, unknown: int = 0, reason: str | None = None
 ) -> Row:
-    """A row of the query `fidelity`; a reason was given once."""
+    """A row of the query `fidelity_rows`; a reason was given once."""
     t = FIDELITY
     counts = {t.checked: checked, t.agreed: agreed, t.unknown: unknown, "reason": reason, "times": reason and 1}
     return Row(**{t.algorithm: algorithm, t.reader: reader, t.metric: metric, **counts})
@@ -54,11 +61,11 @@ def findings(
 ) -> Findings:
     """A run of a small, sound capture, of which further queries found these rows."""
     always: dict[Query, list[Row]] = {query: [] for query in ALWAYS}
-    always[captures] = [one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=9))]
-    always[apis] = [Row(api_name="FETCH", count=7, answered=7)]
-    always[connections] = [Row(protocol="kafka", connections=2, doubled_packets=0, one_sided=0)]
-    always[quality] = [row_of(CAPTURE_QUALITY, exchanges=7, fetches=7)]
-    always[fidelity] = [agreement("fetch_max_bytes", "consumer", "fetches_with_records", 200, 199, 3)]
+    always[captured_files] = [one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=9))]
+    always[requests_by_api] = [Row(api_name="FETCH", count=7, answered=7)]
+    always[connections_by_protocol] = [Row(protocol="kafka", connections=2, doubled_packets=0, one_sided=0)]
+    always[quality_row] = [row_of(CAPTURE_QUALITY, exchanges=7, fetches=7)]
+    always[fidelity_rows] = [agreement("fetch_max_bytes", "consumer", "fetches_with_records", 200, 199, 3)]
     return Findings({**always, **(rows or {})}, lanes or {}, refused or {}, {}, KAFKA)
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import Row
 
 from jobs.replays.consumer_memory.answers import HEAD, lanes, lanes_table
 from jobs.replays.consumer_memory.queue_answers import HEAD as QUEUE_HEAD
-from jobs.replays.consumer_memory.queue_answers import queues, queues_table
+from jobs.replays.consumer_memory.queue_answers import largest_queues, queues_table
 from jobs.report_page.consumer_memory.memory_pool import bounded_memory_answer, slowed_consumers
 from jobs.report_page.consumer_memory.needed_memory import hungry_consumers, needed_memory_answer
 from jobs.report_page.question import Findings, Query
@@ -214,7 +214,7 @@ QUEUE_LANES = ("captured", "consumer.queued.max.messages.kbytes=4096")
 
 
 def queue(lane: str, bound: int | None, **columns: object) -> Row:
-    """A row of the query `queues`."""
+    """A row of the query `largest_queues`."""
     usual: dict[str, object] = {
         "client_id": "rd", "brokers": 3, "max_queued_bytes": 65_536_000, "min_queued_messages": 100_000,
         "threshold_bytes": 65_536_000, "bound_bytes": bound, "memory_bound_bytes": 98 << 20, "queued_bytes_max": None,
@@ -224,7 +224,7 @@ def queue(lane: str, bound: int | None, **columns: object) -> Row:
 
 
 def told_of(*rows: Row) -> str:
-    found: dict[Query, list[Row]] = {lanes: [], hungry_consumers: [one_of_client()], queues: list(rows)}
+    found: dict[Query, list[Row]] = {lanes: [], hungry_consumers: [one_of_client()], largest_queues: list(rows)}
     return needed_memory_answer(findings(found, {algorithms.CONSUMER_MEMORY: QUEUE_LANES}))
 
 

@@ -14,8 +14,14 @@ from jobs.report_page.markup import breakable_name, paragraphs, setting_lines, w
 from jobs.report_page.page import page_text
 from jobs.report_page.question import Query
 from jobs.report_page.questions import QUESTIONS
-from jobs.report_page.traffic import fetching_consumers, produced_batch_sizes, produced_codecs, produced_topics, readers
-from jobs.report_page.trust import agreement_bars, fidelity
+from jobs.report_page.traffic import (
+    fetches_by_reader,
+    fetching_consumers,
+    produced_batch_sizes,
+    produced_codecs,
+    produced_topics,
+)
+from jobs.report_page.trust import agreement_bars, fidelity_rows
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import agreement, findings, known, one_of_one, verdict
 
@@ -52,7 +58,7 @@ def rows(in_all: int = 1) -> dict[Query, list[Row]]:
         produced_codecs: [Row(**{b.codec: "none", **sums})],
         produced_topics: [one_of_one(Row(**{b.topic: EVIL, b.client_id: EVIL, **sums}), in_all)],
         produced_batch_sizes: [Row(refused=True, bin=6, batches=1), Row(refused=False, bin=6, batches=2)],
-        readers: [Row(reader="consumer", fetches=4, empty=1, bytes=9000, sessions=1, oldest=12)],
+        fetches_by_reader: [Row(reader="consumer", fetches=4, empty=1, bytes=9000, sessions=1, oldest=12)],
         fetching_consumers: [one_of_one(Row(**consumer), in_all)],
     }
 
@@ -108,9 +114,9 @@ def test_the_verdict_comes_first_and_says_whether_to_trust_it() -> None:
 
 def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None:
     given = [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, reason) for reason in (None, EVIL)]
-    assert "What the reasons mean" not in page_text("/lake", verdict(findings({fidelity: given})))
+    assert "What the reasons mean" not in page_text("/lake", verdict(findings({fidelity_rows: given})))
     given += [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, "another_connection")]
-    told = page_text("/lake", verdict(findings({fidelity: given})))
+    told = page_text("/lake", verdict(findings({fidelity_rows: given})))
     glossary = told.partition("What the reasons mean")[2].partition("</details>")[0]
     assert re.findall("<dt>(.*)</dt>", glossary) == ["another_connection"]
     assert "perhaps from another process with the same <code>client.id</code> and address." in glossary
@@ -124,7 +130,9 @@ def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
 
 
 def test_what_the_capture_does_not_show_counts_as_a_result_and_not_as_compared() -> None:
-    plot = agreement_bars(findings({fidelity: [agreement("fetch_max_bytes", "follower", "empty_fetches", 3, 3, 1)]}))
+    plot = agreement_bars(
+        findings({fidelity_rows: [agreement("fetch_max_bytes", "follower", "empty_fetches", 3, 3, 1)]})
+    )
     assert [row["share"] for row in plot.rows] == [0.75, 0.0, 0.25]
     assert plot.x.title == "of all results, unknown ones too"
 

@@ -11,12 +11,12 @@ from pyspark.sql import Row
 from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.fetch_max_bytes.answers import closed_lanes, open_lanes
 from jobs.report_page.batch_split.refused_batches import sizes_by_codec
-from jobs.report_page.batch_split.splits import estimate_curves, estimates, rates_by_size, splitting_producers
+from jobs.report_page.batch_split.splits import estimate_curves, rates_by_size, splitting_producers, worst_estimates
 from jobs.report_page.consumer_memory.memory_pool import PROPOSED, memory_curves, memory_over_time
 from jobs.report_page.fetch_max_bytes.fetches import cut_by_lane, overrides_by_lane, shares_of_readers
 from jobs.report_page.partition_limits import brokers_over_time, replicas_over_time
 from jobs.report_page.question import Findings, Plot, Unplotted
-from jobs.report_page.traffic import produced_codecs, readers
+from jobs.report_page.traffic import fetches_by_reader, produced_codecs
 from schemas.tables.gold_limits import PARTITIONS_PER_BROKER
 from schemas.tables.gold_memory import CONSUMER_MEMORY_TIMELINE
 from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_TIMELINE
@@ -43,7 +43,7 @@ def sizes(*lanes: str) -> Findings:
 def spans(*batches: int) -> Findings:
     t = BATCH_SPLIT_TIMELINE
     rows = [row_of(t, first_batch=batch, client_id="app", topic="orders") for batch in batches]
-    return findings({estimates: rows}, {"batch_split": ("captured",)})
+    return findings({worst_estimates: rows}, {"batch_split": ("captured",)})
 
 
 def held(lanes: tuple[str, ...], seconds: int) -> Findings:
@@ -64,7 +64,7 @@ def replicas(*seconds: int) -> Findings:
 
 def fetching(*names: str) -> Findings:
     rows = [Row(reader=name, fetches=4, empty=1, bytes=90, sessions=1, oldest=12) for name in names]
-    return findings({readers: rows})
+    return findings({fetches_by_reader: rows})
 
 
 def codecs(uncompressed: int | None) -> Findings:

@@ -9,13 +9,13 @@ from jobs.replays.batch_split.answers import lanes as split_lanes
 from jobs.replays.fetch_max_bytes.answers import closed_lanes
 from jobs.replays.session_cache.answers import lanes as session_lanes
 from jobs.replays.session_cache.answers import slot_needs
-from jobs.report_page.batch_split.splits import estimates, splitting_producers
+from jobs.report_page.batch_split.splits import splitting_producers, worst_estimates
 from jobs.report_page.fetch_max_bytes.catch_up import NO_LAG
 from jobs.report_page.fetch_max_bytes.fairness import NO_OTHER_LIMITS, waiting_partitions
 from jobs.report_page.page import question_part
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import QUESTIONS, answer_question, answer_questions, queries_of
-from jobs.report_page.session_cache.sessions import evictions
+from jobs.report_page.session_cache.sessions import evictions_by_pair
 from jobs.report_page.summary import reply_lines
 from jobs.report_page.traffic import fetching_clients, fetching_software, produced_codecs
 from jobs.report_page.trust import trust_line
@@ -242,7 +242,7 @@ def evicting(*counts: int) -> Findings:
         for n, count in enumerate(counts)
     ]
     lane = row_of(c, scenario="captured", evicted=sum(counts))
-    return findings({session_lanes: [lane], evictions: pairs}, {"session_cache": ("captured",)})
+    return findings({session_lanes: [lane], evictions_by_pair: pairs}, {"session_cache": ("captured",)})
 
 
 def test_who_evicts_most_is_named_and_who_does_as_often_is_counted() -> None:
@@ -265,7 +265,7 @@ def test_what_was_refused_is_told_as_captured_where_the_replay_does_not_give_it(
 def test_evictions_of_a_replay_are_not_told_beside_refusals_that_it_does_not_give() -> None:
     found = sessions(captured_refused=30, zero_harm=16, taken=1000, at_most=15)
     rows = [Row(**(row.asDict() | {SESSION_CACHE.refused: 0})) for row in found.of(session_lanes)]
-    other = findings({**found.rows, session_lanes: rows, evictions: []}, found.lanes)
+    other = findings({**found.rows, session_lanes: rows, evictions_by_pair: []}, found.lanes)
     assert sentence(other, 10).endswith("any other replayed one, though the capture has 30 refusals.")
 
 
@@ -394,7 +394,7 @@ def test_estimates_that_did_not_come_back_are_counted_of_those_that_are_looked_a
     for in_all, told in ((5, "3 estimates of 5 had"), (90, "3 estimates of the 5 that split most had")):
         asked: dict[Query, list[Row]] = {
             splitting_producers: [one_of_one(row, in_all) for row in rows],
-            estimates: spans,
+            worst_estimates: spans,
         }
         assert told in sentence(findings(asked, {"batch_split": ("captured",)}), 13)
 

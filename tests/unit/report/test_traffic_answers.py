@@ -8,14 +8,14 @@ from jobs.replays.fetch_max_bytes.answers import open_lanes
 from jobs.replays.session_cache.answers import lanes
 from jobs.report_page.batch_split.refused_batches import checks_table
 from jobs.report_page.questions import QUESTIONS, answer_question
-from jobs.report_page.session_cache.sessions import shards, shards_by_broker
+from jobs.report_page.session_cache.sessions import shards_by_broker, shards_in_captured_lane
 from jobs.report_page.traffic import (
     bin_start,
+    fetches_by_reader,
     fetching_consumers,
     fetching_software,
     produced_codecs,
     produced_topics,
-    readers,
 )
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE
@@ -121,7 +121,7 @@ def test_batches_of_two_topics_are_not_compared_for_each_may_have_its_own_limit(
 def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
     f = FETCH_PARTITIONS
     asks = {f.client_id: "billing", "median": 1 << 18, f.max_bytes: 1 << 20}
-    found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
+    found = findings({fetches_by_reader: [reader("consumer", 2048, 3)], fetching_consumers: [Row(**asks)]})
     assert answer_question(found, BY_NUMBER[16]).sentence == (
         "Consumers got 2,048 fetches answered, with 2.0 MiB of records, 1,024 per MiB. 50.0 % came back empty. For "
         "billing, which sent most, half of the responses with records have 256.0 KiB or less, 25.0 % of its "
@@ -130,7 +130,7 @@ def test_small_fetches_are_told_by_the_mib_and_by_their_fill() -> None:
 
 
 def test_consumers_whose_partitions_are_not_known_have_their_fetches_counted() -> None:
-    found = findings({readers: [reader("consumer", 2048, 3)], fetching_consumers: []})
+    found = findings({fetches_by_reader: [reader("consumer", 2048, 3)], fetching_consumers: []})
     assert answer_question(found, BY_NUMBER[16]).sentence.endswith("1,024 per MiB. 50.0 % came back empty.")
 
 
@@ -140,7 +140,7 @@ def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() ->
         for lane, count in (("captured", 0), ("consumer.fetch.max.bytes=1KiB", 51))
     ]
     found = findings(
-        {open_lanes: rows, readers: [reader("consumer", 9, 1)]},
+        {open_lanes: rows, fetches_by_reader: [reader("consumer", 9, 1)]},
         {algorithms.FETCH_MAX_BYTES: [row.scenario for row in rows]},
     )
     assert (
@@ -150,7 +150,7 @@ def test_what_would_be_larger_than_other_limits_is_told_as_a_whole_sentence() ->
 
 
 def test_followers_have_their_share_of_fetches_and_sessions() -> None:
-    found = findings({readers: [reader("consumer", 300, 3), reader("follower", 100, 1)]})
+    found = findings({fetches_by_reader: [reader("consumer", 300, 3), reader("follower", 100, 1)]})
     told = answer_question(found, BY_NUMBER[19]).sentence
     assert told.startswith(
         "Followers sent 25.0 % of the answered fetches. They got 25.0 % of the record bytes (100.0 KiB)"
@@ -199,7 +199,9 @@ def test_two_clients_are_no_two_versions_of_one() -> None:
 def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
     counts = {"refused": 7, "refused_despite_room": 5, "evicted": 3, "evicted_despite_room": 1}
     of_shards = [Row(broker="1", shard=i, each=2, most=2 - i, **counts) for i in (0, 1)]
-    told = answer_question(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
+    told = answer_question(
+        findings({shards_in_captured_lane: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]
+    ).sentence
     assert "spread over 2 shards of 2 each" in told
     assert told.endswith(
         ". With the captured settings, 5 of 7 refusals and 1 of 3 evictions happen while another of the broker's "
@@ -210,11 +212,13 @@ def test_a_broker_that_refuses_beside_an_empty_shard_is_told() -> None:
 def test_that_nobody_was_refused_does_not_say_that_no_shard_was_full() -> None:
     counts = dict.fromkeys(("refused", "refused_despite_room", "evicted", "evicted_despite_room"), 0)
     of_shards = [Row(broker="1", shard=i, each=2, most=2, **counts) for i in (0, 1)]
-    told = answer_question(findings({shards: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]).sentence
+    told = answer_question(
+        findings({shards_in_captured_lane: of_shards}, {"session_cache": ("captured",)}), BY_NUMBER[14]
+    ).sentence
     assert told.endswith("whose turn it was. With the captured settings nobody is refused or evicted.")
     c = SESSION_CACHE
     lane = {c.scenario: "captured", c.refused: 0, c.captured_refused: 1892}
-    other = findings({shards: of_shards, lanes: [Row(**lane)]}, {"session_cache": ("captured",)})
+    other = findings({shards_in_captured_lane: of_shards, lanes: [Row(**lane)]}, {"session_cache": ("captured",)})
     assert answer_question(other, BY_NUMBER[14]).sentence.endswith(
         "nobody is refused or evicted, though the capture has 1,892 refusals."
     )
@@ -226,7 +230,7 @@ def test_of_many_brokers_those_that_refuse_most_are_plotted() -> None:
         for broker in range(100)
         for shard in (0, 1)
     ]
-    plot = shards_by_broker(findings({shards: of_shards}, {"session_cache": ("captured",)}))
+    plot = shards_by_broker(findings({shards_in_captured_lane: of_shards}, {"session_cache": ("captured",)}))
     assert plot.says.endswith(", of 20 of 100 brokers")
     assert {str(row["broker"]) for row in plot.rows} == {f"broker {broker}" for broker in range(80, 100)}
 

@@ -11,17 +11,17 @@ from jobs.report_page.page import quality_tiles
 from jobs.report_page.question import Findings
 from jobs.report_page.questions import answer_questions
 from jobs.report_page.semantics import semantics_text
-from jobs.report_page.trust import agreement as clocks
+from jobs.report_page.trust import agreement_by_field as clocks
 from jobs.report_page.trust import (
-    apis,
-    captures,
-    connections,
-    fidelity,
+    captured_files,
+    connections_by_protocol,
+    fidelity_rows,
     glossary,
-    logs,
+    log_zones,
     lost_lines,
-    quality,
+    quality_row,
     read_lines,
+    requests_by_api,
     semantics_table,
     trust_answer,
 )
@@ -48,7 +48,7 @@ def test_the_answer_names_the_release_and_how_it_is_known() -> None:
 
 
 def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
-    one_way = findings({apis: [Row(api_name=name, count=5, answered=0) for name in ("FETCH", "PRODUCE")]})
+    one_way = findings({requests_by_api: [Row(api_name=name, count=5, answered=0) for name in ("FETCH", "PRODUCE")]})
     assert trust_answer(one_way).startswith(
         "No: the capture shows requests, and no response of a broker to any: capture"
     )
@@ -60,7 +60,7 @@ def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
 
 def of_request_logs() -> Findings:
     log = row_of(CAPTURES, path="/logs/requests.log", format=REQUEST_LOG, log_lines=9)
-    return findings({captures: [one_of_one(log)], fidelity: []})
+    return findings({captured_files: [one_of_one(log)], fidelity_rows: []})
 
 
 def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
@@ -79,7 +79,7 @@ def test_of_request_logs_no_replay_is_asked_for_that_takes_packets() -> None:
 
 def test_a_capture_of_responses_alone_says_that_requests_may_be_missing() -> None:
     row = Row(protocol="other", connections=80, doubled_packets=0, one_sided=79)
-    one_way = findings({apis: [], connections: [row]})
+    one_way = findings({requests_by_api: [], connections_by_protocol: [row]})
     hint = (
         "of 79 connections only one side was captured; if they are Kafka's, capture both directions, because "
         "responses are recognised by their requests"
@@ -93,7 +93,7 @@ def nothing_of_kafka(files: int, packets: int, *protocols: tuple[str, int], **va
     """A capture without exchanges."""
     rows = [Row(protocol=name, connections=n, doubled_packets=0, one_sided=0) for name, n in protocols]
     held = one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=packets, **values), files)
-    return findings({captures: [held], apis: [], connections: rows, fidelity: []})
+    return findings({captured_files: [held], requests_by_api: [], connections_by_protocol: rows, fidelity_rows: []})
 
 
 def test_a_capture_without_kafkas_traffic_answers_nothing_and_says_what_it_holds() -> None:
@@ -128,7 +128,7 @@ def test_one_sided_connections_beside_exchanges_are_told_and_answer_as_ever() ->
     rows = [
         Row(protocol=name, connections=9, doubled_packets=0, one_sided=n) for name, n in (("kafka", 0), ("other", 1))
     ]
-    beside = findings({connections: rows})
+    beside = findings({connections_by_protocol: rows})
     assert any(line.startswith("  of 1 connection only one side was captured") for line in lost_lines(beside))
     assert not trust_answer(beside).startswith("No")
 
@@ -139,14 +139,14 @@ def told_of(*counts: tuple[int, int]) -> str:
         agreement("fetch_max_bytes", "consumer", f"metric_{number}", checked, agreed)
         for number, (checked, agreed) in enumerate(counts)
     ]
-    return trust_answer(findings({fidelity: rows})).partition(" could not be checked")[2]
+    return trust_answer(findings({fidelity_rows: rows})).partition(" could not be checked")[2]
 
 
 def test_brokers_without_a_node_id_are_told() -> None:
     """Three of them with the reason and what to do; the table has the others."""
     reasons = [f"10.0.0.{n}:9999: Nothing tells." for n in range(4)]
     row = row_of(CAPTURE_QUALITY, unnamed_connections=7, unnamed_brokers=reasons)
-    told = list(lost_lines(findings({quality: [row]})))
+    told = list(lost_lines(findings({quality_row: [row]})))
     first = next(n for n, line in enumerate(told) if "7 connections to brokers whose node id is not known" in line)
     more = "    ... and others, which silver/capture_quality has"
     assert told[first + 1 : first + 5] == [*(f"    {reason}" for reason in reasons[:3]), more]
@@ -176,13 +176,13 @@ def test_what_was_stated_to_be_in_force_is_told_apart_from_what_was_taken_for_a_
 def test_a_dump_has_frames_and_not_packets() -> None:
     dump = row_of(CAPTURES, path="/captures/a.parquet", format="parquet", packets=9, tcp_captured_bytes=2048)
     assert "  /captures/a.parquet: 9 frames of a dump, 2.0 KiB" in [
-        *read_lines(findings({captures: [one_of_one(dump)]}))
+        *read_lines(findings({captured_files: [one_of_one(dump)]}))
     ]
 
 
 def test_rows_that_a_dump_has_in_vain_are_counted() -> None:
     dump = row_of(CAPTURES, path="a", format="arrow", packets=1240, malformed_packets=1001, tcp_captured_bytes=9)
-    assert next(iter(read_lines(findings({captures: [one_of_one(dump)]})))) == (
+    assert next(iter(read_lines(findings({captured_files: [one_of_one(dump)]})))) == (
         "  a: 1,240 frames of a dump, 1,001 of them left out, 9 B"
     )
 
@@ -218,7 +218,7 @@ def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metr
         agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "no_response"),
         agreement("fetch_max_bytes", "follower", "closed_loop_requests", 9, 9),
     ]
-    told = [(term.word, term.reason) for term in glossary(findings({fidelity: given}))]
+    told = [(term.word, term.reason) for term in glossary(findings({fidelity_rows: given}))]
     assert told == [
         ("fewer_bytes", CLOSED_FETCHES.words["fewer_bytes"]),
         ("fewer_bytes", OPEN_FETCHES.words["fewer_bytes"]),
@@ -228,14 +228,14 @@ def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metr
 
 def test_a_reason_of_another_version_is_not_made_up() -> None:
     given = [agreement("fetch_max_bytes", "consumer", "empty_fetches", 9, 8, 0, "of_another_version")]
-    assert glossary(findings({fidelity: given})) == []
+    assert glossary(findings({fidelity_rows: given})) == []
 
 
 def test_a_log_whose_clock_is_far_off_is_told_with_its_files_the_zone_taken_and_the_flag() -> None:
     a, hours_apart = LOG_AGREEMENT, 2 * 3_600_000_000
     logged = row_of(a, field=REQUEST, in_both=9, log_behind_us=hours_apart)
     zone = Row(zone="Europe/Berlin", files=4, paths=["/logs/a.log", "/logs/b.log.gz", "s3://logs/c.log"])
-    *_, told = lost_lines(findings({clocks: [logged], logs: [zone]}))
+    *_, told = lost_lines(findings({clocks: [logged], log_zones: [zone]}))
     assert told == (
         "  a request log's clock is +7,200 s from that of the packets; times without an offset in a.log, b.log.gz, "
         "c.log, 1 more are read in the zone Europe/Berlin, unless --log-zone states another"

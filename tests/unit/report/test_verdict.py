@@ -14,7 +14,7 @@ from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
 from jobs.report_page.question import Findings
 from jobs.report_page.refusals import gate_refusals
-from jobs.report_page.trust import quality
+from jobs.report_page.trust import quality_row
 from jobs.report_page.verdict import first_screen, repeat_command, repeat_lines
 from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_gates import GATE_RESULTS
@@ -101,7 +101,7 @@ def test_the_command_looks_for_the_aims_of_the_run_once_more() -> None:
 
 def test_what_the_capture_lacks_is_told_with_the_trust() -> None:
     lossy = row_of(CAPTURE_QUALITY, missing_bytes=9, missing_share=0.021)
-    assert screen(findings({quality: [lossy]}))[2] == "          2.1 % of the bytes are missing from the capture"
+    assert screen(findings({quality_row: [lossy]}))[2] == "          2.1 % of the bytes are missing from the capture"
 
 
 def test_questions_that_lack_a_replay_come_with_the_flag_that_asks_for_it() -> None:
