@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from jobs.replays.capture_window import micros_since_1970
 from jobs.scenarios.settings import Value, in_catalogue_order, setting_of
 from jobs.terminal.lane_rows import settings_in_name
 from schemas.tables.gold import FETCH_FAIRNESS
@@ -19,7 +20,7 @@ from schemas.tables.table import Table
 from schemas.tables.values import CONSUMER
 from udfs.replay.fetch_max_bytes.rows import CLOSED_LOOP
 
-ReadRows = Callable[[Table], DataFrame]
+RowsOfTable = Callable[[Table], DataFrame]
 SHARES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 LANE_SETTINGS = "lane_settings"
 _OF_LANES = "The lanes of each replay: one column for each setting, as a number where it is one, null as captured"
@@ -29,13 +30,13 @@ class View(NamedTuple):
     """What a row is, and from the tables' rows to the view's."""
 
     doc: str
-    rows: Callable[[ReadRows], DataFrame]
+    rows: Callable[[RowsOfTable], DataFrame]
 
 
-def latency_by_client(rows: ReadRows) -> DataFrame:
+def latency_by_client(rows: RowsOfTable) -> DataFrame:
     """(client_id, api_name, requests, p50_ms, p95_ms, p99_ms, longest_ms) of answered requests, most requests first."""
     x = EXCHANGES
-    took = (_us_column(x.response_time) - _us_column(x.request_time)) / 1000
+    took = (micros_since_1970(x.response_time) - micros_since_1970(x.request_time)) / 1000
     answered = rows(x).where(F.col(x.request_time).isNotNull() & F.col(x.response_time).isNotNull())
     shares = (F.percentile_approx("took", share).alias(name) for name, share in SHARES.items())
     sums = (F.count("*").alias("requests"), *shares, F.max("took").alias("longest_ms"))
@@ -44,7 +45,7 @@ def latency_by_client(rows: ReadRows) -> DataFrame:
     )  # fmt: skip
 
 
-def starved_partitions(rows: ReadRows) -> DataFrame:
+def starved_partitions(rows: RowsOfTable) -> DataFrame:
     """Rows of fetch_fairness, of consumers' partitions that wait in a lane of the closed loop; longest wait first."""
     f = FETCH_FAIRNESS
     columns = (f.scenario, f.client_id, f.client_address, f.broker, f.topic, f.partition, f.longest_wait_ms,
@@ -118,7 +119,3 @@ def typed_array(values: Iterable[Value | None]) -> pa.Array[Any]:
 
 def _as_column(name: str) -> str:
     return re.sub(r"\W", "_", name)
-
-
-def _us_column(time: str) -> Column:
-    return F.unix_micros(F.col(time))

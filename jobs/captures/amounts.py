@@ -21,7 +21,7 @@ from schemas.wire.produce import PRODUCE_REQUEST
 OfTable = Callable[[Table], DataFrame]
 """The rows of a silver table that are looked at."""
 SESSIONLESS = -1
-"""Epoch of a fetch that wants no session."""
+"""Epoch of a fetch that wants no session, and closes the one it names."""
 
 
 def read_amounts(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> Amounts:

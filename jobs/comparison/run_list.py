@@ -23,7 +23,7 @@ from udfs.errors import LakeError
 
 MOST_SHOWN, MOST_LISTED = 20, 1_000
 """Runs and capture sets on the first screen, and at most."""
-Gate = Literal["passed", "refused", "not applied"]
+GateVerdict = Literal["passed", "refused", "not applied"]
 HEAD = ("run", "at", "capture set", "replays of KIP", "gate", "equal", "captures")
 SET_HEAD = ("capture set", "files", "from", "to", "gate", "runs", "captures")
 
@@ -51,7 +51,7 @@ class ListedRun(BaseModel):
     captures: list[str]
     files: int
     replays: list[str]
-    gate: Gate
+    gate: GateVerdict
     checked: int
     agreed: int
 
@@ -66,7 +66,7 @@ class ListedSet(BaseModel):
     captures: list[str]
     first_time: str | None
     last_time: str | None
-    gate: Gate
+    gate: GateVerdict
     runs: int
 
 
@@ -141,7 +141,7 @@ def gate_counts(spark: SparkSession, lake: str) -> dict[str, GateCounts]:
     return {row[0]: GateCounts(row[1], row[2]) for row in rows}
 
 
-def combined_gate(*of_parts: GateCounts | None) -> Gate:
+def combined_gate(*of_parts: GateCounts | None) -> GateVerdict:
     """What the gates say of something, by what they found of its parts.
 
     >>> combined_gate(GateCounts(12, 0), GateCounts(7, 1)), combined_gate(None)

@@ -19,7 +19,7 @@ from schemas.tables.table import Table
 
 Evaluate = Callable[[Sequence[SetRule], Sequence[Result]], Mapping[tuple[str, str], Finding]]
 """From rules about sets of rows, and the results of those about single rows, to findings by rule and table."""
-ReadRows = Callable[..., DataFrame]
+RowsToCheck = Callable[..., DataFrame]
 """From a table, and whether everything in it is asked for, which by default is not, to rows."""
 
 
@@ -104,7 +104,7 @@ def results_of(
 
 
 def evaluate_by_queries(
-    spark: SparkSession, rows: ReadRows, rules: Sequence[SetRule], _: Sequence[Result]
+    spark: SparkSession, rows: RowsToCheck, rules: Sequence[SetRule], _: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
     """Queries by Spark in one job; expectations by Great Expectations, which is loaded where there are any."""
     refused = refused_by_queries(spark, [rule for rule in rules if isinstance(rule, QueryRule)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jobs.captures.amounts import SESSIONLESS
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import first_rows
 from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
@@ -13,8 +14,6 @@ from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, MESSAGE_TOO_LARGE
 from udfs.replay.fetch_max_bytes.read_from_log import FIRST_WITH_MAX_BYTES
 
 FETCH = "FETCH"
-SESSIONLESS = -1
-"""Epoch of a fetch that wants no session, and closes the one it names."""
 MOST_ROWS = 50
 BINS_PER_DOUBLING = 2
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from jobs.scenarios.aim_whom import resolve_whom
 from jobs.scenarios.aims import DEFAULT_ROUNDS, DEFAULT_STEP, Aim, Constraint, Over, Relation, Span, parse_bound
-from jobs.scenarios.located_yaml import MALFORMED, Fault, Grid, LocatedYaml, Place, Texts, empty_as_mapping
+from jobs.scenarios.located_yaml import MALFORMED, Fault, LocatedYaml, Place, Texts, TextsByKey, empty_as_mapping
 from jobs.scenarios.setting_entries import Entry, look_up_settings, parse_values
 from jobs.scenarios.settings import Setting, Value, algorithms, find_setting, nearest_or_all_hint, settings
 from jobs.units import parse_int, parse_number
@@ -38,9 +38,9 @@ class AimText(BaseModel):
 
     minimise: str | None = None
     maximise: str | None = None
-    whom: Grid = Field(default_factory=dict, alias="for")
+    whom: TextsByKey = Field(default_factory=dict, alias="for")
     where: Texts = Field(default_factory=list)
-    over: Grid = Field(default_factory=dict)
+    over: TextsByKey = Field(default_factory=dict)
     step: str | None = None
     rounds: str | None = None
 

@@ -17,7 +17,7 @@ DEFAULT_SHARDS = 8
 """Shards of a broker's cache of fetch sessions since Kafka 3.8. With fewer slots than shards there is none at all."""
 FULL = 0.5
 """A response that holds this share of what its request allows may have been bounded by it."""
-Grid = Mapping[str, tuple[int, ...]]
+NumberGrid = Mapping[str, tuple[int, ...]]
 """By setting of a replay, its values in ascending order. Empty if only the captured lane is replayed."""
 
 
@@ -87,7 +87,7 @@ def choose_grids(amounts: Amounts, stated: Mapping[str, Value]) -> Grids:
     return {name: _within_bounds(grid) for name, grid in grids.items()}
 
 
-def fetch_limit_grid(amounts: Amounts) -> Grid:
+def fetch_limit_grid(amounts: Amounts) -> NumberGrid:
     """Limits from the largest batch up to what requests ask for: those of consumers, or of followers if no consumer
     fetches.
     """
@@ -105,7 +105,7 @@ def fetch_limit_grid(amounts: Amounts) -> Grid:
     }
 
 
-def memory_grid(amounts: Amounts) -> Grid:
+def memory_grid(amounts: Amounts) -> NumberGrid:
     """Pools of a consumer: all that it may hold, a quarter and a sixteenth. If nobody consumes, pools of a producer:
     its largest request, four times and sixteen times that.
     """
@@ -117,7 +117,7 @@ def memory_grid(amounts: Amounts) -> Grid:
     return {PRODUCER_MEMORY: tuple(next_doubling(amounts.sent) * times for times in (1, 4, 16))}
 
 
-def slot_grid(amounts: Amounts) -> Grid:
+def slot_grid(amounts: Amounts) -> NumberGrid:
     """Half, all and twice the slots that would be enough if all readers had a session at once, in whole shards."""
     if amounts.readers is None:
         return {}
@@ -126,7 +126,7 @@ def slot_grid(amounts: Amounts) -> Grid:
     return {SLOTS: tuple(sorted({half, enough, 2 * enough}))}
 
 
-def batch_size_grid(produced: int, stated: Mapping[str, Value]) -> Grid:
+def batch_size_grid(produced: int, stated: Mapping[str, Value]) -> NumberGrid:
     """From a quarter of the batch.size in force to four times as much. What is in force is what was
     stated; else Kafka's default or, if captured batches are larger, the power of two nearest to the largest.
     """
@@ -135,7 +135,7 @@ def batch_size_grid(produced: int, stated: Mapping[str, Value]) -> Grid:
     return {BATCH_SIZE: tuple(sorted({max(base * times // 4, 1) for times in (1, 2, 4, 8, 16)}))}
 
 
-def partition_grid(amounts: Amounts) -> Grid:
+def partition_grid(amounts: Amounts) -> NumberGrid:
     """Limits from three quarters of the replicas that the fullest broker has to twice as many."""
     if amounts.replicas is None:
         return {}
@@ -181,7 +181,7 @@ def round_limit(amount: float) -> int:
     return max(int(float(f"{amount:.1e}")), 1)
 
 
-def _within_bounds(grid: Grid) -> dict[str, tuple[Value, ...]]:
+def _within_bounds(grid: NumberGrid) -> dict[str, tuple[Value, ...]]:
     """The grid with values above a setting's maximum lowered to it, and all as the catalogue parses them."""
 
     def bounded(key: str, value: int) -> Value:

@@ -32,7 +32,7 @@ def empty_as_mapping(value: object) -> object:
 
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
 """A list of texts in a model of what a file says; one text alone is a list of it."""
-Grid = Annotated[dict[str, Texts], BeforeValidator(empty_as_mapping)]
+TextsByKey = Annotated[dict[str, Texts], BeforeValidator(empty_as_mapping)]
 """By name such lists."""
 
 

@@ -17,11 +17,11 @@ from jobs.scenarios.located_yaml import (
     MALFORMED,
     Address,
     Fault,
-    Grid,
     LocatedYaml,
     Place,
     Plain,
     Texts,
+    TextsByKey,
     empty_as_mapping,
     read_located_yaml,
 )
@@ -53,7 +53,7 @@ class ScenarioText(BaseModel):
     lake: str | None = None
     cluster: str | None = None
     captured: Annotated[dict[str, str], BeforeValidator(empty_as_mapping)] = Field(default_factory=dict)
-    replay: Annotated[dict[str, Grid], BeforeValidator(empty_as_mapping)] = Field(default_factory=dict)
+    replay: Annotated[dict[str, TextsByKey], BeforeValidator(empty_as_mapping)] = Field(default_factory=dict)
     find: AimTexts = Field(default_factory=dict)
     begin: str | None = Field(default=None, alias="from")
     end: str | None = Field(default=None, alias="to")
