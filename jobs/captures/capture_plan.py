@@ -18,7 +18,7 @@ from udfs.capture.frame_dump import MAGICS
 from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packet_walk import CaptureFormat
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
-from udfs.columns.arrays import edges
+from udfs.columns.arrays import stretch_edges
 from udfs.errors import CaptureError
 
 SHARD_BYTES = 64 << 20
@@ -134,7 +134,7 @@ def tasks_of_ranges(lengths: Sequence[int], cores: int) -> tuple[int, ...]:
     (0, 1, 1, 1)
     """
     share = min(RANGE_BYTES, sum(lengths) / (TASKS_OF_A_CORE * cores))
-    before = edges(lengths)[:-1]
+    before = stretch_edges(lengths)[:-1]
     tasks: npt.NDArray[np.int64] = np.unique(before // max(share, 1), return_inverse=True)[1]
     return tuple(tasks.tolist())
 

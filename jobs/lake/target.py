@@ -17,7 +17,7 @@ from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import check_declared_columns, described_schema, rows_of_driver, table_to_write, write_table
 from jobs.lake.local_log import DataFile, LocalTable, has_files
 from schemas.tables.table import Table
-from udfs.columns.arrow_columns import gathered_batches
+from udfs.columns.arrow_columns import gather_batches
 from udfs.errors import LakeError
 from udfs.facts.arrow_tables import PACKED_ROWS
 from udfs.facts.cluster_names import ClusterNames
@@ -54,9 +54,7 @@ class Target:
         check_declared_columns(rows.schema, table, f"what is to be written to {path}")
 
         def write_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield write_files(
-                ((table, rows) for rows in gathered_batches(batches, PACKED_ROWS)), {table: path}, identity
-            )
+            yield write_files(((table, rows) for rows in gather_batches(batches, PACKED_ROWS)), {table: path}, identity)
 
         written = accepted.select(*table.columns).mapInArrow(write_rows, FILE_COLUMNS).toArrow()
         keep_files(local, table, self, files_by_table(written, [table])[table])

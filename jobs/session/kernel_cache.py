@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from udfs import private_folder
-from udfs.kernels.compiled_parts import DECODER, compiled
+from udfs.kernels.compiled_parts import DECODER, marker_of_part
 
 _FOLDER = "NUMBA_CACHE_DIR"
 _NEEDED_BYTES = 16 << 20
@@ -19,7 +19,7 @@ def choose_kernel_cache() -> None:
     """Have this process, and those that it starts from now on, keep machine code among temporary files if the cache is
     full or cannot be written, which stderr says. A cache that has the decoder's stays as it is.
     """
-    if all(compiled(part).exists() for part in DECODER):
+    if all(marker_of_part(part).exists() for part in DECODER):
         return
     folder = Path(os.environ[_FOLDER])
     fault = why_not_kept(folder)

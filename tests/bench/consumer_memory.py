@@ -19,8 +19,8 @@ from schemas.tables.values import BROKER, CONSUMER, PRODUCER
 from schemas.wire.apis import API_KEYS
 from tests.bench.table import timed
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.arrow_columns import concatenated
-from udfs.columns.records import records_of
+from udfs.columns.arrow_columns import concatenate_batches
+from udfs.columns.records import new_records
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.consumer_memory.replay import replay_memory
 from udfs.replay.consumer_memory.settings import (
@@ -118,7 +118,7 @@ def traffic(units: int, events: int) -> list[pa.RecordBatch]:
     random = default_rng(7)
     makers = {BROKER: requested_of_broker, CONSUMER: fetched, PRODUCER: produced}
     rows = [rows_of_unit(side, unit, make(events, random)) for side, make in makers.items() for unit in range(units)]
-    whole = concatenated(rows)
+    whole = concatenate_batches(rows)
     return [whole.slice(first, ROWS_A_BATCH) for first in range(0, whole.num_rows, ROWS_A_BATCH)]
 
 
@@ -130,16 +130,16 @@ def lanes(count: int) -> MemoryLanes:
 
     def pools(side: str) -> Records:
         size = sizes(side, UNBOUNDED)
-        return records_of(POOL_SETTINGS, count, size=size, max_allocation=size, us_per_record=AS_CAPTURED)
+        return new_records(POOL_SETTINGS, count, size=size, max_allocation=size, us_per_record=AS_CAPTURED)
 
     buffers = {"batch_size": 16_384, "max_block_us": 60_000 * MS, "threads": 1}
     return MemoryLanes(
         names=tuple(f"lane {lane}" for lane in range(count)),
         consumer=pools(CONSUMER),
         broker=pools(BROKER),
-        producer=records_of(BUFFER_SETTINGS, count, buffer_memory=sizes(PRODUCER, 32 << 20), **buffers),
-        queue=records_of(QUEUE_SETTINGS, count, max_kbytes=65536, min_messages=100_000, us_per_record=AS_CAPTURED),
-        fetch_limits=records_of(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED),
+        producer=new_records(BUFFER_SETTINGS, count, buffer_memory=sizes(PRODUCER, 32 << 20), **buffers),
+        queue=new_records(QUEUE_SETTINGS, count, max_kbytes=65536, min_messages=100_000, us_per_record=AS_CAPTURED),
+        fetch_limits=new_records(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED),
         fetch_number=np.zeros(count, np.int64),
     )
 

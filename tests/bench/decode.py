@@ -22,8 +22,8 @@ from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jars
 from udfs.wire.messages import decode
 
 MOST_FRAMES, MOST_BYTES = 40_000, 16 << 20
-"""Of a batch, as ingest has them: a chunk of its packets (`udfs.capture.packet_chunks.frames`) is 100,000, which of
-sessions.pcap bring 42,000 fetches, or 16 MiB."""
+"""Of a batch, as ingest has them: a chunk of its packets (`udfs.capture.packet_chunks.frames_by_chunk`) is 100,000,
+which of sessions.pcap bring 42,000 fetches, or 16 MiB."""
 FRAMES_OF_A_ROUND = 1_000_000
 """How many are decoded in a round, batch by batch, to be longer than a machine's short moods."""
 KAFKA_CLIENTS = f"org.apache.kafka:kafka-clients:{KAFKA_NEWEST}"

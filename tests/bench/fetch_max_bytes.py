@@ -20,8 +20,8 @@ from schemas.tables.values import CONSUMER
 from tests.bench.table import Timing, timed
 from tests.sort_keys import SortKeys
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of
-from udfs.columns.records import records_of
+from udfs.columns.arrow_columns import arrow_array
+from udfs.columns.records import new_records
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
@@ -91,7 +91,7 @@ def batch_columns(shape: Shape, size: Ints) -> Columns:
 
 def topics(reader: Ints) -> pa.Array[Any]:
     """The topic of each reader."""
-    return pa.array([f"topic-{number}" for number in range(int(reader.max()) + 1)]).take(array_of(reader))
+    return pa.array([f"topic-{number}" for number in range(int(reader.max()) + 1)]).take(arrow_array(reader))
 
 
 def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Columns:
@@ -120,7 +120,7 @@ def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Colum
         t.position: request,
         t.broker: pa.repeat("1", n),
         t.client_address: pa.repeat("10.0.0.1", n),
-        t.client_id: pa.array([f"app-{number}" for number in range(shape.readers)]).take(array_of(reader)),
+        t.client_id: pa.array([f"app-{number}" for number in range(shape.readers)]).take(arrow_array(reader)),
         t.reader: pa.repeat(CONSUMER, n),
         t.connection_id: reader,
         t.exchange_no: fetch,
@@ -191,7 +191,7 @@ def reads_of(events: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def lanes_of(*max_bytes: int) -> FetchLanes:
     """Lanes that differ in fetch.max.bytes."""
     n = len(max_bytes)
-    limits = records_of(
+    limits = new_records(
         FETCH_LIMITS, n, max_bytes=max_bytes, partition_max_bytes=AS_CAPTURED, broker_max_bytes=55 << 20
     )
     clients = as_captured_clients(n)

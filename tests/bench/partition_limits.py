@@ -15,7 +15,7 @@ from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.values import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
 from tests.bench.table import timed
-from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.time_units import US_PER_S
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.partition_limits.replay import replay_topics
@@ -52,7 +52,7 @@ def change_rows(changes: int, partitions: int) -> pa.RecordBatch:
         entry=np.full(changes, TopicEvent.CHANGE),
         time=number * US_PER_S,
         topic=pa.array([f"team{of % CLIENTS}.topic-{of}" for of in topic.tolist()]),
-        kind=kinds.take(array_of(np.where(is_growth, 1, np.where(is_deletion, 2, 0)))),
+        kind=kinds.take(arrow_array(np.where(is_growth, 1, np.where(is_deletion, 2, 0)))),
         connection_id=client,
         exchange_no=number,
         position=np.zeros(changes, np.int64),

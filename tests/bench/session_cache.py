@@ -21,7 +21,7 @@ from schemas.tables.steps import SESSION_EVENTS
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import SLF4J, find_jars, java_command
 from udfs.columns.arrays import Bools
-from udfs.columns.arrow_columns import array_of, coded, concatenated
+from udfs.columns.arrow_columns import arrow_array, concatenate_batches, dictionary_column
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.replay.session_cache.broker import new_broker
@@ -74,7 +74,7 @@ SHAPES = (
 def step_rows(traffic: Traffic) -> pa.RecordBatch:
     """The traffic as rows of SESSION_EVENTS, a fetch and its partitions behind it."""
     random = np.random.default_rng(SEED)
-    return concatenated([rows_of_broker(traffic, broker, random) for broker in range(traffic.brokers)])
+    return concatenate_batches([rows_of_broker(traffic, broker, random) for broker in range(traffic.brokers)])
 
 
 def rows_of_broker(traffic: Traffic, broker: int, random: np.random.Generator) -> pa.RecordBatch:
@@ -88,8 +88,8 @@ def rows_of_broker(traffic: Traffic, broker: int, random: np.random.Generator) -
     session = client % SHARDS * (GREATEST_ID // SHARDS) + 1 + client
     names = pa.array([f"client-{each}" for each in range(traffic.clients)], pa.string())
     of_fetches: dict[str, Any] = {
-        t.client_id: coded(names, client[fetch]).cast(pa.string()), t.client_address: pa.repeat("10.0.0.1", len(fetch)),
-        t.response_time: answered[fetch], t.api_version: np.full(len(fetch), VERSION),
+        t.client_id: dictionary_column(names, client[fetch]).cast(pa.string()), t.client_address: pa.repeat("10.0.0.1",
+        len(fetch)), t.response_time: answered[fetch], t.api_version: np.full(len(fetch), VERSION),
         t.session_id: np.where(turn == 0, 0, session)[fetch], t.session_epoch: turn[fetch],
         **dict.fromkeys((t.is_cut, t.is_follower), np.zeros(len(fetch), np.bool_)),
         **dict.fromkeys((t.fetch_error, t.throttle_time_ms), np.zeros(len(fetch), np.int64)),
@@ -138,8 +138,8 @@ def beside_fetches(values: Any, is_fetch: Bools) -> Any:
 def known(column: Any, is_known: Bools) -> pa.Array[Any]:
     """The column, null where not known."""
     if isinstance(column, pa.Array):
-        return pa.compute.if_else(array_of(is_known), column, None)
-    return array_of(column, is_known)
+        return pa.compute.if_else(arrow_array(is_known), column, None)
+    return arrow_array(column, is_known)
 
 
 def lanes(*slots: int) -> SessionLanes:

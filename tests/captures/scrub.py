@@ -23,7 +23,7 @@ import zstandard
 from schemas.wire.fetch import FETCH_RESPONSE
 from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.file_index import index_capture
-from udfs.capture.packet_chunks import Frames, frames
+from udfs.capture.packet_chunks import Frames, frames_by_chunk
 from udfs.capture.packets import read_packets
 from udfs.facts.exchanges import exchanges_of
 from udfs.facts.hashed_names import HashedNames
@@ -109,7 +109,7 @@ def main(source: str, target: str, *, keep_records: bool, earlier: int) -> None:
     for key, parts in streams.items():
         for offset, _, payload in parts:
             whole[key][offset : offset + len(payload)] = payload
-    for chunk in frames(packets.to_batches()):
+    for chunk in frames_by_chunk(packets.to_batches()):
         for endpoints, direction, offset, new in record_changes(chunk, rewrite):
             whole[endpoints, direction][offset : offset + len(new)] = new
     for key, parts in streams.items():

@@ -87,4 +87,4 @@ def use() -> None:
 
         return called
 
-    kernel._compiled = compiled
+    kernel._compile_both_forms = compiled

@@ -24,7 +24,7 @@ from tests.oracle.test_message_declarations import snake_case
 from tests.sort_keys import SortKeys
 from tests.unit.wire.reference import SPANS, default, within
 from udfs.capture.file_index import index_capture
-from udfs.capture.packet_chunks import frames
+from udfs.capture.packet_chunks import frames_by_chunk
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.facts.exchange_messages import decode_both
 from udfs.facts.exchanges import Exchanges, exchanges_of
@@ -48,7 +48,7 @@ def exchanges_in(capture: Path) -> Iterator[Exchanges]:
     batches = [rows for part in ranges for rows in read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 24)]
     by_connection: SortKeys = [("connection", "ascending"), ("file_no", "ascending"), ("packet_no", "ascending")]
     packets = pa.Table.from_batches(batches, PACKETS).sort_by(by_connection)
-    for chunk in frames(packets.to_batches()):
+    for chunk in frames_by_chunk(packets.to_batches()):
         yield exchanges_of(chunk, "capture", HashedNames())
 
 

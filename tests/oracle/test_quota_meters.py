@@ -7,7 +7,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.oracle.conftest import Jars, RunJava
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.closed_loop import quota
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.settings import quota_bytes
@@ -47,7 +47,7 @@ def gathered(count: int) -> list[tuple[Quota, Responses]]:
 def told(of: Quota, responses: Responses) -> tuple[list[str], list[int]]:
     """The lines for Java, and what the kernel says: a client that must wait comes again when it has."""
     rate, windows, seconds = of
-    rules = records_of(RULES, 1, byte_rate=rate, quota_windows=windows, quota_window_ms=1000 * seconds)[0]
+    rules = new_records(RULES, 1, byte_rate=rate, quota_windows=windows, quota_window_ms=1000 * seconds)[0]
     meters, time = quota.new_meters(1, windows), BEGIN_MS
     lines, waits = [f"quota {rate} {windows} {seconds}"], [int(quota_bytes(*(np.array([of]) for of in of))[0])]
     for size, gap in responses:

@@ -12,7 +12,7 @@ from tests.oracle.test_batch_split import CODECS
 from tests.oracle.test_compressed_sizes import OFF_BY, values
 from tests.oracle.test_fetch_order_and_reads import KAFKA_PARTS, OTHER_PARTS
 from tests.unit.wire.encoding import record
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.batch_split.events import SENDING
 from udfs.replay.batch_split.state import AS_PRODUCED
 from udfs.replay.batch_split.stored_size import checked_sizes
@@ -94,7 +94,7 @@ def test_a_batch_is_refused_for_its_size_as_sent_or_as_stored(answers: list[tupl
     """Sizes that are not known are within what codecs of other versions differ by."""
     refused_as_stored = 0
     for case, answer in answers:
-        sending = records_of(
+        sending = new_records(
             SENDING, 1, topic=0, size=answer.produced, codec=case.codec, uncompressed=case.uncompressed
         )
         size, is_known = (column.item() for column in checked_sizes(sending, np.array([case.stored])))

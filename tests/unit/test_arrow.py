@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from udfs.columns.arrow_columns import gathered_batches, quotients
+from udfs.columns.arrow_columns import gather_batches, quotient_column
 
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])
@@ -14,7 +14,7 @@ from udfs.columns.arrow_columns import gathered_batches, quotients
 def test_gathered_batches_have_the_same_rows_so_many_at_a_time(most: int, rows: int) -> None:
     table = pa.table({"number": range(100), "name": [f"n{number}" for number in range(100)]})
     empty = table.schema.empty_table().to_batches()
-    found = list(gathered_batches([*empty, *table.to_batches(max_chunksize=most), *empty], rows))
+    found = list(gather_batches([*empty, *table.to_batches(max_chunksize=most), *empty], rows))
     assert pa.Table.from_batches(found) == table
     assert all(batch.num_rows >= rows for batch in found[:-1])
     assert all(batch.num_rows < rows + most for batch in found)
@@ -22,8 +22,8 @@ def test_gathered_batches_have_the_same_rows_so_many_at_a_time(most: int, rows: 
 
 
 def test_nothing_is_gathered_of_nothing() -> None:
-    assert list(gathered_batches([], 10)) == []
+    assert list(gather_batches([], 10)) == []
 
 
 def test_a_quotient_is_null_where_the_whole_is_nothing() -> None:
-    assert quotients(np.array([1, 0]), np.array([4, 0])).to_pylist() == [0.25, None]
+    assert quotient_column(np.array([1, 0]), np.array([4, 0])).to_pylist() == [0.25, None]

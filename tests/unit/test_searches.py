@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from udfs.columns.arrays import Ints
 from udfs.columns.groups import greatest_before, group_numbers
-from udfs.columns.records import GrowingRecords, int_fields, records_of
-from udfs.columns.searches import NONE, first_at, first_from, last_before
+from udfs.columns.records import GrowingRecords, int_fields, new_records
+from udfs.columns.searches import NONE, earliest_from, place_of_first, place_of_last_before
 from udfs.columns.time_units import NEVER
 
 SMALL = st.integers(0, 5)
@@ -31,9 +31,9 @@ def test_what_comes_first_and_last_is_found_by_key_and_time(
     key, time = columns(wanted, 2)
     after = [[i for i, (k, t, _) in enumerate(rows) if k == of and t >= since] for of, since in wanted]
     before = [[i for i, (k, t, _) in enumerate(rows) if k == of and t < since] for of, since in wanted]
-    assert first_at(keys, times, key, time).tolist() == [min(found, default=NONE) for found in after]
-    assert last_before(keys, times, key, time).tolist() == [max(found, default=NONE) for found in before]
-    assert first_from(keys, times, events, key, time).tolist() == [
+    assert place_of_first(keys, times, key, time).tolist() == [min(found, default=NONE) for found in after]
+    assert place_of_last_before(keys, times, key, time).tolist() == [max(found, default=NONE) for found in before]
+    assert earliest_from(keys, times, events, key, time).tolist() == [
         min((rows[i][2] for i in found), default=NEVER) for found in after
     ]
 
@@ -65,7 +65,7 @@ def test_records_that_grow_stay_as_they_were_written() -> None:
     growing, kind = GrowingRecords(int_fields("number", "twice")), int_fields("number", "twice")
     for first in range(0, 100, 7):
         numbers = np.arange(first, min(first + 7, 100))
-        growing.add(records_of(kind, len(numbers), number=numbers))
+        growing.add(new_records(kind, len(numbers), number=numbers))
         growing.records["twice"] = 2 * growing.records["number"]
     assert len(growing) == 100
     assert growing.records["twice"].tolist() == list(range(0, 200, 2))

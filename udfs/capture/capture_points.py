@@ -50,17 +50,17 @@ class FileOrder:
 
     def dated(self, times: Ints) -> Ints:
         """The file's times, int64[n] ns, on the clock of the first point; 0, which stands for no time, stays 0."""
-        return np.where(times == 0, 0, _shifted(times, self.offset_ns)) if self.offset_ns else times
+        return np.where(times == 0, 0, _shift_times(times, self.offset_ns)) if self.offset_ns else times
 
     def ordered(self, latest: Ints) -> Ints:
         """The times by which packets are ordered among those of other files, int64[n] ns.
 
         latest: int64[n] ns, the latest time in the file up to each packet.
         """
-        return np.maximum(_shifted(latest, self.offset_ns), self.after_ns) + self.delay_ns
+        return np.maximum(_shift_times(latest, self.offset_ns), self.after_ns) + self.delay_ns
 
 
-def _shifted(times: Ints, by: int) -> Ints:
+def _shift_times(times: Ints, by: int) -> Ints:
     """The times, none later than LAST_NS, plus so many ns."""
     return np.minimum(times, LAST_NS) + by
 
@@ -92,9 +92,9 @@ def in_time_order(indexes: Sequence[CaptureIndex]) -> tuple[CaptureIndex, ...]:
 
 def file_orders(indexes: Sequence[CaptureIndex]) -> tuple[FileOrder, ...]:
     """How each file's packets are ordered among those of all files; indexes: as by `in_time_order`."""
-    shared = steady(shared_packets(indexes), [len(index.sample.digests) for index in indexes])
-    points = points_of(indexes, set(zip(shared.first.tolist(), shared.second.tolist(), strict=True)))
-    clocks = clocks_of(points, shared)
+    shared = steady_pairs(shared_packets(indexes), [len(index.sample.digests) for index in indexes])
+    points = capture_points(indexes, set(zip(shared.first.tolist(), shared.second.tolist(), strict=True)))
+    clocks = clocks_of_points(points, shared)
     orders: list[FileOrder] = []
     ends: dict[int, int] = {}
     for index, point in zip(indexes, points, strict=True):
@@ -120,7 +120,7 @@ def shared_packets(indexes: Sequence[CaptureIndex]) -> Shared:
     return Shared(first, second, apart)
 
 
-def steady(shared: Shared, sizes: Sequence[int]) -> Shared:
+def steady_pairs(shared: Shared, sizes: Sequence[int]) -> Shared:
     """The pairs whose distance in time is that of most pairs of their two files, if these files truly share packets.
 
     That leaves out retransmissions without time stamps, which another file of the same point may have.
@@ -140,7 +140,7 @@ def steady(shared: Shared, sizes: Sequence[int]) -> Shared:
     return shared.where(keep)
 
 
-def points_of(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) -> list[int]:
+def capture_points(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) -> list[int]:
     """The capture point of each file.
 
     A file belongs to the point whose last file ended where it begins, if it shares no packet with the point's files. If
@@ -151,9 +151,9 @@ def points_of(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) ->
     point_of: list[int] = []
     for number, index in enumerate(indexes):
         fitting = [
-            (likeness(index, last := indexes[files[-1]]), last.last_ts_ns or 0, -point)
+            (common_prefix_length(index, last := indexes[files[-1]]), last.last_ts_ns or 0, -point)
             for point, files in enumerate(points)
-            if not any((file, number) in sharing for file in files) and follows(index, indexes[files[-1]])
+            if not any((file, number) in sharing for file in files) and continues_file(index, indexes[files[-1]])
         ]
         point = -max(fitting)[2] if fitting else len(points)
         if point == len(points):
@@ -163,20 +163,20 @@ def points_of(indexes: Sequence[CaptureIndex], sharing: set[tuple[int, int]]) ->
     return point_of
 
 
-def likeness(index: CaptureIndex, other: CaptureIndex) -> int:
+def common_prefix_length(index: CaptureIndex, other: CaptureIndex) -> int:
     """How many characters at the beginning of two files' paths are the same."""
     pairs = zip(index.path, other.path, strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
-def follows(index: CaptureIndex, before: CaptureIndex) -> bool:
+def continues_file(index: CaptureIndex, before: CaptureIndex) -> bool:
     """Whether a file begins where another one ended; true if one of them has no times."""
     if index.first_ts_ns is None or before.last_ts_ns is None:
         return True
     return before.last_ts_ns <= index.first_ts_ns + OVERLAP_NS
 
 
-def clocks_of(points: Sequence[int], shared: Shared) -> list[tuple[int, int]]:
+def clocks_of_points(points: Sequence[int], shared: Shared) -> list[tuple[int, int]]:
     """(offset_ns, delay_ns) of each point; points: of each file.
 
     Packets go both ways, so that the clocks are apart by the middle between the extremes of the packets' distances.

@@ -46,7 +46,7 @@ def new_output(requests: Records, packets: int) -> ChunkOutput:
 
 
 @kernel
-def is_full(output: ChunkOutput) -> bool:
+def is_output_full(output: ChunkOutput) -> bool:
     """Whether any kind has no free row left."""
     counts = output.counts
     return bool(
@@ -57,7 +57,7 @@ def is_full(output: ChunkOutput) -> bool:
 
 
 @allocating_kernel
-def grown(rows: Records, used: int) -> Records:
+def with_free_row(rows: Records, used: int) -> Records:
     """The rows with at least one free row behind those in use: the same array, or a larger copy of it."""
     if used < len(rows):
         return rows
@@ -68,12 +68,12 @@ def grown(rows: Records, used: int) -> Records:
 
 
 @allocating_kernel
-def with_room(output: ChunkOutput) -> ChunkOutput:
+def with_free_rows(output: ChunkOutput) -> ChunkOutput:
     """The output with at least one free row of each kind; rows move to larger arrays where there was none."""
     return ChunkOutput(
-        grown(output.requests, output.counts[REQUESTS]),
-        grown(output.responses, output.counts[RESPONSES]),
-        grown(output.losses, output.counts[LOSSES]),
+        with_free_row(output.requests, output.counts[REQUESTS]),
+        with_free_row(output.responses, output.counts[RESPONSES]),
+        with_free_row(output.losses, output.counts[LOSSES]),
         output.counts,
         output.blank,
     )

@@ -57,7 +57,7 @@ def stored_compression(stored: io.RawIOBase) -> Compression:
     return Compression.NONE
 
 
-def unpacked_bytes(path: str) -> int:
+def estimated_unpacked_bytes(path: str) -> int:
     """An estimate of a file's uncompressed bytes: USUAL_EXPANSION times its size if it is compressed.
 
     0 if the file cannot be opened: whoever reads it will report why.
@@ -98,11 +98,11 @@ def decompress(stored: io.BufferedIOBase, compression: Compression, faults: list
             try:
                 block = decompressor.decompress(data)
             except (zlib.error, zstandard.ZstdError):
-                faults.append(_fault(FaultReason.COMPRESSION_DAMAGED, begun, read, stored))
+                faults.append(_compression_fault(FaultReason.COMPRESSION_DAMAGED, begun, read, stored))
                 return
             given += len(block)
             if given > max(LEAST_LIMIT, MOST_EXPANSION * read):
-                faults.append(_fault(FaultReason.COMPRESSION_EXCESSIVE, begun, read, stored))
+                faults.append(_compression_fault(FaultReason.COMPRESSION_EXCESSIVE, begun, read, stored))
                 return
             yield block
             data = decompressor.unused_data if decompressor.eof else b""
@@ -111,7 +111,7 @@ def decompress(stored: io.BufferedIOBase, compression: Compression, faults: list
         faults.append(CaptureFault(FaultReason.COMPRESSION_CUT, read, 0))
 
 
-def _fault(reason: FaultReason, offset: int, read: int, stored: io.BufferedIOBase) -> CaptureFault:
+def _compression_fault(reason: FaultReason, offset: int, read: int, stored: io.BufferedIOBase) -> CaptureFault:
     """A fault in the compressed bytes [offset, read); the rest of the file is read, to count its bytes."""
     rest = read - offset
     while data := stored.read(1 << 20):
@@ -143,7 +143,7 @@ class DecompressedStream:
         return filled
 
 
-def open_stream(stored: io.BufferedIOBase, compression: Compression, faults: list[CaptureFault]) -> ByteStream:
+def open_uncompressed(stored: io.BufferedIOBase, compression: Compression, faults: list[CaptureFault]) -> ByteStream:
     """The uncompressed bytes of a stored file. Damage to the compression ends the stream and is added to `faults`."""
     if compression is Compression.NONE:
         return stored

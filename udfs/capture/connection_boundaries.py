@@ -103,18 +103,18 @@ def connection_end(packets: Packets, conn: Record, first: int) -> int:
 
 
 @kernel
-def farther(sequence: int, known: int) -> int:
+def farther_sequence(sequence: int, known: int) -> int:
     """The one of two sequence numbers that is ahead; `known` may be UNKNOWN."""
     return sequence if known == UNKNOWN or signed_distance(sequence, known) > 0 else known
 
 
 @kernel
-def note_end(direction: Record, flags: int, sequence: int, wire_bytes: int) -> None:
+def note_stream_end(direction: Record, flags: int, sequence: int, wire_bytes: int) -> None:
     """Keep where the FIN or RST of a packet ends its side's stream; sequence: of the packet's first payload byte."""
     if flags & FIN != 0:
-        direction.fin = farther((sequence + wire_bytes) & 0xFFFFFFFF, direction.fin)
+        direction.fin = farther_sequence((sequence + wire_bytes) & 0xFFFFFFFF, direction.fin)
     if flags & RST != 0:
-        direction.rst = farther(sequence, direction.rst)
+        direction.rst = farther_sequence(sequence, direction.rst)
 
 
 @kernel
@@ -127,7 +127,7 @@ def ahead_of_stream(direction: Record, sequence: int) -> int:
 
 
 @kernel
-def sent_bytes(direction: Record) -> int:
+def end_of_sent(direction: Record) -> int:
     """Stream offset behind all that a side sent before it ended its stream; BEHIND_ALL where no packet shows the end.
 
     Nothing follows a FIN (RFC 9293, 3.6): a FIN before captured bytes belongs to another stream. An RST may have the

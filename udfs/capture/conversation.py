@@ -14,7 +14,7 @@ from udfs.capture.chunk_output import (
     ChunkOutput,
     blank_frame,
     close_requests,
-    is_full,
+    is_output_full,
     report_loss,
 )
 from udfs.capture.frame_search import (
@@ -35,11 +35,11 @@ from udfs.capture.framing import (
     WAIT,
     Stream,
     extent_holding,
-    measure,
-    move_behind,
+    frame_size_at,
+    measure_frame,
+    move_behind_frame,
     piece_holding,
-    set_times,
-    size_at,
+    set_frame_times,
     stream_end,
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
@@ -104,14 +104,16 @@ def tls_packet(stream: Stream) -> int:
 def request_place(stream: Stream, offset: int) -> int:
     """Place of the packet that brought the end of the header of the request that begins at `offset`."""
     extent = extent_holding(stream, offset)
-    needed = SIZE_BYTES + min(size_at(stream, extent, offset), ENOUGH_OF_HEADER)
+    needed = SIZE_BYTES + min(frame_size_at(stream, extent, offset), ENOUGH_OF_HEADER)
     last = min(offset + needed, stream.extents[extent, 1]) - 1
     return int(stream.places[stream.pieces[piece_holding(stream, last), 2]])
 
 
 @kernel
 def earliest_request(stream: Stream, state: int, offset: int) -> int:
-    """Place of the first packet by which the request that `probe` found or waits for can be there, or BEHIND_ALL."""
+    """Place of the first packet by which the request that `probe_side` found or waits for can be there, or
+    BEHIND_ALL.
+    """
     if state == HOLE or offset + SIZE_BYTES > stream_end(stream):
         return BEHIND_ALL
     return request_place(stream, offset)
@@ -121,7 +123,7 @@ def earliest_request(stream: Stream, state: int, offset: int) -> int:
 def end_of_probe(stream: Stream, state: int, offset: int) -> int:
     """Place of the packet with which a side has sent PROBE_BYTES without a request; BEHIND_ALL if it has not.
 
-    state, offset: what `probe` returned for this side.
+    state, offset: what `probe_side` returned for this side.
     """
     if state != HOLE or offset < PROBE_BYTES:
         return BEHIND_ALL
@@ -130,7 +132,7 @@ def end_of_probe(stream: Stream, state: int, offset: int) -> int:
 
 
 @kernel
-def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> tuple[int, int]:
+def probe_side(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> tuple[int, int]:
     """Whether this side sends requests: (COMPLETE, where they begin), (WAIT, ...) if not known yet, (HOLE, ...) if not.
 
     is_client: whether it is known that only this side can send requests.
@@ -142,16 +144,16 @@ def probe(stream: Stream, direction: Record, apis: Shorts, is_client: bool) -> t
 
 
 @kernel
-def recognise(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
+def recognise_protocol(conn: Record, streams: tuple[Stream, Stream], directions: Records, apis: Shorts) -> None:
     """Decide the protocol and which side is the client, if what has been captured allows it: what came first counts."""
     state_0, state_1 = HOLE, HOLE
     offset_0 = offset_1 = 0
     end_0 = end_1 = UNKNOWN
     if conn.client != 1:
-        state_0, offset_0 = probe(streams[0], directions[0], apis, conn.client == 0)
+        state_0, offset_0 = probe_side(streams[0], directions[0], apis, conn.client == 0)
         end_0 = end_of_probe(streams[0], state_0, offset_0)
     if conn.client != 0:
-        state_1, offset_1 = probe(streams[1], directions[1], apis, conn.client == 1)
+        state_1, offset_1 = probe_side(streams[1], directions[1], apis, conn.client == 1)
         end_1 = end_of_probe(streams[1], state_1, offset_1)
     held = max(stream_end(streams[0]), 0) + max(stream_end(streams[1]), 0)
     place_0 = earliest_request(streams[0], state_0, offset_0)
@@ -186,8 +188,8 @@ def is_believable(stream: Stream, frame: Record, state: int, apis: Shorts) -> bo
 
 @kernel
 def next_request(stream: Stream, direction: Record, apis: Shorts, frame: Record) -> int:
-    """Measure the request at the direction's position and check its header; returns the states of `measure`."""
-    state = measure(stream, direction.position, frame)
+    """Measure the request at the direction's position and check its header; returns the states of `measure_frame`."""
+    state = measure_frame(stream, direction.position, frame)
     if state in (HOLE, IMPLAUSIBLE) or frame.prefix < 0:
         return state
     return state if is_believable(stream, frame, state, apis) else IMPLAUSIBLE
@@ -209,7 +211,7 @@ def read_header(arena: Bytes, frame: Record, apis: Shorts) -> None:
 
 
 @kernel
-def reason_of(state: int, stream: Stream, position: int) -> int:
+def loss_reason(state: int, stream: Stream, position: int) -> int:
     """Why the bytes from `position` on could not be framed: the code of a loss."""
     if state == IMPLAUSIBLE:
         return IMPLAUSIBLE_HEADER
@@ -235,7 +237,7 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
                 return True
             if state == COMPLETE:
                 continue
-        if is_full(output):
+        if is_output_full(output):
             return False
         report_loss(output, conn, conn.client, direction)
         frame = blank_frame(output, output.requests, REQUESTS)
@@ -243,10 +245,10 @@ def frame_requests(stream: Stream, direction: Record, conn: Record, apis: Shorts
         if state == WAIT:
             return True
         if state in (HOLE, IMPLAUSIBLE):
-            lose_sync(stream, direction, reason_of(state, stream, direction.position))
+            lose_sync(stream, direction, loss_reason(state, stream, direction.position))
             continue
-        set_times(stream, frame)
-        move_behind(frame, direction)
+        set_frame_times(stream, frame)
+        move_behind_frame(frame, direction)
         conn.latest_place = frame.latest_place = max(conn.latest_place, frame.last_place)
         read_header(stream.arena, frame, apis)
         frame.connection, frame.number, frame.partner = conn.index, conn.requests, UNKNOWN
@@ -264,10 +266,10 @@ def next_response(stream: Stream, direction: Record, waiting: OpenRequests, fram
     that no request waits for is accepted if a plausible size follows it, or nothing: the capture began between the
     request and the response.
     """
-    state = measure(stream, direction.position, frame)
+    state = measure_frame(stream, direction.position, frame)
     if state not in (COMPLETE, CUT):
         return state, UNKNOWN
-    set_times(stream, frame)
+    set_frame_times(stream, frame)
     if frame.last_place > waiting.barrier:
         return WAIT, UNKNOWN
     if frame.prefix < SIZE_BYTES:
@@ -278,14 +280,14 @@ def next_response(stream: Stream, direction: Record, waiting: OpenRequests, fram
         behind = direction.position + SIZE_BYTES + frame.size
         extent = extent_holding(stream, direction.position)
         if stream.extents[extent, 1] - behind >= SIZE_BYTES:
-            return (COMPLETE if size_at(stream, extent, behind) >= 0 else IMPLAUSIBLE), UNKNOWN
+            return (COMPLETE if frame_size_at(stream, extent, behind) >= 0 else IMPLAUSIBLE), UNKNOWN
         if extent == len(stream.extents) - 1 and not stream.is_final:
             return WAIT, UNKNOWN
     return state, match
 
 
 @kernel
-def pair(conn: Record, match: int, frame: Record, output: ChunkOutput) -> None:
+def pair_response(conn: Record, match: int, frame: Record, output: ChunkOutput) -> None:
     """Join a response, the next one of `output`, with its request. Requests before that one get no response any more.
 
     match: index of the request, or UNKNOWN for a response whose request was not captured.
@@ -317,7 +319,7 @@ def frame_responses(
             if state != COMPLETE:
                 return True
             direction.is_synced = 1
-        if is_full(output):
+        if is_output_full(output):
             return False
         frame = blank_frame(output, output.responses, RESPONSES)
         if direction.tokens > 0:
@@ -331,10 +333,10 @@ def frame_responses(
         if state == WAIT:
             return True
         if state in (HOLE, IMPLAUSIBLE):
-            lose_sync(stream, direction, reason_of(state, stream, direction.position))
+            lose_sync(stream, direction, loss_reason(state, stream, direction.position))
             continue
-        move_behind(frame, direction)
-        pair(conn, match, frame, output)
+        move_behind_frame(frame, direction)
+        pair_response(conn, match, frame, output)
         output.counts[RESPONSES] += 1
         direction.tokens = match != UNKNOWN and begins_tokens(output.requests[match])
     return True

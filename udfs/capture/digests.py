@@ -18,7 +18,7 @@ MIX_1, MIX_2 = np.uint64(0xFF51_AFD7_ED55_8CCD), np.uint64(0xC4CE_B9FE_1A85_EC53
 
 
 @kernel
-def mixed(value: np.uint64) -> np.uint64:
+def mix_bits(value: np.uint64) -> np.uint64:
     """A number, different for each value, whose bits all depend on every bit of the value."""
     value = (value ^ (value >> np.uint64(33))) * MIX_1
     value = (value ^ (value >> np.uint64(33))) * MIX_2
@@ -26,7 +26,7 @@ def mixed(value: np.uint64) -> np.uint64:
 
 
 @kernel
-def digest_on(digest: np.uint64, chunk: Bytes, first: int, end: int) -> np.uint64:
+def continue_digest(digest: np.uint64, chunk: Bytes, first: int, end: int) -> np.uint64:
     """The digest of the bytes that `digest` is of already, followed by chunk[first:end].
 
     The last bytes, fewer than eight, are read as one number, in which leading zeros do not count.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from udfs.capture.tcp_headers import ENDPOINT_BYTES
 from udfs.columns.arrays import Bools, Bytes
-from udfs.columns.arrow_columns import array_of, array_over, binaries_of
+from udfs.columns.arrow_columns import arrow_array, arrow_array_over, binary_column
 from udfs.columns.arrow_columns import compute as pc
 
 ADDRESS_BYTES = 16
@@ -34,23 +34,29 @@ def _endpoints(ends: Bytes) -> pa.Array[Any]:
     """The texts of endpoints, uint8[n, 18]."""
     addresses, ports = ends[:, :ADDRESS_BYTES], ends[:, ADDRESS_BYTES:].copy().view(">u2").astype(np.uint16)
     is_mapped = np.all(addresses[:, : len(MAPPED)] == np.frombuffer(MAPPED, np.uint8), axis=1)
-    texts = pc.if_else(array_of(is_mapped), _dotted(addresses[:, len(MAPPED) :]), _bracketed(addresses, ~is_mapped))
-    return pc.binary_join_element_wise(texts, array_over(pa.uint16(), len(ends), ports).cast(pa.string()), ":")
+    texts = pc.if_else(
+        arrow_array(is_mapped), _ipv4_texts(addresses[:, len(MAPPED) :]), _ipv6_texts(addresses, ~is_mapped)
+    )
+    return pc.binary_join_element_wise(texts, arrow_array_over(pa.uint16(), len(ends), ports).cast(pa.string()), ":")
 
 
-def _dotted(addresses: Bytes) -> pa.Array[Any]:
+def _ipv4_texts(addresses: Bytes) -> pa.Array[Any]:
     """IPv4 addresses, uint8[n, 4], as text."""
-    parts = (NUMBERS.take(array_over(pa.uint8(), len(part), part)) for part in addresses.T)
+    parts = (NUMBERS.take(arrow_array_over(pa.uint8(), len(part), part)) for part in addresses.T)
     return pc.binary_join_element_wise(*parts, ".")
 
 
-def _bracketed(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:
+def _ipv6_texts(addresses: Bytes, wanted: Bools) -> pa.Array[Any]:
     """IPv6 addresses, uint8[n, 16], in brackets; null where not `wanted`. Each distinct one is formatted once."""
     raw = np.ascontiguousarray(addresses).ravel()
-    coded = binaries_of(raw, np.arange(len(addresses) + 1) * ADDRESS_BYTES).filter(array_of(wanted)).dictionary_encode()
+    coded = (
+        binary_column(raw, np.arange(len(addresses) + 1) * ADDRESS_BYTES)
+        .filter(arrow_array(wanted))
+        .dictionary_encode()
+    )
     texts = pa.array([f"[{IPv6Address(address).compressed}]" for address in coded.dictionary.to_pylist()], pa.string())
     place = np.where(wanted, np.cumsum(wanted) - 1, 0)
-    return texts.take(coded.indices).take(array_over(pa.int64(), len(place), place, known=wanted))
+    return texts.take(coded.indices).take(arrow_array_over(pa.int64(), len(place), place, known=wanted))
 
 
 @lru_cache(maxsize=65_536)
@@ -64,8 +70,8 @@ def logged_connection(text: str) -> tuple[bytes, int] | None:
     if named is None:
         return None
     try:
-        server = _packed(named["server"], int(named["server_port"]))
-        client = _packed(named["client"], int(named["client_port"]))
+        server = _pack_endpoint(named["server"], int(named["server_port"]))
+        client = _pack_endpoint(named["client"], int(named["client_port"]))
     except (ValueError, OverflowError):
         return None
     return (client + server, 0) if client < server else (server + client, 1)
@@ -78,7 +84,7 @@ LOGGED = re.compile(
 )
 
 
-def _packed(address: str, port: int) -> bytes:
+def _pack_endpoint(address: str, port: int) -> bytes:
     """An endpoint in 18 bytes. Raises ValueError if the text is no address, OverflowError if the port is none."""
     return endpoint_bytes(ip_address(address.partition("%")[0]), port)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.capture.byte_order import u16, u32
-from udfs.capture.link_layer import ETHERNET, ETHERTYPE_IPV4, after_ethertype, find_network_header, missing
+from udfs.capture.link_layer import ETHERNET, ETHERTYPE_IPV4, after_ethertype, cut_verdict, find_network_header
 from udfs.capture.packet_table import NOT_IP, NOT_TCP, TCP_SEGMENT
 from udfs.kernels.kernel import kernel
 
@@ -35,7 +35,7 @@ def _behind_erspan(
         return TCP_SEGMENT, at
     size = ERSPAN_2_HEADER if ethertype == ERSPAN else ERSPAN_3_HEADER
     if at + size > end:
-        return missing(at + size, wire_end), at
+        return cut_verdict(at + size, wire_end), at
     version = chunk[at] >> 4
     if ethertype == ERSPAN:
         return (TCP_SEGMENT if version == 1 else NOT_TCP), at + size
@@ -53,7 +53,7 @@ def _behind_gre(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[in
     Packets with source routes (RFC 1701) and those of PPTP's version 1 (RFC 2637) are not read.
     """
     if at + 4 > end:
-        return missing(at + 4, wire_end), at, 0
+        return cut_verdict(at + 4, wire_end), at, 0
     flags, ethertype = u16(chunk, at, True), u16(chunk, at + 2, True)
     if flags & ~(GRE_CHECKSUM | GRE_KEY | GRE_SEQUENCE):
         return NOT_TCP, at, 0
@@ -70,7 +70,7 @@ def _behind_gre(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[in
 @kernel
 def _behind_vxlan(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int]:
     if at + VXLAN_HEADER > end:
-        return missing(at + VXLAN_HEADER, wire_end), at, 0
+        return cut_verdict(at + VXLAN_HEADER, wire_end), at, 0
     flags = u32(chunk, at, True)
     is_vxlan = (flags == VXLAN_FLAGS or (flags & GROUP_MASK) == GROUP_FLAGS) and chunk[at + 7] == 0
     return (TCP_SEGMENT if is_vxlan else NOT_TCP), at + VXLAN_HEADER, TRANSPARENT_ETHERNET
@@ -83,7 +83,7 @@ def _behind_geneve(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple
     Control packets, which one end of the tunnel sends to the other (flag O), are not read.
     """
     if at + GENEVE_HEADER > end:
-        return missing(at + GENEVE_HEADER, wire_end), at, 0
+        return cut_verdict(at + GENEVE_HEADER, wire_end), at, 0
     version, words = chunk[at] >> 6, int(np.int64(chunk[at] & 0x3F))
     is_geneve = version == 0 and (chunk[at + 1] & GENEVE_CONTROL_AND_RESERVED) == 0 and chunk[at + 7] == 0
     return (TCP_SEGMENT if is_geneve else NOT_TCP), at + GENEVE_HEADER + words * 4, u16(chunk, at + 2, True)
@@ -107,7 +107,7 @@ def _behind_udp(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[in
 
 
 @kernel
-def _behind(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
+def _behind_envelope(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int) -> tuple[int, int]:
     """(TCP_SEGMENT or why there is no IP header in the payload of an envelope, where the IP header begins)."""
     if ethertype == TRANSPARENT_ETHERNET:
         verdict, network = find_network_header(chunk, at, end, wire_end, ETHERNET)
@@ -118,7 +118,7 @@ def _behind(chunk: np.ndarray, at: int, end: int, wire_end: int, ethertype: int)
     if verdict != TCP_SEGMENT:
         return verdict, network
     if network >= end:
-        return missing(network + 1, wire_end), network
+        return cut_verdict(network + 1, wire_end), network
     return (TCP_SEGMENT if chunk[network] >> 4 in (4, 6) else NOT_TCP), network
 
 
@@ -138,4 +138,4 @@ def open_envelope(chunk: np.ndarray, protocol: int, at: int, end: int, wire_end:
         return NOT_TCP, at
     if verdict != TCP_SEGMENT:
         return verdict, at
-    return _behind(chunk, at, end, wire_end, ethertype)
+    return _behind_envelope(chunk, at, end, wire_end, ethertype)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.capture.compression import Compression, open_stream, stored_compression
+from udfs.capture.compression import Compression, open_uncompressed, stored_compression
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.file_header import HEAD_BYTES, read_file_header
 from udfs.capture.fingerprints import NO_SAMPLE, PacketSample
@@ -91,7 +91,7 @@ def index_stored_capture(
         raise ValueError(f"range_bytes and buckets must be 1 or more, got {range_bytes} and {buckets}")
     compression = stored_compression(raw)
     with HashedFile(raw, from_buffers=compression is Compression.NONE) as stored:
-        return _index(stored, path, compression, range_bytes, buckets, on_packets)
+        return _index_file(stored, path, compression, range_bytes, buckets, on_packets)
 
 
 def unread_index(path: str, *, buckets: int) -> CaptureIndex:
@@ -108,7 +108,7 @@ def unread_index(path: str, *, buckets: int) -> CaptureIndex:
     )  # fmt: skip
 
 
-def _index(
+def _index_file(
     stored: HashedFile,
     path: str,
     compression: Compression,
@@ -119,7 +119,7 @@ def _index(
     faults: list[CaptureFault] = []
     is_plain = compression is Compression.NONE
     window = _first_window(
-        stored if is_plain else open_stream(io.BufferedReader(stored, READ_BYTES), compression, faults)
+        stored if is_plain else open_uncompressed(io.BufferedReader(stored, READ_BYTES), compression, faults)
     )
     header = read_file_header(window.chunk[: min(window.end, HEAD_BYTES)].tobytes(), path, compression)
     walk = PacketWalk(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.capture.digests import SEED, digest_on, mixed
+from udfs.capture.digests import SEED, continue_digest, mix_bits
 from udfs.capture.packet_table import PACKETS_PER_TABLE
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_HEADER, TcpPackets
 from udfs.columns.arrays import Bytes, Ints, Records
@@ -38,9 +38,9 @@ def fingerprint(chunk: Bytes, header: int, options_end: int, direction: int, con
     The options have time stamps, in which a retransmission differs (RFC 7323). The hash leaves out what a network card
     changes: the checksum, and the length where it cuts or joins segments.
     """
-    digest = digest_on(SEED ^ np.uint64(direction), connection, 0, CONNECTION_BYTES)
-    digest = digest_on(digest, chunk, header + 4, header + 12)
-    return mixed(digest_on(digest, chunk, header + TCP_HEADER, options_end))
+    digest = continue_digest(SEED ^ np.uint64(direction), connection, 0, CONNECTION_BYTES)
+    digest = continue_digest(digest, chunk, header + 4, header + 12)
+    return mix_bits(continue_digest(digest, chunk, header + TCP_HEADER, options_end))
 
 
 @kernel

@@ -21,13 +21,13 @@ from udfs.capture.capture_points import ALONE, FileOrder
 from udfs.capture.faults import CaptureFault, FaultReason
 from udfs.capture.file_index import CaptureIndex
 from udfs.capture.fingerprints import NO_SAMPLE
-from udfs.capture.frame_dump_rows import EXPECTED, OPTIONAL, RowFaults, kind_of, packet_rows
-from udfs.capture.missing_sizes import requests_in, sizes_are_missing
+from udfs.capture.frame_dump_rows import EXPECTED, OPTIONAL, RowFaults, packet_rows, type_kind
+from udfs.capture.missing_sizes import request_frames, sizes_are_missing
 from udfs.capture.packet_counts import NO_PACKETS
 from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.storage import open_seekable, open_stored
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import binary_bytes
+from udfs.columns.arrow_columns import offsets_and_bytes
 from udfs.errors import AlienError, CaptureError
 
 PARQUET, ARROW = "parquet", "arrow"
@@ -55,20 +55,20 @@ def stored_dump_format(stored: io.RawIOBase) -> str | None:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Dump]:
+def open_dump(path: str) -> Iterator[Dump]:
     """Open a dump and check its columns. Raises CaptureError that lists all columns that are wrong."""
     kind = dump_format(path)
     try:
         with open_seekable(path) as stored:
             dump = pq.ParquetFile(stored, **PIECEMEAL) if kind == PARQUET else pa.ipc.open_file(stored)
-            check_columns(dump.schema_arrow if isinstance(dump, pq.ParquetFile) else dump.schema, path)
+            check_dump_columns(dump.schema_arrow if isinstance(dump, pq.ParquetFile) else dump.schema, path)
             yield dump
     except (pa.ArrowException, OSError) as error:
         fault = AlienError if isinstance(error, pa.ArrowException) else CaptureError
         raise fault(f"{path}: cannot be read as {kind} ({error}). Write the dump again.") from error
 
 
-def check_columns(schema: pa.Schema, path: str) -> None:
+def check_dump_columns(schema: pa.Schema, path: str) -> None:
     """Raise CaptureError that names every column that is missing or of a wrong type, if there are any."""
     faults = []
     for name, kinds in EXPECTED.items():
@@ -77,20 +77,20 @@ def check_columns(schema: pa.Schema, path: str) -> None:
             faults.append(f"column {name} is there {len(places)} times")
         elif not places and name not in OPTIONAL:
             faults.append(f"column {name} is missing; expected {' or '.join(kinds)}")
-        elif places and kind_of(schema.field(places[0]).type) not in kinds:
+        elif places and type_kind(schema.field(places[0]).type) not in kinds:
             faults.append(f"column {name} is {schema.field(places[0]).type}; expected {' or '.join(kinds)}")
     if faults:
-        raise refused(path, faults)
+        raise dump_error(path, faults)
 
 
-def refused(path: str, faults: Sequence[str]) -> CaptureError:
+def dump_error(path: str, faults: Sequence[str]) -> CaptureError:
     """The error of a dump that is refused as a whole, for one or more faults."""
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
     lines = "".join(f"\n    {fault}" for fault in faults)
     return CaptureError(f"{path}: not a frame dump as docs/frames.md describes it: {count}{lines}")
 
 
-def groups(dump: Dump) -> int:
+def group_count(dump: Dump) -> int:
     """How many groups the dump has: Parquet's row groups or Arrow's record batches, each of which can be read alone."""
     return dump.num_row_groups if isinstance(dump, pq.ParquetFile) else dump.num_record_batches
 
@@ -106,12 +106,14 @@ def group_rows(dump: Dump, group: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(first, ROWS)
 
 
-def read_frames(r: PacketRange, *, file_no: int, buckets: int, order: FileOrder = ALONE) -> Iterator[pa.RecordBatch]:
+def read_dump_frames(
+    r: PacketRange, *, file_no: int, buckets: int, order: FileOrder = ALONE
+) -> Iterator[pa.RecordBatch]:
     """The frames of a range of a dump as batches of PACKETS; `first_byte` and `length` of the range count groups.
 
     Raises CaptureError if the dump can no longer be read.
     """
-    with opened(r.path) as dump:
+    with open_dump(r.path) as dump:
         row = r.first_packet
         for group in range(r.first_byte, r.first_byte + r.length):
             for batch in group_rows(dump, group):
@@ -126,10 +128,10 @@ def index_frames(path: str, *, range_bytes: int, buckets: int) -> CaptureIndex:
     file is no dump, or has frames without their sizes.
     """
     indexer = DumpIndexer(path, buckets)
-    with opened(path) as dump, open_stored(path) as stored:
+    with open_dump(path) as dump, open_stored(path) as stored:
         kind = PARQUET if isinstance(dump, pq.ParquetFile) else ARROW
         digest = hashlib.file_digest(stored, "sha256").hexdigest()
-        for group in range(groups(dump)):
+        for group in range(group_count(dump)):
             indexer.add_group(dump, group, kind, range_bytes)
         return indexer.index(kind, digest, stored.tell())
 
@@ -155,7 +157,7 @@ class DumpIndexer:
             for batch in group_rows(dump, group):
                 read = packet_rows(batch, file_no=0, first_row=row, buckets=self._buckets, point=0)
                 self._check_sizes(read.packets)
-                parts.append((row, batch.num_rows, batch_counts(read.packets, self._buckets), read.faults))
+                parts.append((row, batch.num_rows, count_dumped_batch(read.packets, self._buckets), read.faults))
                 row += batch.num_rows
         except (pa.ArrowException, OSError):
             self._note(FaultReason.ROWS_DAMAGED, first_row, 0)
@@ -180,11 +182,11 @@ class DumpIndexer:
 
     def _check_sizes(self, packets: pa.RecordBatch) -> None:
         """Check the first batch that has requests. Raises CaptureError if they lack their sizes."""
-        requests = None if self._has_sizes else requests_in(packets)
+        requests = None if self._has_sizes else request_frames(packets)
         if requests is None or not len(requests):
             return
         if sizes_are_missing(requests):
-            raise refused(self._path, [NO_SIZES])
+            raise dump_error(self._path, [NO_SIZES])
         self._has_sizes = True
 
     def _add(self, first_row: int, rows: int, counts: BatchCounts, faults: RowFaults) -> None:
@@ -232,9 +234,9 @@ class BatchCounts:
     bucket_bytes: Ints
 
 
-def batch_counts(packets: pa.RecordBatch, buckets: int) -> BatchCounts:
+def count_dumped_batch(packets: pa.RecordBatch, buckets: int) -> BatchCounts:
     """Count over a batch of PACKETS."""
-    sizes = np.diff(binary_bytes(packets["payload"])[0])
+    sizes = np.diff(offsets_and_bytes(packets["payload"])[0])
     bucket_bytes = np.zeros(buckets, np.int64)
     np.add.at(bucket_bytes, packets["bucket"].to_numpy(), sizes)
     times = packets["ts_ns"].to_numpy()

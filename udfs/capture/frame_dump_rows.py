@@ -22,9 +22,9 @@ from udfs.capture.endpoints import endpoint_bytes
 from udfs.capture.faults import FaultReason
 from udfs.capture.framing import MAX_FRAME_BYTES, MIN_FRAME_BYTES, SIZE_BYTES
 from udfs.capture.packets import PACKETS
-from udfs.capture.tcp_headers import bucket_of
+from udfs.capture.tcp_headers import bucket_of_connection
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import binary_bytes
+from udfs.columns.arrow_columns import offsets_and_bytes
 from udfs.columns.time_units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 TEXT, BINARY, TIME = "string", "binary", "timestamp or int64 (ns)"
@@ -59,10 +59,10 @@ class FrameRows:
     faults: RowFaults
 
 
-def kind_of(kind: pa.DataType) -> str:
+def type_kind(kind: pa.DataType) -> str:
     """The name that EXPECTED has for a type, or else the type's own name."""
     if isinstance(kind, pa.DictionaryType):
-        return kind_of(kind.value_type)
+        return type_kind(kind.value_type)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return TEXT
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
@@ -80,11 +80,11 @@ def packet_rows(batch: pa.RecordBatch, *, file_no: int, first_row: int, buckets:
     is_good = ~np.any(list(wrong.values()), axis=0)
     numbers = np.flatnonzero(is_good)
     good = batch.filter(pa.array(is_good))
-    frames = octets(good["frame"])
-    is_request = to_numpy(pc.equal(octets(good["direction"]), pa.scalar(b"request")))
-    connections, of_row = connections_of(good, buckets)
+    frames = as_binary(good["frame"])
+    is_request = to_numpy(pc.equal(as_binary(good["direction"]), pa.scalar(b"request")))
+    connections, of_row = distinct_connections(good, buckets)
     client_is_higher = np.array([c.client_is_higher for c in connections], np.bool_)[of_row]
-    times = nanoseconds(good["timestamp"])
+    times = as_nanoseconds(good["timestamp"])
     columns: dict[str, Any] = {
         "bucket": np.array([c.bucket for c in connections], np.int64)[of_row],
         "connection": pa.array([c.key for c in connections], pa.binary()).take(of_row),
@@ -108,10 +108,10 @@ def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = {name: batch[name] for name in batch.schema.names if name in EXPECTED}
     kinds = {name: column.type for name, column in columns.items()}
     views = [name for name, kind in kinds.items() if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)]
-    return pa.RecordBatch.from_pydict(columns | {name: octets(columns[name]) for name in views})
+    return pa.RecordBatch.from_pydict(columns | {name: as_binary(columns[name]) for name in views})
 
 
-def octets(column: pa.Array[Any]) -> pa.Array[Any]:
+def as_binary(column: pa.Array[Any]) -> pa.Array[Any]:
     """A column of text or bytes as bytes, since text in a dump may be no valid UTF-8."""
     values = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
     return values.cast(pa.binary())
@@ -123,7 +123,7 @@ def to_numpy(values: Any, null: object = None) -> Any:
     return filled.to_numpy(zero_copy_only=False)
 
 
-def nanoseconds(column: pa.Array[Any]) -> Ints:
+def as_nanoseconds(column: pa.Array[Any]) -> Ints:
     """Timestamps as ns since 1970. Null and times before 1970 are 0; times beyond LAST_NS are the first one beyond."""
     per_unit = NS_PER_UNIT[column.type.unit] if isinstance(column.type, pa.TimestampType) else 1
     values = to_numpy(column.cast(pa.int64()), 0)
@@ -133,8 +133,8 @@ def nanoseconds(column: pa.Array[Any]) -> Ints:
 def wrong_rows(batch: pa.RecordBatch) -> dict[FaultReason, Bools]:
     """Which rows are wrong, bool[n] by reason. A row that is wrong in several ways has the first reason only."""
     is_null = np.any([to_numpy(batch[name].is_null()) for name in NEEDED], axis=0)
-    is_known = pc.is_in(octets(batch["direction"]), pa.array([b"request", b"response"]))
-    times = nanoseconds(batch["timestamp"])
+    is_known = pc.is_in(as_binary(batch["direction"]), pa.array([b"request", b"response"]))
+    times = as_nanoseconds(batch["timestamp"])
     wrong = {
         FaultReason.ROW_WITHOUT_VALUE: is_null,
         FaultReason.DIRECTION_UNKNOWN: ~to_numpy(is_known),
@@ -152,14 +152,14 @@ def is_no_address(batch: pa.RecordBatch, name: str) -> Bools:
     """Which rows have a value in the column `name` that is no address and port: bool[n]."""
     if name not in batch.schema.names:
         return np.zeros(batch.num_rows, np.bool_)
-    texts = octets(batch[name]).dictionary_encode()
-    bad = [i for i, text in enumerate(texts.dictionary.to_pylist()) if endpoint(text) is None]
+    texts = as_binary(batch[name]).dictionary_encode()
+    bad = [i for i, text in enumerate(texts.dictionary.to_pylist()) if parse_endpoint(text) is None]
     return np.isin(to_numpy(texts.indices, -1), bad)
 
 
 def row_faults(batch: pa.RecordBatch, wrong: Mapping[FaultReason, Bools]) -> RowFaults:
     """The faults of a batch, as FrameRows has them; wrong: the wrong rows, bool[n] by reason."""
-    sizes = np.diff(binary_bytes(octets(batch["frame"]))[0])
+    sizes = np.diff(offsets_and_bytes(as_binary(batch["frame"]))[0])
     return {
         reason: (int(np.argmax(rows)), int(rows.sum()), int(sizes[rows].sum()))
         for reason, rows in wrong.items()
@@ -173,7 +173,7 @@ def declared_bytes(frames: pa.Array[Any]) -> Ints:
     That is what the frame's own size says if it is plausible, but never less than what the dump has of the frame. A
     frame that is too short to have a size counts as SIZE_BYTES.
     """
-    starts, data = binary_bytes(frames)
+    starts, data = offsets_and_bytes(frames)
     there = np.diff(starts)
     has_size = there >= SIZE_BYTES
     size = np.zeros(len(there), np.int64)
@@ -197,10 +197,10 @@ class DumpedConnection:
     bucket: int
 
 
-def connections_of(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConnection], Ints]:
+def distinct_connections(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConnection], Ints]:
     """(the distinct connections of the rows, int64[n] which of them each row has)."""
     columns = [
-        octets(batch[name]) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
+        as_binary(batch[name]) if name in batch.schema.names else pa.nulls(batch.num_rows, pa.binary())
         for name in ("connection", *OPTIONAL)
     ]
     encoded = [column.dictionary_encode() for column in columns]
@@ -218,16 +218,16 @@ def connections_of(batch: pa.RecordBatch, buckets: int) -> tuple[list[DumpedConn
 def dumped_connection(connection: bytes, client: bytes | None, broker: bytes | None, buckets: int) -> DumpedConnection:
     """A connection by its name in the dump and its addresses, None where the dump has none."""
     digest = hashlib.blake2b(connection, digest_size=8).digest()
-    client_end = endpoint(client) if client else None
-    broker_end = endpoint(broker) if broker else None
+    client_end = parse_endpoint(client) if client else None
+    broker_end = parse_endpoint(broker) if broker else None
     ends = client_end or NOWHERE[:8] + digest + b"\0\0", broker_end or NOWHERE + b"\0\0"
     key = b"".join(sorted(ends))
-    bucket = bucket_of(np.frombuffer(bytearray(key), np.uint8), buckets)
+    bucket = bucket_of_connection(np.frombuffer(bytearray(key), np.uint8), buckets)
     return DumpedConnection(key, ends[0] > ends[1], int.from_bytes(digest[:4], "big"), int(bucket))
 
 
 @lru_cache(maxsize=65_536)
-def endpoint(text: bytes | None) -> bytes | None:
+def parse_endpoint(text: bytes | None) -> bytes | None:
     """`10.0.0.1:9092` or `[2001:db8::1]:9092` as the 18 bytes that PACKETS has; None for any other text."""
     host, _, port = (text or b"").decode("ascii", "replace").rpartition(":")
     try:

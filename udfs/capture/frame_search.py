@@ -15,11 +15,11 @@ from udfs.capture.framing import (
     SIZE_BYTES,
     WAIT,
     Stream,
-    bytes_between,
     extent_at,
     extent_holding,
+    frame_size_at,
     piece_holding,
-    size_at,
+    settled_bytes_between,
     stream_end,
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
@@ -46,7 +46,7 @@ def begins_piece(stream: Stream, offset: int) -> bool:
 
 
 @kernel
-def may_grow(stream: Stream, extent: int) -> bool:
+def may_extent_grow(stream: Stream, extent: int) -> bool:
     """Whether later packets may continue an extent."""
     return extent == len(stream.extents) - 1 and not stream.is_final
 
@@ -63,7 +63,7 @@ def header_state(stream: Stream, extent: int, offset: int, size: int, apis: Shor
     in_hand = min(start + end - begin, behind)
     if plausible_request(stream.arena, first, in_hand, size, apis):
         return COMPLETE
-    is_cut = in_hand < behind and may_grow(stream, extent)
+    is_cut = in_hand < behind and may_extent_grow(stream, extent)
     return WAIT if is_cut and begins_request(stream.arena, first, in_hand, apis) else IMPLAUSIBLE
 
 
@@ -75,7 +75,11 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
     or another plausible header follows. The last two count only for frames up to CHAIN_BYTES, since they have to wait
     for the end of the frame.
     """
-    size, in_hand, grows = size_at(stream, extent, offset), stream.extents[extent, 1], may_grow(stream, extent)
+    size, in_hand, grows = (
+        frame_size_at(stream, extent, offset),
+        stream.extents[extent, 1],
+        may_extent_grow(stream, extent),
+    )
     if grows and in_hand - offset < SIZE_BYTES:
         return WAIT
     if size < 0:
@@ -92,7 +96,7 @@ def request_begins(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
         return COMPLETE
     if grows and in_hand - end < SIZE_BYTES + ENOUGH_OF_HEADER:
         return WAIT
-    next_size = size_at(stream, extent, end)
+    next_size = frame_size_at(stream, extent, end)
     return header_state(stream, extent, end, next_size, apis) if next_size >= 0 else IMPLAUSIBLE
 
 
@@ -118,10 +122,10 @@ def shows_a_client(stream: Stream, extent: int, offset: int, apis: Shorts) -> in
     plausible requests with rising correlation ids.
     """
     begin, in_hand, start = extent_at(stream, extent)
-    grows = may_grow(stream, extent)
+    grows = may_extent_grow(stream, extent)
     last_id = -(1 << 32)
     for _ in range(CHAIN_LENGTH):
-        size = size_at(stream, extent, offset)
+        size = frame_size_at(stream, extent, offset)
         is_cut = in_hand - offset - SIZE_BYTES < min(size, ENOUGH_OF_HEADER)
         if grows and (is_cut or in_hand - offset < SIZE_BYTES):
             return WAIT
@@ -177,7 +181,7 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
     may_chain = begins_piece(stream, offset)
     candidate = offset
     while in_hand - candidate >= 2 * SIZE_BYTES and candidate - offset <= CHAIN_BYTES:
-        size = size_at(stream, extent, candidate)
+        size = frame_size_at(stream, extent, candidate)
         if size < 0:
             return IMPLAUSIBLE
         begin, _, start = extent_at(stream, extent)
@@ -190,7 +194,7 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
         if not may_chain:
             return IMPLAUSIBLE
         candidate += SIZE_BYTES + size
-    return WAIT if may_grow(stream, extent) and may_chain and candidate - offset <= CHAIN_BYTES else IMPLAUSIBLE
+    return WAIT if may_extent_grow(stream, extent) and may_chain and candidate - offset <= CHAIN_BYTES else IMPLAUSIBLE
 
 
 @kernel
@@ -200,7 +204,7 @@ def find_response(stream: Stream, offset: int, waiting: OpenRequests) -> tuple[i
         begin, extent_end, start = extent_at(stream, extent)
         offset = max(offset, begin)
         while offset < extent_end:
-            if extent_end - offset < 2 * SIZE_BYTES and may_grow(stream, extent):
+            if extent_end - offset < 2 * SIZE_BYTES and may_extent_grow(stream, extent):
                 return WAIT, offset
             if stream.arena[start + offset - begin] <= MAX_FRAME_BYTES >> 24:
                 state = response_begins(stream, extent, offset, waiting)
@@ -213,7 +217,7 @@ def find_response(stream: Stream, offset: int, waiting: OpenRequests) -> tuple[i
 @kernel
 def skip_to(stream: Stream, direction: Record, offset: int, reason: int) -> None:
     """Move the direction's position to `offset` and count the bytes between as unframed, for the reason given."""
-    lost = bytes_between(stream, direction.position, offset)
+    lost = settled_bytes_between(stream, direction.position, offset)
     if lost > 0 and direction.lost_from == UNKNOWN:
         extent = extent_holding(stream, direction.position)
         direction.lost_from = max(direction.position, stream.extents[extent, 0])

@@ -103,7 +103,7 @@ def piece_holding(stream: Stream, offset: int) -> int:
     """Index of the piece that holds the byte at a stream offset; there must be one."""
     near = int(max(stream.near[0], 0))
     for piece in range(near, near + 2):  # frames are looked up one after the other
-        if begins_by(stream, piece, offset) and not begins_by(stream, piece + 1, offset):
+        if piece_begins_by(stream, piece, offset) and not piece_begins_by(stream, piece + 1, offset):
             stream.near[0] = piece
             return piece
     piece = rows_up_to(stream.pieces, 0, offset) - 1
@@ -112,7 +112,7 @@ def piece_holding(stream: Stream, offset: int) -> int:
 
 
 @kernel
-def begins_by(stream: Stream, piece: int, offset: int) -> bool:
+def piece_begins_by(stream: Stream, piece: int, offset: int) -> bool:
     """Whether a piece of this number exists and begins at the stream offset or before it."""
     return bool(piece < len(stream.pieces) and stream.pieces[piece, 0] <= offset)
 
@@ -124,7 +124,7 @@ def extent_at(stream: Stream, extent: int) -> tuple[int, int, int]:
 
 
 @kernel
-def size_at(stream: Stream, extent: int, offset: int) -> int:
+def frame_size_at(stream: Stream, extent: int, offset: int) -> int:
     """The frame size at a stream offset inside an extent, or -1 when it is cut off or not one a peer would send."""
     begin, end, start = extent_at(stream, extent)
     if end - offset < SIZE_BYTES:
@@ -134,7 +134,7 @@ def size_at(stream: Stream, extent: int, offset: int) -> int:
 
 
 @kernel
-def bytes_between(stream: Stream, first: int, end: int) -> int:
+def settled_bytes_between(stream: Stream, first: int, end: int) -> int:
     """How many of the bytes with stream offsets in [first, end) were captured and are settled."""
     present = 0
     for i in range(extent_holding(stream, first), len(stream.extents)):
@@ -145,7 +145,7 @@ def bytes_between(stream: Stream, first: int, end: int) -> int:
 
 
 @kernel
-def measure(stream: Stream, offset: int, frame: Record) -> int:
+def measure_frame(stream: Stream, offset: int, frame: Record) -> int:
     """Fill in offset, start, size, prefix, missing and unsent bytes of the frame at a stream offset; return its state.
 
     COMPLETE: all of it is there. CUT: some of it will never be there. WAIT: the rest may still come; if the size has
@@ -160,7 +160,7 @@ def measure(stream: Stream, offset: int, frame: Record) -> int:
         return HOLE
     if end - offset < SIZE_BYTES:
         return HOLE if stream.is_final or extent < len(stream.extents) - 1 else WAIT
-    size = size_at(stream, extent, offset)
+    size = frame_size_at(stream, extent, offset)
     if size < 0:
         return IMPLAUSIBLE
     frame_end = offset + SIZE_BYTES + size
@@ -173,12 +173,12 @@ def measure(stream: Stream, offset: int, frame: Record) -> int:
     if not stream.is_final and frame_end > stream_end(stream):
         return WAIT
     frame.unsent = max(frame_end - stream.sent, 0)
-    frame.missing = SIZE_BYTES + size - frame.unsent - bytes_between(stream, offset, frame_end)
+    frame.missing = SIZE_BYTES + size - frame.unsent - settled_bytes_between(stream, offset, frame_end)
     return CUT
 
 
 @kernel
-def set_times(stream: Stream, frame: Record) -> None:
+def set_frame_times(stream: Stream, frame: Record) -> None:
     """Fill in the times, packet numbers and places of a measured frame."""
     first = piece_holding(stream, frame.stream_offset)
     row = stream.pieces[first, 2]
@@ -196,7 +196,7 @@ def set_times(stream: Stream, frame: Record) -> None:
 
 
 @kernel
-def move_behind(frame: Record, direction: Record) -> None:
+def move_behind_frame(frame: Record, direction: Record) -> None:
     """Move the direction's position behind a measured frame and count its bytes."""
     direction.position = frame.stream_offset + SIZE_BYTES + frame.size
     direction.framed_bytes += SIZE_BYTES + frame.size - frame.missing - frame.unsent

@@ -9,25 +9,28 @@ import pyarrow as pa
 from pyarrow import json as pa_json
 
 from udfs.columns.arrays import Bools
-from udfs.columns.arrow_columns import binary_bytes
+from udfs.columns.arrow_columns import offsets_and_bytes
 
 LEAST_BLOCK_BYTES = 1 << 10
 
 
-def parsed(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.StructArray, Bools]:
+def parse_json_lines(lines: pa.Array[Any], schema: pa.Schema) -> tuple[pa.StructArray, Bools]:
     """(the objects of the lines that can be read, bool[n] which lines those are).
 
     lines: string[n], each one object and a newline. A line cannot be read if it is not one object, has a key twice, or
     has another type in a field of the schema. Fields that the schema lacks are ignored, absent fields are null. All
     lines are parsed at once; only if that fails are they halved until the lines at fault are found.
     """
-    objects = _read(lines, schema)
+    objects = _parse_strictly(lines, schema)
     if objects is not None:
         return objects, np.ones(len(lines), np.bool_)
     if len(lines) == 1:
         return _no_objects(schema), np.zeros(1, np.bool_)
     half = len(lines) // 2
-    (first, first_read), (second, second_read) = parsed(lines[:half], schema), parsed(lines[half:], schema)
+    (first, first_read), (second, second_read) = (
+        parse_json_lines(lines[:half], schema),
+        parse_json_lines(lines[half:], schema),
+    )
     return pa.concat_arrays([first, second]), np.concatenate([first_read, second_read])
 
 
@@ -36,11 +39,11 @@ def _no_objects(schema: pa.Schema) -> pa.StructArray:
     return empty
 
 
-def _read(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
+def _parse_strictly(lines: pa.Array[Any], schema: pa.Schema) -> pa.StructArray | None:
     """The objects of all lines, or None if a line is not exactly one object."""
     if not len(lines):
         return _no_objects(schema)
-    offsets, content = binary_bytes(lines)
+    offsets, content = offsets_and_bytes(lines)
     text = content[offsets[0] : offsets[-1]]
     read_json: Any = pa_json.read_json  # its stub takes no buffer
     try:

@@ -22,7 +22,7 @@ AF_INET6 = (10, 23, 24, 28, 30)  # Linux, Windows, NetBSD, FreeBSD, macOS
 
 
 @kernel
-def missing(needed: int, wire_end: int) -> int:
+def cut_verdict(needed: int, wire_end: int) -> int:
     """The verdict on a packet whose captured bytes end before `needed`: cut by the snaplen, or never that long."""
     return HEADERS_CUT if needed <= wire_end else MALFORMED
 
@@ -33,7 +33,7 @@ def _after_labels(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[
     is_last = False
     while not is_last:
         if at + 4 > end:
-            return missing(at + 4, wire_end), at
+            return cut_verdict(at + 4, wire_end), at
         is_last = (chunk[at + 2] & 1) != 0
         at += 4
     return TCP_SEGMENT, at
@@ -43,7 +43,7 @@ def _after_labels(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[
 def _after_pppoe(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int]:
     """(TCP_SEGMENT or why not, where the header of a PPPoE session and PPP's protocol number end) by RFC 2516."""
     if at + 8 > end:
-        return missing(at + 8, wire_end), at
+        return cut_verdict(at + 8, wire_end), at
     carries_ip = u16(chunk, at, True) == PPPOE_SESSION and u16(chunk, at + 6, True) in (PPP_IPV4, PPP_IPV6)
     return (TCP_SEGMENT if carries_ip else NOT_IP), at + 8
 
@@ -53,7 +53,7 @@ def after_ethertype(chunk: np.ndarray, at: int, end: int, wire_end: int, etherty
     """(TCP_SEGMENT or why there is no IP header, where it begins) behind an ethertype that ends at `at`."""
     while ethertype in VLAN_TAGS:
         if at + 4 > end:
-            return missing(at + 4, wire_end), at
+            return cut_verdict(at + 4, wire_end), at
         ethertype = u16(chunk, at + 2, True)
         at += 4
     if ethertype in (ETHERTYPE_IPV4, ETHERTYPE_IPV6):
@@ -98,7 +98,7 @@ def find_network_header(chunk: np.ndarray, at: int, end: int, wire_end: int, lin
     if size < 0:
         return UNKNOWN_LINK_TYPE, at
     if at + size > end:
-        return missing(at + size, wire_end), at
+        return cut_verdict(at + size, wire_end), at
     if size == 4:
         return _after_family(chunk, at)
     if size == 0:

@@ -46,37 +46,37 @@ def without_file_scheme(path: str) -> str:
 
 def has_secret(uri: str) -> bool:
     """Whether a URI has credentials in it, which would be shown wherever the URI is."""
-    query = query_of(uri)
+    query = uri_options(uri)
     return _PASSWORD.search(uri.removesuffix(query)) is not None or _SECRET.search(query) is not None
 
 
 def without_secret(uri: str) -> str:
     """A URI as it may be shown: without a password, and without its options if one of them is a secret."""
     shown = _PASSWORD.sub(r"\1:***@", uri)
-    query = query_of(shown)
+    query = uri_options(shown)
     return f"{shown.removesuffix(query)}?***" if _SECRET.search(query) else shown
 
 
-def query_of(uri: str) -> str:
+def uri_options(uri: str) -> str:
     """The options at the end of a URI, `?region=...&endpoint_override=...`. A `?` without `=` is part of a pattern."""
     match = _QUERY.search(uri)
     return match[0] if match else ""
 
 
-def quoted(path: str) -> str:
+def quote_path(path: str) -> str:
     """A path, quoted to be part of a URI; what is quoted already is not quoted again."""
     return quote(path, safe=_IN_URI)
 
 
 @lru_cache(maxsize=4096)
-def located(uri: str) -> tuple[FileSystem, str]:
+def file_system_and_path(uri: str) -> tuple[FileSystem, str]:
     """(the file system of a URI, the path on it). Raises OSError if there is no such file system, or no way to it.
 
     Credentials are taken from where each cloud's own tools have them (environment, profile, role).
     """
-    query = query_of(uri)
+    query = uri_options(uri)
     path = _HADOOP_S3.sub("s3:", uri.removesuffix(query), count=1)
     try:
-        return FileSystem.from_uri(quoted(path) + query)
+        return FileSystem.from_uri(quote_path(path) + query)
     except ArrowInvalid as error:
         raise OSError(0, f"{error}; expected file://, s3://, gs://, abfss:// or hdfs://") from error

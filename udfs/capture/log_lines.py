@@ -15,7 +15,7 @@ import pyarrow as pa
 from udfs.capture.request_log_head import MARKER, UTC
 from udfs.capture.timestamps import LAST_SECOND
 from udfs.columns.arrays import Bools, Bytes, Ints
-from udfs.columns.arrow_columns import array_of, flags, strings_of
+from udfs.columns.arrow_columns import arrow_array, bool_values, text_column
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NS_PER_S
 
@@ -50,29 +50,29 @@ class Lines(NamedTuple):
         """The lines with these row numbers."""
         return Lines(
             self.number[rows], self.size[rows], self.fault[rows], self.completed[rows], self.forwarded[rows],
-            self.json.take(array_of(rows)),
+            self.json.take(arrow_array(rows)),
         )  # fmt: skip
 
 
-def lines_of(block: bytes, zone: str = UTC) -> Lines:
+def lines_of_block(block: bytes, zone: str = UTC) -> Lines:
     """The lines of a block of text. zone: of times that name none. Bytes that are not UTF-8 become U+FFFD."""
     block = block if block.endswith(b"\n") else block + b"\n"
-    _, stored_starts, stored_ends = _split(block)
-    raw, starts, ends = _split(_utf8(block))
-    whole = strings_of(raw, np.append(starts, len(raw)))
+    _, stored_starts, stored_ends = _split_lines(block)
+    raw, starts, ends = _split_lines(_utf8(block))
+    whole = text_column(raw, np.append(starts, len(raw)))
     prefix = pc.binary_slice(whole.view(pa.binary()), 0, PREFIX_BYTES)
     marker = pc.find_substring(prefix, MARKER).to_numpy(zero_copy_only=False).astype(np.int64)
     completed, timed, forwarded = _parsed_prefix(prefix, zone)
     begin, end = starts + marker + len(MARKER) - 1, _last_brace(raw, ends) + 1
     has_json = (marker >= 0) & (end > begin)
-    json = _blanked(raw, begin[has_json], end[has_json], ends)
+    json = _blank_all_but(raw, begin[has_json], end[has_json], ends)
     lines = Lines(
         number=np.arange(len(ends)),
         size=stored_ends - stored_starts,
         fault=np.select([~has_json, ~timed], [NO_REQUEST, NO_TIME], default=FINE),
         completed=completed,
         forwarded=forwarded,
-        json=strings_of(json, np.append(starts, len(raw))),
+        json=text_column(json, np.append(starts, len(raw))),
     )
     return lines.take(np.flatnonzero(ends - starts > (raw[starts] == CARRIAGE_RETURN)))
 
@@ -86,7 +86,7 @@ def _utf8(block: bytes) -> bytes:
     return block
 
 
-def _split(block: bytes) -> tuple[Bytes, Ints, Ints]:
+def _split_lines(block: bytes) -> tuple[Bytes, Ints, Ints]:
     """(the block's bytes, where each line begins, where its newline is)."""
     raw = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(raw == NEWLINE)
@@ -104,18 +104,18 @@ def _parsed_prefix(prefix: pa.Array[Any], zone: str) -> tuple[Ints, Bools, Bools
     )
     # A time that the clock shows twice is taken for the first one.
     instant = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
-    is_local = flags(pc.equal(offset, ""))
+    is_local = bool_values(pc.equal(offset, ""))
     stated = pc.fill_null(local.cast(pa.int64()), -1).to_numpy() - _offset_seconds(offset)
     second = np.where(is_local, pc.fill_null(instant.cast(pa.int64()), -1).to_numpy(), stated)
     nanos = pc.utf8_rpad(fraction, 9, "0").cast(pa.int64()).to_numpy()
     is_there = (second >= 0) & (second < LAST_SECOND)
-    return np.where(is_there, second * NS_PER_S + nanos, 0), is_there, flags(pc.not_equal(forwarded, ""))
+    return np.where(is_there, second * NS_PER_S + nanos, 0), is_there, bool_values(pc.not_equal(forwarded, ""))
 
 
 def _offset_seconds(offsets: pa.Array[Any]) -> Ints:
     """Seconds east of UTC of offsets such as +02:00 or -0500; 0 for Z and for an empty text."""
     padded = pc.utf8_rpad(pc.replace_substring(pc.replace_substring(offsets, "Z", ""), ":", ""), 5, "0")
-    sign = np.where(flags(pc.starts_with(padded, "-")), -1, 1)
+    sign = np.where(bool_values(pc.starts_with(padded, "-")), -1, 1)
     hours, minutes = (
         pc.utf8_slice_codeunits(padded, at, at + 2).cast(pa.int64()).to_numpy().astype(np.int64) for at in (1, 3)
     )
@@ -128,7 +128,7 @@ def _last_brace(raw: Bytes, ends: Ints) -> Ints:
     return braces[np.searchsorted(braces[:-1], ends) - 1]
 
 
-def _blanked(raw: Bytes, begins: Ints, ends: Ints, newlines: Ints) -> Bytes:
+def _blank_all_but(raw: Bytes, begins: Ints, ends: Ints, newlines: Ints) -> Bytes:
     """The bytes with everything blanked except the given spans and the newlines."""
     edges = np.zeros(len(raw) + 1, np.int8)
     edges[begins] += 1

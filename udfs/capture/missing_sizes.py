@@ -9,20 +9,20 @@ import pyarrow as pa
 from udfs.capture.connection_boundaries import IS_REQUEST
 from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrays import Bytes, Ints, Shorts, read_only
-from udfs.columns.arrow_columns import binary_bytes
+from udfs.columns.arrow_columns import offsets_and_bytes
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, plausible_request
 from udfs.wire.primitives import signed
 
 
-def requests_in(packets: pa.RecordBatch) -> pa.Array[Any]:
+def request_frames(packets: pa.RecordBatch) -> pa.Array[Any]:
     """The frames of the requests in a batch of PACKETS."""
     return packets["payload"].filter(pa.array(packets["flags"].to_numpy() & IS_REQUEST != 0))
 
 
 def sizes_are_missing(requests: pa.Array[Any]) -> bool:
     """Whether every request begins with a plausible header, and none has a size before its header."""
-    starts, data = binary_bytes(requests)
+    starts, data = offsets_and_bytes(requests)
     return bool(begin_with_headers(read_only(starts), read_only(data), API_TABLE))
 
 

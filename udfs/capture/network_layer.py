@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.capture.byte_order import u16
-from udfs.capture.link_layer import missing
+from udfs.capture.link_layer import cut_verdict
 from udfs.capture.packet_table import FRAGMENT, MALFORMED, NOT_IP, NOT_TCP, TCP_SEGMENT
 from udfs.kernels.kernel import kernel
 
@@ -18,7 +18,7 @@ IPV4_HEADER, IPV6_HEADER = 20, 40
 @kernel
 def _ipv4(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, int]:
     if at + IPV4_HEADER > end:
-        return missing(at + IPV4_HEADER, wire_end), at, at, 0
+        return cut_verdict(at + IPV4_HEADER, wire_end), at, at, 0
     header = (int(np.int64(chunk[at])) & 0x0F) * 4
     total = u16(chunk, at + 2, True)
     if header < IPV4_HEADER or (total != 0 and total < header):
@@ -43,7 +43,7 @@ def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, follow
     """(TCP_SEGMENT or why not, where the IPv6 extension headers end, the protocol behind them)."""
     while following in EXTENSIONS:
         if at + 8 > end:
-            return missing(at + 8, wire_end), at, following
+            return cut_verdict(at + 8, wire_end), at, following
         kind, following = following, int(np.int64(chunk[at]))
         if kind == FRAGMENT_HEADER and u16(chunk, at + 2, True) & 0xFFF9:
             return (FRAGMENT if following == PROTOCOL_TCP or following in EXTENSIONS else NOT_TCP), at, following
@@ -55,7 +55,7 @@ def _skip_extensions(chunk: np.ndarray, at: int, end: int, wire_end: int, follow
 def _ipv6(chunk: np.ndarray, at: int, end: int, wire_end: int) -> tuple[int, int, int, int]:
     first = at + IPV6_HEADER
     if first > end:
-        return missing(first, wire_end), at, at, 0
+        return cut_verdict(first, wire_end), at, at, 0
     length = u16(chunk, at + 4, True)
     verdict, transport, protocol = _skip_extensions(chunk, first, end, wire_end, int(np.int64(chunk[at + 6])))
     return verdict, transport, first + length if length else wire_end, protocol
@@ -71,7 +71,7 @@ def find_transport_header(chunk: np.ndarray, at: int, end: int, wire_end: int) -
     which the network card was to cut (TSO, or larger than 64 KiB); it reaches to the end.
     """
     if at >= end:
-        return missing(at + 1, wire_end), at, at, 0, False
+        return cut_verdict(at + 1, wire_end), at, at, 0, False
     version = chunk[at] >> 4
     if version == 4:
         verdict, transport, ip_end, protocol = _ipv4(chunk, at, end, wire_end)

@@ -14,7 +14,7 @@ import numpy as np
 
 from udfs.capture.chunk_output import ChunkOutput, close_requests
 from udfs.capture.framing import SIZE_BYTES
-from udfs.capture.segments import UNKNOWN, in_order
+from udfs.capture.segments import UNKNOWN, sort_rows
 from udfs.columns.arrays import Ints, Record, Records
 from udfs.kernels.kernel import allocating_kernel, kernel
 
@@ -45,7 +45,7 @@ def open_requests(requests: Records, first: int, end: int, barrier: int) -> Open
             waiting[n], rows[n] = index, n
             keys[n] = (requests[index].correlation_id << 32) + index
             n += 1
-    rows = in_order(rows[:n], keys)
+    rows = sort_rows(rows[:n], keys)
     for row in range(n):
         rows[row] = keys[rows[row]]
     return OpenRequests(requests, waiting[:n], rows, np.full(1, first), barrier)
@@ -71,7 +71,7 @@ def first_answerable(waiting: OpenRequests, place: int) -> int:
     first, end = int(waiting.first[0]), len(waiting.open)
     if end == 0 or not is_past_answer(waiting, 0, end - 1):
         return first
-    oldest = rows_before(waiting.open, first)
+    oldest = count_below(waiting.open, first)
     come = oldest
     while come < end:
         middle = (come + end) // 2
@@ -90,7 +90,7 @@ def first_answerable(waiting: OpenRequests, place: int) -> int:
 
 
 @kernel
-def rows_before(values: Ints, value: int) -> int:
+def count_below(values: Ints, value: int) -> int:
     """How many of the values, sorted int64[n], are below one."""
     low, high = 0, len(values)
     while low < high:
@@ -108,7 +108,7 @@ def waiting_request(waiting: OpenRequests, correlation_id: int, place: int) -> i
 
     place: of the packet that brought the response; a request that began later cannot be the one it answers.
     """
-    low = rows_before(waiting.keys, (correlation_id << 32) + first_answerable(waiting, place))
+    low = count_below(waiting.keys, (correlation_id << 32) + first_answerable(waiting, place))
     if low == len(waiting.keys) or waiting.keys[low] >> 32 != correlation_id:
         return UNKNOWN
     index: int = waiting.keys[low] & 0xFFFFFFFF

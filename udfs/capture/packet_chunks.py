@@ -16,8 +16,8 @@ from udfs.capture.framing import FRAME
 from udfs.capture.reassembly import reassemble
 from udfs.capture.segments import DIRECTION, UNKNOWN, Arena, Packets
 from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
-from udfs.columns.arrays import Bytes, Ints, Records, edges, read_only
-from udfs.columns.arrow_columns import binary_bytes, gathered_batches
+from udfs.columns.arrays import Bytes, Ints, Records, read_only, stretch_edges
+from udfs.columns.arrow_columns import gather_batches, offsets_and_bytes
 from udfs.kernels.kernel import kernel
 from udfs.wire.byte_spans import gathered
 from udfs.wire.header import API_TABLE
@@ -101,8 +101,8 @@ def endpoint_runs(keys: Bytes, carried: bytes | None) -> tuple[Ints, list[bytes]
 
 def read_chunk(batch: pa.RecordBatch, carried: UnfinishedConnection) -> tuple[Packets, list[bytes]]:
     """(packets left from the last chunk, followed by those of this one; endpoints of each run)."""
-    starts, payload = binary_bytes(batch["payload"])
-    key_starts, key_bytes = binary_bytes(batch["connection"])
+    starts, payload = offsets_and_bytes(batch["payload"])
+    key_starts, key_bytes = offsets_and_bytes(batch["connection"])
     keys = key_bytes[key_starts[0] : key_starts[-1]].reshape(-1, CONNECTION_BYTES)
     run, endpoints = endpoint_runs(keys, carried.endpoints)
     column = {name: batch[name].to_numpy().astype(np.int64) for name in batch.schema.names if name not in BINARY}
@@ -121,13 +121,13 @@ def read_chunk(batch: pa.RecordBatch, carried: UnfinishedConnection) -> tuple[Pa
         offset=np.full(len(run), UNKNOWN),
         payload=payload[starts[0] : starts[-1]],
     )
-    return (fresh if carried.packets is None else joined(carried.packets, fresh)), endpoints
+    return (fresh if carried.packets is None else join_packets(carried.packets, fresh)), endpoints
 
 
 BINARY = ("connection", "payload")
 
 
-def joined(first: Packets, second: Packets) -> Packets:
+def join_packets(first: Packets, second: Packets) -> Packets:
     """The packets of `first`, followed by those of `second`."""
     pairs: Iterable[tuple[Any, Any]] = zip(first, second, strict=True)
     both = Packets._make(np.concatenate(pair) for pair in pairs)
@@ -149,7 +149,7 @@ def unfinished_connection(packets: Packets, result: Frames, kept: Ints) -> Unfin
     row, offset, skip, length = np.ascontiguousarray(kept.T)
     still_open = result.requests[result.requests["is_open"] == 1]
     spans = still_open["prefix"]
-    request_bytes = gathered(result.arena, still_open["start"], edges(spans))
+    request_bytes = gathered(result.arena, still_open["start"], stretch_edges(spans))
     moved = np.cumsum(spans) - spans - still_open["start"]
     still_open["start"] += moved
     for name in ("client_id_start", "body_start"):
@@ -171,7 +171,7 @@ def unfinished_connection(packets: Packets, result: Frames, kept: Ints) -> Unfin
         captured=length,
         source=np.cumsum(length) - length,
         offset=offset,
-        payload=gathered(packets.payload, packets.source[row] + skip, edges(length)),
+        payload=gathered(packets.payload, packets.source[row] + skip, stretch_edges(length)),
     )
     directions = result.directions[-2:].copy()
     next_place = int(packets.place[-1]) + 1
@@ -186,7 +186,7 @@ def unfinished_connection(packets: Packets, result: Frames, kept: Ints) -> Unfin
     )
 
 
-def frames(
+def frames_by_chunk(
     batches: Iterable[pa.RecordBatch], *, rows: int = 100_000, payload_bytes: int = 16 << 20
 ) -> Iterator[Frames]:
     """The frames of every connection, chunk by chunk, from batches of PACKETS sorted by connection and in its order.
@@ -196,7 +196,7 @@ def frames(
     sends behind a gap (twice OTHERS_BYTES at most), and MOST_OPEN_BYTES of requests.
     """
     carried = UnfinishedConnection()
-    for chunk in gathered_batches(batches, rows, payload_bytes):
+    for chunk in gather_batches(batches, rows, payload_bytes):
         packets, endpoints = read_chunk(chunk, carried)
         result, kept = run_chunk(packets, endpoints, carried, is_last=False)
         yield result

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.columns.arrays import Bytes, Ints, edges
-from udfs.columns.arrow_columns import array_of, array_over, binaries_of, binary_bytes
+from udfs.columns.arrays import Bytes, Ints, stretch_edges
+from udfs.columns.arrow_columns import arrow_array, arrow_array_over, binary_column, offsets_and_bytes
 from udfs.wire.byte_spans import gathered
 
 RUN_COLUMNS: Mapping[str, pa.DataType] = {
@@ -47,34 +47,34 @@ SLICE_BYTES = 8 << 20
 """How many bytes of payload the packets have that are taken out of runs at a time."""
 
 
-def runs_of(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, in_order: bool) -> pa.RecordBatch:
+def make_packet_runs(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, in_order: bool) -> pa.RecordBatch:
     """The runs of a batch of PACKETS from one file, as rows of PACKET_RUNS.
 
     shards: int32[n], of each packet's connection. in_order: whether the packets of each connection already come in the
     order in which they are framed; if not, every packet is a run of its own, so that they can be sorted.
     """
-    order, first = _together(packets["connection"]) if in_order else (np.arange(len(packets)),) * 2
+    order, first = _rows_by_connection(packets["connection"]) if in_order else (np.arange(len(packets)),) * 2
     bounds = np.append(first, len(order))
-    starts, payload = binary_bytes(packets["payload"])
+    starts, payload = offsets_and_bytes(packets["payload"])
     captured = np.diff(starts)[order].astype(np.int32)
-    ends = edges(captured)
+    ends = stretch_edges(captured)
     of_packet = {
         "number": packets["packet_no"].to_numpy()[order],
         "captured": captured,
         **{name: packets[name].to_numpy()[order] for name in PACKET_COLUMNS if name in packets.schema.names},
     }
-    heads = array_over(pa.int64(), len(first), order[first])
+    heads = arrow_array_over(pa.int64(), len(first), order[first])
     columns: dict[str, pa.Array[Any]] = {name: packets[name].take(heads) for name in RUN_COLUMNS if name != "shard"}
-    columns["shard"] = array_over(pa.int32(), len(first), shards[order[first]])
+    columns["shard"] = arrow_array_over(pa.int32(), len(first), shards[order[first]])
     for name, kind in PACKET_COLUMNS.items():
-        columns[name] = binaries_of(of_packet[name].astype(kind).view(np.uint8), bounds * kind.itemsize)
-    columns["payload"] = binaries_of(gathered(payload, starts[:-1][order], ends), ends[bounds])
+        columns[name] = binary_column(of_packet[name].astype(kind).view(np.uint8), bounds * kind.itemsize)
+    columns["payload"] = binary_column(gathered(payload, starts[:-1][order], ends), ends[bounds])
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKET_RUNS.names], schema=PACKET_RUNS)
 
 
-def packets_in(runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def packets_of_runs(runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The packets in PACKET_RUNS, one in a row, with all columns of PACKETS except `bucket` and `sort_ns`."""
-    starts, _ = binary_bytes(runs["payload"])
+    starts, _ = offsets_and_bytes(runs["payload"])
     slices = (starts[:-1] - starts[0]) // SLICE_BYTES
     cuts = [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist(), len(runs)]
     for begin, end in pairwise(cuts):
@@ -85,22 +85,22 @@ def packets_in(runs: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _packets_in(runs: pa.RecordBatch) -> pa.RecordBatch:
     each = {name: _values(runs[name], kind) for name, kind in PACKET_COLUMNS.items()}
     captured = each.pop("captured")
-    number_starts, _ = binary_bytes(runs["number"])
+    number_starts, _ = offsets_and_bytes(runs["number"])
     counts = np.diff(number_starts) // PACKET_COLUMNS["number"].itemsize
     _, connections = _contents(runs["connection"])
     repeated = np.repeat(connections.reshape(-1, CONNECTION_BYTES), counts, axis=0)
     _, payload = _contents(runs["payload"])
     columns: dict[str, pa.Array[Any]] = {
-        "packet_no": array_of(each.pop("number")),
-        **{name: array_of(values) for name, values in each.items()},
-        **{name: array_of(np.repeat(runs[name].to_numpy(), counts)) for name in ("file_no", "point")},
-        "connection": binaries_of(repeated.ravel(), np.arange(len(repeated) + 1) * CONNECTION_BYTES),
-        "payload": binaries_of(payload, edges(captured)),
+        "packet_no": arrow_array(each.pop("number")),
+        **{name: arrow_array(values) for name, values in each.items()},
+        **{name: arrow_array(np.repeat(runs[name].to_numpy(), counts)) for name in ("file_no", "point")},
+        "connection": binary_column(repeated.ravel(), np.arange(len(repeated) + 1) * CONNECTION_BYTES),
+        "payload": binary_column(payload, stretch_edges(captured)),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _together(connections: pa.Array[Any]) -> tuple[Ints, Ints]:
+def _rows_by_connection(connections: pa.Array[Any]) -> tuple[Ints, Ints]:
     """(row numbers by connection, in their order inside one; where each connection begins in these)."""
     codes = connections.dictionary_encode().indices.to_numpy()
     order: Ints = np.argsort(codes, kind="stable")
@@ -109,7 +109,7 @@ def _together(connections: pa.Array[Any]) -> tuple[Ints, Ints]:
 
 def _contents(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
     """(where each value of a binary column begins in the bytes, the bytes of all values one behind the other)."""
-    starts, content = binary_bytes(column)
+    starts, content = offsets_and_bytes(column)
     return starts - starts[0], content[starts[0] : starts[-1]]
 
 

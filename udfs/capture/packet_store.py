@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.capture.capture_points import LAST_NS, FileOrder
-from udfs.capture.digests import digest_on, mixed
+from udfs.capture.digests import continue_digest, mix_bits
 from udfs.capture.packet_walk import PacketWalk
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TCP_PACKET, TcpPackets
 from udfs.columns.arrays import Bytes, Ints, Records, read_only
-from udfs.columns.arrow_columns import binary_bytes, unwritten
-from udfs.columns.records import with_room
+from udfs.columns.arrow_columns import offsets_and_bytes, unwritten_array
+from udfs.columns.records import with_free_records
 from udfs.errors import CaptureError
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import copy_bytes
@@ -79,7 +79,7 @@ class Stored(NamedTuple):
 
 
 @kernel
-def are_equal(left: Bytes, i: int, right: Bytes, j: int) -> bool:
+def are_same_connection(left: Bytes, i: int, right: Bytes, j: int) -> bool:
     """Whether left[i] and right[j] are the same 36 bytes."""
     difference = 0
     for at in range(CONNECTION_BYTES):  # all of them: many at a time
@@ -88,19 +88,19 @@ def are_equal(left: Bytes, i: int, right: Bytes, j: int) -> bool:
 
 
 @kernel
-def slot_of(keys: Bytes, row: int, stored: Stored) -> int:
+def slot_of_connection(keys: Bytes, row: int, stored: Stored) -> int:
     """The slot of the connection keys[row], or the empty one where a new connection goes."""
     last = len(stored.slots) - 1
-    slot = np.int64(mixed(digest_on(stored.seed, keys[row], 0, CONNECTION_BYTES))) & last
-    while stored.slots[slot] != EMPTY and not are_equal(stored.endpoints, stored.slots[slot], keys, row):
+    slot = np.int64(mix_bits(continue_digest(stored.seed, keys[row], 0, CONNECTION_BYTES))) & last
+    while stored.slots[slot] != EMPTY and not are_same_connection(stored.endpoints, stored.slots[slot], keys, row):
         slot = (slot + 1) & last
     return int(slot)
 
 
 @kernel
-def number_of(keys: Bytes, row: int, stored: Stored) -> int:
+def number_connection(keys: Bytes, row: int, stored: Stored) -> int:
     """The number of the connection keys[row]; a new connection is added and gets the next number."""
-    slot = slot_of(keys, row, stored)
+    slot = slot_of_connection(keys, row, stored)
     if stored.slots[slot] == EMPTY:
         number = stored.used[CONNECTIONS]
         stored.slots[slot] = number
@@ -115,7 +115,7 @@ def number_of(keys: Bytes, row: int, stored: Stored) -> int:
 def fill_slots(stored: Stored) -> None:
     """Put all connections into the slots, which are all empty."""
     for number in range(stored.used[CONNECTIONS]):
-        stored.slots[slot_of(stored.endpoints, number, stored)] = number
+        stored.slots[slot_of_connection(stored.endpoints, number, stored)] = number
 
 
 @kernel
@@ -145,7 +145,7 @@ def store_packets(
         if not tcp["kept"]:
             continue
         packet, at = stored.packets[stored.used[PACKETS]], stored.used[BYTES]
-        captured, connection = int(tcp["payload_captured"]), number_of(tcp_packets.connections, i, stored)
+        captured, connection = int(tcp["payload_captured"]), number_connection(tcp_packets.connections, i, stored)
         packet["connection"] = connection
         packet["direction"], packet["flags"] = tcp["direction"], tcp["flags"]
         packet["time"], packet["sort_time"] = times[i], latest_ns
@@ -193,8 +193,8 @@ class PacketStore:
         room = min(file_bytes, memory.most_bytes)
         # The system gives memory when it is first written to.
         self._stored = Stored(
-            packets=unwritten(room // PACKET_BYTES, HELD_PACKET),
-            payload=unwritten(room, np.uint8),
+            packets=unwritten_array(room // PACKET_BYTES, HELD_PACKET),
+            payload=unwritten_array(room, np.uint8),
             endpoints=np.empty((0, CONNECTION_BYTES), np.uint8),
             amounts=np.empty((0, 2), np.int64),
             slots=np.full(1, EMPTY),
@@ -220,8 +220,8 @@ class PacketStore:
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Add a batch of PACKETS that has its place among others (`FileOrder`) already."""
-        starts, content = binary_bytes(batch["payload"])
-        key_starts, keys = binary_bytes(batch["connection"])
+        starts, content = offsets_and_bytes(batch["payload"])
+        key_starts, keys = offsets_and_bytes(batch["connection"])
         rows = np.zeros(batch.num_rows, TCP_PACKET)
         rows["kept"], rows["payload_offset"] = True, starts[:-1]
         rows["payload_captured"] = np.diff(starts)
@@ -255,10 +255,10 @@ class PacketStore:
         used_packets, used_bytes, used_connections = stored.used.tolist()
         connections = used_connections + packets
         self._stored = stored = stored._replace(
-            packets=with_room(stored.packets, used_packets, packets),
-            payload=with_room(stored.payload, used_bytes, size),
-            endpoints=with_room(stored.endpoints, used_connections, packets),
-            amounts=with_room(stored.amounts, used_connections, packets),
+            packets=with_free_records(stored.packets, used_packets, packets),
+            payload=with_free_records(stored.payload, used_bytes, size),
+            endpoints=with_free_records(stored.endpoints, used_connections, packets),
+            amounts=with_free_records(stored.amounts, used_connections, packets),
         )
         if 2 * connections > len(stored.slots):
             self._stored = stored._replace(slots=np.full(4 << (2 * connections).bit_length(), EMPTY))

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.capture.capture_points import ALONE, FileOrder
-from udfs.capture.compression import Compression, open_stream
+from udfs.capture.compression import Compression, open_uncompressed
 from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packet_walk import CaptureFormat, PacketWalk
 from udfs.capture.storage import ByteStream, StreamWindow, open_stored
 from udfs.capture.tcp_headers import CONNECTION_BYTES, TcpPackets, TcpTable
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_over, binaries_of
+from udfs.columns.arrow_columns import arrow_array_over, binary_column
 from udfs.errors import CaptureError
 from udfs.kernels.kernel import kernel
 from udfs.wire.byte_spans import gathered
@@ -70,7 +70,7 @@ class Kept(NamedTuple):
 
 
 def unwritten_columns(packets: int) -> Kept:
-    """Columns for so many packets, for `keep` to write."""
+    """Columns for so many packets, for `keep_packets` to write."""
     return Kept(
         bucket=np.empty(packets, np.int32),
         connection=np.empty((packets, CONNECTION_BYTES), np.uint8),
@@ -85,7 +85,7 @@ def unwritten_columns(packets: int) -> Kept:
 
 
 @kernel
-def keep(tcp_packets: TcpPackets, kept: Kept) -> int:
+def keep_packets(tcp_packets: TcpPackets, kept: Kept) -> int:
     """Write the packets that are kept, behind one another, and return how many there are."""
     n = 0
     for i in range(len(tcp_packets.rows)):
@@ -128,7 +128,7 @@ def read_packets(
         while walk.advance():
             running = np.maximum.accumulate(np.maximum(walk.packets["ts_ns"], latest))
             latest = int(running[-1]) if len(running) else latest
-            batch = _batch(walk, table.parse(window.chunk, walk.packets), running, file_no, order)
+            batch = _packets_batch(walk, table.parse(window.chunk, walk.packets), running, file_no, order)
             if batch.num_rows:
                 yield batch
         end = r.first_byte + r.length
@@ -144,16 +144,18 @@ def open_range(stored: io.RawIOBase, r: PacketRange) -> ByteStream:
     compression = Compression(r.compression)
     if compression is Compression.NONE:
         stored.seek(r.first_byte)
-    stream = open_stream(io.BufferedReader(stored), compression, [])
+    stream = open_uncompressed(io.BufferedReader(stored), compression, [])
     if compression is not Compression.NONE:
         StreamWindow(stream, base=0, length=r.first_byte, capacity=SKIPPED_AT_ONCE).skip_rest()
     return stream
 
 
-def _batch(walk: PacketWalk, tcp_packets: TcpPackets, running: Ints, file_no: int, order: FileOrder) -> pa.RecordBatch:
+def _packets_batch(
+    walk: PacketWalk, tcp_packets: TcpPackets, running: Ints, file_no: int, order: FileOrder
+) -> pa.RecordBatch:
     """The last step of a walk as PACKETS; running: int64[n], ns, latest time in the file up to each packet."""
     kept = unwritten_columns(len(tcp_packets.rows))
-    n = keep(tcp_packets, kept)
+    n = keep_packets(tcp_packets, kept)
     packet = kept.packet[:n]
     values = {
         "bucket": kept.bucket[:n],
@@ -167,8 +169,8 @@ def _batch(walk: PacketWalk, tcp_packets: TcpPackets, running: Ints, file_no: in
         "flags": kept.flags[:n],
         "payload_bytes": kept.payload_bytes[:n],
     }
-    columns = {name: array_over(PACKETS.field(name).type, n, array) for name, array in values.items()}
-    columns["connection"] = binaries_of(kept.connection[:n].ravel(), np.arange(n + 1) * CONNECTION_BYTES)
+    columns = {name: arrow_array_over(PACKETS.field(name).type, n, array) for name, array in values.items()}
+    columns["connection"] = binary_column(kept.connection[:n].ravel(), np.arange(n + 1) * CONNECTION_BYTES)
     ends = kept.payload_end[: n + 1]
-    columns["payload"] = binaries_of(gathered(walk.window.chunk, kept.payload_start[:n], ends), ends)
+    columns["payload"] = binary_column(gathered(walk.window.chunk, kept.payload_start[:n], ends), ends)
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)

@@ -12,8 +12,8 @@ from udfs.capture.packet_chunks import Frames, UnfinishedConnection, packet_numb
 from udfs.capture.packet_store import HELD_PACKET, PACKETS, Content
 from udfs.capture.segments import UNKNOWN, Packets
 from udfs.capture.tcp_headers import CONNECTION_BYTES
-from udfs.columns.arrays import Ints, Records, edges, read_only
-from udfs.columns.picking import columns_of
+from udfs.columns.arrays import Ints, Records, read_only, stretch_edges
+from udfs.columns.picking import pick_columns
 from udfs.kernels.kernel import kernel
 
 PACKET_COST_BYTES = 256
@@ -49,7 +49,7 @@ class PacketsByConnection:
     def frames(self, connections: range) -> Frames:
         """The frames of a range of connections, each read to its end."""
         rows = self.rows[self.ends[connections.start] : self.ends[connections.stop]]
-        column = columns_of(self.content.packets, _FIELDS, rows)
+        column = pick_columns(self.content.packets, _FIELDS, rows)
         packets = Packets(
             run=column.pop("connection") - connections.start,
             place=np.arange(len(rows)),
@@ -66,9 +66,9 @@ def packets_by_connection(files: Sequence[Content], *, in_order: bool) -> Packet
 
     in_order: whether the packets of each connection already come in the order in which they are read
     """
-    content = files[0] if len(files) == 1 else joined(files)
+    content = files[0] if len(files) == 1 else join_contents(files)
     packets = content.packets
-    ends = edges(content.amounts[:, PACKETS])
+    ends = stretch_edges(content.amounts[:, PACKETS])
     rows = np.empty(len(packets), np.int64)
     group_by_connection(read_only(packets), ends[:-1].copy(), rows)
     if not in_order:
@@ -76,14 +76,14 @@ def packets_by_connection(files: Sequence[Content], *, in_order: bool) -> Packet
     return PacketsByConnection(content, rows, ends)
 
 
-def joined(files: Sequence[Content]) -> Content:
+def join_contents(files: Sequence[Content]) -> Content:
     """The content of all files as one. The packets of `files` are changed by it."""
     known: dict[bytes, int] = {}
     numbers = [
         np.array([known.setdefault(ends.tobytes(), len(known)) for ends in file.endpoints], np.int64) for file in files
     ]
     amounts = np.zeros((len(known), 2), np.int64)
-    before = edges([file.payload.size for file in files])
+    before = stretch_edges([file.payload.size for file in files])
     for file_no, (file, number) in enumerate(zip(files, numbers, strict=True)):
         amounts[number] += file.amounts
         file.packets["connection"] = number[file.packets["connection"]]

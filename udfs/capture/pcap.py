@@ -24,7 +24,7 @@ from udfs.capture.packet_table import (
 )
 from udfs.capture.timestamps import POWERS_OF_TEN
 from udfs.kernels.kernel import kernel
-from udfs.kernels.prefetch import LINE_BYTES, ask_for
+from udfs.kernels.prefetch import LINE_BYTES, prefetch_cells
 
 FILE_HEADER_BYTES = 24
 MAJOR_VERSION = 2
@@ -73,7 +73,7 @@ def walk_pcap(
     while at < stop:
         if count == len(packets):
             return count, at, TABLE_FULL
-        ask_for(chunk, at + BYTES_AHEAD, LINE_BYTES)
+        prefetch_cells(chunk, at + BYTES_AHEAD, LINE_BYTES)
         if at + RECORD_HEADER_BYTES > end:
             return count, at, NEEDS_BYTES
         fraction = u32(chunk, at + 4, big_endian)
@@ -96,7 +96,7 @@ def walk_pcap(
 
 
 @kernel
-def _chain(chunk: np.ndarray, end: int, at: int, section: Section, is_last: bool) -> tuple[bool, bool]:
+def _begins_chain(chunk: np.ndarray, end: int, at: int, section: Section, is_last: bool) -> tuple[bool, bool]:
     """(whether packets begin at `at`, whether only more of the stream can tell).
 
     They do if CHAIN_LENGTH plausible records follow one another, or fewer up to the very end of the stream; the last of
@@ -130,7 +130,7 @@ def find_records(chunk: np.ndarray, end: int, at: int, section: Section, is_last
     there are none. is_last: whether the stream ends at `end`.
     """
     while at + RECORD_HEADER_BYTES <= end:
-        begins, may_begin = _chain(chunk, end, at, section, is_last)
+        begins, may_begin = _begins_chain(chunk, end, at, section, is_last)
         if begins:
             return at, READABLE
         if may_begin:

@@ -32,7 +32,7 @@ from udfs.capture.packet_table import (
 )
 from udfs.capture.timestamps import ticks_to_ns
 from udfs.kernels.kernel import kernel
-from udfs.kernels.prefetch import LINE_BYTES, ask_for
+from udfs.kernels.prefetch import LINE_BYTES, prefetch_cells
 
 SECTION_HEADER = 0x0A0D0D0A  # reads the same in either byte order
 INTERFACE_DESCRIPTION, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
@@ -196,7 +196,7 @@ def walk_pcapng(
             return count, at, TABLE_FULL
         if at + SHORTEST_BLOCK > end:
             return count, at, NEEDS_BYTES
-        ask_for(chunk, at + BYTES_AHEAD, LINE_BYTES)
+        prefetch_cells(chunk, at + BYTES_AHEAD, LINE_BYTES)
         big_endian = _block_byte_order(chunk, at, section)
         length, status = _frame_block(chunk, end, at, big_endian)
         if status == READABLE:

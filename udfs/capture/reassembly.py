@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.capture.chunk_output import REQUESTS, ChunkOutput, close_requests, is_full, report_loss, with_room
-from udfs.capture.connection_boundaries import IS_FRAME, connection_end, new_connection, note_end, sent_bytes
-from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise
+from udfs.capture.chunk_output import REQUESTS, ChunkOutput, close_requests, is_output_full, report_loss, with_free_rows
+from udfs.capture.connection_boundaries import IS_FRAME, connection_end, end_of_sent, new_connection, note_stream_end
+from udfs.capture.conversation import CUT_AT_END, KAFKA, UNDECIDED, frame_requests, frame_responses, recognise_protocol
 from udfs.capture.frame_search import skip_to
-from udfs.capture.framing import MAX_FRAME_BYTES, Stream, bytes_between, extent_holding, piece_holding, stream_end
+from udfs.capture.framing import (
+    MAX_FRAME_BYTES,
+    Stream,
+    extent_holding,
+    piece_holding,
+    settled_bytes_between,
+    stream_end,
+)
 from udfs.capture.open_requests import forget_oldest, open_requests
 from udfs.capture.segments import (
     BEHIND_ALL,
@@ -21,11 +28,11 @@ from udfs.capture.segments import (
     Arena,
     Packets,
     floor_of,
-    in_order,
-    lay_out,
+    lay_out_packets,
     place_segment,
     raise_floor,
     settled_extents,
+    sort_rows,
     start_direction,
 )
 from udfs.capture.tcp_headers import SYN
@@ -46,7 +53,7 @@ def place_packets(packets: Packets, first: int, end: int, sides: Records) -> Non
             start_direction(direction, sequence)
             direction.is_synced = is_syn or is_frame
         if not is_frame:
-            note_end(direction, packets.flags[row], sequence, packets.wire[row])
+            note_stream_end(direction, packets.flags[row], sequence, packets.wire[row])
         if packets.wire[row] == 0 or packets.offset[row] != UNKNOWN:
             continue
         direction.payload_bytes += packets.captured[row]
@@ -63,7 +70,7 @@ def place_packets(packets: Packets, first: int, end: int, sides: Records) -> Non
 
 
 @kernel
-def rows_placed(packets: Packets, first: int, end: int, side: int, rows: Ints) -> int:
+def find_placed_rows(packets: Packets, first: int, end: int, side: int, rows: Ints) -> int:
     """Write which rows in [first, end) are of one side and have a stream offset; returns how many do."""
     n = 0
     for row in range(first, end):
@@ -100,13 +107,13 @@ def count_repeated(packets: Packets, rows: Ints, pieces: Ints, first: int, bring
 
 
 @allocating_kernel
-def open_stream(
+def lay_out_side(
     packets: Packets, first: int, end: int, side: int, direction: Record, is_final: bool, arena: Arena
 ) -> Stream:
     """The stream of one side: its packets in [first, end), whose stream offsets are known, laid out in the arena."""
     rows = np.empty(end - first, np.int64)
-    rows = in_order(rows[: rows_placed(packets, first, end, side, rows)], packets.offset)
-    pieces, extents, repeated = lay_out(rows, packets, direction.position, arena)
+    rows = sort_rows(rows[: find_placed_rows(packets, first, end, side, rows)], packets.offset)
+    pieces, extents, repeated = lay_out_packets(rows, packets, direction.position, arena)
     direction.repeated_bytes += repeated
     count_repeated(packets, rows, pieces, first, np.zeros(end - first, np.bool_), direction)
     settled = settled_extents(extents, floor_of(direction), direction.position, is_final)
@@ -119,7 +126,7 @@ def open_stream(
         packets=packets.number,
         barrier=first_unsettled(packets, pieces, extents, settled),
         is_final=is_final,
-        sent=sent_bytes(direction) if is_final else BEHIND_ALL,
+        sent=end_of_sent(direction) if is_final else BEHIND_ALL,
         near=np.zeros(1, np.int64),
         split=direction.split,
     )
@@ -140,7 +147,7 @@ def skip_other_protocol(stream: Stream, direction: Record) -> None:
     """Count the settled bytes of a connection that is not Kafka's, and skip them."""
     end = stream_end(stream)
     if end > direction.position:
-        direction.unframed_bytes += bytes_between(stream, direction.position, end)
+        direction.unframed_bytes += settled_bytes_between(stream, direction.position, end)
         direction.position = end
 
 
@@ -150,18 +157,18 @@ def frame_connection(
 ) -> ChunkOutput:
     """Frame and pair what is settled of both sides of a connection; sides: DIRECTION[2]."""
     if conn.protocol == UNDECIDED:
-        recognise(conn, streams, sides, apis)
+        recognise_protocol(conn, streams, sides, apis)
     if conn.protocol == KAFKA:
         client, broker = streams if conn.client == 0 else (streams[1], streams[0])
         while not frame_requests(client, sides[conn.client], conn, apis, output):
-            output = with_room(output)
+            output = with_free_rows(output)
         barrier, answers = first_unframed(client, sides[conn.client]), sides[1 - conn.client]
         if answers.highest - answers.position > MAX_FRAME_BYTES:  # a request of a false size is not waited for
             barrier = BEHIND_ALL
-        output = with_room(output)  # before the requests are indexed: no more come, so they stay where they are
+        output = with_free_rows(output)  # before the requests are indexed: no more come, so they stay where they are
         waiting = open_requests(output.requests, conn.first_open, output.counts[REQUESTS], barrier)
         while not frame_responses(broker, answers, conn, waiting, output):
-            output = with_room(output)
+            output = with_free_rows(output)
         forget_oldest(conn, waiting, output, min(barrier, first_unframed(broker, answers)))
     elif conn.protocol != UNDECIDED or streams[0].is_final:
         skip_other_protocol(streams[0], sides[0])
@@ -202,8 +209,8 @@ def end_connection(
             skip_to(streams[side], direction, stream_end(streams[side]), CUT_AT_END)
         if conn.protocol == KAFKA and streams[side].sent < BEHIND_ALL:
             direction.missing_bytes += max(streams[side].sent - direction.position, 0)
-        if is_full(output):
-            output = with_room(output)
+        if is_output_full(output):
+            output = with_free_rows(output)
         report_loss(output, conn, side, direction)
     close_requests(output, first_request, output.counts[REQUESTS])
     return output
@@ -235,8 +242,8 @@ def reassemble(
         is_final = is_last or end < n
         place_packets(packets, row, end, sides)
         streams = (
-            open_stream(packets, row, end, 0, sides[0], is_final, arena),
-            open_stream(packets, row, end, 1, sides[1], is_final, arena),
+            lay_out_side(packets, row, end, 0, sides[0], is_final, arena),
+            lay_out_side(packets, row, end, 1, sides[1], is_final, arena),
         )
         output = frame_connection(conn, sides, streams, apis, output)
         if is_final:

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.capture.endpoints import logged_connection
-from udfs.capture.json_lines import parsed
+from udfs.capture.json_lines import parse_json_lines
 from udfs.capture.line_blocks import LineBlock, line_blocks
-from udfs.capture.log_lines import FINE, NO_JSON, lines_of
+from udfs.capture.log_lines import FINE, NO_JSON, lines_of_block
 from udfs.capture.packet_ranges import PacketRange
 from udfs.capture.packets import open_range
 from udfs.capture.request_log_head import UTC
 from udfs.capture.storage import open_stored
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import array_of, flags, valid
+from udfs.columns.arrow_columns import arrow_array, bool_values, is_not_null
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NS_PER_MS
 
@@ -133,11 +133,11 @@ def read_requests(
 
 
 def _requests(block: LineBlock, zone: str, file_no: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
-    lines = lines_of(block.content, zone)
+    lines = lines_of_block(block.content, zone)
     lines = lines.take(np.flatnonzero(~lines.forwarded))
     readable = np.flatnonzero(lines.fault == FINE)
-    json = pc.replace_substring(lines.json.take(array_of(readable)), NO_RESPONSE, NULL_RESPONSE)
-    objects, is_read = parsed(json, ENVELOPE)
+    json = pc.replace_substring(lines.json.take(arrow_array(readable)), NO_RESPONSE, NULL_RESPONSE)
+    objects, is_read = parse_json_lines(json, ENVELOPE)
     columns, taken, is_whole = _request_columns(objects)
     whole = readable[is_read][is_whole]
     fault = lines.fault.copy()
@@ -145,20 +145,20 @@ def _requests(block: LineBlock, zone: str, file_no: int, bodies_of: tuple[int, .
 
     row = np.full(len(lines.number), -1)
     row[whole] = np.flatnonzero(is_whole)
-    at = array_of(row, row >= 0)
+    at = arrow_array(row, row >= 0)
     by_line = {name: values.take(at) for name, values in columns.items()}
     wanted = pc.is_in(by_line["api_key"], value_set=pa.array(bodies_of, pa.int16()))
-    line_json = json.take(array_of(np.flatnonzero(is_read))).take(at)
+    line_json = json.take(arrow_array(np.flatnonzero(is_read))).take(at)
     by_line |= {
         "connection": pc.fill_null(by_line["connection"], ""),
         "answered": pc.fill_null(by_line["answered"], False),
         "json": pc.if_else(wanted, line_json, None),
-        "taken": pc.fill_null(array_of(taken).take(at), 0),
-        "file_no": array_of(np.full(len(lines.number), file_no)),
-        "line_no": array_of(lines.number + block.first_line),
-        "size": array_of(lines.size),
-        "fault": array_of(fault),
-        "completed": array_of(lines.completed),
+        "taken": pc.fill_null(arrow_array(taken).take(at), 0),
+        "file_no": arrow_array(np.full(len(lines.number), file_no)),
+        "line_no": arrow_array(lines.number + block.first_line),
+        "size": arrow_array(lines.size),
+        "fault": arrow_array(fault),
+        "completed": arrow_array(lines.completed),
     }
     return pa.RecordBatch.from_arrays([by_line[f.name].cast(f.type) for f in LOGGED_REQUESTS], schema=LOGGED_REQUESTS)
 
@@ -175,7 +175,7 @@ def _request_columns(objects: pa.StructArray) -> tuple[dict[str, pa.Array[Any]],
     in_range = (ms >= 0) & (ms < MOST_TAKEN_MS)  # false for NaN
     whole = in_range & _are_connections(columns["connection"])
     for name in NEEDED:
-        whole &= valid(columns[name])
+        whole &= is_not_null(columns[name])
     taken = np.rint(np.where(in_range, ms, 0) * NS_PER_MS).astype(np.int64)
     return columns, taken, whole
 
@@ -184,4 +184,4 @@ def _are_connections(texts: pa.Array[Any]) -> Bools:
     """Which texts name a connection: bool[n]. Each distinct text is parsed once."""
     coded = texts.dictionary_encode()
     fine = pa.array([logged_connection(text) is not None for text in coded.dictionary.to_pylist()], pa.bool_())
-    return flags(pc.fill_null(fine.take(coded.indices), False))
+    return bool_values(pc.fill_null(fine.take(coded.indices), False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from udfs.capture.compression import open_stream, stored_compression
+from udfs.capture.compression import open_uncompressed, stored_compression
 from udfs.capture.magics import begins_capture
 from udfs.capture.storage import open_stored
 
@@ -24,15 +24,15 @@ READ_BYTES = 1 << 16
 def is_capture_or_log(path: str) -> bool:
     """Whether a file begins like a capture, or is a request log in JSON. Raises CaptureError if it cannot be read."""
     with open_stored(path) as stored:
-        head = head_of(stored)
+        head = head_of_file(stored)
     return begins_capture(head) or JSON.search(head) is not None
 
 
-def head_of(stored: io.RawIOBase) -> bytes:
+def head_of_file(stored: io.RawIOBase) -> bytes:
     """The first bytes of a file, uncompressed; the file stays open."""
     compression = stored_compression(stored)
     buffered = io.BufferedReader(stored, READ_BYTES)
-    stream = open_stream(buffered, compression, [])
+    stream = open_uncompressed(buffered, compression, [])
     head = bytearray(HEAD_BYTES)
     content = bytes(head[: stream.readinto(memoryview(head))])
     buffered.detach()

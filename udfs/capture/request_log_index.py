@@ -6,16 +6,16 @@ import io
 
 import numpy as np
 
-from udfs.capture.compression import Compression, open_stream, stored_compression
+from udfs.capture.compression import Compression, open_uncompressed, stored_compression
 from udfs.capture.faults import CaptureFault
 from udfs.capture.file_index import CaptureIndex
 from udfs.capture.fingerprints import NO_SAMPLE
 from udfs.capture.line_blocks import line_blocks
-from udfs.capture.log_lines import FINE, lines_of
+from udfs.capture.log_lines import FINE, lines_of_block
 from udfs.capture.magics import begins_capture
 from udfs.capture.packet_counts import NO_PACKETS
 from udfs.capture.packet_ranges import PacketRange
-from udfs.capture.request_log_head import FREE_TEXT, JSON, READ_BYTES, REQUEST_LOG, UTC, head_of
+from udfs.capture.request_log_head import FREE_TEXT, JSON, READ_BYTES, REQUEST_LOG, UTC, head_of_file
 from udfs.capture.storage import HashedFile
 from udfs.errors import CaptureError
 
@@ -31,7 +31,7 @@ def index_stored_log(
     +HH:MM. Which connections a log has is not known yet, so that its bytes are spread evenly over the buckets. Raises
     CaptureError if the file cannot be read, or is a request log in the free text of Kafka before 2.8.
     """
-    head = head_of(stored)
+    head = head_of_file(stored)
     if begins_capture(head):
         return None
     if not JSON.search(head):
@@ -44,22 +44,22 @@ def index_stored_log(
     stored.seek(0)
     compression = stored_compression(stored)
     with HashedFile(stored) as hashed:
-        return _index(hashed, path, compression, range_bytes, buckets, zone)
+        return _index_log(hashed, path, compression, range_bytes, buckets, zone)
 
 
-def _index(
+def _index_log(
     stored: HashedFile, path: str, compression: Compression, range_bytes: int, buckets: int, zone: str
 ) -> CaptureIndex:
     faults: list[CaptureFault] = []
     starts: list[tuple[int, int]] = []
     lines = forwarded = end = 0
     first = last = None
-    stream = open_stream(io.BufferedReader(stored, READ_BYTES), compression, faults)
+    stream = open_uncompressed(io.BufferedReader(stored, READ_BYTES), compression, faults)
     for block in line_blocks(stream, block_bytes=min(BLOCK_BYTES, range_bytes)):
         may_cut = compression is Compression.NONE
         if not starts or (may_cut and block.first_byte >= starts[-1][0] + range_bytes):
             starts.append((block.first_byte, block.first_line))
-        in_block = lines_of(block.content, zone)
+        in_block = lines_of_block(block.content, zone)
         lines, forwarded = lines + len(in_block.number), forwarded + int(in_block.forwarded.sum())
         end = block.first_byte + len(block.content)
         times = in_block.completed[in_block.fault == FINE]

@@ -19,8 +19,8 @@ from udfs.capture.framing import (
     Stream,
     extent_at,
     extent_holding,
-    measure,
-    set_times,
+    measure_frame,
+    set_frame_times,
     stream_end,
 )
 from udfs.capture.open_requests import OpenRequests, waiting_request
@@ -48,7 +48,7 @@ def begins_tokens(request: Record) -> bool:
 def token_at(stream: Stream, offset: int) -> tuple[int, int]:
     """(COMPLETE, size of the token at a stream offset), even if the token is cut; else (WAIT, HOLE or IMPLAUSIBLE, 0).
 
-    The states are those of `udfs.capture.framing.measure`.
+    The states are those of `udfs.capture.framing.measure_frame`.
     """
     extent = extent_holding(stream, offset)
     if extent == len(stream.extents):
@@ -105,8 +105,8 @@ def skip_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, 
         return WAIT
     goes_on = False
     if state == COMPLETE and size >= MIN_FRAME_BYTES:
-        measure(stream, direction.position, frame)
-        set_times(stream, frame)
+        measure_frame(stream, direction.position, frame)
+        set_frame_times(stream, frame)
         if frame.last_place > waiting.barrier:
             return WAIT
         if frame.prefix >= SIZE_BYTES:

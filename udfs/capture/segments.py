@@ -18,7 +18,7 @@ import numpy as np
 
 from udfs.columns.arrays import Bytes, Ints, Record
 from udfs.kernels.kernel import allocating_kernel, kernel
-from udfs.kernels.prefetch import ask_for
+from udfs.kernels.prefetch import prefetch_cells
 from udfs.wire.primitives import copy_bytes
 
 UNKNOWN = -(1 << 62)
@@ -102,7 +102,9 @@ class Arena(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Pieces and extents, int64[n, 3] each as `lay_out` returns them, and how many rows of both are used, int64[2]."""
+    """Pieces and extents, int64[n, 3] each as `lay_out_packets` returns them, and how many rows of both are used,
+    int64[2].
+    """
 
     pieces: Ints
     extents: Ints
@@ -164,7 +166,7 @@ def place_segment(direction: Record, sequence: int, wire_bytes: int) -> int:
 
 
 @kernel
-def run_end(rows: Ints, keys: Ints, first: int) -> int:
+def sorted_run_end(rows: Ints, keys: Ints, first: int) -> int:
     """Index behind the longest run of rows, from `first` on, that is sorted by key."""
     end = min(first + 1, len(rows))
     while end < len(rows) and keys[rows[end - 1]] <= keys[rows[end]]:
@@ -173,7 +175,7 @@ def run_end(rows: Ints, keys: Ints, first: int) -> int:
 
 
 @kernel
-def merge(rows: Ints, keys: Ints, first: int, middle: int, end: int, merged: Ints) -> None:
+def merge_sorted(rows: Ints, keys: Ints, first: int, middle: int, end: int, merged: Ints) -> None:
     """Merge the sorted rows [first, middle) and [middle, end) into the same places of `merged`."""
     left, right = first, middle
     for to in range(first, end):
@@ -190,20 +192,20 @@ def merge_runs(rows: Ints, keys: Ints, merged: Ints) -> None:
     """Merge each two neighbouring sorted runs of `rows` into `merged`."""
     first = 0
     while first < len(rows):
-        middle = run_end(rows, keys, first)
-        end = run_end(rows, keys, middle)
-        merge(rows, keys, first, middle, end, merged)
+        middle = sorted_run_end(rows, keys, first)
+        end = sorted_run_end(rows, keys, middle)
+        merge_sorted(rows, keys, first, middle, end, merged)
         first = end
 
 
 @allocating_kernel
-def in_order(rows: Ints, keys: Ints) -> Ints:
+def sort_rows(rows: Ints, keys: Ints) -> Ints:
     """The rows in a stable order of their keys.
 
     Runs that are sorted already are merged, so that rows in order cost one comparison each. numba's own sorts take
     seconds to compile.
     """
-    while run_end(rows, keys, 0) < len(rows):
+    while sorted_run_end(rows, keys, 0) < len(rows):
         merged = np.empty(len(rows), np.int64)
         merge_runs(rows, keys, merged)
         rows = merged
@@ -251,14 +253,14 @@ def copy_lone_packets(rows: Ints, packets: Packets, i: int, at: int, layout: Lay
     """Lay out packets from `i` on until one overlaps another: (the number of that one, stream offset behind them)."""
     while i < len(rows) and stands_alone(rows, packets, i, at):
         ahead = rows[min(i + PACKETS_AHEAD, len(rows) - 1)]
-        ask_for(packets.payload, packets.source[ahead], min(packets.captured[ahead], PREFETCH_BYTES))
+        prefetch_cells(packets.payload, packets.source[ahead], min(packets.captured[ahead], PREFETCH_BYTES))
         at = copy_piece(layout, arena, packets, rows[i], packets.offset[rows[i]], packets.captured[rows[i]])
         i += 1
     return i, at
 
 
 @allocating_kernel
-def lay_out(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
+def lay_out_packets(rows: Ints, packets: Packets, consumed: int, arena: Arena) -> tuple[Ints, Ints, int]:
     """Copy the bytes that are new into the arena, one extent behind the other.
 
     Where segments overlap, a byte belongs to the segment that was captured first, so that its time is the earliest.

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from udfs.capture.locations import is_uri, located
+from udfs.capture.locations import file_system_and_path, is_uri
 from udfs.errors import CaptureError
 
 LEAST_WINDOW = 64
@@ -86,7 +86,7 @@ def open_seekable(path: str) -> pa.NativeFile:
     """Open a stored file for Arrow's own readers. Raises OSError."""
     if not is_uri(path):
         return pa.OSFile(path, "r")
-    system, name = located(path)
+    system, name = file_system_and_path(path)
     return system.open_input_file(name)
 
 
@@ -94,7 +94,7 @@ def stored_bytes(path: str) -> int:
     """The size of a stored file. Raises OSError."""
     if not is_uri(path):
         return os.path.getsize(path)
-    system, name = located(path)
+    system, name = file_system_and_path(path)
     return int(system.get_file_info(name).size or 0)
 
 

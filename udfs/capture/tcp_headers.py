@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.capture.byte_order import u16, u32
-from udfs.capture.digests import SEED, digest_on, mixed
+from udfs.capture.digests import SEED, continue_digest, mix_bits
 from udfs.capture.envelopes import open_envelope
-from udfs.capture.link_layer import find_network_header, missing
+from udfs.capture.link_layer import cut_verdict, find_network_header
 from udfs.capture.network_layer import PROTOCOL_TCP, find_transport_header
 from udfs.capture.packet_table import LONGEST_RECORD, MALFORMED, NOT_TCP, PACKETS_PER_TABLE, TCP_SEGMENT, UNREADABLE
 from udfs.kernels.kernel import kernel
@@ -65,9 +65,9 @@ class HeaderPlaces(NamedTuple):
 
 
 @kernel
-def bucket_of(connection: np.ndarray, buckets: int) -> int:
+def bucket_of_connection(connection: np.ndarray, buckets: int) -> int:
     """The bucket, below `buckets`, of a connection, which is given by its 36 bytes."""
-    return int(np.int64(mixed(digest_on(SEED, connection, 0, CONNECTION_BYTES)) % np.uint64(buckets)))
+    return int(np.int64(mix_bits(continue_digest(SEED, connection, 0, CONNECTION_BYTES)) % np.uint64(buckets)))
 
 
 @kernel
@@ -111,7 +111,7 @@ def _check_tcp(chunk: np.ndarray, places: HeaderPlaces) -> tuple[int, int]:
     if at + TCP_HEADER > ip_end:
         return MALFORMED, at
     if at + TCP_HEADER > places.end:
-        return missing(at + TCP_HEADER, places.wire_end), at
+        return cut_verdict(at + TCP_HEADER, places.wire_end), at
     payload = at + (u16(chunk, at + 12, True) >> 12) * 4
     if payload < at + TCP_HEADER or payload > ip_end or ip_end - payload > LONGEST_RECORD:
         return MALFORMED, at
@@ -181,7 +181,7 @@ def parse_tcp_packets(chunk: np.ndarray, packets: np.ndarray, buckets: int, tcp_
             continue
         tcp["verdict"] = _parse_tcp(chunk, packet, tcp, connection)
         if tcp["kept"]:
-            tcp["bucket"] = bucket_of(connection, buckets)
+            tcp["bucket"] = bucket_of_connection(connection, buckets)
 
 
 class TcpTable:

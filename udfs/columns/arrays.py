@@ -72,26 +72,26 @@ def all_read_only(columns: Iterable[Any]) -> Iterator[Any]:
     return map(read_only, columns)
 
 
-def edges(lengths: npt.ArrayLike) -> Ints:
+def stretch_edges(lengths: npt.ArrayLike) -> Ints:
     """Where stretches of these lengths begin if they lie one behind the other, and where the last ends: int64[n + 1].
 
-    >>> edges([3, 0, 2]).tolist()
+    >>> stretch_edges([3, 0, 2]).tolist()
     [0, 3, 3, 5]
     """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-def ranges(begins: Ints, lengths: Ints) -> Ints:
+def numbers_in_stretches(begins: Ints, lengths: Ints) -> Ints:
     """The numbers from each begin on, as many as its length says, one stretch behind the other.
 
-    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    >>> numbers_in_stretches(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
-    ends = edges(lengths)
+    ends = stretch_edges(lengths)
     return np.repeat(begins - ends[:-1], lengths) + np.arange(ends[-1])
 
 
-def int64s(values: npt.NDArray[Any]) -> Ints:
+def as_int64s(values: npt.NDArray[Any]) -> Ints:
     """The values as contiguous int64s, copied only if they are not such already."""
     return np.ascontiguousarray(values, np.int64)
 

@@ -18,20 +18,20 @@ from udfs.columns.arrays import Bools, Bytes, Ints
 compute: Any = pyarrow.compute
 
 
-def array_of(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.Array[Any]:
+def arrow_array(values: npt.NDArray[np.generic], known: Bools | None = None) -> pa.Array[Any]:
     """The values as an Arrow array, null where not `known`, bool[n]."""
     if known is None or values.dtype == np.bool_:  # Arrow stores each bool as a bit
         make: Any = pa.array
         return make(values, mask=None if known is None else ~known)
-    return array_over(pa.from_numpy_dtype(values.dtype), len(values), values, known=known)
+    return arrow_array_over(pa.from_numpy_dtype(values.dtype), len(values), values, known=known)
 
 
-def quotients(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
+def quotient_column(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> pa.Array[Any]:
     """part / whole as a column of doubles, null where the whole, a count, is 0."""
-    return array_of(part / np.maximum(whole, 1), whole > 0)
+    return arrow_array(part / np.maximum(whole, 1), whole > 0)
 
 
-def unwritten(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def unwritten_array(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """An array of any content, in memory of Arrow's pool: for large arrays that are made again and again.
 
     The pool keeps memory that is freed. malloc gives 32 MiB and more back to the system at once, and memory that is new
@@ -41,7 +41,7 @@ def unwritten(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return np.frombuffer(memoryview(pa.allocate_buffer(rows * kind.itemsize)), kind)
 
 
-def array_over(
+def arrow_array_over(
     kind: pa.DataType, rows: int, *buffers: npt.NDArray[np.generic], known: Bools | None = None
 ) -> pa.Array[Any]:
     """An Arrow array over numpy buffers, null where not `known`.
@@ -53,12 +53,12 @@ def array_over(
     return pa.Array.from_buffers(kind, rows, [is_known, *content])
 
 
-def binaries_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
+def binary_column(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
     """A binary column over bytes that are not copied: value i is raw[offsets[i] : offsets[i + 1]]."""
-    return array_over(pa.binary(), len(offsets) - 1, offsets.astype(np.int32), raw)
+    return arrow_array_over(pa.binary(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
 
-def coded(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array[Any]:
+def dictionary_column(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array[Any]:
     """The column texts[codes], with each text stored once as a dictionary column, or plain if that takes less room.
 
     codes: which of the texts each row has, none below 0.
@@ -68,17 +68,17 @@ def coded(texts: pa.Array[Any], codes: npt.NDArray[np.integer[Any]]) -> pa.Array
     return pa.DictionaryArray.from_arrays(codes.astype(np.int32), texts)
 
 
-def repeated(text: str, rows: int) -> pa.Array[Any]:
+def repeated_text_column(text: str, rows: int) -> pa.Array[Any]:
     """A dictionary column with the same text in each row, stored once; `pa.repeat` makes a plain column."""
-    return coded(pa.array([text], pa.string()), np.zeros(rows, np.int32))
+    return dictionary_column(pa.array([text], pa.string()), np.zeros(rows, np.int32))
 
 
-def strings_of(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
+def text_column(raw: Bytes, offsets: Ints) -> pa.Array[Any]:
     """A column of texts over bytes that are not copied: text i is raw[offsets[i] : offsets[i + 1]]."""
-    return array_over(pa.string(), len(offsets) - 1, offsets.astype(np.int32), raw)
+    return arrow_array_over(pa.string(), len(offsets) - 1, offsets.astype(np.int32), raw)
 
 
-def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
+def offsets_and_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
     """A string or binary column as (int64[n + 1] offsets, the bytes they refer to, not copied); a null is empty."""
     _, ends, content = column.buffers()
     if not len(column):
@@ -87,23 +87,23 @@ def binary_bytes(column: pa.Array[Any]) -> tuple[Ints, Bytes]:
     return offsets.astype(np.int64), np.frombuffer(memoryview(content or b""), np.uint8)
 
 
-def lists(column: Any) -> tuple[Ints, Ints]:
+def offsets_and_values(column: Any) -> tuple[Ints, Ints]:
     """A list column of whole numbers without nulls as (int64[n + 1] offsets, the first of which is 0, int64 values)."""
     offsets, values = column.offsets.to_numpy().astype(np.int64), column.flatten().to_numpy(zero_copy_only=False)
     return offsets - offsets[0], values.astype(np.int64, copy=False)
 
 
-def flags(column: pa.Array[Any]) -> Bools:
+def bool_values(column: pa.Array[Any]) -> Bools:
     """A boolean column without nulls as bool[n]."""
     return column.to_numpy(zero_copy_only=False)
 
 
-def valid(column: pa.Array[Any]) -> Bools:
+def is_not_null(column: pa.Array[Any]) -> Bools:
     """Where the column is not null: bool[n]."""
-    return flags(column.is_valid())
+    return bool_values(column.is_valid())
 
 
-def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def concatenate_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of all batches in one; there is at least one batch, and all have the same schema."""
     if len(batches) == 1:
         return batches[0]
@@ -111,7 +111,7 @@ def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
-def gathered_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
+def gather_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
     """Joins batches until they have `rows` rows or `size` bytes; no result is empty."""
     waiting: list[pa.RecordBatch] = []
     n = waiting_bytes = 0
@@ -119,7 +119,7 @@ def gathered_batches(batches: Iterable[pa.RecordBatch], rows: int, size: int | N
         waiting.append(batch)
         n, waiting_bytes = n + batch.num_rows, waiting_bytes + batch.nbytes
         if n >= rows or (size is not None and waiting_bytes >= size):
-            yield concatenated(waiting)
+            yield concatenate_batches(waiting)
             waiting, n, waiting_bytes = [], 0, 0
     if n:
-        yield concatenated(waiting)
+        yield concatenate_batches(waiting)

@@ -18,10 +18,10 @@ def int_fields(*names: str) -> Kind:
     return np.dtype([(name, np.int64) for name in names])
 
 
-def records_of(kind: Kind, rows: int, /, **columns: npt.ArrayLike) -> Records:
+def new_records(kind: Kind, rows: int, /, **columns: npt.ArrayLike) -> Records:
     """So many records; fields that are not given are 0. Raises ValueError for a field that `kind` does not have.
 
-    >>> records_of(int_fields("size", "time"), 2, size=[5, 6]).tolist()
+    >>> new_records(int_fields("size", "time"), 2, size=[5, 6]).tolist()
     [(5, 0), (6, 0)]
     """
     records = np.zeros(rows, kind)
@@ -30,7 +30,7 @@ def records_of(kind: Kind, rows: int, /, **columns: npt.ArrayLike) -> Records:
     return records
 
 
-def picked(records: Records, rows: Ints | Bools) -> Records:
+def pick_records(records: Records, rows: Ints | Bools) -> Records:
     """records[rows], in a fraction of the time: numpy's own indexing copies records field by field.
 
     rows: int64[n] row numbers, or bool[records].
@@ -38,7 +38,7 @@ def picked(records: Records, rows: Ints | Bools) -> Records:
     return records.take(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows)
 
 
-def joined(kind: Kind, parts: Sequence[Records]) -> Records:
+def join_records(kind: Kind, parts: Sequence[Records]) -> Records:
     """The records of all parts, one behind the other, copied as bytes for the same reason."""
     if len(parts) == 1:
         return parts[0]
@@ -46,12 +46,12 @@ def joined(kind: Kind, parts: Sequence[Records]) -> Records:
     return np.concatenate(raw).view(kind)
 
 
-def fields(records: Records, which: Ints | Bools, *names: str) -> tuple[Ints, ...]:
+def pick_fields(records: Records, which: Ints | Bools, *names: str) -> tuple[Ints, ...]:
     """These fields of some of the records, each an array of its own. which: their places, or whether each is one."""
     return tuple(records[name][which] for name in names)
 
 
-def with_room(rows: Array, used: int, more: int) -> Array:
+def with_free_records(rows: Array, used: int, more: int) -> Array:
     """The first `used` rows in an array that has room for so many more, which are 0; it doubles where it grows."""
     if used + more <= len(rows):
         return rows
@@ -77,6 +77,6 @@ class GrowingRecords:
 
     def add(self, records: Records) -> None:
         """Add records of the same kind."""
-        self._room = with_room(self._room, self._count, len(records))
+        self._room = with_free_records(self._room, self._count, len(records))
         self._room[self._count : self._count + len(records)] = records
         self._count += len(records)

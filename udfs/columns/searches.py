@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Ints, read_only
-from udfs.columns.picking import pick
+from udfs.columns.picking import pick_values
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 
 NONE = -1
 
 
-def behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
+def place_behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     """The place behind all rows at or before each (key, time): int64[n]; key, time: int64[n].
 
     keys, times: int64[rows], sorted by both; keys are 0 to 2^31.
@@ -24,7 +24,7 @@ def behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     return np.searchsorted(known, ranks_sought, side="right")
 
 
-def first_at(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
+def place_of_first(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     """The place of the first row of a key at or after a time, NONE where there is none: int64[n].
 
     keys, times: int64[rows], in the order of both. key, time: int64[n], what is looked for.
@@ -33,20 +33,22 @@ def first_at(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     return np.where(np.append(keys, NONE)[place] == key, place, NONE)
 
 
-def last_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
-    """The place of the last row of a key before a time, NONE where there is none: int64[n]. Arguments as `first_at`."""
+def place_of_last_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
+    """The place of the last row of a key before a time, NONE where there is none: int64[n]. Arguments as
+    `place_of_first`.
+    """
     place = _places(keys, times, key, time) - 1
     return np.where(np.append(keys, NONE)[place] == key, place, NONE)
 
 
-def first_from(keys: Ints, times: Ints, events: Ints, key: Ints, time: Ints) -> Ints:
+def earliest_from(keys: Ints, times: Ints, events: Ints, key: Ints, time: Ints) -> Ints:
     """The earliest event of the rows of a key at or after a time, NEVER where there is none: int64[n].
 
-    events: int64[rows], when that happens which a row tells of. The other arguments are as those of `first_at`.
+    events: int64[rows], when that happens which a row tells of. The other arguments are as those of `place_of_first`.
     """
     earliest = np.array(events)
     _make_earliest(read_only(keys), earliest)
-    return pick(earliest, first_at(keys, times, key, time), NEVER)
+    return pick_values(earliest, place_of_first(keys, times, key, time), NEVER)
 
 
 def _places(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from schemas.tables.table import Table
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import binary_bytes, concatenated
+from udfs.columns.arrow_columns import concatenate_batches, offsets_and_bytes
 from udfs.columns.time_units import NS_PER_US
 from udfs.facts.number_columns import Picked
 
@@ -147,18 +147,18 @@ def packed_together(
             continue
         of_table = held.setdefault(table, [])
         if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
-            yield from pack(table, concatenated(held.pop(table)))
+            yield from pack(table, concatenate_batches(held.pop(table)))
             of_table, count[table], size[table] = held.setdefault(table, []), 0, 0
         of_table.append(batch)
         count[table] += batch.num_rows
         size[table] += batch.get_total_buffer_size()  # at hardly any cost, unlike `nbytes`
         if count[table] >= together or size[table] >= HELD_BYTES:
-            yield from pack(table, concatenated(held.pop(table)))
+            yield from pack(table, concatenate_batches(held.pop(table)))
             count[table], size[table] = 0, 0
         elif len(of_table) >= HELD_BATCHES:
-            of_table[:] = [concatenated(of_table)]
+            of_table[:] = [concatenate_batches(of_table)]
     for table, of_table in held.items():
-        yield from pack(table, concatenated(of_table))
+        yield from pack(table, concatenate_batches(of_table))
 
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
@@ -183,7 +183,7 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _longest(texts: pa.Array[Any]) -> int:
     """The bytes of the longest text."""
-    return int(np.diff(binary_bytes(texts)[0]).max(initial=0))
+    return int(np.diff(offsets_and_bytes(texts)[0]).max(initial=0))
 
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:

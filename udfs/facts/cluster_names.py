@@ -15,8 +15,8 @@ from schemas.tables.silver import CONNECTIONS
 from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of
-from udfs.columns.searches import behind
+from udfs.columns.arrow_columns import arrow_array
+from udfs.columns.searches import place_behind
 from udfs.columns.time_units import ALWAYS, NEVER
 
 BROKER, TOPIC, TOPIC_ID, REQUEST_TIME = "broker", "topic", "topic_id", "request_time"
@@ -81,11 +81,11 @@ class ClusterNames:
             topic = pc.binary_join_element_wise(*parts)
         number = pc.index_in(topic, value_set=names).fill_null(-1).to_numpy().astype(np.int64)
         from_us, to_us = (time.cast(pa.int64()).fill_null(end).to_numpy() for end in (ALWAYS, NEVER))
-        place = behind(name_of_id, since, np.maximum(number, 0), from_us) - 1
+        place = place_behind(name_of_id, since, np.maximum(number, 0), from_us) - 1
         within = np.where((number >= 0) & (place >= 0), place, len(ids))
         is_name = np.append(name_of_id, -1)[within] == number
         known = is_name & (to_us <= np.append(until, ALWAYS)[within]) & (number >= 0)
-        return ids.take(array_of(place, known))
+        return ids.take(arrow_array(place, known))
 
 
 def with_names(rows: pa.RecordBatch, table: Table, names: ClusterNames) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ from schemas.tables.silver import CONNECTIONS, QUARANTINE
 from udfs.capture.conversation import KAFKA
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.facts.arrow_tables import micros, rows_of
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
@@ -40,7 +40,7 @@ def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.capture_id: repeated(exchanges.capture_id, n),
+            t.capture_id: repeated_text_column(exchanges.capture_id, n),
             t.connection_id: exchanges.connection_ids[:n],
             t.protocol: PROTOCOLS.take(connections["protocol"]),
             t.broker: pa.compute.if_else(pa.array(is_kafka), server, None),
@@ -79,7 +79,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.capture_id: repeated(exchanges.capture_id, len(losses)),
+            t.capture_id: repeated_text_column(exchanges.capture_id, len(losses)),
             t.connection_id: exchanges.connection_ids[losses["connection"]],
             t.direction: pa.array(["request", "response", "unknown"]).take(side),
             t.stream_offset: losses["stream_offset"],
@@ -119,11 +119,11 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
     return rows_of(
         t,
         {
-            t.capture_id: repeated(exchanges.capture_id, len(rows)),
+            t.capture_id: repeated_text_column(exchanges.capture_id, len(rows)),
             t.connection_id: exchanges.connection_id[rows],
-            t.direction: repeated(side, len(rows)),
+            t.direction: repeated_text_column(side, len(rows)),
             t.stream_offset: faulty["stream_offset"],
-            t.exchange_no: array_of(exchanges.number[rows], np.ones(len(rows), np.bool_)),
+            t.exchange_no: arrow_array(exchanges.number[rows], np.ones(len(rows), np.bool_)),
             t.reason: pa.array([reason.value for reason in reasons]).take(is_faulty[:, rows].argmax(axis=0)),
             t.bytes: present_bytes(fields)[rows],
             t.missing_bytes: missing[rows],

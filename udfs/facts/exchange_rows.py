@@ -15,7 +15,7 @@ from schemas.wire.apis import APIS
 from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import coded
+from udfs.columns.arrow_columns import dictionary_column
 from udfs.facts.arrow_tables import micros, nulls_besides, rows_of
 from udfs.facts.exchanges import LACKING, ORPHAN_RESPONSE, UNANSWERED, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked
@@ -62,7 +62,7 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
             EXCHANGES.api_key: Picked(keys, known=is_request),
-            EXCHANGES.api_name: coded(API_NAMES, api_codes(keys)),
+            EXCHANGES.api_name: dictionary_column(API_NAMES, api_codes(keys)),
             EXCHANGES.api_version: Picked(versions, known=is_request),
             EXCHANGES.correlation_id: correlation,
             EXCHANGES.request_packet: exchanges.request_fields["last_packet"],
@@ -71,7 +71,7 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
             EXCHANGES.response_bytes: present_bytes(exchanges.response_fields),
             EXCHANGES.missing_bytes: exchanges.missing_bytes,
             EXCHANGES.unsent_bytes: exchanges.unsent_bytes,
-            EXCHANGES.status: coded(STATUSES, exchanges.status),
+            EXCHANGES.status: dictionary_column(STATUSES, exchanges.status),
             EXCHANGES.error_code: exchanges.error,
             EXCHANGES.throttle_time_ms: exchanges.throttle,
             EXCHANGES.fetch_max_bytes: exchanges.fetch_max_bytes,
@@ -80,7 +80,7 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
             EXCHANGES.fetch_session_epoch: exchanges.fetch_session_epoch,
             EXCHANGES.group_id: exchanges.names.texts_of(exchanges.member[0]),
             EXCHANGES.member_id: exchanges.names.texts_of(exchanges.member[1]),
-            EXCHANGES.decode_fault: coded(FAULT_NAMES, exchanges.fault),
+            EXCHANGES.decode_fault: dictionary_column(FAULT_NAMES, exchanges.fault),
         }
         | dict(log_columns),
     )

@@ -18,8 +18,8 @@ from udfs.capture.packet_chunks import Frames
 from udfs.capture.segments import UNKNOWN
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Ints, read_only
-from udfs.columns.arrow_columns import coded, repeated
-from udfs.columns.picking import columns_of
+from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
+from udfs.columns.picking import pick_columns
 from udfs.facts.arrow_tables import Values, micros
 from udfs.facts.hashed_names import HashedNames, hash_spans
 from udfs.facts.number_columns import Picked
@@ -136,8 +136,8 @@ def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchang
     order = np.argsort(connection, kind="stable")
     request, response, connection = request[order], response[order], connection[order]
     request_fields, response_fields = (
-        with_lacking(columns_of(frames.requests, REQUEST_FIELDS, request)),
-        with_lacking(columns_of(frames.responses, RESPONSE_FIELDS, response)),
+        with_lacking(pick_columns(frames.requests, REQUEST_FIELDS, request)),
+        with_lacking(pick_columns(frames.responses, RESPONSE_FIELDS, response)),
     )
     number = np.where(request != UNKNOWN, request_fields["number"], response_fields["number"])
     # A hash of endpoints and incarnation, which is the same in every run over the same capture.
@@ -201,11 +201,11 @@ def shared_columns(exchanges: Exchanges, rows: Ints | None = None) -> dict[str, 
     n = len(exchanges) if rows is None else len(rows)
     connection = exchanges.connection if rows is None else exchanges.connection[rows]
     return {
-        EXCHANGES.capture_id: repeated(exchanges.capture_id, n),
+        EXCHANGES.capture_id: repeated_text_column(exchanges.capture_id, n),
         EXCHANGES.connection_id: Picked(exchanges.connection_id, rows),
         EXCHANGES.exchange_no: Picked(exchanges.number, rows),
-        EXCHANGES.broker: coded(exchanges.server, connection),
-        EXCHANGES.client_address: coded(exchanges.client_address, connection),
+        EXCHANGES.broker: dictionary_column(exchanges.server, connection),
+        EXCHANGES.client_address: dictionary_column(exchanges.client_address, connection),
         EXCHANGES.client_id: exchanges.client_id if rows is None else exchanges.client_id.take(rows),
         EXCHANGES.request_time: Picked(exchanges.request_us, rows),
         EXCHANGES.response_time: Picked(exchanges.response_us, rows),

@@ -15,8 +15,8 @@ from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSION
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.arrow_columns import array_of, coded
-from udfs.columns.picking import pick, position_among
+from udfs.columns.arrow_columns import arrow_array, dictionary_column
+from udfs.columns.picking import pick_values, position_among
 from udfs.facts.arrow_tables import Values, rows_of
 from udfs.facts.cut_fetches import note_cut_sessions
 from udfs.facts.exchange_messages import Messages
@@ -149,7 +149,7 @@ def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
         ("response_session_id", answer.column("session_id")),
         ("response_error", answer.column("error_code")),
     ):
-        fetches[name] = pick(values, response_row, 0)
+        fetches[name] = pick_values(values, response_row, 0)
     return fetches
 
 
@@ -205,10 +205,10 @@ def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, e
     top = messages.request.levels[""]
     replica, epoch = replica_ids(messages.request), top.column("session_epoch")
     return {
-        FETCH_PARTITIONS.reader: coded(READERS, (replica >= 0).astype(np.int32)[rows]),
+        FETCH_PARTITIONS.reader: dictionary_column(READERS, (replica >= 0).astype(np.int32)[rows]),
         FETCH_PARTITIONS.replica_id: Picked(replica, rows),
         FETCH_PARTITIONS.api_version: Picked(exchanges.api_version, exchange),
-        FETCH_PARTITIONS.kind: coded(KINDS, np.select([epoch == 0, epoch > 0], [0, 1], default=2)[rows]),
+        FETCH_PARTITIONS.kind: dictionary_column(KINDS, np.select([epoch == 0, epoch > 0], [0, 1], default=2)[rows]),
         **{
             str(column): Picked(top.column(column), rows)
             for column in (
@@ -234,7 +234,7 @@ def partition_rows(
     request_level = messages.request.levels["topics.partitions"]
     request_of_partition = messages.request.levels["topics"].parent[request_level.parent]
     response_of_partition = messages.response.levels["responses"].parent[response.parent]
-    records = np.maximum(pick(messages.lists.returned.records_bytes, returned, 0), 0)
+    records = np.maximum(pick_values(messages.lists.returned.records_bytes, returned, 0), 0)
     total = np.bincount(fetch, records, len(fetches)).astype(np.int64)
     has_request = (requested != NOWHERE) | (rows.fetch_offset >= 0)
     topic, topic_id = exchanges.names.topic_columns(rows.topic)
@@ -267,7 +267,7 @@ def partition_rows(
             t.diverging_epoch: Picked(response.column("diverging_epoch.epoch"), returned),
             t.aborted_producer_ids: aborted_lists(messages.response, "producer_id", returned),
             t.aborted_first_offsets: aborted_lists(messages.response, "first_offset", returned),
-            t.error_code: Picked(pick(response.column("error_code"), returned, 0), known=answered),
+            t.error_code: Picked(pick_values(response.column("error_code"), returned, 0), known=answered),
             t.response_error_code: Picked(fetches["response_error"], fetch, answered),
             t.throttle_time_ms: Picked(exchanges.throttle, exchange_of_row, answered),
         },
@@ -281,7 +281,7 @@ def aborted_lists(response: Decoded, name: str, returned: Ints) -> pa.Array[Any]
     """
     aborted = response.levels["responses.partitions.aborted_transactions"]
     offsets = np.searchsorted(aborted.parent, np.arange(response.levels["responses.partitions"].rows + 1))
-    has_none = (returned == NOWHERE) | (pick(np.diff(offsets), returned, 0) == 0)
+    has_none = (returned == NOWHERE) | (pick_values(np.diff(offsets), returned, 0) == 0)
     values: pa.Array[Any] = pa.array(aborted.column(name), pa.int64())
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-    return lists.take(array_of(returned, ~has_none))
+    return lists.take(arrow_array(returned, ~has_none))

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.message import Field, Message
-from udfs.capture.json_lines import parsed
+from udfs.capture.json_lines import parse_json_lines
 from udfs.columns.arrays import Bools, Bytes, Ints
-from udfs.columns.arrow_columns import array_of, binary_bytes, valid
+from udfs.columns.arrow_columns import arrow_array, is_not_null, offsets_and_bytes
 from udfs.columns.arrow_columns import compute as pc
 from udfs.wire.decoded_level import Level
 from udfs.wire.encoding import UUID_BYTES
@@ -42,10 +42,10 @@ class Texts:
 
     def add(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
         """Add texts; returns (starts, lengths) in the arena, int64[n] each, length NULL for null."""
-        ends, content = binary_bytes(texts)
+        ends, content = offsets_and_bytes(texts)
         starts = self.size + ends[:-1] - ends[0]
         self._append(content[ends[0] : ends[-1]])
-        return starts, np.where(valid(texts), np.diff(ends), NULL)
+        return starts, np.where(is_not_null(texts), np.diff(ends), NULL)
 
     def add_ids(self, texts: pa.Array[Any]) -> tuple[Ints, Ints]:
         """Add ids, given as text, as the sixteen bytes that they are in frames; returns (starts, lengths).
@@ -59,7 +59,7 @@ class Texts:
         self._append(np.frombuffer(b"".join(raw or bytes(UUID_BYTES) for raw in ids), np.uint8))
         code = pc.fill_null(coded.indices, len(ids)).to_numpy()
         lengths = np.where(known[code], UUID_BYTES, UNREADABLE_ID)
-        return starts[code], np.where(valid(texts), lengths, NULL)
+        return starts[code], np.where(is_not_null(texts), lengths, NULL)
 
     def _append(self, part: Bytes) -> None:
         self.parts.append(part)
@@ -116,9 +116,9 @@ class LoggedBodies:
 def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts: Texts) -> LoggedBodies:
     """Read the lines of one API, whose messages are given; the spans refer to the arena of `texts`."""
     schema = pa.schema([("request", arrow_struct(request.fields)), ("response", arrow_struct(response.fields))])
-    objects, read = parsed(lines, schema)
+    objects, read = parse_json_lines(lines, schema)
     bodies = _bodies(request, response, objects, read, texts)
-    no_request = np.flatnonzero(~valid(pc.struct_field(objects, "request")))
+    no_request = np.flatnonzero(~is_not_null(pc.struct_field(objects, "request")))
     answers = np.flatnonzero(bodies.answered)[_bodies_with_bad_ids(bodies.response)]
     wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(bodies.request), answers]))
     if not len(wrong):
@@ -127,13 +127,13 @@ def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts
     sound[wrong] = False
     still_read = read.copy()
     still_read[read] = sound
-    return _bodies(request, response, objects.filter(array_of(sound)), still_read, texts)
+    return _bodies(request, response, objects.filter(arrow_array(sound)), still_read, texts)
 
 
 def _bodies(request: Message, response: Message, objects: pa.StructArray, read: Bools, texts: Texts) -> LoggedBodies:
     requests, responses = pc.struct_field(objects, "request"), pc.struct_field(objects, "response")
-    answered = valid(responses)
-    there = responses.filter(array_of(answered))
+    answered = is_not_null(responses)
+    there = responses.filter(arrow_array(answered))
     return LoggedBodies(read, answered, _decoded(request, requests, texts), _decoded(response, there, texts))
 
 

@@ -17,7 +17,7 @@ from udfs.capture.packet_chunks import Frames, number_runs, packet_number
 from udfs.capture.request_log import LOGGED_REQUESTS
 from udfs.capture.segments import DIRECTION, UNKNOWN
 from udfs.columns.arrays import Bytes, Ints, Records
-from udfs.columns.arrow_columns import array_of, flags, gathered_batches
+from udfs.columns.arrow_columns import arrow_array, bool_values, gather_batches
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.picking import position_among
 from udfs.facts.hashed_names import hash_spans
@@ -49,10 +49,10 @@ class LogChunk:
 def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[LogChunk]:
     """Chunks of LOGGED_REQUESTS of about so many rows or bytes; the last chunk is empty."""
     last = LastRequest()
-    for chunk in gathered_batches(batches, rows, size):
+    for chunk in gather_batches(batches, rows, size):
         named = pc.not_equal(chunk["connection"], "")
         lines = chunk.filter(named)
-        again = array_of(repeated(lines, last))
+        again = arrow_array(repeated(lines, last))
         yield LogChunk(
             lines.filter(pc.invert(again)), chunk.filter(pc.invert(named)), lines.filter(again), is_last=False
         )
@@ -77,9 +77,9 @@ def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]
     """
     changes = np.zeros(0, np.int64)
     if len(names) > 1:
-        changes = np.flatnonzero(flags(pc.not_equal(names[1:], names[:-1]))) + 1
+        changes = np.flatnonzero(bool_values(pc.not_equal(names[1:], names[:-1]))) + 1
     starts = np.append(np.zeros(min(len(names), 1), np.int64), changes)
-    keys = [str(name) for name in names.take(array_of(starts)).to_pylist()]
+    keys = [str(name) for name in names.take(arrow_array(starts)).to_pylist()]
     return number_runs(changes, keys, len(names), carried or None)
 
 
@@ -116,7 +116,7 @@ def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frame
 
 def _request_frames(lines: pa.RecordBatch, texts: Texts) -> Records:
     frames = _frames(lines.num_rows)
-    answered = flags(lines["answered"])
+    answered = bool_values(lines["answered"])
     for name in ("api_key", "api_version", "correlation_id"):
         frames[name] = ints(lines, name)
     frames["client_id_start"], frames["client_id_length"] = texts.add(lines["client_id"])
@@ -128,7 +128,7 @@ def _request_frames(lines: pa.RecordBatch, texts: Texts) -> Records:
 
 
 def _response_frames(lines: pa.RecordBatch) -> Records:
-    request = np.flatnonzero(flags(lines["answered"]))
+    request = np.flatnonzero(bool_values(lines["answered"]))
     frames = _frames(len(request))
     frames["correlation_id"] = ints(lines, "correlation_id")[request]
     frames["first_time"] = frames["last_time"] = ints(lines, "completed")[request]

@@ -12,7 +12,7 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Column
 from schemas.tables.values import BROKER, PARTITION, TOPIC
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import repeated
+from udfs.columns.arrow_columns import repeated_text_column
 from udfs.columns.picking import position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.exchange_messages import Messages
@@ -73,7 +73,7 @@ def entry_rows(
     shared = shared_columns(exchanges, exchange)
     given: dict[str, Values] = {
         **{str(name): shared[str(name)] for name in SHARED},
-        str(CLUSTER_METADATA.entry): repeated(entry, len(exchange)),
+        str(CLUSTER_METADATA.entry): repeated_text_column(entry, len(exchange)),
         str(CLUSTER_METADATA.position): position,
         **{str(name): values for name, values in columns.items()},
     }

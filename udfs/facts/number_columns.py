@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.capture.segments import UNKNOWN
-from udfs.columns.arrays import Bools, Bytes, Ints, int64s, read_only
-from udfs.columns.arrow_columns import unwritten
+from udfs.columns.arrays import Bools, Bytes, Ints, as_int64s, read_only
+from udfs.columns.arrow_columns import unwritten_array
 from udfs.kernels.kernel import kernel
 from udfs.wire.primitives import cell
 
@@ -39,9 +39,12 @@ class Picked(NamedTuple):
         Raises OverflowError for a value that the type cannot hold.
         """
         n = self.rows_picked
-        cells, validity = unwritten(n, f"i{kind.bit_width // _BITS}"), unwritten((n + _BITS - 1) // _BITS, np.uint8)
+        cells, validity = (
+            unwritten_array(n, f"i{kind.bit_width // _BITS}"),
+            unwritten_array((n + _BITS - 1) // _BITS, np.uint8),
+        )
         nulls = _write_cells(
-            read_only(int64s(self.values)),
+            read_only(as_int64s(self.values)),
             read_only(_EVERY_ROW if self.rows is None else self.rows),
             read_only(_ALL_KNOWN if self.known is None else self.known),
             cells,

@@ -15,8 +15,8 @@ from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.produce import PRODUCE_REQUEST, PRODUCE_RESPONSE
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import array_of, coded, repeated
-from udfs.columns.picking import pick, position_among
+from udfs.columns.arrow_columns import arrow_array, dictionary_column, repeated_text_column
+from udfs.columns.picking import pick_values, position_among
 from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, consumer_exchanges
@@ -103,8 +103,8 @@ def produced_fields(exchanges: Exchanges, which: Ints) -> RecordsFields:
         partition=level.column("index"),
         starts=starts,
         lengths=lengths,
-        base_offset=pick(answer.column("base_offset"), row, UNKNOWN),
-        error_code=pick(errors, row, UNKNOWN),
+        base_offset=pick_values(answer.column("base_offset"), row, UNKNOWN),
+        error_code=pick_values(errors, row, UNKNOWN),
         acks=request.levels[""].column("acks")[frame],
         reads_records=np.full(level.rows, True),
     )
@@ -166,7 +166,7 @@ def rows_without_records(
         t,
         shared_columns(exchanges, exchange)
         | {
-            t.source: repeated(source, len(parent)),
+            t.source: repeated_text_column(source, len(parent)),
             t.api_version: Picked(exchanges.api_version, exchange),
             t.topic: topic,
             t.topic_id: topic_id,
@@ -177,8 +177,10 @@ def rows_without_records(
             t.available_bytes: batches.available,
             t.is_cut: batches.is_cut != 0,
             t.magic: Picked(batches.magic, known=batches.magic >= 0),
-            t.codec: coded(CODECS, np.where(batches.codec >= 0, batches.codec, len(CODECS) - 1)),
-            t.timestamp_type: coded(TIMESTAMP_TYPES, np.where(batches.timestamp_type >= 0, batches.timestamp_type, 2)),
+            t.codec: dictionary_column(CODECS, np.where(batches.codec >= 0, batches.codec, len(CODECS) - 1)),
+            t.timestamp_type: dictionary_column(
+                TIMESTAMP_TYPES, np.where(batches.timestamp_type >= 0, batches.timestamp_type, 2)
+            ),
             t.error_code: Picked(fields.error_code, parent),
             t.acks: Picked(fields.acks, parent),
             **header_columns(batches, source),
@@ -234,6 +236,6 @@ def header_columns(batches: RecordBatches, source: str) -> Mapping[str, Values]:
     return (
         {name: Picked(values, known=has_header) for name, values in columns.items()}
         | {name: Picked(values, known=has_header & (batches.magic > 0)) for name, values in times.items()}
-        | {name: array_of(values == 1, has_header) for name, values in flags.items()}
-        | {t.crc_valid: array_of(batches.crc_valid == 1, batches.crc_valid >= 0)}
+        | {name: arrow_array(values == 1, has_header) for name, values in flags.items()}
+        | {t.crc_valid: arrow_array(batches.crc_valid == 1, batches.crc_valid >= 0)}
     )

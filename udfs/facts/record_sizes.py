@@ -15,7 +15,7 @@ import pyarrow as pa
 from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.values import FROM_FETCH
 from udfs.columns.arrays import Bools, Bytes
-from udfs.columns.arrow_columns import array_of, compute
+from udfs.columns.arrow_columns import arrow_array, compute
 from udfs.facts.arrow_tables import TYPES, nulls_besides
 from udfs.facts.record_sampling import RecordSampling
 from udfs.wire.compressed_sizes import compressed_parts
@@ -52,7 +52,7 @@ def record_columns(
     """
     t = RECORD_BATCHES
     of_wrappers = {
-        t.uncompressed_bytes: array_of(content.uncompressed, content.uncompressed != UNKNOWN),
+        t.uncompressed_bytes: arrow_array(content.uncompressed, content.uncompressed != UNKNOWN),
         t.records_fault: FAULT_NAMES.take(np.where(content.fault == UNKNOWN, len(FAULTS), content.fault)),
     }
     for rows, columns in sampled_columns(arena, content.batches, source, reads_records, sampling, budget_of):

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from schemas.tables.steps import REPEATED_LINES
 from udfs.columns.arrays import Bools, Ints
+from udfs.columns.arrow_columns import bool_values
 from udfs.columns.arrow_columns import compute as pc
-from udfs.columns.arrow_columns import flags
 from udfs.facts.arrow_tables import rows_of
 
 IDENTITY = ("connection", "completed", "correlation_id")
@@ -37,7 +37,7 @@ def repeated(lines: pa.RecordBatch, last: LastRequest) -> Bools:
     begins = np.zeros(n, np.bool_)
     begins[0] = tuple(lines[name][0].as_py() for name in IDENTITY) != last.request
     for name in IDENTITY:
-        begins[1:] |= flags(pc.not_equal(lines[name][1:], lines[name][:-1]))
+        begins[1:] |= bool_values(pc.not_equal(lines[name][1:], lines[name][:-1]))
     files = lines["file_no"].to_numpy()
     first = np.maximum.accumulate(np.where(begins, np.arange(n), -1))
     first_file: Ints = np.where(first >= 0, files[first], last.file_no)

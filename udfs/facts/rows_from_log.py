@@ -25,7 +25,7 @@ from schemas.wire.declared import (
 )
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import micros, pack, rows_of
 from udfs.facts.client_software import software_by_connection
@@ -85,7 +85,7 @@ def log_tables(
     texts, lines = Texts(), chunk.requests
     software = [texts.add(known_software(lines, name)) for name in ("software_name", "software_version")]
     which = {api: np.flatnonzero(ints(lines, "api_key") == api.request.api_key) for api in READ}
-    bodies = {api: read_bodies(*api, lines["json"].take(array_of(which[api])), texts) for api in READ}
+    bodies = {api: read_bodies(*api, lines["json"].take(arrow_array(which[api])), texts) for api in READ}
     exchanges = exchanges_of(frames_of(chunk, connection, texts), capture_id, carried.names)
     for hashes, spans in zip(exchanges.software, software, strict=True):
         hashes[:] = carried.names.learn(exchanges.frames.arena, *spans)
@@ -111,7 +111,7 @@ def log_tables(
 def log_columns(lines: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
     """The columns of `exchanges` that only a request log has."""
     return {column: lines[column] for column in LOG_COLUMNS if column != EXCHANGES.log_line} | {
-        EXCHANGES.log_line: array_of(line_numbers(lines))
+        EXCHANGES.log_line: arrow_array(line_numbers(lines))
     }
 
 
@@ -151,7 +151,7 @@ def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
         capture_id,
         lines,
         connection_id=nothing,
-        exchange_no=array_of(nothing, nothing < 0),
+        exchange_no=arrow_array(nothing, nothing < 0),
         reason=reasons.take(lines["fault"]),
         time=micros(np.where(time > 0, time, UNKNOWN)),
     )
@@ -162,10 +162,10 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
     rows = np.flatnonzero(exchanges.fault)
     return line_rows(
         exchanges.capture_id,
-        lines.take(array_of(rows)),
+        lines.take(arrow_array(rows)),
         connection_id=exchanges.connection_id[rows],
-        exchange_no=array_of(exchanges.number[rows]),
-        reason=repeated(Reason.UNDECODABLE.value, len(rows)),
+        exchange_no=arrow_array(exchanges.number[rows]),
+        reason=repeated_text_column(Reason.UNDECODABLE.value, len(rows)),
         time=micros(exchanges.request_fields["last_time"][rows]),
     )
 
@@ -184,9 +184,9 @@ def line_rows(
     return rows_of(
         t,
         {
-            t.capture_id: repeated(capture_id, n),
+            t.capture_id: repeated_text_column(capture_id, n),
             t.connection_id: connection_id,
-            t.direction: repeated("line", n),
+            t.direction: repeated_text_column("line", n),
             t.stream_offset: number,
             t.exchange_no: exchange_no,
             t.reason: reason,

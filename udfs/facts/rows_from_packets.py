@@ -13,7 +13,7 @@ from schemas.tables.steps import EXCHANGE_COUNTS
 from schemas.tables.table import Table
 from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.declared import API_VERSIONS, FETCH, METADATA, PRODUCE
-from udfs.capture.packet_chunks import Frames, frames
+from udfs.capture.packet_chunks import Frames, frames_by_chunk
 from udfs.facts.arrow_tables import pack
 from udfs.facts.client_software import ClientSoftware, learn_software
 from udfs.facts.connections import connection_rows, quarantine_rows
@@ -54,10 +54,11 @@ def rows_from_packets(
 
     pseudonyms: what to call topics, clients and hosts; None leaves them their names.
     records: which records of batches to read; None for none.
-    chunk_size: `rows` and `payload_bytes` of `udfs.capture.packet_chunks.frames`; the rows do not depend on them.
+    chunk_size: `rows` and `payload_bytes` of `udfs.capture.packet_chunks.frames_by_chunk`; the rows do not depend on
+    them.
     """
     carried = EarlierChunks(records=records)
-    for chunk in frames(batches, **chunk_size):
+    for chunk in frames_by_chunk(batches, **chunk_size):
         for table, rows in tables_of(chunk, capture_id, carried):
             yield from pack(table, rows if pseudonyms is None else pseudonyms.applied_to(table, rows))
         if len(chunk.connections) == chunk.finished:

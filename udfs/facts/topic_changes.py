@@ -15,8 +15,8 @@ from schemas.tables.table import Column
 from schemas.wire.declared import ALTER_PARTITION_REASSIGNMENTS, CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import array_of, repeated
-from udfs.columns.picking import pick, position_among
+from udfs.columns.arrow_columns import arrow_array, repeated_text_column
+from udfs.columns.picking import pick_values, position_among
 from udfs.facts.arrow_tables import nulls_besides, rows_of
 from udfs.facts.exchange_messages import Messages, MessagesOf, decode_both
 from udfs.facts.exchanges import Exchanges, shared_columns
@@ -47,7 +47,7 @@ def change_rows(
 ) -> pa.RecordBatch:
     """Rows of one kind of change; the columns that are not given are null. exchange: int64[n], of each row."""
     shared = shared_columns(exchanges, exchange)
-    kinds = {str(TOPIC_CHANGES.kind): repeated(kind, len(exchange))}
+    kinds = {str(TOPIC_CHANGES.kind): repeated_text_column(kind, len(exchange))}
     given = {**shared, **kinds, **{str(name): column for name, column in columns.items()}}
     return rows_of(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
 
@@ -73,7 +73,7 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
         t.max_message_bytes: max_message_bytes(exchanges, topics.rows, configs),
         t.compression_type: compression_types(exchanges, topics.rows, configs),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
-        t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
+        t.error_code: pick_values(answer.column("error_code"), row, UNKNOWN),
         t.answered_num_partitions: response_counts(answer, "num_partitions", row),
         t.answered_replication_factor: response_counts(answer, "replication_factor", row),
     })  # fmt: skip
@@ -92,13 +92,13 @@ def deleted_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
             requested_id = exchanges.names.learn_ids(exchanges.frames.arena, topics)
         by_id = answer_of(exchange, requested_id, answered, answer_id)
         row = np.where(requested_id != ABSENT, by_id, answer_of(exchange, name, answered, answer_name))
-        ids = np.where(requested_id != ABSENT, requested_id, pick(answer_id, row, ABSENT))
+        ids = np.where(requested_id != ABSENT, requested_id, pick_values(answer_id, row, ABSENT))
         t = TOPIC_CHANGES
         yield change_rows(exchanges, values.DELETE_TOPIC, exchange, {
             t.position: position_among(topics.parent),
-            t.topic: exchanges.names.texts_of(np.where(name != ABSENT, name, pick(answer_name, row, ABSENT))),
+            t.topic: exchanges.names.texts_of(np.where(name != ABSENT, name, pick_values(answer_name, row, ABSENT))),
             t.topic_id: exchanges.names.topic_columns(ids)[1],
-            t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
+            t.error_code: pick_values(answer.column("error_code"), row, UNKNOWN),
         })  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.
         t.num_partitions: topics.column("count"),
         t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
-        t.error_code: pick(answer.column("error_code"), row, UNKNOWN),
+        t.error_code: pick_values(answer.column("error_code"), row, UNKNOWN),
     })  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
     # A request that is refused as a whole has no error of a partition.
     refused = np.zeros(len(exchanges), np.int64)
     refused[messages.response_exchanges] = messages.response.levels[""].column("error_code")
-    error = pick(answer.column("error_code"), row, UNKNOWN)
+    error = pick_values(answer.column("error_code"), row, UNKNOWN)
     is_refused = ((error == 0) | (error == UNKNOWN)) & (refused[exchange] != 0)
     moved = assignment_texts(messages.request, "topics.partitions", partition, "replicas")
     t = TOPIC_CHANGES
@@ -162,7 +162,7 @@ def auto_created_topics(exchanges: Exchanges, messages: Messages) -> pa.RecordBa
     name = name_hashes(exchanges, topics)
     exchange = messages.request_exchanges[topics.parent]
     row = answer_of(exchange, name, messages.response_exchanges[answer.parent], name_hashes(exchanges, answer))
-    error = pick(answer.column("error_code"), row, UNKNOWN)
+    error = pick_values(answer.column("error_code"), row, UNKNOWN)
     allowed = messages.request.levels[""].column("allow_auto_topic_creation")[topics.parent] == 1
     is_read = np.isin(exchange, messages.response_exchanges[messages.response.fault == 0])
     wanted = np.flatnonzero(allowed & (name != ABSENT) & is_read & (error != 0))
@@ -192,13 +192,13 @@ def answer_of(exchange: Ints, topic: Ints, answered: Ints, answer: Ints) -> Ints
 def topic_ids(exchanges: Exchanges, answer: Level, rows: Ints) -> pa.Array[Any]:
     """The ids of topics in a response; rows: int64[n], rows of its level. Null where there is no row or no id."""
     ids = exchanges.names.learn_ids(exchanges.frames.arena, answer)
-    return exchanges.names.topic_columns(pick(ids, rows, ABSENT))[1]
+    return exchanges.names.topic_columns(pick_values(ids, rows, ABSENT))[1]
 
 
 def response_counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
     """A count of each topic in a response; null where it has none, as older versions and topics with an error."""
-    count = pick(answer.column(name), rows, NO_COUNT)
-    return array_of(count, count != NO_COUNT)
+    count = pick_values(answer.column(name), rows, NO_COUNT)
+    return arrow_array(count, count != NO_COUNT)
 
 
 def assignment_texts(request: Decoded, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:

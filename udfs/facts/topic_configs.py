@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of, compute, flags
+from udfs.columns.arrow_columns import arrow_array, bool_values, compute
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.hashed_names import hash_of, hash_spans
 from udfs.wire.decoded_level import Level
@@ -31,10 +31,10 @@ def max_message_bytes(exchanges: Exchanges, topics: int, configs: Level) -> pa.A
     rows = np.flatnonzero(named & (lengths > 0) & (lengths <= MOST_DIGITS))
     texts = exchanges.names.texts_of(exchanges.names.learn(arena, starts[rows], lengths[rows])).dictionary_decode()
     is_number = compute.match_substring_regex(texts, "^[0-9]+$")
-    topic: Ints = configs.parent[rows[flags(is_number)]]
+    topic: Ints = configs.parent[rows[bool_values(is_number)]]
     values, given = np.zeros(topics, np.int64), np.zeros(topics, np.bool_)
     values[topic], given[topic] = texts.filter(is_number).cast(pa.int64()).to_numpy(), True
-    return array_of(values, given)
+    return arrow_array(values, given)
 
 
 def compression_types(exchanges: Exchanges, topics: int, configs: Level) -> pa.Array[Any]:
@@ -49,4 +49,4 @@ def compression_types(exchanges: Exchanges, topics: int, configs: Level) -> pa.A
     given = np.full(topics, -1)
     for number, word in enumerate(COMPRESSION_TYPES):
         given[configs.parent[rows[hashes == hash_of(word.encode())]]] = number
-    return pa.array(COMPRESSION_TYPES, pa.string()).take(array_of(given, given >= 0))
+    return pa.array(COMPRESSION_TYPES, pa.string()).take(arrow_array(given, given >= 0))

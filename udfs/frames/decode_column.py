@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from schemas.wire.message import Message
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of, valid
+from udfs.columns.arrow_columns import arrow_array, is_not_null
 from udfs.facts.exchange_rows import FAULT_NAMES
 from udfs.frames.frame_headers import (
     API_KEY,
@@ -43,7 +43,7 @@ def request_column(message: Message, versions: pa.Array[Any], frames: pa.Array[A
     rows = framed(frames)
     header = request_headers(rows)
     in_header = header[:, API_VERSION]
-    other_version = (version_numbers(versions) != in_header) & valid(versions)
+    other_version = (version_numbers(versions) != in_header) & is_not_null(versions)
     fault = np.select(
         [rows.size_fault != 0, header[:, FAULT] != 0, header[:, API_KEY] != message.api_key, other_version],
         [rows.size_fault, header[:, FAULT], DecodeFault.OTHER_API, DecodeFault.OTHER_VERSION],
@@ -78,7 +78,7 @@ def _decoded(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault
     fault[wanted] = body.fault
     place = np.zeros(len(fault), np.int64)
     place[wanted] = np.arange(len(wanted))
-    at = array_of(place, (fault == DecodeFault.OK) & rows.known)
+    at = arrow_array(place, (fault == DecodeFault.OK) & rows.known)
     inner = columns(Decodings(body.levels, rows.arena), message.fields)
     if at.null_count:
         inner = [column.take(at) for column in inner]

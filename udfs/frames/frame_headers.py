@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from udfs.capture.framing import SIZE_BYTES
 from udfs.columns.arrays import Bools, Bytes, Ints, Shorts, read_only
-from udfs.columns.arrow_columns import binary_bytes, valid
+from udfs.columns.arrow_columns import is_not_null, offsets_and_bytes
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, request_header, response_body_start, response_version
@@ -45,11 +45,11 @@ class Framed(NamedTuple):
 def framed(frames: pa.Array[Any]) -> Framed:
     """The frames of a column of any binary type; their bytes are not copied."""
     column = frames if pa.types.is_binary(frames.type) else frames.cast(pa.binary())
-    offsets, content = binary_bytes(column)
+    offsets, content = offsets_and_bytes(column)
     arena, faults = read_only(content), np.zeros(len(column), np.int64)
     check_sizes(arena, offsets, faults)
     ends = offsets[1:]
-    return Framed(arena, np.minimum(offsets[:-1] + SIZE_BYTES, ends), ends, faults, valid(column))
+    return Framed(arena, np.minimum(offsets[:-1] + SIZE_BYTES, ends), ends, faults, is_not_null(column))
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import arrow_array
 from udfs.facts.exchange_rows import API_NAMES, FAULT_NAMES, api_codes
 from udfs.frames.decode_column import NO_VERSION
 from udfs.frames.frame_headers import (
@@ -49,10 +49,10 @@ def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
     there = rows.ends - rows.starts >= FIXED_HEADER_BYTES
     fault = np.where(there, header[:, FAULT], DecodeFault.TRUNCATED)
     inner = [
-        array_of(header[:, API_KEY].astype(np.int16), there),
+        arrow_array(header[:, API_KEY].astype(np.int16), there),
         API_NAMES.take(api_codes(header[:, API_KEY])),
-        array_of(header[:, API_VERSION].astype(np.int16), there),
-        array_of(header[:, CORRELATION_ID].astype(np.int32), there),
+        arrow_array(header[:, API_VERSION].astype(np.int16), there),
+        arrow_array(header[:, CORRELATION_ID].astype(np.int32), there),
         texts(rows.arena, header[:, CLIENT_ID_START], header[:, CLIENT_ID_LENGTH]),
         FAULT_NAMES.take(fault),
     ]
@@ -63,4 +63,4 @@ def response_correlation_id_column(frames: pa.Array[Any]) -> pa.Array[Any]:
     """The correlation ids of responses, int32, by which they belong to requests; null if a frame has none."""
     rows = framed(frames)
     header = response_headers(rows, NO_VERSION, np.full(len(frames), NO_VERSION))
-    return array_of(header[:, RESPONSE_CORRELATION_ID].astype(np.int32), header[:, FAULT] == DecodeFault.OK)
+    return arrow_array(header[:, RESPONSE_CORRELATION_ID].astype(np.int32), header[:, FAULT] == DecodeFault.OK)

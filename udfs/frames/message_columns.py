@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.wire.message import Field
-from udfs.columns.arrays import Bytes, Ints, edges
-from udfs.columns.arrow_columns import array_of, array_over
+from udfs.columns.arrays import Bytes, Ints, stretch_edges
+from udfs.columns.arrow_columns import arrow_array, arrow_array_over
 from udfs.facts.hashed_names import topic_id_text
 from udfs.frames.message_types import OPAQUE, field_type, list_type, struct_type
 from udfs.wire.byte_spans import gathered
@@ -54,15 +54,15 @@ def _lists(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[
     else:
         (element,) = element_fields(field)
         values = _plain(decoded, element, path, element.name)
-    ends = edges(np.maximum(counts, 0))
+    ends = stretch_edges(np.maximum(counts, 0))
     make: Any = pa.ListArray.from_arrays
-    return make(array_of(ends.astype(np.int32)), values, type=list_type(values.type), mask=array_of(counts < 0))
+    return make(arrow_array(ends.astype(np.int32)), values, type=list_type(values.type), mask=arrow_array(counts < 0))
 
 
 def structs(inner: list[pa.Array[Any]], kind: pa.StructType, absent: np.ndarray[Any, Any]) -> pa.Array[Any]:
     """Structs of a type from the columns of their fields; null where `absent`, bool[n]."""
     make: Any = pa.StructArray.from_arrays
-    return make(inner, fields=list(kind), mask=array_of(absent))
+    return make(inner, fields=list(kind), mask=arrow_array(absent))
 
 
 def _plain(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[Any]:
@@ -73,8 +73,8 @@ def _plain(decoded: Decodings, field: Field, level: str, name: str) -> pa.Array[
         return ids(decoded.arena, *rows.span(name))
     if field.type in OPAQUE:
         _, lengths = rows.span(name)
-        return array_of(lengths.astype(np.int32), lengths >= 0)
-    return array_of(rows.column(name).astype(kind.to_pandas_dtype()))
+        return arrow_array(lengths.astype(np.int32), lengths >= 0)
+    return arrow_array(rows.column(name).astype(kind.to_pandas_dtype()))
 
 
 def texts(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
@@ -100,6 +100,6 @@ def _each_once(binaries: pa.Array[Any], text_of: Callable[[bytes], str | None]) 
 
 def _binaries(arena: Bytes, starts: Ints, lengths: Ints) -> pa.Array[Any]:
     """Spans as a binary column; null where a length is below 0."""
-    ends = edges(np.maximum(lengths, 0))
+    ends = stretch_edges(np.maximum(lengths, 0))
     content = gathered(arena, starts, ends)
-    return array_over(pa.binary(), len(lengths), ends.astype(np.int32), content, known=lengths >= 0)
+    return arrow_array_over(pa.binary(), len(lengths), ends.astype(np.int32), content, known=lengths >= 0)

@@ -15,6 +15,6 @@ QUICKSTART = (
 """The parts that conf/quickstart.yaml needs, for two processes, which make about as much machine code."""
 
 
-def compiled(part: str) -> Path:
+def marker_of_part(part: str) -> Path:
     """The file whose existence says that a part's kernels are in the cache."""
     return Path(os.environ["NUMBA_CACHE_DIR"]) / f"{part}.compiled"

@@ -25,15 +25,15 @@ def kernel(function: _Function) -> _Function:
     more than half of the time. Without it a kernel cannot allocate: its output and working memory are arguments. A call
     that is not inlined passes each array as seven words; inlined, that decoder took a third of the time.
     """
-    return cast(_Function, _compiled(function, _nrt=False, forceinline=True))
+    return cast(_Function, _compile_both_forms(function, _nrt=False, forceinline=True))
 
 
 def allocating_kernel(function: _Function) -> _Function:
     """Compile with numba's runtime, and without inlining: for the few functions that make arrays, and their callers."""
-    return cast(_Function, _compiled(function))
+    return cast(_Function, _compile_both_forms(function))
 
 
-def _compiled(function: Callable[..., Any], **options: bool) -> Any:
+def _compile_both_forms(function: Callable[..., Any], **options: bool) -> Any:
     """A kernel that is compiled in one form for calls from Python and in another for calls from kernels.
 
     The form for kernels lacks the wrappers for calls from Python and C, which unpack every array of every argument and

@@ -34,15 +34,15 @@ def _emit_prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.int64), generate
 
 
-def _nothing(array: Cells, index: int) -> None:
+def _do_nothing(array: Cells, index: int) -> None:
     """Do nothing, for when numba compiles nothing."""
 
 
-_prefetch = cast(Callable[[Cells, int], None], _nothing if _config.DISABLE_JIT else intrinsic(_emit_prefetch))
+_prefetch = cast(Callable[[Cells, int], None], _do_nothing if _config.DISABLE_JIT else intrinsic(_emit_prefetch))
 
 
 @kernel
-def ask_for(cells: Cells, first: int, count: int) -> None:
+def prefetch_cells(cells: Cells, first: int, count: int) -> None:
     """Prefetch cells[first : first + count]; harmless if there are no such cells."""
     for index in range(first, first + count, LINE_BYTES // cells.itemsize):
         _prefetch(cells, index)

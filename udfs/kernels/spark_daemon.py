@@ -25,10 +25,10 @@ if __name__ == "__main__":
 
     from pyspark.daemon import manager
 
-    from udfs.kernels.warm_up import load
+    from udfs.kernels.warm_up import load_kernels
 
     java = os.getppid()
-    load()
+    load_kernels()
     if os.getppid() != java:
         sys.exit()  # Java has ended meanwhile: nobody is left to fork workers for
     # After each task a worker collects garbage, which takes a tenth of a second if all that was loaded is searched.

@@ -28,7 +28,7 @@ from udfs.capture.file_index import index_capture
 from udfs.capture.frame_dump_rows import dumped_connection
 from udfs.capture.framing import FRAME, SIZE_BYTES
 from udfs.capture.missing_sizes import sizes_are_missing
-from udfs.capture.packet_chunks import Frames, frames
+from udfs.capture.packet_chunks import Frames, frames_by_chunk
 from udfs.capture.packet_store import MemoryBudget, PacketStore
 from udfs.capture.packets import read_packets
 from udfs.capture.packets_by_connection import packets_by_connection
@@ -41,7 +41,7 @@ from udfs.facts.fetch_session import new_session, resized
 from udfs.facts.rows_from_packets import EarlierChunks, tables_of
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
-from udfs.kernels.compiled_parts import compiled
+from udfs.kernels.compiled_parts import marker_of_part
 from udfs.kernels.one_at_a_time import one_at_a_time
 from udfs.replay.batch_split import warm_up as batch_split
 from udfs.replay.consumer_memory import warm_up as consumer_memory
@@ -56,7 +56,7 @@ CLIENT, SERVER = (49152, b"\x7f\0\0\x01"), (9092, b"\x7f\0\0\x02")
 SYN, PUSH_ACK = 2, 24
 
 
-def frame(body: bytes) -> bytes:
+def kafka_frame(body: bytes) -> bytes:
     """A Kafka frame."""
     return struct.pack(">i", len(body)) + body
 
@@ -65,16 +65,18 @@ def fetch_request() -> bytes:
     """A Fetch request v4 for one partition of a topic `t`."""
     header = struct.pack(">hhih", FETCH, VERSION, CORRELATION_ID, 1) + b"c"
     limits = struct.pack(">iiiib", -1, 500, 1, 1 << 20, 0)
-    return frame(header + limits + struct.pack(">ih", 1, 1) + b"t" + struct.pack(">iiqi", 1, 0, 0, 1 << 20))
+    return kafka_frame(header + limits + struct.pack(">ih", 1, 1) + b"t" + struct.pack(">iiqi", 1, 0, 0, 1 << 20))
 
 
 def fetch_response() -> bytes:
     """A Fetch response v4 for that partition, without records."""
     topic = struct.pack(">iiih", CORRELATION_ID, 0, 1, 1) + b"t"
-    return frame(topic + struct.pack(">iihqqii", 1, 0, 0, 0, 0, -1, 0))
+    return kafka_frame(topic + struct.pack(">iihqqii", 1, 0, 0, 0, 0, -1, 0))
 
 
-def packet(sender: tuple[int, bytes], receiver: tuple[int, bytes], sequence: int, flags: int, payload: bytes) -> bytes:
+def pcap_packet(
+    sender: tuple[int, bytes], receiver: tuple[int, bytes], sequence: int, flags: int, payload: bytes
+) -> bytes:
     """A pcap record of a raw IPv4 packet."""
     tcp = struct.pack(">HHIIBBHHH", sender[0], receiver[0], sequence, 0, 5 << 4, flags, 0, 0, 0) + payload
     ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0) + sender[1] + receiver[1]
@@ -82,36 +84,36 @@ def packet(sender: tuple[int, bytes], receiver: tuple[int, bytes], sequence: int
     return struct.pack("<IIII", 1, 0, size, size) + ip + tcp
 
 
-def capture() -> bytes:
+def sample_capture() -> bytes:
     """A pcap file (LINKTYPE_RAW) of one connection with one fetch, damaged before its last packet."""
     request, response = fetch_request(), fetch_response()
     return struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + b"".join(
         (
-            packet(CLIENT, SERVER, 0, SYN, b""),
-            packet(CLIENT, SERVER, 1, PUSH_ACK, request),
-            packet(SERVER, CLIENT, 1, PUSH_ACK, response),
+            pcap_packet(CLIENT, SERVER, 0, SYN, b""),
+            pcap_packet(CLIENT, SERVER, 1, PUSH_ACK, request),
+            pcap_packet(SERVER, CLIENT, 1, PUSH_ACK, response),
             bytes(RECORD_HEADER_BYTES),
-            packet(CLIENT, SERVER, 1 + len(request), PUSH_ACK, b""),
+            pcap_packet(CLIENT, SERVER, 1 + len(request), PUSH_ACK, b""),
         )
     )
 
 
-def block(kind: int, body: bytes) -> bytes:
+def pcapng_block(kind: int, body: bytes) -> bytes:
     """A pcapng block."""
     length = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + length + body + length
 
 
-def pcapng() -> bytes:
+def empty_pcapng() -> bytes:
     """A pcapng file of a section and an interface, without packets."""
-    return block(SECTION_HEADER, struct.pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, -1)) + block(
+    return pcapng_block(SECTION_HEADER, struct.pack("<IHHq", BYTE_ORDER_MAGIC, 1, 0, -1)) + pcapng_block(
         INTERFACE_DESCRIPTION, struct.pack("<HHI", 101, 0, 0)
     )
 
 
-def packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
-    """The packets of `capture`, read from a file; they are added to `store`, too."""
-    for content in (pcapng(), capture()):
+def read_sample_packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
+    """The packets of `sample_capture`, read from a file; they are added to `store`, too."""
+    for content in (empty_pcapng(), sample_capture()):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "warm-up"
             path.write_bytes(content)
@@ -119,17 +121,17 @@ def packets(store: PacketStore) -> Iterator[pa.RecordBatch]:
                 yield from read_packets(part, file_no=0, buckets=1, batch_bytes=1 << 20)
 
 
-def follow_connections() -> None:
+def warm_up_reassembly() -> None:
     """Compile the kernels from a capture file to frames."""
     store = PacketStore(MemoryBudget(1 << 20))
-    for _ in frames(packets(store)):
+    for _ in frames_by_chunk(read_sample_packets(store)):
         pass
     packets_by_connection([store.content], in_order=True).frames(range(1))
     dumped_connection(b"", None, None, 1)
     sizes_are_missing(pa.array([fetch_request()]))
 
 
-def decode() -> None:
+def warm_up_decoding() -> None:
     """Compile the kernels from frames to silver rows."""
     request, response = fetch_request(), fetch_response()
     arena = np.frombuffer(request + response, np.uint8).copy()
@@ -152,10 +154,10 @@ def decode() -> None:
         pass
     resized(new_session(1), 1)  # as for a connection that goes on in a second chunk
     walk_messages(read_only(np.zeros(0, np.uint8)), np.zeros(4, np.int64))  # as for a compressed message set
-    decode_columns(pa.array([VERSION]), pa.array([request]), pa.array([response]))
+    warm_up_column_functions(pa.array([VERSION]), pa.array([request]), pa.array([response]))
 
 
-def decode_columns(version: pa.Array[Any], request: pa.Array[Any], response: pa.Array[Any]) -> None:
+def warm_up_column_functions(version: pa.Array[Any], request: pa.Array[Any], response: pa.Array[Any]) -> None:
     """Compile the kernels from columns of frames to columns of structs."""
     request_header_column(request)
     request_column(FETCH_MESSAGES.request, version, request)
@@ -163,8 +165,8 @@ def decode_columns(version: pa.Array[Any], request: pa.Array[Any], response: pa.
 
 
 RUNS = {
-    "capture": follow_connections,
-    "facts": decode,
+    "capture": warm_up_reassembly,
+    "facts": warm_up_decoding,
     algorithms.FETCH_MAX_BYTES: fetch_max_bytes.warm_up,
     algorithms.CONSUMER_MEMORY: consumer_memory.warm_up,
     algorithms.SESSION_CACHE: session_cache.warm_up,
@@ -176,17 +178,17 @@ RUNS = {
 
 def compile_part(part: str) -> None:
     """Compile a part's kernels, unless that was done. If another process is doing it, wait until it has finished."""
-    done = compiled(part)
+    done = marker_of_part(part)
     with one_at_a_time(done.with_suffix(".lock")):
         if not done.exists():
             RUNS[part]()
             done.touch()
 
 
-def load() -> None:
+def load_kernels() -> None:
     """Load every compiled kernel into this process."""
     for part, run in RUNS.items():
-        if compiled(part).exists():
+        if marker_of_part(part).exists():
             run()
 
 

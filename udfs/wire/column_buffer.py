@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import unwritten
+from udfs.columns.arrow_columns import unwritten_array
 from udfs.kernels.kernel import kernel
 from udfs.wire.decoded_level import NOWHERE, ColumnCells, Level
 from udfs.wire.decoding_plan import DecodingPlan
@@ -142,7 +142,7 @@ def allocate(plan: DecodingPlan, capacity: Ints, has_room: Bools) -> ColumnBuffe
     first_cells, levels = np.empty(len(layout.columns), np.int64), np.zeros(len(capacity) * LEVEL_WIDTH, np.int64)
     levels[CAPACITY::LEVEL_WIDTH] = capacity
     # The memory is Arrow's: memory new to a process costs as much as decoding into it.
-    out = unwritten(lay_columns(levels, layout.level_of, has_room, first_cells), np.int64)
+    out = unwritten_array(lay_columns(levels, layout.level_of, has_room, first_cells), np.int64)
     for column in plan.left_out:
         if has_room[column]:
             first, level = first_cells[column], layout.level_of[column]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.wire.message import Message
-from udfs.columns.arrays import Bytes, Codes, Ints, Shorts, int64s, read_only
+from udfs.columns.arrays import Bytes, Codes, Ints, Shorts, as_int64s, read_only
 from udfs.wire.column_buffer import buffer_for
 from udfs.wire.decoded_level import Level
 from udfs.wire.decoding_plan import plan_for
@@ -51,7 +51,7 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
         raise ValueError(f"{frames} starts, {len(ends)} ends and {len(versions)} versions: expected as many of each")
     if versions.dtype != np.int16:
         raise TypeError(f"versions are {versions.dtype}, expected int16")
-    batch = FrameBatch(read_only(arena), int64s(starts), int64s(ends), np.ascontiguousarray(versions))
+    batch = FrameBatch(read_only(arena), as_int64s(starts), as_int64s(ends), np.ascontiguousarray(versions))
     version_bits, size = versions_in(batch.versions, batch.starts, batch.ends)
     plan = plan_for(message, version_bits)
     layout, buffer, frame, outcome = plan.layout, buffer_for(plan, frames, size), 0, FULL

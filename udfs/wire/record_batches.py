@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bytes, Ints, int64s, read_only
+from udfs.columns.arrays import Bytes, Ints, as_int64s, read_only
 from udfs.kernels.kernel import kernel
 from udfs.wire.checksums import CRC32, CRC32C, Table, checksum
 from udfs.wire.faults import DecodeFault
@@ -96,7 +96,7 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 
 def walk(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
     """The batches in spans of the arena; starts, lengths: int64[spans], the length is -1 for null."""
-    arena, starts, lengths = read_only(arena), int64s(starts), int64s(lengths)
+    arena, starts, lengths = read_only(arena), as_int64s(starts), as_int64s(lengths)
     rows = np.full((len(fields(RecordBatches)), _count(arena, starts, lengths)), UNKNOWN, np.int64)
     _fill(arena, starts, lengths, Checksums(CRC32, CRC32C), rows)
     return RecordBatches(*rows)

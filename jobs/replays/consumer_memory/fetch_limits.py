@@ -12,7 +12,7 @@ from jobs.scenarios.settings import Value
 from schemas.tables import algorithms
 from schemas.tables.values import CONSUMER
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.settings import FETCH_LIMITS
 from udfs.replay.fetch_max_bytes.settings import (
     BROKER_MAX_BYTES,
@@ -39,7 +39,7 @@ def distinct_fetch_limits(lanes: Sequence[Lane], captured: Mapping[str, Value]) 
 def limits_of_consumers(limits: FetchLanes) -> Records:
     """FETCH_LIMITS by number: what the limits are to consumers."""
     of = limits.consumer
-    return records_of(
+    return new_records(
         FETCH_LIMITS,
         len(limits.names),
         max_bytes=of["max_bytes"],

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tests.unit.capture.packet_builders import ACK, BROKER, CLIENT, SYN
 from udfs.capture.conversation import BEFORE_FIRST_FRAME, BEHIND_GAP, CUT_AT_END, IMPLAUSIBLE_HEADER
-from udfs.capture.packet_chunks import frames
+from udfs.capture.packet_chunks import frames_by_chunk
 from udfs.capture.packets import PACKETS
 from udfs.capture.sasl import SASL_TOKENS
 
@@ -195,9 +195,9 @@ def content(arena: Any, row: Any) -> bytes:
 
 
 def understand(batches: Iterable[pa.RecordBatch], **chunk_size: int) -> Conversation:
-    """Everything that comes of packet batches; chunk_size as for `frames`."""
+    """Everything that comes of packet batches; chunk_size as for `frames_by_chunk`."""
     found = Conversation()
-    for chunk in frames(batches, **chunk_size):
+    for chunk in frames_by_chunk(batches, **chunk_size):
         keys = [(key, int(n)) for key, n in zip(chunk.endpoints, chunk.connections["incarnation"], strict=True)]
         for row in chunk.requests[chunk.requests["is_open"] == 0]:
             found.exchanges.append(exchange_of(chunk, keys, row))

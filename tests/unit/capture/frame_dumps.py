@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from tests.sort_keys import SortKeys
 from udfs.capture.endpoints import connection_endpoints
-from udfs.capture.frame_dump import index_frames, read_frames
+from udfs.capture.frame_dump import index_frames, read_dump_frames
 from udfs.capture.framing import SIZE_BYTES
-from udfs.capture.packet_chunks import frames
+from udfs.capture.packet_chunks import frames_by_chunk
 
 FIELDS: list[pa.Field[Any]] = [
     pa.field("connection", pa.string()),
@@ -30,7 +30,7 @@ Rows = list[dict[str, Any]]
 def dumped(packets: Iterable[pa.RecordBatch]) -> pa.Table:
     """The frames in packets, in the order in which they were complete."""
     rows: Rows = []
-    for chunk in frames(packets, rows=1 << 30, payload_bytes=1 << 30):
+    for chunk in frames_by_chunk(packets, rows=1 << 30, payload_bytes=1 << 30):
         lower, higher = (ends.to_pylist() for ends in connection_endpoints(b"".join(chunk.endpoints)))
         for direction, found in (("request", chunk.requests), ("response", chunk.responses)):
             for frame in found if direction == "response" else found[found["is_open"] == 0]:
@@ -68,7 +68,7 @@ def packets_in_order(paths: Iterable[Path], *, range_bytes: int = 1 << 30) -> pa
         batch
         for number, path in enumerate(paths)
         for part in index_frames(str(path), range_bytes=range_bytes, buckets=1).ranges
-        for batch in read_frames(part, file_no=number, buckets=1)
+        for batch in read_dump_frames(part, file_no=number, buckets=1)
     ]
     keys: SortKeys = [(name, "ascending") for name in ("connection", "sort_ns", "file_no", "packet_no")]
     return pa.Table.from_batches(batches).sort_by(keys).combine_chunks().to_batches()[0]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.capture.digests import SEED, digest_on
+from udfs.capture.digests import SEED, continue_digest
 
 LONGEST = 40
 
 
 def digest(content: bytes) -> int:
-    return int(digest_on(SEED, np.frombuffer(bytearray(content), np.uint8), 0, len(content)))
+    return int(continue_digest(SEED, np.frombuffer(bytearray(content), np.uint8), 0, len(content)))
 
 
 @pytest.mark.parametrize("size", range(1, LONGEST + 1))
@@ -29,4 +29,4 @@ def test_bytes_that_change_places_give_another_digest() -> None:
 
 def test_what_stands_around_a_range_does_not_count() -> None:
     around = np.frombuffer(bytearray(b"..client 1.."), np.uint8)
-    assert int(digest_on(SEED, around, 2, 10)) == digest(b"client 1")
+    assert int(continue_digest(SEED, around, 2, 10)) == digest(b"client 1")

@@ -20,7 +20,7 @@ from tests.unit.capture.conversations import (
     response,
 )
 from udfs.capture.open_requests import MOST_OPEN_BYTES, MOST_OPEN_REQUESTS
-from udfs.capture.packet_chunks import frames
+from udfs.capture.packet_chunks import frames_by_chunk
 
 ROWS = [1, 7, 10_000]
 TOGETHER = 2000
@@ -31,7 +31,7 @@ def numbers(segments: Sequence[Segment], rows: int) -> tuple[list[int], list[int
     """Numbers of the requests that are answered, and of the responses that answer none."""
     found = [
         chunk.responses[["number", "partner"]]
-        for chunk in frames(cut(batch(packets([*OPENING, *segments])), rows), rows=rows, payload_bytes=1 << 28)
+        for chunk in frames_by_chunk(cut(batch(packets([*OPENING, *segments])), rows), rows=rows, payload_bytes=1 << 28)
     ]
     responses = np.concatenate(found)
     orphans = responses["partner"] < 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import udfs.capture.packet_runs
-from udfs.capture.packet_runs import PACKET_RUNS, packets_in, runs_of
+from udfs.capture.packet_runs import PACKET_RUNS, make_packet_runs, packets_of_runs
 from udfs.capture.packets import PACKETS
 
 BESIDES = ("bucket", "sort_ns")
@@ -33,12 +33,12 @@ def batch_of(rows: list[Row]) -> pa.RecordBatch:
 
 def runs(rows: list[Row], *, in_order: bool = True) -> pa.RecordBatch:
     shards = np.array([row["bucket"] % 2 for row in rows], np.int32)
-    return runs_of(batch_of(rows), shards, in_order=in_order)
+    return make_packet_runs(batch_of(rows), shards, in_order=in_order)
 
 
 def through(found: pa.RecordBatch) -> list[Row]:
     """The packets of runs."""
-    return [row for batch in packets_in(found) for row in batch.to_pylist()]
+    return [row for batch in packets_of_runs(found) for row in batch.to_pylist()]
 
 
 def read(rows: list[Row]) -> list[Row]:
@@ -81,5 +81,5 @@ def test_packets_come_a_bounded_number_of_bytes_at_a_time(slice_bytes: int, monk
     whole = through(found)
     monkeypatch.setattr(udfs.capture.packet_runs, "SLICE_BYTES", slice_bytes)
     assert through(found) == whole
-    assert len(list(packets_in(found))) == {1: 5, 7: 5, 10_000: 1}[slice_bytes]
+    assert len(list(packets_of_runs(found))) == {1: 5, 7: 5, 10_000: 1}[slice_bytes]
     assert [row["packet_no"] for row in through(found.slice(2, 2))] == [*range(2, 40, 5), *range(3, 40, 5)]

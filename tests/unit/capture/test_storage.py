@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.capture.packet_builders import index, packets_of, pcap, store
-from udfs.capture.compression import unpacked_bytes
+from udfs.capture.compression import estimated_unpacked_bytes
 from udfs.capture.file_index import WINDOW_BYTES
 from udfs.capture.storage import FIRST_READ_BYTES, HashedFile, RemoteFile, StreamWindow
 
@@ -104,4 +104,4 @@ def test_a_hashed_file_fills_a_buffer_in_part_only_at_its_end() -> None:
 
 
 def test_a_file_that_is_gone_is_taken_for_an_empty_one(tmp_path: Path) -> None:
-    assert unpacked_bytes(str(tmp_path / "gone.pcap")) == 0
+    assert estimated_unpacked_bytes(str(tmp_path / "gone.pcap")) == 0

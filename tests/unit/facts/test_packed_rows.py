@@ -9,7 +9,7 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.silver import CONNECTIONS
 from schemas.tables.table import Table
 from tests.packed import unpack
-from udfs.columns.arrow_columns import repeated
+from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts import arrow_tables
 from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, packed_together, rows_of
 
@@ -22,7 +22,7 @@ def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
 def fidelity(reader: str, count: int) -> tuple[Table, pa.RecordBatch]:
     """Rows whose texts are kept once a batch, as replays make them."""
     columns = {f.name: pa.nulls(count, f.type) for f in arrow_schema(FIDELITY)}
-    return FIDELITY, rows_of(FIDELITY, {**columns, FIDELITY.reader: repeated(reader, count)})
+    return FIDELITY, rows_of(FIDELITY, {**columns, FIDELITY.reader: repeated_text_column(reader, count)})
 
 
 @pytest.mark.parametrize(("together", "packs"), [(1, 4), (3, 2), (100, 1)])

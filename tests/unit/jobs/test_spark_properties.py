@@ -31,7 +31,7 @@ from jobs.session.spark_properties import (
     properties_to_start,
     read_properties,
 )
-from udfs.capture.compression import unpacked_bytes
+from udfs.capture.compression import estimated_unpacked_bytes
 from udfs.errors import SetupError
 
 DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -143,7 +143,7 @@ def test_what_suits_small_captures_is_for_the_caller_to_change() -> None:
 )
 def test_a_compressed_capture_is_taken_for_ten_times_as_large(content: bytes, counted: int, tmp_path: Path) -> None:
     (tmp_path / "any.name").write_bytes(content)
-    assert unpacked_bytes(str(tmp_path / "any.name")) == counted
+    assert estimated_unpacked_bytes(str(tmp_path / "any.name")) == counted
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from schemas.wire.errors import MESSAGE_TOO_LARGE
-from udfs.columns.arrays import Bools, Ints, Records, edges
-from udfs.columns.arrow_columns import lists
+from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
+from udfs.columns.arrow_columns import offsets_and_values
 from udfs.columns.groups import group_numbers
-from udfs.columns.records import int_fields, records_of
+from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.recompression import size_model
@@ -87,7 +87,10 @@ def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences
 
     topics: the number of each topic by name; new topics are added. sequences: brought forward by what the rows send.
     """
-    (offsets, content), (_, timestamp) = lists(rows[SENT.record_sizes]), lists(rows[SENT.create_times])
+    (offsets, content), (_, timestamp) = (
+        offsets_and_values(rows[SENT.record_sizes]),
+        offsets_and_values(rows[SENT.create_times]),
+    )
     columns = RecordColumns(offsets, content, timestamp)
     sendings = sendings_of(rows, topics, np.diff(offsets))
     first = number_batches(sendings, *resendings_of(rows, sendings, columns, sequences))
@@ -101,7 +104,7 @@ def sendings_of(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> 
     """
     topic, number = key_numbers(topics, rows[SENT.topic]), int_column(rows, SENT.partition, 0)
     request, response = int_column(rows, SENT.request_time, 0), int_column(rows, SENT.response_time, NEVER)
-    return records_of(
+    return new_records(
         SENDING,
         rows.num_rows,
         topic=topic,
@@ -210,9 +213,9 @@ def last_before(sendings: Records, among: Bools) -> Ints:
 def captured(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: RecordColumns) -> Capture:
     """The batches, as they were sent for the first time, and their records. first: int64[batches], these sendings."""
     first_sendings, topics = sendings[first], int(sendings["topic"].max(initial=-1)) + 1
-    begin = edges(first_sendings["records"])
+    begin = stretch_edges(first_sendings["records"])
     taken = np.repeat(columns.offsets[first] - begin[:-1], first_sendings["records"]) + np.arange(begin[-1])
-    batches = records_of(
+    batches = new_records(
         BATCH,
         len(first),
         sending=first,
@@ -225,7 +228,7 @@ def captured(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: Reco
     is_sticky = np.bincount(first_sendings["topic"], keyed, topics) == 0
     members = np.unique(sendings["partition"], return_index=True)[1]
     topic = sendings["topic"][members]
-    partitions = records_of(PARTITION, len(members), topic=topic, is_sticky=is_sticky[topic])
+    partitions = new_records(PARTITION, len(members), topic=topic, is_sticky=is_sticky[topic])
     append_from = int_column(rows, SENT.append_from, 0)[first]
     records = records_in(first_sendings, append_from, columns.content[taken], columns.timestamp[taken])
     order = append_order(records, partitions, topics)
@@ -252,7 +255,7 @@ def records_in(first_sendings: Records, append_from: Ints, content: Ints, timest
     earliest = int(time.min(initial=NEVER))
     apart = partition * (int(time.max(initial=0)) - earliest + 1)
     time = np.maximum.accumulate(time - earliest + apart) - apart + earliest
-    return records_of(
+    return new_records(
         RECORD,
         len(batch),
         time=time,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SENT
 from schemas.wire.produce import PRODUCE_REQUEST
-from udfs.capture.packet_chunks import Frames, frames
+from udfs.capture.packet_chunks import Frames, frames_by_chunk
 from udfs.columns.arrays import Bytes, Ints, Records, read_only
 from udfs.facts.exchanges import exchanges_of
 from udfs.facts.hashed_names import HashedNames
@@ -55,12 +55,12 @@ class HeldRecords:
 
 
 def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecords:
-    """The records in the produce requests of some packets, which are sorted as `frames` wants them.
+    """The records in the produce requests of some packets, which are sorted as `frames_by_chunk` wants them.
 
-    chunk_size: as that of `frames`; what is held does not depend on it.
+    chunk_size: as that of `frames_by_chunk`; what is held does not depend on it.
     """
     held, names = HeldRecords(), HashedNames()
-    for chunk in frames(packets, **chunk_size):
+    for chunk in frames_by_chunk(packets, **chunk_size):
         if held.budget.left > 0:
             hold(chunk, names, held)
     return held

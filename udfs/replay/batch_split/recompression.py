@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import SENT
-from udfs.columns.arrays import Floats, Ints, Records, edges
-from udfs.columns.arrow_columns import lists
+from udfs.columns.arrays import Floats, Ints, Records, stretch_edges
+from udfs.columns.arrow_columns import offsets_and_values
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.state import SizeModel
 from udfs.replay.shared.resent_batches import NONE
@@ -74,7 +74,7 @@ def size_model(rows: pa.RecordBatch, batches: Records, sendings: Records, record
     rows: of SENT. batches: BATCH[batches]; sendings: SENDING[batches], which sent them first. records: RECORD[records].
     """
     size, batch, topic = records["content"] + RECORD_OVERHEAD, records["batch"], sendings["topic"]
-    upto = edges(size)
+    upto = stretch_edges(size)
     total = (upto[batches["end"]] - upto[batches["first"]]).astype(np.float64)
     parts = parts_of(rows, batches, upto)
     lines = fitted_lines(parts, topic)
@@ -103,7 +103,7 @@ def size_model(rows: pa.RecordBatch, batches: Records, sendings: Records, record
 
 def parts_of(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Parts:
     """The captured batches that ingest compressed anew. upto: int64[records + 1], uncompressed bytes before each."""
-    offsets, values = lists(rows[SENT.recompressed_bytes])
+    offsets, values = offsets_and_values(rows[SENT.recompressed_bytes])
     batch = np.flatnonzero(np.diff(offsets)[batches["sending"]] > 0)
     first, sending = batches["first"][batch], batches["sending"][batch]
     each = offsets[sending][:, None] + np.arange(len(COMPRESSING) * PARTS)

@@ -12,7 +12,7 @@ from schemas.tables.steps import SENT
 from schemas.tables.table import Table
 from udfs.capture.packets import PACKETS
 from udfs.columns.arrays import Records
-from udfs.columns.arrow_columns import concatenated
+from udfs.columns.arrow_columns import concatenate_batches
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.batch_split.drawn_pace import drawn_sim, observed
 from udfs.replay.batch_split.events import Sent
@@ -93,7 +93,7 @@ def stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordB
     """A producer's rows in stretches of at least `most` records, all but the last, however the parts were cut."""
     held: list[pa.RecordBatch] = []
     for part in parts:
-        rows = concatenated([*held, part])
+        rows = concatenate_batches([*held, part])
         while (cut := cut_at(rows, most)) < rows.num_rows:
             yield rows.slice(0, cut)
             rows = rows.slice(cut)

@@ -16,8 +16,8 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES, BATCH_SP
 from schemas.tables.table import Table
 from schemas.tables.values import PRODUCER
 from udfs.columns.arrays import Floats, Ints, Records
-from udfs.columns.arrow_columns import array_of, quotients, repeated
-from udfs.columns.records import records_of
+from udfs.columns.arrow_columns import arrow_array, quotient_column, repeated_text_column
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER, US_PER_MS, US_PER_S
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.batch_split.fidelity import Metric
@@ -62,10 +62,10 @@ def producer_columns(producer: Producer, run_id: str, lane: Ints, topic: Ints) -
     """The columns that all tables of a producer begin with. lane, topic: int64[rows]."""
     t, n = BATCH_SPLIT, len(lane)
     return {
-        t.run_id: repeated(run_id, n),
+        t.run_id: repeated_text_column(run_id, n),
         t.scenario: pa.array(list(producer.lanes.names), pa.string()).take(lane),
-        t.client_id: repeated(producer.client_id, n),
-        t.client_address: repeated(producer.client_address, n),
+        t.client_id: repeated_text_column(producer.client_id, n),
+        t.client_address: repeated_text_column(producer.client_address, n),
         t.topic: pa.array(list(producer.topics), pa.string()).take(topic),
     }
 
@@ -82,23 +82,23 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
             t.records: outcomes["records"],
             t.batches: outcomes["batches"],
             t.over_limit: outcomes["over_limit"],
-            t.over_limit_share: quotients(outcomes["over_limit"], outcomes["batches"]),
+            t.over_limit_share: quotient_column(outcomes["over_limit"], outcomes["batches"]),
             t.splits: outcomes["splits"],
-            t.split_rate: quotients(outcomes["splits"], outcomes["batches"]),
-            t.batch_split_rate: quotients(outcomes["splits"] * US_PER_S, sent_for(producer, len(outcomes))),
+            t.split_rate: quotient_column(outcomes["splits"], outcomes["batches"]),
+            t.batch_split_rate: quotient_column(outcomes["splits"] * US_PER_S, sent_for(producer, len(outcomes))),
             t.split_batches: outcomes["split_batches"],
             t.failed_batches: outcomes["failed"],
             t.bytes_sent: outcomes["bytes_sent"],
             t.bytes_resent: outcomes["bytes_resent"],
-            t.fill: quotients(outcomes["size"], outcomes["limit"]),
-            t.compression_ratio: quotients(
+            t.fill: quotient_column(outcomes["size"], outcomes["limit"]),
+            t.compression_ratio: quotient_column(
                 outcomes["size"] - RECORD_BATCH_OVERHEAD * outcomes["batches"], outcomes["uncompressed"]
             ),
             t.batch_bytes_max: outcomes["largest"],
             t.final_estimate: final_estimates(producer, lane, topic),
             t.recoveries: outcomes["recoveries"],
-            t.recovery_ms_mean: quotients(outcomes["recovery_us"] // US_PER_MS, outcomes["recoveries"]),
-            t.recovery_ms_max: array_of(outcomes["recovery_longest"] / US_PER_MS, outcomes["recoveries"] > 0),
+            t.recovery_ms_mean: quotient_column(outcomes["recovery_us"] // US_PER_MS, outcomes["recoveries"]),
+            t.recovery_ms_max: arrow_array(outcomes["recovery_longest"] / US_PER_MS, outcomes["recoveries"] > 0),
             t.is_recovering: outcomes["since_split"] != NEVER,
             t.measured_batches: outcomes["measured"],
             t.size_error: size_errors(producer, lane, topic, outcomes),
@@ -168,7 +168,7 @@ def size_errors(producer: Producer, lane: Ints, topic: Ints, outcomes: Records) 
     captured = by_model[producer.lanes.settings["is_fitted"][lane], topic]
     measured = outcomes["model_error"] / MICRO / np.maximum(outcomes["measured"], 1)
     errors = np.where(outcomes["measured"] > 0, measured, captured)
-    return array_of(errors, ~np.isnan(errors))
+    return arrow_array(errors, ~np.isnan(errors))
 
 
 def mean_errors(producer: Producer, metric: Metric) -> Floats:
@@ -201,7 +201,7 @@ def last_spans(producer: Producer) -> Records:
     """The spans that were not full at the end, lane by lane: SPAN[spans]."""
     lane, topic = np.nonzero(producer.outcomes["span_batches"][: producer.at_once])
     outcomes = producer.outcomes[lane, topic]
-    return records_of(
+    return new_records(
         SPAN,
         len(lane),
         lane=lane,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.record_sampling import SAMPLE_EVERY
 from udfs.replay.shared.lanes import KAFKA_RELEASE, PROPOSAL, LaneSettings, Value, release_numbers
@@ -125,7 +125,7 @@ def split_lanes(lanes: LaneSettings, assumed: Collection[str]) -> SplitLanes:
     by_text = (profile == TODAY) & np.array([release == PROPOSAL for release in releases])
     every = 1 if lanes.in_force.get(RECOMPRESS) == "all" else SAMPLE_EVERY
     linger_ms = _stated(lanes, LINGER, assumed)
-    settings = records_of(
+    settings = new_records(
         SETTINGS,
         len(lanes.names),
         batch_size=_stated(lanes, BATCH_SIZE, assumed),

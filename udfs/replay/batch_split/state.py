@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Record, Records, Singles, read_only
-from udfs.columns.records import int_fields, records_of
+from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import DAMPED_INITIAL, record_bytes
@@ -232,7 +232,7 @@ def new_sim(
 def new_progress(window: Window) -> Records:
     """The progress of a replay before its first record."""
     last = NEVER if window.end == NEVER else window.end - 1
-    return records_of(PROGRESS, 1, counts_from=window.begin, last=last)
+    return new_records(PROGRESS, 1, counts_from=window.begin, last=last)
 
 
 def read_only_capture(capture: Capture) -> Capture:

@@ -9,8 +9,8 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.groups import greatest_before
-from udfs.columns.records import records_of
-from udfs.columns.searches import behind
+from udfs.columns.records import new_records
+from udfs.columns.searches import place_behind
 from udfs.columns.time_units import NEVER
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.state import PART, Capture
@@ -48,7 +48,7 @@ def parts_of(sent: Sent, times: Times) -> tuple[Records, Ints]:
     parts = parts[np.argsort(-times.close[parts], kind="stable")]
     first = batches["first"][sendings["batch"][parts]] + sendings["offset"][parts]
     first = np.minimum(first, len(sent.capture.records) - 1)
-    records = records_of(
+    records = new_records(
         PART,
         len(parts),
         end=first + sendings["records"][parts],
@@ -107,7 +107,7 @@ def queued(sent: Sent, times: Times) -> Queued:
     again = again[first[sendings["batch"][again]] != again]
     again = again[np.lexsort((times.close[again], sendings["partition"][again]))]
     again_partition, partition = sendings["partition"][again], sendings["partition"][first]
-    last = behind(again_partition, times.close[again], partition, times.close[first]) - 1
+    last = place_behind(again_partition, times.close[again], partition, times.close[first]) - 1
     last = np.where(np.append(again_partition, NONE)[last] == partition, last, NONE)
     begin, until = (np.append(time, 0)[last] for time in (queues_begin(sent, times, again), times.close[again]))
     return Queued(begin, until, refused_before(sent))

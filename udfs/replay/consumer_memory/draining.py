@@ -13,7 +13,7 @@ import numpy as np
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.fidelity_reasons import DRAINED
 from udfs.columns.arrays import Ints, Record, Records, read_only
-from udfs.columns.records import int_fields, with_room
+from udfs.columns.records import int_fields, with_free_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.state import NONE
@@ -95,7 +95,7 @@ def follow_fetches(events: Records, exchanges: Records, fetches: Fetches) -> Fet
     """
     used, more = len(fetches.known_partitions), len(events)
     after = fetches._replace(
-        partitions=with_room(fetches.partitions, used, more),
+        partitions=with_free_records(fetches.partitions, used, more),
         partition_numbers=roomy(fetches.partition_numbers, more),
         broker_numbers=roomy(fetches.broker_numbers, more),
     )

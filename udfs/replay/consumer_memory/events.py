@@ -10,7 +10,7 @@ import pyarrow as pa
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.records import GrowingRecords, int_fields, records_of
+from udfs.columns.records import GrowingRecords, int_fields, new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.units import Counted
 from udfs.replay.shared.caps import MOST_EXCHANGES
@@ -96,7 +96,7 @@ def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
     requested_at = int_column(rows, t.time, 0)
     complete_at = np.maximum(requested_at, int_column(rows, t.came, NEVER))
     size_known_at = int_column(rows, t.started, NEVER)
-    return records_of(
+    return new_records(
         EXCHANGE,
         rows.num_rows,
         unit=unit,
@@ -125,7 +125,7 @@ def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window
     unit: int64[n]. exchange: int64[n], the exchange that a row belongs to.
     """
     t, time = MEMORY_EVENTS, int_column(rows, MEMORY_EVENTS.time, 0)
-    return records_of(
+    return new_records(
         PARTITION_EVENT,
         rows.num_rows,
         kind=int_column(rows, t.kind, 0),
@@ -150,7 +150,7 @@ def partition_events_of(rows: pa.RecordBatch, unit: Ints, exchange: Ints, window
 def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
     """TAKEOVER[n] from rows of kind TAKEN_OVER; `lost_at` is filled in later (`when_lost`). unit: int64[n]."""
     t = MEMORY_EVENTS
-    return records_of(
+    return new_records(
         TAKEOVER,
         rows.num_rows,
         unit=unit,

@@ -19,9 +19,9 @@ import numpy as np
 from schemas.wire.apis import API_KEYS
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.groups import group_numbers
-from udfs.columns.picking import pick
-from udfs.columns.records import fields, int_fields
-from udfs.columns.searches import first_at, first_from
+from udfs.columns.picking import pick_values
+from udfs.columns.records import int_fields, pick_fields
+from udfs.columns.searches import earliest_from, place_of_first
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.takeovers import FETCH, first_drained, first_request
@@ -57,7 +57,7 @@ def when_dropped(exchanges: Records, holder: Ints) -> Ints:
     it.
     """
     names = ("unit", "connection", "requested_at", "complete_at")
-    unit, connection, requested_at, complete_at = fields(exchanges, holder, *names)
+    unit, connection, requested_at, complete_at = pick_fields(exchanges, holder, *names)
     gone = gone_with_client(unit, connection, requested_at, exchanges)
     lost = np.maximum(assigned_anew(unit, requested_at, exchanges), complete_at)
     dropped_at = np.minimum(gone, first_drained(exchanges, unit, lost))
@@ -96,7 +96,7 @@ def assigned_anew(unit: Ints, since: Ints, exchanges: Records) -> Ints:
     none: int64[n].
     """
     syncs = exchanges[(exchanges["api_key"] == SYNC_GROUP) & (exchanges["complete_at"] != NEVER)]
-    return first_from(syncs["unit"], syncs["requested_at"], syncs["complete_at"], unit, since)
+    return earliest_from(syncs["unit"], syncs["requested_at"], syncs["complete_at"], unit, since)
 
 
 def next_takeover(given_up: Records, takeovers: Records) -> Ints:
@@ -107,8 +107,8 @@ def next_takeover(given_up: Records, takeovers: Records) -> Ints:
     numbers, _ = group_numbers(*(np.append(takeovers[name], given_up[name]) for name in ("unit", "partition_key")))
     known, wanted = np.split(numbers, [len(takeovers)])
     order = np.argsort(known, kind="stable")
-    place = first_at(known[order], takeovers["taken_over_at"][order], wanted, given_up["last_requested_at"])
-    return pick(order, place, NONE)
+    place = place_of_first(known[order], takeovers["taken_over_at"][order], wanted, given_up["last_requested_at"])
+    return pick_values(order, place, NONE)
 
 
 def when_gone(given_up: Records, connection: Ints, takeovers: Records, exchanges: Records) -> Ints:
@@ -122,7 +122,7 @@ def when_gone(given_up: Records, connection: Ints, takeovers: Records, exchanges
     """
     unit, since, again_at = (given_up[name] for name in ("unit", "last_requested_at", "requested_again_at"))
     takeover = next_takeover(given_up, takeovers)
-    taken_over_at, lost_at = (pick(takeovers[name], takeover, NEVER) for name in ("taken_over_at", "lost_at"))
+    taken_over_at, lost_at = (pick_values(takeovers[name], takeover, NEVER) for name in ("taken_over_at", "lost_at"))
     is_for_good = again_at == NEVER
     lost_at = np.where(taken_over_at < again_at, lost_at, NEVER)
     lost_at = np.where(is_for_good, np.minimum(lost_at, assigned_anew(unit, since, exchanges)), lost_at)

@@ -23,7 +23,7 @@ from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUE
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
 from schemas.wire.sync_group import SYNC_GROUP_REQUEST
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import array_of, concatenated
+from udfs.columns.arrow_columns import arrow_array, concatenate_batches
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.consumer_memory.silver_events import kind
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
@@ -158,7 +158,7 @@ def takeovers(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joins])
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
-        rows = batch if held is None else concatenated([held, batch])
+        rows = batch if held is None else concatenate_batches([held, batch])
         process, processes = processes_of(rows)
         passes = is_same_partition(rows) & (process[1:] != process[:-1])
         if passes.any():
@@ -188,8 +188,8 @@ def takeover_events(
             t.unit_address: before[g.client_address],
             **same((t.connection_id, t.exchange_no, t.time), after),
             t.kind: kind(MemoryEvent.TAKEN_OVER, before),
-            t.started: array_of(last_joins, has_joined),
-            t.came: array_of(last_joined, has_joined),
+            t.started: arrow_array(last_joins, has_joined),
+            t.came: arrow_array(last_joined, has_joined),
             t.partition_key: partition_key(before[g.topic], before[g.partition]),
         }
     )

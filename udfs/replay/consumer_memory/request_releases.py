@@ -17,7 +17,7 @@ from schemas.tables.silver import RECORD_BATCHES
 from schemas.tables.steps import LOG_BATCHES, MEMORY_EVENTS
 from schemas.tables.values import BROKER, FROM_FETCH, FROM_PRODUCE
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of, valid
+from udfs.columns.arrow_columns import arrow_array, is_not_null
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.silver_events import kind
@@ -79,7 +79,7 @@ def first_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
                 **same((e.connection_id, e.exchange_no), rows),
                 e.time: rows[t.request_time],
                 e.kind: kind(MemoryEvent.FETCHED, rows),
-                e.released: array_of(of_row, of_row != NEVER),
+                e.released: arrow_array(of_row, of_row != NEVER),
             }
         )
 
@@ -111,8 +111,8 @@ def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
     by = np.where(is_earlier, HandledBy.FETCH, int_column(batch, t.released_by, HandledBy.RESPONSE))
     names = batch.schema.names
     changed = {
-        str(t.released): array_of(released, released != NEVER),
-        str(t.released_by): array_of(by.astype(np.int8), valid(batch[t.released_by])),
+        str(t.released): arrow_array(released, released != NEVER),
+        str(t.released_by): arrow_array(by.astype(np.int8), is_not_null(batch[t.released_by])),
     }
     rows = pa.RecordBatch.from_arrays([changed.get(name, batch[name]) for name in names], names=names)
     return rows.filter(pa.array(~is_fetched))

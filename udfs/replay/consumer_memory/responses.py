@@ -17,9 +17,9 @@ from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.groups import group_numbers
-from udfs.columns.picking import pick
-from udfs.columns.records import GrowingRecords, int_fields, records_of
-from udfs.columns.searches import first_at
+from udfs.columns.picking import pick_values
+from udfs.columns.records import GrowingRecords, int_fields, new_records
+from udfs.columns.searches import place_of_first
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.consumer_memory.events import EXCHANGE
@@ -100,7 +100,7 @@ def under(records: Records, fetch_number: int) -> Records:
 def responses_of(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
     """RESPONSE[n] from rows of CLOSED_RESPONSES."""
     t = CLOSED_RESPONSES
-    return records_of(
+    return new_records(
         RESPONSE,
         rows.num_rows,
         unit=unit,
@@ -119,7 +119,7 @@ def responses_of(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
 def given_up_of(rows: pa.RecordBatch, unit: Ints) -> Records:
     """GIVEN_UP[n] from rows of MEMORY_EVENTS of that kind. unit: int64[n]."""
     t = MEMORY_EVENTS
-    return records_of(
+    return new_records(
         GIVEN_UP,
         rows.num_rows,
         unit=unit,
@@ -140,8 +140,8 @@ def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exc
     """
     order = np.lexsort((responses["number"], responses["unit"]))
     unit, number = responses["unit"][order], responses["number"][order]
-    place = first_at(unit, number, given_up["unit"], given_up["response"])
-    is_kept = (place != NONE) & (pick(number, place, NONE) == given_up["response"])
+    place = place_of_first(unit, number, given_up["unit"], given_up["response"])
+    is_kept = (place != NONE) & (pick_values(number, place, NONE) == given_up["response"])
     given_up, response = given_up[is_kept], order[place[is_kept]]
     complete_at, connection = responses["complete_at"][response], responses["connection"][response]
     gone_at = when_gone(given_up, connection, takeovers, exchanges)
@@ -174,7 +174,7 @@ def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Reco
     beside = overhead["base_bytes"] + overhead["partition_bytes"] * responses["partitions"]
     size = responses["record_bytes"] + np.round(beside).astype(np.int64)
     complete_at, is_pinned = responses["complete_at"], responses["held_us"] == NEVER
-    return records_of(
+    return new_records(
         EXCHANGE,
         len(responses),
         unit=responses["unit"],

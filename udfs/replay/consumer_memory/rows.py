@@ -20,9 +20,9 @@ from schemas.tables.gold_memory import (
 from schemas.tables.table import Table
 from schemas.tables.values import BROKER, BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.columns.arrays import Floats, Ints, Records
-from udfs.columns.arrow_columns import coded, repeated
+from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.groups import group_numbers
-from udfs.columns.records import fields
+from udfs.columns.records import pick_fields
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative, span_us, speed_of
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
@@ -45,11 +45,15 @@ def key_columns(units: Units, table: Table, unit: Ints, scenarios: pa.Array[Any]
     """The columns that every row has: the run, the lane, and the client or broker. unit, lane: int64[rows], numbers."""
     names = pa.array(units.names, pa.string())
     if units.side == BROKER:
-        who: dict[str, Cell] = {"broker": coded(names, unit)}
+        who: dict[str, Cell] = {"broker": dictionary_column(names, unit)}
     else:
         addresses = pa.array(units.addresses, pa.string())
-        who = {"client_id": coded(names, unit), "client_address": coded(addresses, unit)}
-    return {table.run_id: repeated(units.run_id, len(unit)), table.scenario: coded(scenarios, lane), **who}
+        who = {"client_id": dictionary_column(names, unit), "client_address": dictionary_column(addresses, unit)}
+    return {
+        table.run_id: repeated_text_column(units.run_id, len(unit)),
+        table.scenario: dictionary_column(scenarios, lane),
+        **who,
+    }
 
 
 def grid(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
@@ -95,7 +99,7 @@ def received_in(traces: Traces, window: Window) -> InWindow:
     """What units receive, as far as its request is in the window."""
     units, is_in_window = len(traces.traces), window.has(traces.messages["requested_at"])
     unit = np.repeat(np.arange(units), traces.traces["end_message"] - traces.traces["first_message"])[is_in_window]
-    connection, of_message = fields(traces.messages, is_in_window, "connection", "records")
+    connection, of_message = pick_fields(traces.messages, is_in_window, "connection", "records")
     owner, records = unit[group_numbers(unit, connection)[1]], np.zeros(units, np.int64)
     np.add.at(records, unit, of_message)
     return InWindow(np.bincount(owner, minlength=units), np.bincount(unit, minlength=units), records)
@@ -126,8 +130,8 @@ def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: 
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, scenarios, lane),
         **pool_columns(outcomes, settings["size"], received.connections[unit], speed),
-        t.responses_of: repeated(BY_CAPTURE if is_captured else BY_CLOSED_LOOP, len(unit)),
-        t.variant: coded(pa.array(VARIANTS, pa.string()), settings["variant"]),
+        t.responses_of: repeated_text_column(BY_CAPTURE if is_captured else BY_CLOSED_LOOP, len(unit)),
+        t.variant: dictionary_column(pa.array(VARIANTS, pa.string()), settings["variant"]),
         t.config_refused: settings["size"] <= largest_fetch,
         t.responses: outcomes["messages"],
         t.response_bytes: outcomes["bytes"],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.records import int_fields, records_of
+from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.shared.lanes import AS_CAPTURED, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
@@ -102,7 +102,7 @@ def memory_lanes(
 def consumer_pools(lanes: LaneSettings) -> Records:
     """POOL_SETTINGS[lanes] of consumers: buffer.memory of KIP-81, a proposal."""
     size = lanes.ints("consumer.buffer.memory", UNBOUNDED)
-    return records_of(
+    return new_records(
         POOL_SETTINGS,
         len(lanes.names),
         size=size,
@@ -116,7 +116,7 @@ def consumer_pools(lanes: LaneSettings) -> Records:
 
 def broker_pools(lanes: LaneSettings) -> Records:
     """POOL_SETTINGS[lanes] of brokers: queued.max.request.bytes (KIP-72)."""
-    return records_of(
+    return new_records(
         POOL_SETTINGS,
         len(lanes.names),
         size=lanes.ints("broker.queued.max.request.bytes", UNBOUNDED),
@@ -129,7 +129,7 @@ def broker_pools(lanes: LaneSettings) -> Records:
 def consumer_queues(lanes: LaneSettings, assumed: Sequence[str]) -> Records:
     """QUEUE_SETTINGS[lanes] of librdkafka consumers."""
     kbytes = lanes.changed_ints(MAX_KBYTES) if MAX_KBYTES in assumed else lanes.ints(MAX_KBYTES, AS_CAPTURED)
-    return records_of(
+    return new_records(
         QUEUE_SETTINGS,
         len(lanes.names),
         max_kbytes=kbytes,
@@ -141,7 +141,7 @@ def consumer_queues(lanes: LaneSettings, assumed: Sequence[str]) -> Records:
 
 def producer_buffers(lanes: LaneSettings) -> Records:
     """BUFFER_SETTINGS[lanes] of producers."""
-    return records_of(
+    return new_records(
         BUFFER_SETTINGS,
         len(lanes.names),
         buffer_memory=lanes.ints("producer.buffer.memory"),

@@ -12,7 +12,7 @@ from schemas.tables.silver import EXCHANGES, FETCH_PARTITIONS, RECORD_BATCHES
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import ANSWERED, BROKER, CONSUMER, FROM_FETCH, FROM_PRODUCE, PRODUCER
 from udfs.capture.framing import SIZE_BYTES
-from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.shared.dealing import Step
@@ -144,7 +144,7 @@ def whole_number(column: Column) -> Column:
     """Floats as int64, null where they are none."""
     values = column.to_numpy(zero_copy_only=False)
     fits = np.isfinite(values) & (np.abs(values) < float(1 << 62))
-    return array_of(np.where(fits, values, 0).astype(np.int64), fits)
+    return arrow_array(np.where(fits, values, 0).astype(np.int64), fits)
 
 
 def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

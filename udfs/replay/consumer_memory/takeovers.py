@@ -25,9 +25,9 @@ from schemas.wire.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT_REQUE
 from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.join_group import JOIN_GROUP_REQUEST
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.picking import pick
-from udfs.columns.records import fields
-from udfs.columns.searches import first_from, last_before
+from udfs.columns.picking import pick_values
+from udfs.columns.records import pick_fields
+from udfs.columns.searches import earliest_from, place_of_last_before
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.state import NONE
 
@@ -42,12 +42,12 @@ def when_lost(takeovers: Records, exchanges: Records) -> Ints:
     """
     unit, joined_at = takeovers["unit"], takeovers["joined_at"]
     joins = exchanges[(exchanges["api_key"] == JOIN_GROUP) & (exchanges["complete_at"] != NEVER)]
-    join = last_before(joins["unit"], joins["requested_at"], unit, joined_at)
-    overlaps = (join != NONE) & (pick(joins["complete_at"], join, ALWAYS) > takeovers["joins_at"])
+    join = place_of_last_before(joins["unit"], joins["requested_at"], unit, joined_at)
+    overlaps = (join != NONE) & (pick_values(joins["complete_at"], join, ALWAYS) > takeovers["joins_at"])
     beats = exchanges[exchanges["api_key"] == CONSUMER_GROUP_HEARTBEAT]
-    beat = last_before(beats["unit"], beats["requested_at"], unit, takeovers["taken_over_at"] + 1)
-    without_join = np.where(beat == NONE, takeovers["taken_over_at"], pick(beats["requested_at"], beat, NEVER))
-    return np.where(overlaps & (joined_at != NEVER), pick(joins["requested_at"], join, NEVER), without_join)
+    beat = place_of_last_before(beats["unit"], beats["requested_at"], unit, takeovers["taken_over_at"] + 1)
+    without_join = np.where(beat == NONE, takeovers["taken_over_at"], pick_values(beats["requested_at"], beat, NEVER))
+    return np.where(overlaps & (joined_at != NEVER), pick_values(joins["requested_at"], join, NEVER), without_join)
 
 
 def first_request(exchanges: Records, api_key: int, unit: Ints, since: Ints) -> Ints:
@@ -55,8 +55,8 @@ def first_request(exchanges: Records, api_key: int, unit: Ints, since: Ints) -> 
 
     exchanges: EXCHANGE, those of a unit in the order of their requests. unit, since: int64[n].
     """
-    units, requested_at = fields(exchanges, exchanges["api_key"] == api_key, "unit", "requested_at")
-    return first_from(units, requested_at, requested_at, unit, since)
+    units, requested_at = pick_fields(exchanges, exchanges["api_key"] == api_key, "unit", "requested_at")
+    return earliest_from(units, requested_at, requested_at, unit, since)
 
 
 def taken_over(partitions: Records) -> Records:
@@ -71,8 +71,8 @@ def first_drained(exchanges: Records, unit: Ints, since: Ints) -> Ints:
     """
     is_drained = (exchanges["api_key"] == FETCH) & (exchanges["drained_at"] != ALWAYS)
     is_drained &= (exchanges["undrained"] == 0) & (exchanges["taken_over_at"] == ALWAYS)
-    units, requested_at, drained_at = fields(exchanges, is_drained, "unit", "requested_at", "drained_at")
-    return first_from(units, requested_at, drained_at, unit, since)
+    units, requested_at, drained_at = pick_fields(exchanges, is_drained, "unit", "requested_at", "drained_at")
+    return earliest_from(units, requested_at, drained_at, unit, since)
 
 
 def drop_lost(exchanges: Records, partitions: Records) -> None:

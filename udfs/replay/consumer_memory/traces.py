@@ -19,8 +19,8 @@ from schemas.tables.event_kinds import HandledBy
 from schemas.wire.apis import API_KEYS
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.groups import greatest_before, group_numbers
-from udfs.columns.records import records_of
-from udfs.columns.searches import first_from
+from udfs.columns.records import new_records
+from udfs.columns.searches import earliest_from
 from udfs.columns.time_units import NEVER, US_PER_S
 from udfs.replay.consumer_memory.state import CONNECTION, MESSAGE, NONE, TRACE, Traces
 from udfs.replay.consumer_memory.takeovers import FETCH
@@ -83,7 +83,7 @@ def traces_from(
     first_message, first_connection = np.searchsorted(unit, edges), np.searchsorted(owner, edges)
     messages["connection"] = chains.connection - first_connection[unit]
     messages["next_request"] = np.where(chains.following == NONE, NONE, chains.following - first_message[unit])
-    traces = records_of(
+    traces = new_records(
         TRACE,
         units,
         first_message=first_message[:-1],
@@ -93,7 +93,7 @@ def traces_from(
     )
     np.maximum.at(traces["largest_fetch"], unit, messages["max_bytes"])
     firsts = chains.firsts - first_message[owner]
-    connections = records_of(CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)
+    connections = new_records(CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)
     return Traces(messages, connections, traces)
 
 
@@ -112,7 +112,7 @@ def until_gone(exchanges: Records, chains: Chains, place: Ints) -> Ints:
     is_later = np.append(False, unit[1:] == unit[:-1])[: len(unit)]
     is_gone = is_later & (begins_at > over_at + GONE_US) & (ends_at > 0)
     gone_at, complete_at = over_at[is_gone], exchanges["complete_at"][place]
-    until = first_from(unit[is_gone], gone_at, gone_at, exchanges["unit"][place], complete_at)
+    until = earliest_from(unit[is_gone], gone_at, gone_at, exchanges["unit"][place], complete_at)
     return np.where(until == NEVER, NEVER, until - complete_at)
 
 
@@ -124,7 +124,7 @@ def traces_of_responses(exchanges: Records, units: int) -> Traces:
     requested_at, complete_at = exchanges["requested_at"], exchanges["complete_at"]
     held_us = np.maximum(exchanges["drained_at"] - complete_at, 0)  # 0 for ALWAYS, without records that were drained
     held_us[pinned] = until_gone(exchanges, chains, pinned)
-    messages = records_of(
+    messages = new_records(
         MESSAGE,
         len(exchanges),
         requested_at=requested_at,
@@ -153,7 +153,7 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
     started_at = np.maximum(np.minimum(exchanges["size_known_at"], requested_at), free_at)
     complete_at = np.maximum(requested_at, free_at)
     handled_us = np.maximum(np.minimum(exchanges["handled_at"], answered_at) - complete_at, 0)
-    messages = records_of(
+    messages = new_records(
         MESSAGE,
         len(exchanges),
         requested_at=started_at,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Record, Records
-from udfs.columns.records import int_fields, records_of
+from udfs.columns.records import int_fields, new_records
 from udfs.kernels.kernel import kernel
 from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile_of
 from udfs.replay.shared.window import WHOLE, Window
@@ -84,7 +84,7 @@ class Curves(NamedTuple):
 
 def new_meter(window: Window = WHOLE) -> Meter:
     """A meter that has counted nothing, and is to count what is in the window."""
-    usage = records_of(USAGE, 1, window_begins_at=window.begin, window_ends_at=window.end)
+    usage = new_records(USAGE, 1, window_begins_at=window.begin, window_ends_at=window.end)
     slots, buckets = np.zeros(SLOTS, SLOT), np.zeros((3, BUCKETS), np.int64)
     return Meter(usage, slots, buckets[0], buckets[1], buckets[2])
 

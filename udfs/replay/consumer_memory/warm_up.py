@@ -8,7 +8,7 @@ import pyarrow as pa
 from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.steps import MEMORY_EVENTS
 from schemas.tables.values import CONSUMER, PRODUCER
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.consumer_memory.replay import replay_memory
 from udfs.replay.consumer_memory.settings import (
@@ -54,10 +54,10 @@ def two_batches() -> pa.RecordBatch:
 
 def two_lanes() -> MemoryLanes:
     """The captured lane, and one in which a producer has memory for one batch."""
-    pools = records_of(POOL_SETTINGS, 2, size=1 << 20, max_allocation=1 << 20, us_per_record=AS_CAPTURED)
-    buffers = records_of(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 100], batch_size=1, max_block_us=1, threads=1)
-    queues = records_of(QUEUE_SETTINGS, 2, max_kbytes=1, min_messages=1, us_per_record=1)
-    limits = records_of(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED)
+    pools = new_records(POOL_SETTINGS, 2, size=1 << 20, max_allocation=1 << 20, us_per_record=AS_CAPTURED)
+    buffers = new_records(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 100], batch_size=1, max_block_us=1, threads=1)
+    queues = new_records(QUEUE_SETTINGS, 2, max_kbytes=1, min_messages=1, us_per_record=1)
+    limits = new_records(FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED)
     return MemoryLanes(
         names=("captured", "other"),
         consumer=pools,

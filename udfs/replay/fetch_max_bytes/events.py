@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.columns.arrays import Bools, Bytes, Ints, Records, edges
-from udfs.columns.arrow_columns import array_of, binaries_of, binary_bytes
-from udfs.columns.records import joined, picked
+from udfs.columns.arrays import Bools, Bytes, Ints, Records, stretch_edges
+from udfs.columns.arrow_columns import arrow_array, binary_column, offsets_and_bytes
+from udfs.columns.records import join_records, pick_records
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED, READ, UNKNOWN
 from udfs.replay.shared.key_numbers import key_numbers
@@ -58,8 +58,8 @@ def joined_logs(parts: Sequence[Logs]) -> Logs:
     return Logs(
         np.concatenate([none, *(part.connection_id for part in parts)]),
         np.concatenate([none, *(part.number for part in parts)]),
-        edges(np.concatenate([none, *(np.diff(part.first) for part in parts)])),
-        joined(BATCH, [part.batches for part in parts]),
+        stretch_edges(np.concatenate([none, *(np.diff(part.first) for part in parts)])),
+        join_records(BATCH, [part.batches for part in parts]),
     )
 
 
@@ -69,7 +69,7 @@ def rows_of_reads(keys: pa.RecordBatch, reads: Records, sizes: Ints, counts: Int
     keys: the columns KEYS of these rows. reads: CARRIED[n]. sizes: bytes of the batches of all reads, one read behind
     the other; read i has counts[i] of them.
     """
-    return rows_with(keys, reads, sizes.astype(np.int32).view(np.uint8), edges(counts) * SIZE_BYTES)
+    return rows_with(keys, reads, sizes.astype(np.int32).view(np.uint8), stretch_edges(counts) * SIZE_BYTES)
 
 
 def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts: Ints) -> pa.RecordBatch:
@@ -80,14 +80,14 @@ def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts
     """
     numbers = np.zeros(len(partition), CARRIED)
     numbers["partition"] = partition
-    return rows_with(keys, numbers, batches.view(np.uint8), edges(counts) * BATCH.itemsize)
+    return rows_with(keys, numbers, batches.view(np.uint8), stretch_edges(counts) * BATCH.itemsize)
 
 
 def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) -> pa.RecordBatch:
     """Rows of READS from their columns KEYS and CARRIED[n]; `lists` of row i is lists[ends[i]:ends[i + 1]]."""
     columns: dict[str, pa.Array[Any]] = {str(column): keys[column] for column in KEYS}
-    columns[READS.numbers] = binaries_of(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)
-    columns[READS.lists] = binaries_of(lists, ends)
+    columns[READS.numbers] = binary_column(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)
+    columns[READS.lists] = binary_column(lists, ends)
     return rows_of(READS, columns)
 
 
@@ -104,7 +104,7 @@ def reads_of(rows: pa.RecordBatch) -> Reads:
         reads[name] = carried[name]
     for column in (READS.connection_id, READS.exchange_no, READS.request_time):
         reads[str(column)] = rows[column].to_numpy()
-    ends, raw = binary_bytes(rows[READS.lists])
+    ends, raw = offsets_and_bytes(rows[READS.lists])
     size_ends = (ends - ends[0]) // SIZE_BYTES
     reads["first_size"], reads["end_size"] = size_ends[:-1], size_ends[1:]
     return Reads(reads, boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
@@ -112,7 +112,7 @@ def reads_of(rows: pa.RecordBatch) -> Reads:
 
 def carried_of(rows: pa.RecordBatch) -> Records:
     """The column `numbers`: CARRIED[rows]."""
-    starts, raw = binary_bytes(rows[READS.numbers])
+    starts, raw = offsets_and_bytes(rows[READS.numbers])
     return raw[starts[0] : starts[-1]].view(CARRIED)
 
 
@@ -123,7 +123,7 @@ def answered(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.RecordBatc
     if is_answered.all():
         return fetches, rows
     kept: Bools = np.repeat(is_answered, lengths)
-    return Reads(picked(reads, kept), edges(lengths[is_answered]), sizes), rows.filter(pa.array(kept))
+    return Reads(pick_records(reads, kept), stretch_edges(lengths[is_answered]), sizes), rows.filter(pa.array(kept))
 
 
 def partition_numbers(known: dict[str, int], rows: pa.RecordBatch, partition: Ints) -> Ints:
@@ -131,13 +131,13 @@ def partition_numbers(known: dict[str, int], rows: pa.RecordBatch, partition: In
 
     known: numbers by key; `partition_of` takes a key apart into broker, topic and partition.
     """
-    partitions: pa.Array[Any] = array_of(partition).cast(pa.string())
+    partitions: pa.Array[Any] = arrow_array(partition).cast(pa.string())
     return key_numbers(known, rows[READS.broker], rows[READS.topic], partitions)
 
 
 def logs_of(rows: pa.RecordBatch, known: dict[str, int]) -> Logs:
     """The logs of rows that have them. known: numbers of partitions by their keys, to which new ones are added."""
-    ends, raw = binary_bytes(rows[READS.lists])
+    ends, raw = offsets_and_bytes(rows[READS.lists])
     return Logs(
         rows[READS.connection_id].to_numpy(),
         partition_numbers(known, rows, carried_of(rows)["partition"].astype(np.int64)),

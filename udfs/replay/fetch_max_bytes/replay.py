@@ -15,7 +15,7 @@ from schemas.tables.steps import MEMORY_EVENTS, READS
 from schemas.tables.table import Table
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import arrow_array
 from udfs.facts.arrow_tables import packed_together
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import drawn_figures
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
@@ -138,7 +138,7 @@ def note_verdicts(progress: Progress, rows: pa.RecordBatch, fetches: Reads, verd
     """Count the verdicts on some whole fetches. verdicts: int64[fetches]."""
     returned = np.maximum(fetches.reads["returned_bytes"], 0)
     has_records = np.bincount(fetch_of_reads(fetches), returned, len(verdicts)) > 0
-    brokers = rows[READS.broker].take(array_of(fetches.first_read[:-1])).dictionary_encode()
+    brokers = rows[READS.broker].take(arrow_array(fetches.first_read[:-1])).dictionary_encode()
     keys = np.stack([brokers.indices.to_numpy(), has_records, verdicts], axis=1)
     distinct, counts = np.unique(keys, axis=0, return_counts=True)
     names = brokers.dictionary.to_pylist()

@@ -15,7 +15,7 @@ from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS
 from schemas.tables.reason import FidelityReasons
 from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Floats, Ints, Records
-from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import Values, rows_of
 from udfs.replay.fetch_max_bytes.fairness import jain_index
@@ -54,7 +54,7 @@ class Labels(NamedTuple):
             "client_address": self.reader.client_address,
             "reader": self.reader.kind,
         }
-        return {getattr(table, name): repeated(text, rows) for name, text in texts.items()}
+        return {getattr(table, name): repeated_text_column(text, rows) for name, text in texts.items()}
 
 
 class Outcome(NamedTuple):
@@ -110,7 +110,7 @@ def verdict_rows(
 
 def nullable(values: Floats) -> pa.Array[Any]:
     """Numbers, null for nan."""
-    return array_of(values, ~np.isnan(values))
+    return arrow_array(values, ~np.isnan(values))
 
 
 def shares(values: Ints) -> Floats:
@@ -129,7 +129,7 @@ def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
         return values.T.reshape(-1)
 
     def in_each_lane(values: Ints | None) -> pa.Array[Any]:
-        return pa.nulls(n, pa.int64()) if values is None else array_of(np.tile(values, lanes))
+        return pa.nulls(n, pa.int64()) if values is None else arrow_array(np.tile(values, lanes))
 
     of_closed_loop: dict[str, Values] = {
         t.backlog_bytes: in_each_lane(outcome.backlog),
@@ -143,7 +143,7 @@ def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
         {
             **labels.columns(t, n),
             t.scenario: pa.array(np.repeat(np.array(labels.lanes, object), partitions), pa.string()),
-            t.mode: repeated(outcome.mode, n),
+            t.mode: repeated_text_column(outcome.mode, n),
             t.broker: pa.array(brokers * lanes, pa.string()),
             t.topic: pa.array(topics * lanes, pa.string()),
             t.partition: np.tile(np.array(list(map(int, numbers)), np.int32), lanes),
@@ -173,14 +173,14 @@ def consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
         {
             **labels.columns(t, n),
             t.scenario: pa.array(list(labels.lanes), pa.string()),
-            t.mode: repeated(outcome.mode, n),
+            t.mode: repeated_text_column(outcome.mode, n),
             t.requests: outcome.requests,
             t.partitions: np.full(n, labels.distinct_partitions),
             t.brokers: np.full(n, labels.brokers),
             t.bytes: sums["returned"].sum(axis=0),
             t.jain_index: pa.array([jain_index(served_shares(sums[:, lane])) for lane in range(n)], pa.float64()),
             **response_quantiles(outcome.sums),
-            t.response_bytes_max: array_of(responses["largest"].copy(), responses["largest"] > 0),
+            t.response_bytes_max: arrow_array(responses["largest"].copy(), responses["largest"] > 0),
             t.memory_bound_bytes: outcome.memory_bound,
             t.empty_though_available: sums["empty"].sum(axis=0),
             t.first_batch_overrides: responses["overrides"],
@@ -189,7 +189,7 @@ def consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
             t.catch_up_ms: slowest_catch_ups(outcome, n),
             t.given_up: np.full(n, given_up),
             t.left_out: np.full(n, outcome.left_out),
-            t.throttle_time_ms: array_of(outcome.throttle_ms)
+            t.throttle_time_ms: arrow_array(outcome.throttle_ms)
             if outcome.throttle_ms is not None
             else pa.nulls(n, pa.int64()),
             t.read_all: pa.nulls(n, pa.bool_()) if outcome.finished is None else pa.array(outcome.finished),

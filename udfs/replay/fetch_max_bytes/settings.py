@@ -9,7 +9,7 @@ import numpy as np
 
 from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.columns.arrays import Bools, Floats, Ints, Records
-from udfs.columns.records import int_fields, records_of
+from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import MS_PER_S
 from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, NONE, PROPOSAL, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
@@ -122,7 +122,7 @@ def fetch_limits(lanes: LaneSettings, reader: str) -> Records:
     max_bytes, partition_max_bytes = REQUEST_LIMITS[reader]
     broker_max_bytes, rate = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA) * (reader == CONSUMER)
     windows, seconds = lanes.ints(QUOTA_WINDOWS) * (rate > 0), lanes.ints(QUOTA_WINDOW_SECONDS) * (rate > 0)
-    return records_of(
+    return new_records(
         FETCH_LIMITS,
         len(lanes.names),
         max_bytes=lanes.changed_ints(max_bytes),
@@ -156,7 +156,7 @@ def client_settings(lanes: LaneSettings, reader: str) -> Records:
     """CLIENT_SETTINGS[lanes] of a kind of reader. A `profile` can be set only for consumers."""
     min_bytes, max_wait_ms = REQUEST_WAITS[reader]
     profiles = PROFILES if reader == CONSUMER else {}
-    return records_of(
+    return new_records(
         CLIENT_SETTINGS,
         len(lanes.names),
         min_bytes=lanes.changed_ints(min_bytes),
@@ -175,7 +175,7 @@ def changed_choices(lanes: LaneSettings, key: str, codes: Mapping[str, int]) -> 
 
 def as_captured_clients(lanes: int) -> Records:
     """CLIENT_SETTINGS of lanes that change nothing of the client."""
-    return records_of(
+    return new_records(
         CLIENT_SETTINGS,
         lanes,
         **dict.fromkeys(CLIENT_SETTINGS.names or (), AS_CAPTURED) | {"max_poll_records": DEFAULT_MAX_POLL_RECORDS},

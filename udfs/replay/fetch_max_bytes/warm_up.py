@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import LogEvent
 from schemas.tables.steps import LOG_EVENTS
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
@@ -31,7 +31,7 @@ def log_and_read() -> pa.RecordBatch:
 def two_fetch_lanes() -> FetchLanes:
     """The captured limits and others."""
     limits, clients = [AS_CAPTURED, 1 << 20], as_captured_clients(2)
-    both = records_of(
+    both = new_records(
         FETCH_LIMITS, 2, max_bytes=limits, partition_max_bytes=limits, broker_max_bytes=1 << 20
     )  # fmt: skip
     return FetchLanes(("captured", "other"), both, both, clients, clients, np.ones(2))

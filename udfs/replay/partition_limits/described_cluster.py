@@ -12,7 +12,7 @@ from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.values import CREATE_TOPIC
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import arrow_schema, nulls_besides, rows_of
@@ -79,7 +79,7 @@ def broker_rows(nodes: Sequence[int], racks: Sequence[str | None]) -> pa.RecordB
 
 def numbered_names(name: str, count: int) -> pa.Array[Any]:
     """NAME-0, NAME-1, ..."""
-    return pc.binary_join_element_wise(name, array_of(np.arange(count)).cast(pa.string()), "-")
+    return pc.binary_join_element_wise(name, arrow_array(np.arange(count)).cast(pa.string()), "-")
 
 
 @kernel
@@ -97,13 +97,13 @@ def present_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int
     placement["partitions"], placement["replication_factor"] = topics.partitions, factor
     replicas = np.zeros(n * factor, np.int64)
     place_topics(brokers, new_stripes(brokers, java_random(seed)), placement, replicas)
-    nodes = array_of(brokers.table["node_id"][replicas].astype(np.int32))
+    nodes = arrow_array(brokers.table["node_id"][replicas].astype(np.int32))
     names = numbered_names(topics.name, topics.how_many) if topics.how_many > 1 else pa.array([topics.name])
     return event_rows(
         n,
         entry=np.full(n, TopicEvent.SIGHTING),
         time=np.full(n, start_us - 1),
-        topic=names.take(array_of(np.repeat(np.arange(topics.how_many), topics.partitions))),
+        topic=names.take(arrow_array(np.repeat(np.arange(topics.how_many), topics.partitions))),
         partition=np.tile(np.arange(topics.partitions), topics.how_many),
         is_internal=np.full(n, False),
         replica_nodes=pa.ListArray.from_arrays(pa.array(np.arange(n + 1) * factor, pa.int32()), nodes),

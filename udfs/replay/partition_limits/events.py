@@ -11,8 +11,8 @@ import pyarrow as pa
 from schemas.tables import values
 from schemas.tables.event_kinds import TopicEvent
 from schemas.tables.steps import TOPIC_EVENTS
-from udfs.columns.arrays import Ints, Records, edges
-from udfs.columns.arrow_columns import array_of
+from udfs.columns.arrays import Ints, Records, stretch_edges
+from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.records import int_fields
 from udfs.columns.time_units import NEVER
@@ -166,7 +166,7 @@ def parse_assignments(column: pa.Array[Any]) -> Assignments:
     request = pc.list_parent_indices(column).to_numpy().astype(np.int64)
     parts = pc.split_pattern(pc.list_flatten(column), ":", max_splits=1)
     partition = ints_of(pc.list_element(parts, 0), 0)
-    order = array_of(np.lexsort((partition, request)))  # by request, and then by partition
+    order = arrow_array(np.lexsort((partition, request)))  # by request, and then by partition
     nodes = pc.split_pattern(pc.list_element(parts, 1), ",").take(order)
     texts = pc.list_flatten(nodes)
     node = ints_of(pc.if_else(pc.equal(texts, ""), "-1", texts), -1)
@@ -176,7 +176,7 @@ def parse_assignments(column: pa.Array[Any]) -> Assignments:
     np.maximum.at(factor, request, width)
     lacks = np.bincount(np.repeat(request, width)[node < 0], minlength=n)
     is_even = (factor * partitions == replicas) & (lacks == 0)
-    return Assignments(node, edges(replicas)[:-1], partitions, np.where(is_even, factor, UNEVEN))
+    return Assignments(node, stretch_edges(replicas)[:-1], partitions, np.where(is_even, factor, UNEVEN))
 
 
 def requests_of(rows: pa.RecordBatch, names: pa.Array[Any], assignments: Assignments) -> Records:
@@ -223,5 +223,5 @@ def sightings_of(rows: pa.RecordBatch, names: pa.Array[Any]) -> Records:
     sightings["partition"], sightings["time"] = int_column(rows, _E.partition, 0), int_column(rows, _E.time, NEVER)
     sightings["is_internal"] = int_column(rows, _E.is_internal, 0)
     sightings["replicas"] = ints_of(pc.list_value_length(rows[_E.replica_nodes]), 0)
-    sightings["first_replica"] = edges(sightings["replicas"])[:-1]
+    sightings["first_replica"] = stretch_edges(sightings["replicas"])[:-1]
     return sightings

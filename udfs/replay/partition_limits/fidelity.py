@@ -15,7 +15,7 @@ from schemas.tables.limit_reasons import CHANGES
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Ints, Records
-from udfs.columns.arrow_columns import array_of, repeated
+from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.partition_limits.placement.possible_draws import can_be_checked, checked_placements
 from udfs.replay.partition_limits.settings import LimitSettings
@@ -53,14 +53,14 @@ def limit_fidelity_rows(
     """
     captured, is_tried = history.captured, outcomes["decided_by"] != NOT_TRIED
     judged = np.flatnonzero(history.in_window & (captured["row"] != NONE) & (is_tried | (captured["reason"] != AGREED)))
-    rows, verdicts = history.rows.take(array_of(captured["row"][judged])), change_verdicts(history, outcomes, judged)
+    rows, verdicts = history.rows.take(arrow_array(captured["row"][judged])), change_verdicts(history, outcomes, judged)
     change_rows = compared(rows[TOPIC_EVENTS.kind], rows[TOPIC_EVENTS.client_id], verdicts)
     yield FIDELITY, fidelity_rows(change_rows, algorithms.PARTITION_LIMITS, run_id)
     is_placed = (chunks["partitions"] > 0) & (outcomes["error"] == 0) & were_placed(history, outcomes)
     placed = np.flatnonzero(history.in_window & is_placed)
-    clients = history.rows.take(array_of(captured["row"][placed]))[TOPIC_EVENTS.client_id]
+    clients = history.rows.take(arrow_array(captured["row"][placed]))[TOPIC_EVENTS.client_id]
     verdicts = placement_verdicts(history, settings, chunks, placed)
-    placement_rows = compared(repeated(PLACEMENTS, len(placed)), clients, verdicts)
+    placement_rows = compared(repeated_text_column(PLACEMENTS, len(placed)), clients, verdicts)
     yield FIDELITY, fidelity_rows(placement_rows, algorithms.PARTITION_LIMITS, run_id)
 
 
@@ -108,8 +108,8 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
 
 def compared(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdicts) -> list[Compared]:
     """Sums by metric and client, and how often each reason was given."""
-    words = pa.array([NO_REASON, *CHANGES.words]).take(array_of(verdicts.reason))
-    counts = {name: array_of(getattr(verdicts, name)) for name in ("checked", "agreed", "unknown")}
+    words = pa.array([NO_REASON, *CHANGES.words]).take(arrow_array(verdicts.reason))
+    counts = {name: arrow_array(getattr(verdicts, name)) for name in ("checked", "agreed", "unknown")}
     table = pa.table({"metric": metric, "client": client, "reason": words, **counts})
     sums = table.group_by(["metric", "client"], use_threads=False).aggregate([(name, "sum") for name in counts])
     with_reason = table.filter(pc.not_equal(table["reason"], NO_REASON))

@@ -19,7 +19,7 @@ from schemas.tables.gold_limits import (
 from schemas.tables.steps import TOPIC_EVENTS
 from schemas.tables.table import Table
 from udfs.columns.arrays import Floats, Ints, Records, read_only
-from udfs.columns.arrow_columns import array_of, coded, repeated
+from udfs.columns.arrow_columns import arrow_array, dictionary_column, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import rows_of
@@ -79,7 +79,7 @@ class LaneResults(NamedTuple):
 
     def names(self, lane: Ints) -> pa.Array[Any]:
         """The names of lanes, of which each is kept once."""
-        return coded(pa.array(self.settings.names, pa.string()), lane)
+        return dictionary_column(pa.array(self.settings.names, pa.string()), lane)
 
 
 def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
@@ -126,7 +126,7 @@ def request_groups(history: History) -> RequestGroups:
         t.principal: principals(rows),
     }
     group = group_numbers([*keys.values()])
-    first_row = array_of(np.unique(group, return_index=True)[1])
+    first_row = arrow_array(np.unique(group, return_index=True)[1])
     # A change without a captured request has row NONE, -1: it takes what is appended behind the rows.
     row, changes = history.captured["row"], np.zeros(len(history.changes), GROUPED)
     changes["group"], changes["in_window"] = np.append(group, NONE)[row], history.in_window
@@ -155,9 +155,9 @@ def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, len(lane)),
+            t.run_id: repeated_text_column(run_id, len(lane)),
             t.scenario: results.names(lane),
-            **{name: column.take(array_of(group)) for name, column in groups.keys.items()},
+            **{name: column.take(arrow_array(group)) for name, column in groups.keys.items()},
             **{name: sums[name] for name in (SUMS.names or ())[1:]},
         },
     )
@@ -169,14 +169,14 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
     is_listed = history.in_window & (history.captured["row"] != NONE)
     lane, change = np.nonzero(np.isin(decided_by, list(LIMIT_NAMES)) & is_listed)
     outcomes, captured, n = results.outcomes[lane, change], history.captured[change], len(lane)
-    rows, broker, error = history.rows.take(array_of(captured["row"])), outcomes["broker"], captured["error_code"]
+    rows, broker, error = history.rows.take(arrow_array(captured["row"])), outcomes["broker"], captured["error_code"]
     nodes = history.brokers.table["node_id"]
     node = nodes[broker] if len(nodes) else broker
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic, t.client_id)
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, n),
+            t.run_id: repeated_text_column(run_id, n),
             t.scenario: results.names(lane),
             t.request_time: rows[_E.time],
             **{name: rows[name] for name in same_names},
@@ -189,9 +189,9 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
             t.limit_value: outcomes["limit"],
             t.present: outcomes["present"],
             t.asked: outcomes["requested"],
-            t.broker: array_of(node, broker != NONE),
+            t.broker: arrow_array(node, broker != NONE),
             t.message: messages(outcomes, node),
-            t.captured_error_code: array_of(error, error != NO_RESPONSE),
+            t.captured_error_code: arrow_array(error, error != NO_RESPONSE),
         },
     )
 
@@ -199,7 +199,7 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
 def names_by_code(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
     """The name of each code. names: of every code from the least to the largest, none left out."""
     least = min(names)
-    return pa.array([names[code] for code in range(least, max(names) + 1)]).take(array_of(codes - least))
+    return pa.array([names[code] for code in range(least, max(names) + 1)]).take(arrow_array(codes - least))
 
 
 def messages(outcomes: Records, node: Ints) -> pa.Array[Any]:
@@ -209,7 +209,7 @@ def messages(outcomes: Records, node: Ints) -> pa.Array[Any]:
     """
 
     def texts(numbers: Ints) -> pa.Array[Any]:
-        return array_of(numbers).cast(pa.string())
+        return arrow_array(numbers).cast(pa.string())
 
     decided_by, broker = outcomes["decided_by"], outcomes["broker"]
     all_brokers = pc.if_else(pa.array(decided_by == MAX_BROKER_PARTITIONS), " on all brokers", "")
@@ -235,13 +235,13 @@ def per_broker_rows(history: History, results: LaneResults, run_id: str) -> pa.R
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, len(counts)),
+            t.run_id: repeated_text_column(run_id, len(counts)),
             t.scenario: results.names(np.repeat(np.arange(lanes), len(times) * len(nodes))),
             t.broker: np.tile(nodes, lanes * len(times)),
             t.at: np.tile(np.repeat(times, len(nodes)), lanes),
             t.partitions: counts,
-            t.limit_value: array_of(limit, limit != UNLIMITED),
-            t.headroom: array_of(limit - counts, limit != UNLIMITED),
+            t.limit_value: arrow_array(limit, limit != UNLIMITED),
+            t.headroom: arrow_array(limit - counts, limit != UNLIMITED),
         },
     )
 
@@ -263,10 +263,10 @@ def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.Rec
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, len(lane)),
+            t.run_id: repeated_text_column(run_id, len(lane)),
             t.scenario: results.names(lane),
             t.refused_by: names_by_code(LIMIT_NAMES, kind),
-            t.broker: array_of(np.append(nodes, 0)[place], is_broker),
+            t.broker: arrow_array(np.append(nodes, 0)[place], is_broker),
             t.limit_value: limit,
             t.partitions: counts,
             t.headroom: limit - counts,
@@ -313,18 +313,18 @@ def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tup
     curve, last, n = curve[is_listed], last[is_listed], int(is_listed.sum())
     t, has_refusal = PARTITION_LIMIT_CURVE, curve["change"] != NONE
     row = np.append(history.captured["row"], NONE)[curve["change"]]
-    rows = history.rows.take(array_of(row, row != NONE))
+    rows = history.rows.take(arrow_array(row, row != NONE))
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
     return t, rows_of(
         t,
         {
-            t.run_id: repeated(run_id, n),
-            t.refused_by: repeated(LIMIT_NAMES[limit], n),
+            t.run_id: repeated_text_column(run_id, n),
+            t.refused_by: repeated_text_column(LIMIT_NAMES[limit], n),
             t.limit_from: curve["limit_from"],
-            t.limit_to: array_of(last, last != UNLIMITED),
+            t.limit_to: arrow_array(last, last != UNLIMITED),
             t.request_time: rows[_E.time],
             **{name: rows[name] for name in same_names},
-            t.present: array_of(curve["present"], has_refusal),
-            t.asked: array_of(curve["requested"], has_refusal),
+            t.present: arrow_array(curve["present"], has_refusal),
+            t.asked: arrow_array(curve["requested"], has_refusal),
         },
     )

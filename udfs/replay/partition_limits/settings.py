@@ -8,7 +8,7 @@ import numpy as np
 
 from schemas.tables.values import ZOOKEEPER
 from schemas.wire.releases import BOTH_CONTROLLERS
-from udfs.columns.arrays import Ints, Records, edges, read_only
+from udfs.columns.arrays import Ints, Records, read_only, stretch_edges
 from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
 from udfs.replay.shared.lanes import CAPTURED, KAFKA_RELEASE, NONE, LaneSettings, Value, release_number, release_numbers
@@ -93,7 +93,7 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     table["checks_growth"] = [release is not None and release >= GROWTH_CHECKED_SINCE for release in releases]
     table["mutation_rate"] = [mutation_rate(value) for value in lanes.values("controller_mutation_rate")]
     table["mutation_burst"] = table["mutation_rate"] * QUOTA_WINDOWS_SECONDS
-    ends = edges([len(lane_steps) for lane_steps in steps])
+    ends = stretch_edges([len(lane_steps) for lane_steps in steps])
     table["first_step"], table["end_step"] = ends[:-1], ends[1:]
     return LimitSettings(
         names=lanes.names,

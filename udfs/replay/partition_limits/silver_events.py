@@ -17,7 +17,7 @@ from schemas.wire.fetch import FETCH_REQUEST
 from schemas.wire.metadata import METADATA_REQUEST
 from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of, concatenated
+from udfs.columns.arrow_columns import arrow_array, concatenate_batches
 from udfs.columns.arrow_columns import compute as pc
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.shared.columns import codes_of, int_column
@@ -199,10 +199,10 @@ def uses(rows: pa.RecordBatch, api_key: int, changed: Changed, window: Window = 
     change, connection_id, exchange_no = distinct[:, distinct[0] >= 0]
     return event_rows(
         {
-            u.change: array_of(change),
+            u.change: arrow_array(change),
             u.api_key: pa.array(np.full(len(change), api_key), pa.int16()),
-            u.connection_id: array_of(connection_id),
-            u.exchange_no: array_of(exchange_no),
+            u.connection_id: arrow_array(connection_id),
+            u.exchange_no: arrow_array(exchange_no),
         }
     )
 
@@ -246,10 +246,10 @@ def used_changes(batches: Iterable[pa.RecordBatch], changed: Changed) -> Iterato
     yield event_rows(
         {
             t.entry: pa.array(np.full(len(used), TopicEvent.USES), pa.int8()),
-            t.connection_id: array_of(changed.connection_id[used]),
-            t.exchange_no: array_of(changed.exchange_no[used]),
+            t.connection_id: arrow_array(changed.connection_id[used]),
+            t.exchange_no: arrow_array(changed.exchange_no[used]),
             t.position: pa.array(changed.position[used], pa.int32()),
-            **{column: array_of(counts[used, place]) for place, column in enumerate(COUNTED.values())},
+            **{column: arrow_array(counts[used, place]) for place, column in enumerate(COUNTED.values())},
         }
     )
 
@@ -280,7 +280,7 @@ def topic_events(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     held = [whole_rows(batch, t) for batch in batches]
     if not held:
         return schema.empty_table()
-    rows = concatenated(held)
+    rows = concatenate_batches(held)
     entry = int_column(rows, t.entry, 0)
     of_kind = {kind: rows.filter(pa.array(entry == kind)) for kind in TopicEvent}
     brokers = last_of_each(of_kind[TopicEvent.BROKER], BROKER_KEY)
@@ -298,7 +298,7 @@ def first_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
     first = rows.take(order[begins[:-1]])
     is_internal = int_column(rows, TOPIC_EVENTS.is_internal, 0)[order]
     internal = np.maximum.reduceat(is_internal, begins[:-1]) == 1 if rows.num_rows else is_internal == 1
-    return replaced(first, {TOPIC_EVENTS.is_internal: array_of(internal)})
+    return replaced(first, {TOPIC_EVENTS.is_internal: arrow_array(internal)})
 
 
 def last_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:

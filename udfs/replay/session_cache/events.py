@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
-from udfs.columns.arrays import Ints, Records, edges
+from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, NO_TIME, NONE, PARTITION, SIZE_UNKNOWN
 from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
@@ -98,7 +98,7 @@ def returned_partitions(part: Part) -> Ints:
     Where a quota was exceeded, a broker before 2.0 (KIP-219) sent the whole response late, with its session; since then
     it sends one without partitions at once.
     """
-    before = edges(part.rows["is_returned"])
+    before = stretch_edges(part.rows["is_returned"])
     return before[part.fetches["end"]] - before[part.fetches["first"]]
 
 
@@ -123,7 +123,7 @@ def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Par
 
 def joined_parts(parts: list[Part]) -> Part:
     """The parts as one. Writes to each fetch its end, which is where the next fetch begins."""
-    behind = edges([len(part.rows) for part in parts])
+    behind = stretch_edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
         part.fetches["first"] += before
     fetches, rows = joined_records(part.fetches for part in parts), joined_records(part.rows for part in parts)

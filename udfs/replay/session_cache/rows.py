@@ -16,8 +16,8 @@ from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_EVICTIONS, SESSI
 from schemas.tables.session_reasons import SESSIONS
 from schemas.tables.table import Table
 from schemas.tables.values import CONSUMER, FOLLOWER
-from udfs.columns.arrays import Ints, Records, edges
-from udfs.columns.arrow_columns import coded, quotients, repeated
+from udfs.columns.arrays import Ints, Records, stretch_edges
+from udfs.columns.arrow_columns import dictionary_column, quotient_column, repeated_text_column
 from udfs.columns.time_units import US_PER_MS, US_PER_S
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.session_cache.broker import BrokerReplay, some_buckets
@@ -95,13 +95,13 @@ def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, len(outcomes)),
-            t.scenario: coded(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(captured))),
-            t.broker: coded(pa.array([broker for broker, _ in parts], pa.string()), brokers),
+            t.run_id: repeated_text_column(run_id, len(outcomes)),
+            t.scenario: dictionary_column(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(captured))),
+            t.broker: dictionary_column(pa.array([broker for broker, _ in parts], pa.string()), brokers),
             t.bucket_start: np.repeat(captured["number"] * BUCKET_US, n),
             t.shard_sessions: shard_lists(np.concatenate(occupied), lanes.settings["shards"]),
-            t.full_fetch_share: quotients(sums["full_fetches"], sums["fetches"]),
-            t.refused_share: quotients(sums["refused"], sums["created"] + sums["refused"]),
+            t.full_fetch_share: quotient_column(sums["full_fetches"], sums["fetches"]),
+            t.refused_share: quotient_column(sums["refused"], sums["created"] + sums["refused"]),
             t.evictions_per_s: sums["evicted"]
             / (np.repeat(bucket_lengths(captured["number"], lanes.window), n) / US_PER_S),
             t.unknown_fetches: np.repeat(captured["unknown_fetches"], n),
@@ -121,7 +121,7 @@ def shard_lists(occupied: Ints, shards: Ints) -> pa.Array[Any]:
     """A list for each bucket and lane, of as many shards as the lane has. occupied: int64[buckets, lanes, shards]."""
     is_shard = np.arange(occupied.shape[2]) < shards[:, None]
     values = occupied[np.broadcast_to(is_shard, occupied.shape)]
-    offsets = edges(np.tile(shards, len(occupied)))
+    offsets = stretch_edges(np.tile(shards, len(occupied)))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.int32()))
 
 
@@ -140,7 +140,7 @@ def eviction_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: 
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, len(counts)),
+            t.run_id: repeated_text_column(run_id, len(counts)),
             **{key: pa.array(column, pa.string()) for key, column in zip(keys, columns, strict=True)},
             t.evictions: np.array([counts[key] for key in sorted(counts)], np.int64),
         },
@@ -159,8 +159,8 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, rows),
-            t.scenario: coded(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(results))),
+            t.run_id: repeated_text_column(run_id, rows),
+            t.scenario: dictionary_column(pa.array(lanes.names, pa.string()), np.tile(np.arange(n), len(results))),
             t.broker: pa.array(np.repeat([result.broker for result in results], n), pa.string()),
             t.slots: np.tile(lanes.settings["slots"] * shards, len(results)),
             t.shards: np.tile(shards, len(results)),

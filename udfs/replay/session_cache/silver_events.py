@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import FETCH_REQUEST
-from udfs.columns.arrays import edges
+from udfs.columns.arrays import stretch_edges
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import ALWAYS as NEVER_OPEN
 from udfs.replay.session_cache.events import OF_FETCH
@@ -135,7 +135,7 @@ def lives_of(connections: pa.Table) -> ByConnection:
     )
     order = np.lexsort((ids, first, broker))
     life = np.zeros(len(order), np.int64)
-    for begin, end in pairwise(edges(np.bincount(broker)).tolist()):
+    for begin, end in pairwise(stretch_edges(np.bincount(broker)).tolist()):
         of_broker = order[begin:end]
         open_until = np.maximum.accumulate(np.append(NEVER_OPEN, last[of_broker][:-1]))[: end - begin]
         life[of_broker] = np.cumsum((first[of_broker] > open_until) & (np.arange(end - begin) > 0))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from udfs.columns.arrays import Bools, Ints, int64s
+from udfs.columns.arrays import Bools, Ints, as_int64s
 
 LARGEST_WIDTH = 1 << 31
 """Up to so many combinations of values one more column can be numbered along with them without an overflow of int64."""
@@ -16,7 +16,7 @@ LARGEST_WIDTH = 1 << 31
 
 def int_column(batch: pa.RecordBatch, column: str, missing: int) -> Ints:
     """A column of numbers or flags as int64[rows], `missing` where it is null."""
-    numbers = int64s(numbers_of(batch[column]))
+    numbers = as_int64s(numbers_of(batch[column]))
     return np.where(known_rows(batch[column]), numbers, missing) if batch[column].null_count else numbers
 
 

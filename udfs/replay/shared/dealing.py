@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from schemas.tables.table import Table
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import concatenated
+from udfs.columns.arrow_columns import concatenate_batches
 from udfs.facts.arrow_tables import TYPES, stream_of
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
 
@@ -70,10 +70,10 @@ def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator
         held.setdefault(columns, []).append(batch)
         held_bytes[columns] += batch.get_total_buffer_size()
         if held_bytes[columns] >= SORTED_BYTES:
-            yield dealt(concatenated(held.pop(columns)), step, shards)
+            yield dealt(concatenate_batches(held.pop(columns)), step, shards)
             held_bytes[columns] = 0
     for rows in held.values():
-        yield dealt(concatenated(rows), step, shards)
+        yield dealt(concatenate_batches(rows), step, shards)
 
 
 def deal_events(events: Events, step: Step, shards: int, batches: Iterable[pa.RecordBatch]) -> Rows:
@@ -232,7 +232,7 @@ def merged_before(held: list[Part], step: Step, until: tuple[str, int] | None) -
     if len(pieces) == 1:
         yield pieces[0]
     elif pieces:
-        yield sorted_rows(concatenated(pieces), step)
+        yield sorted_rows(concatenate_batches(pieces), step)
 
 
 def sorted_rows(rows: pa.RecordBatch, step: Step) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReasons
-from udfs.columns.arrow_columns import repeated
+from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts.arrow_tables import TYPES, rows_of
 
 AGREED = 0
@@ -66,8 +66,8 @@ def fidelity_rows(comparisons: Sequence[Compared], algorithm: str, run_id: str) 
     return rows_of(
         t,
         {
-            t.run_id: repeated(run_id, len(comparisons)),
-            t.algorithm: repeated(algorithm, len(comparisons)),
+            t.run_id: repeated_text_column(run_id, len(comparisons)),
+            t.algorithm: repeated_text_column(algorithm, len(comparisons)),
             **{column: texts(column) for column in (t.metric, t.broker, t.client_id, t.client_address, t.reader)},
             **{column: counts(column) for column in (t.checked, t.agreed, t.unknown)},
             t.reasons: pa.array([list(each.reasons.items()) for each in comparisons], TYPES["map<string,bigint>"]),

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import READS
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import concatenated
+from udfs.columns.arrow_columns import concatenate_batches
 from udfs.replay.shared.columns import codes_of
 
 FETCH = (READS.connection_id, READS.exchange_no)
@@ -50,7 +50,7 @@ def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        joined = concatenated([*held, batch])
+        joined = concatenate_batches([*held, batch])
         last = int(boundaries(joined, FETCH)[-2])
         if last:
             yield joined.slice(0, last)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.silver import RECORD_BATCHES
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import array_of, compute
+from udfs.columns.arrow_columns import arrow_array, compute
 from udfs.columns.time_units import US_PER_MS
 
 Column = Any
@@ -164,4 +164,4 @@ class ByConnection(NamedTuple):
         place = np.minimum(np.searchsorted(self.connection_id, ids), max(len(self.connection_id) - 1, 0))
         listed: Bools = self.connection_id[place] == ids if len(self.connection_id) else np.zeros(len(ids), np.bool_)
         number = self.number[place] if len(self.number) else np.zeros(len(ids), np.int64)
-        return array_of(number, listed) if unlisted is None else array_of(np.where(listed, number, unlisted))
+        return arrow_array(number, listed) if unlisted is None else arrow_array(np.where(listed, number, unlisted))

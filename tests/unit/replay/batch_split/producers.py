@@ -13,7 +13,7 @@ import pyarrow as pa
 from jobs.scenarios.settings import settings
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.facts.arrow_tables import arrow_schema, unpack_rows
 from udfs.replay.batch_split.estimate import record_bytes
@@ -100,7 +100,7 @@ def settings_of(*producers: Producer) -> Records:
         name.replace(".", "_"): float(str(settings()[f"compression.ratio.{name}"].default))
         for name in ("improving.step", "deteriorate.step", "estimation.factor")
     }
-    return records_of(
+    return new_records(
         SETTINGS,
         len(producers),
         batch_size=[p.batch_size for p in producers],
@@ -143,7 +143,7 @@ def captured(produced: Produced, sizes: SizeModel) -> Capture:
     partition = np.array(produced.partition or [0] * n, np.int64)
     by_partition = np.argsort(partition, kind="stable")
     partition, ms = partition[by_partition], np.array(produced.ms, np.int64)[by_partition]
-    records = records_of(
+    records = new_records(
         RECORD,
         n,
         time=ms * US_PER_MS,
@@ -153,7 +153,7 @@ def captured(produced: Produced, sizes: SizeModel) -> Capture:
         batch=partition,
         part=NONE,
     )
-    batches = records_of(
+    batches = new_records(
         BATCH,
         places,
         first=np.searchsorted(partition, np.arange(places)),
@@ -166,7 +166,7 @@ def captured(produced: Produced, sizes: SizeModel) -> Capture:
         retries=produced.retries,
         retry_at=NEVER,
     )
-    partitions = records_of(PARTITION, places, topic=list(produced.topic), is_sticky=produced.is_sticky)
+    partitions = new_records(PARTITION, places, topic=list(produced.topic), is_sticky=produced.is_sticky)
     return Capture(records, np.argsort(by_partition, kind="stable"), batches, np.zeros(0, PART), partitions, sizes)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.wire.encoding import record
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.batch_split.held_records import Held, HeldRecords, Recompressed
 from udfs.replay.batch_split.state import BATCH, MODELLED, RECORD
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
@@ -37,9 +37,9 @@ def held() -> HeldRecords:
 def measured(held: HeldRecords) -> Recompressed:
     records = [sizes_of(batch(first, end), end - first) for first, end in ((0, 5), (5, 9), (9, 12))]
     content = np.concatenate([of.content for of in records])
-    batches = records_of(BATCH, 3, first=BEGIN[:-1], end=BEGIN[1:])
+    batches = new_records(BATCH, 3, first=BEGIN[:-1], end=BEGIN[1:])
     of_batch = np.repeat(np.arange(3), np.diff(BEGIN))
-    captured = records_of(RECORD, 12, timestamp=MS, content=content, batch=of_batch)
+    captured = new_records(RECORD, 12, timestamp=MS, content=content, batch=of_batch)
     return Recompressed(list(held.batches.values()), batches, captured)
 
 

@@ -10,7 +10,7 @@ import pytest
 from schemas.tables.fidelity_reasons import SPLITS
 from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.batch_split.estimate import after_split, updated
 from udfs.replay.batch_split.possible_estimates.events import batches_before
 from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, judge, judge_in_order
@@ -70,12 +70,12 @@ def given(
     created, counts = (np.array(of) for of in zip(*batches, strict=True))
     end = np.cumsum(counts)
     (content,) = content_of([100])
-    records = records_of(RECORD, int(end[-1]), content=content)
+    records = new_records(RECORD, int(end[-1]), content=content)
     first = end - counts
     earliest, latest = (np.array(of) * MS for of in zip(*closes, strict=True))
     before = np.arange(len(batches)) - 1 if in_turn else NONE
     return group(
-        records_of(
+        new_records(
             CLOSE,
             len(latest),
             latest=latest,
@@ -84,7 +84,7 @@ def given(
             after=NONE,
             ratio=0.1,
         ),
-        batches=records_of(
+        batches=new_records(
             CREATED,
             len(batches),
             time=created * MS,
@@ -141,7 +141,7 @@ def test_a_batch_with_room_for_the_next_record_was_closed_before_that_came() -> 
 def test_a_split_comes_behind_what_left_the_queue_before_its_parts(after: int, verdict: int) -> None:
     """A close behind it would let the estimate fall from 1.0 again; one before it changes nothing in the end."""
     judged, records = given([(40, 9)], [(5, 25)])
-    splits = records_of(SPLIT, 1, earliest=3 * MS, latest=30 * MS, after=after, ratio=0.5)
+    splits = new_records(SPLIT, 1, earliest=3 * MS, latest=30 * MS, after=after, ratio=0.5)
     assert judge(judged._replace(splits=splits), records, settings(), new_memory())[0].tolist() == [verdict]
 
 
@@ -214,7 +214,7 @@ def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> No
     (settings,) = settings_of(Producer(1024, 1 << 20))
     for _ in range(200):
         ratios = rng.uniform(0.05, 1.1, 8).astype(np.float32)
-        judged = group(records_of(CLOSE, 6, ratio=ratios[:6]), records_of(SPLIT, 2, ratio=ratios[6:]))
+        judged = group(new_records(CLOSE, 6, ratio=ratios[:6]), new_records(SPLIT, 2, ratio=ratios[6:]))
         least, greatest = estimate_bounds(judged, settings).tolist()
         estimate = np.float32(1.0)
         for at in rng.permutation(8).tolist():
@@ -225,6 +225,6 @@ def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> No
 @pytest.mark.parametrize(("partitions", "before"), [([0, 0, 0, 0], 0), ([0, 0, 1, 1], NONE)], ids=["one", "two"])
 def test_the_batch_before_another_is_of_its_partition(partitions: list[int], before: int) -> None:
     """Records of the next partition stand right behind those of the last."""
-    records = records_of(RECORD, 4, partition=partitions)
-    captured = records_of(BATCH, 2, first=[0, 2], end=[2, 4])
+    records = new_records(RECORD, 4, partition=partitions)
+    captured = new_records(BATCH, 2, first=[0, 2], end=[2, 4])
     assert batches_before(records, captured).tolist() == [NONE, before]

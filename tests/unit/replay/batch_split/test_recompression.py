@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.tables.steps import SENT
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.facts.arrow_tables import TYPES
 from udfs.replay.batch_split.events import SENDING
 from udfs.replay.batch_split.recompression import BY_PARTS, FITTED, size_model
@@ -27,9 +27,9 @@ def sizes_of(compressed: list[list[int]] | None, content: list[int] | int = CONT
     rows = pa.record_batch({str(SENT.recompressed_bytes): pa.array([of_parts], TYPES["array<int>"])})
     sizes = size_model(
         rows,
-        records_of(BATCH, 1, end=RECORDS),
-        records_of(SENDING, 1, size=RECORD_BATCH_OVERHEAD + 820, codec=GZIP),
-        records_of(RECORD, RECORDS, content=content),
+        new_records(BATCH, 1, end=RECORDS),
+        new_records(SENDING, 1, size=RECORD_BATCH_OVERHEAD + 820, codec=GZIP),
+        new_records(RECORD, RECORDS, content=content),
     )
     return tuple(
         float(sizes.fixed[codec, first] + sizes.cost[model, codec, end] - sizes.cost[model, codec, first])

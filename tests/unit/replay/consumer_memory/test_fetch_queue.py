@@ -9,7 +9,7 @@ import pytest
 
 from schemas.tables.fidelity_reasons import QUEUE
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.fetch_queue import captured
@@ -35,7 +35,7 @@ PATIENT = 1 << 40
 
 
 def thresholds(max_bytes: int = PATIENT, min_messages: int = PATIENT, backoff_ms: int = 1000) -> Records:
-    return records_of(THRESHOLDS, 1, max_bytes=max_bytes, min_messages=min_messages, backoff_us=backoff_ms * MS)
+    return new_records(THRESHOLDS, 1, max_bytes=max_bytes, min_messages=min_messages, backoff_us=backoff_ms * MS)
 
 
 def fetches(*times: tuple[int, int, int], **columns: Any) -> Records:
@@ -43,7 +43,7 @@ def fetches(*times: tuple[int, int, int], **columns: Any) -> Records:
     connection, requested_at, complete_at = np.array(times, np.int64).reshape(-1, 3).T
     shown = {"records": MESSAGES, "value_bytes": MESSAGES * SIZE, "record_bytes": MESSAGES * SIZE, "asked": 1} | columns
     times_of = {"requested_at": requested_at, "complete_at": complete_at, "size_known_at": complete_at}
-    return records_of(EXCHANGE, len(times), connection=connection, **times_of, **shown)
+    return new_records(EXCHANGE, len(times), connection=connection, **times_of, **shown)
 
 
 def backlog(responses: int, brokers: int = 1) -> Records:

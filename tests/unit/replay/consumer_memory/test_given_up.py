@@ -6,7 +6,7 @@ import pytest
 
 from schemas.tables.fidelity_reasons import DRAINED
 from tests.unit.replay.consumer_memory.events import Row, captured, fetch, of_group, received, verdicts_of
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.events import TAKEOVER
 from udfs.replay.consumer_memory.given_up import GIVEN_UP, LEAVE_GROUP, SYNC_GROUP, next_takeover
@@ -61,12 +61,12 @@ def test_what_is_given_up_is_counted_however_rows_are_cut(cut: int) -> None:
 
 
 def test_the_next_takeover_of_a_partition_is_the_first_of_it_after_the_time() -> None:
-    takeovers = records_of(TAKEOVER, 4, partition_key=[1, 2, 1, 1], taken_over_at=[10, 15, 20, 30])
-    given_up = records_of(GIVEN_UP, 6, partition_key=[1, 1, 1, 2, 2, 3], last_requested_at=[5, 12, 30, 14, 16, 0])
+    takeovers = new_records(TAKEOVER, 4, partition_key=[1, 2, 1, 1], taken_over_at=[10, 15, 20, 30])
+    given_up = new_records(GIVEN_UP, 6, partition_key=[1, 1, 1, 2, 2, 3], last_requested_at=[5, 12, 30, 14, 16, 0])
     assert next_takeover(given_up, takeovers).tolist() == [0, 2, 3, 1, NONE, NONE]
 
 
 def test_a_takeover_of_another_units_partition_of_the_same_key_is_not_the_next() -> None:
-    takeovers = records_of(TAKEOVER, 2, unit=[0, 1], partition_key=1, taken_over_at=[10, 20])
-    given_up = records_of(GIVEN_UP, 3, unit=[0, 1, 1], partition_key=1, last_requested_at=[5, 5, 25])
+    takeovers = new_records(TAKEOVER, 2, unit=[0, 1], partition_key=1, taken_over_at=[10, 20])
+    given_up = new_records(GIVEN_UP, 3, unit=[0, 1, 1], partition_key=1, last_requested_at=[5, 5, 25])
     assert next_takeover(given_up, takeovers).tolist() == [0, 1, NONE]

@@ -15,7 +15,7 @@ from tests.unit.replay.consumer_memory import traces
 from tests.unit.replay.consumer_memory.traces import pools_of
 from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, replayed, responses_of
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.responses import RESPONSE, in_closed_loop
 from udfs.replay.consumer_memory.settings import (
@@ -49,7 +49,7 @@ def example(profile: int) -> Traces:
     )  # fmt: skip
     parts = [Part([MESSAGE] * MESSAGES, node=broker) for broker in range(BROKERS) for _ in range(2)]
     kept = responses_of(replayed(parts, [client], pace=PACE))
-    responses = records_of(
+    responses = new_records(
         RESPONSE,
         len(kept),
         number=np.arange(len(kept)),

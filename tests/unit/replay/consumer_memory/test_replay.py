@@ -23,7 +23,7 @@ from tests.packed import unpack
 from tests.unit.replay.consumer_memory.events import PRODUCE, Row, batches, fetch, row
 from tests.unit.replay.consumer_memory.traces import pools_of
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.consumer_memory import units
 from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
 from udfs.replay.consumer_memory.replay import replay_memory
@@ -42,11 +42,11 @@ LANES = MemoryLanes(
     names=("captured", "small"),
     consumer=pools_of(UNBOUNDED, 150),
     broker=pools_of(UNBOUNDED, 15),
-    producer=records_of(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 30], batch_size=10, max_block_us=1000, threads=1),
-    queue=records_of(
+    producer=new_records(BUFFER_SETTINGS, 2, buffer_memory=[1 << 20, 30], batch_size=10, max_block_us=1000, threads=1),
+    queue=new_records(
         QUEUE_SETTINGS, 2, max_kbytes=[AS_CAPTURED, 1], min_messages=100_000, backoff_us=1000, us_per_record=AS_CAPTURED
     ),
-    fetch_limits=records_of(
+    fetch_limits=new_records(
         FETCH_LIMITS, 1, max_bytes=AS_CAPTURED, partition_max_bytes=AS_CAPTURED, broker_max_bytes=1 << 30
     ),
     fetch_number=np.zeros(2, np.int64),

@@ -11,7 +11,7 @@ from schemas.tables.fidelity_reasons import HELD
 from schemas.tables.steps import CLOSED_RESPONSES
 from tests.unit.replay.consumer_memory.events import HEARTBEAT, Row, batches, fetch, of_group, row
 from tests.unit.replay.consumer_memory.traces import pools_of
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema, stream_of
 from udfs.replay.consumer_memory import responses as responses_module
@@ -45,7 +45,7 @@ CAPTURED = [
 
 def consumers(rows: list[Row], *max_bytes: int, cut: int = 100) -> Consumers:
     """One process. max_bytes: fetch.max.bytes of the fetch limits beside those in force."""
-    limits = records_of(
+    limits = new_records(
         FETCH_LIMITS,
         1 + len(max_bytes),
         max_bytes=[AS_CAPTURED, *max_bytes],
@@ -100,7 +100,7 @@ def test_traces_are_the_same_whatever_the_cuts(cut: int) -> None:
 def test_lanes_with_the_same_fetch_limits_are_one_replay() -> None:
     rows = [*CAPTURED, *(response(lane, 0, 8, 30 * lane, 20) for lane in (0, 1)), response(1, 40, 48, 0, 40)]
     of, pools, numbers = consumers(rows, 50), pools_of(UNBOUNDED, 1000, 60, UNBOUNDED), np.array([0, 1, 1, 0])
-    buffers, queues = records_of(BUFFER_SETTINGS, 4), records_of(QUEUE_SETTINGS, 4)
+    buffers, queues = new_records(BUFFER_SETTINGS, 4), new_records(QUEUE_SETTINGS, 4)
     lanes = MemoryLanes(("a", "b", "c", "d"), pools, pools, buffers, queues, of.limits, numbers)
     done = list(replays_of(of, lanes, pools[np.newaxis]))
     assert [(part.fetch_number, part.lanes.tolist()) for part in done] == [(0, [0, 3]), (1, [1, 2])]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.channels import replay_lanes
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, POOL_SETTINGS, UNBOUNDED
@@ -33,7 +33,7 @@ def trace_of(
         np.array(column, np.int64) for column in zip(*rows, strict=True)
     )
     n = len(rows)
-    messages = records_of(
+    messages = new_records(
         MESSAGE,
         n,
         requested_at=requested_at,
@@ -44,7 +44,7 @@ def trace_of(
         records=records,
         max_bytes=max_bytes,
     )
-    chains = chains_of(records_of(EXCHANGE, n, connection=connection))
+    chains = chains_of(new_records(EXCHANGE, n, connection=connection))
     is_privileged = np.isin(np.unique(connection), list(privileged)).astype(np.int64)
     return traces_from(chains, np.zeros(n, np.int64), messages, is_privileged, 1)
 
@@ -57,7 +57,7 @@ def pools_of(
     max_poll_records: int = 500,
 ) -> Records:
     """POOL_SETTINGS of a lane a size."""
-    return records_of(
+    return new_records(
         POOL_SETTINGS,
         len(sizes),
         size=sizes,

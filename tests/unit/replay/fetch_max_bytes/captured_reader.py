@@ -11,7 +11,7 @@ from schemas.tables.event_kinds import LogEvent
 from schemas.tables.steps import LOG_EVENTS, READS
 from tests.sort_keys import SortKeys
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_reads
@@ -42,7 +42,7 @@ def lanes_of(*max_bytes: int) -> FetchLanes:
 
 def limits_of(*max_bytes: int, partition_max_bytes: int = AS_CAPTURED, broker_max_bytes: int = 1 << 30) -> Records:
     """Limits that differ in max_bytes."""
-    return records_of(
+    return new_records(
         FETCH_LIMITS,
         len(max_bytes),
         max_bytes=max_bytes,

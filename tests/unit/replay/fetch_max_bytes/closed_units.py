@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, edges
-from udfs.columns.records import records_of
+from udfs.columns.arrays import Ints, Records, stretch_edges
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
@@ -96,15 +96,15 @@ def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[in
         moves += [(part.leaves, LEAVE)] if part.leaves != NEVER else []
         found += [(part.node, time, p, to, part.gone_at, part.asked_last) for time, to in moves]
     node, time, partition, to, until, since = np.array(sorted(found, key=lambda of: of[:2]), np.int64).T
-    return records_of(CHANGE, len(found), time=time, partition=partition, to=to, until=until, since=since), node
+    return new_records(CHANGE, len(found), time=time, partition=partition, to=to, until=until, since=since), node
 
 
 def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: Times) -> Unit:
     """The partitions as the replay takes them, those of a node together. All that can be read at 1 us is backlog."""
     counts = [len(part.sizes) for part in parts]
-    first = edges(counts)
+    first = stretch_edges(counts)
     visible = [list(part.visible) or [1] * len(part.sizes) for part in parts]
-    partitions = records_of(
+    partitions = new_records(
         PARTITION,
         len(parts),
         number=np.arange(len(parts)),
@@ -116,11 +116,11 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: 
         is_known=1,
         previous=NONE,
     )
-    batches = records_of(
+    batches = new_records(
         LOG_BATCH,
         int(first[-1]) + 1,
-        bytes_before=edges([size for part in parts for size in part.sizes]),
-        records_before=edges([part.records for part in parts for _ in part.sizes]),
+        bytes_before=stretch_edges([size for part in parts for size in part.sizes]),
+        records_before=stretch_edges([part.records for part in parts for _ in part.sizes]),
     )
     cuts = [begin + batch for part, begin in zip(parts, first.tolist(), strict=False) for batch in part.segments]
     segments = np.unique([*first[1:].tolist(), *cuts])
@@ -138,7 +138,7 @@ def nodes_of(of_parts: Sequence[int], of_changes: Ints, horizon: int, times: Tim
     """NODE[nodes], which begin at 1 us. of_parts, of_changes: the node of each."""
     count = max(of_parts) + 1
     first_part, first_change = (np.searchsorted(of, np.arange(count + 1)) for of in (of_parts, of_changes))
-    return records_of(
+    return new_records(
         NODE,
         count,
         first_partition=first_part[:-1],

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.replay.fetch_max_bytes.closed_units import MS, Client, Part, replayed, turns
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, Fetches, changes_of
@@ -125,11 +125,11 @@ def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: 
     request = 10 * MS * np.arange(fetches)
     before = [NONE, *read_in[:-1]]
     reads = NodeReads(
-        partitions=records_of(FETCHED_PARTITION, 1, last_fetch=read_in[-1]),
+        partitions=new_records(FETCHED_PARTITION, 1, last_fetch=read_in[-1]),
         node=np.zeros(1, np.int64),
         fetches=np.zeros(0, FETCH),
         servings=np.zeros(0, SERVING),
-        moves=records_of(MOVE, len(read_in), fetch=read_in, before=before, fetch_offset=7),
+        moves=new_records(MOVE, len(read_in), fetch=read_in, before=before, fetch_offset=7),
         bounds=np.zeros(0, BOUND),
     )
     none = np.zeros(fetches, np.int64)

@@ -21,7 +21,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
     reads_of,
 )
 from udfs.columns.arrow_columns import compute as pc
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, blocks, distinct_lanes, drawn_rows
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, LOG_BATCH, NODE, PARTITION, POINT, Unit
@@ -92,7 +92,7 @@ def test_a_reader_that_waits_for_nothing_is_replayed_a_few_times() -> None:
 
 def test_lanes_whose_limits_nothing_reaches_are_replayed_as_one() -> None:
     unit = Unit(*(np.zeros(0, kind) for kind in (PARTITION, LOG_BATCH, CHANGE, NODE, POINT, POINT)))
-    unit = unit._replace(batches=records_of(LOG_BATCH, 3, bytes_before=[0, 100, 250]))
+    unit = unit._replace(batches=new_records(LOG_BATCH, 3, bytes_before=[0, 100, 250]))
     rules = np.zeros((1, 4), RULES)
     rules["limit"] = [100, 251, 1000, 100]
     distinct, of_lane = distinct_lanes(rules, unit)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.columns.arrays import edges
-from udfs.columns.records import records_of
+from udfs.columns.arrays import stretch_edges
+from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.events import Reads
 from udfs.replay.fetch_max_bytes.fairness import added, jain_index
 from udfs.replay.fetch_max_bytes.state import ANSWER, READ, Sums, no_sums
@@ -25,9 +25,9 @@ def summed(*calls: list[Fetch]) -> Sums:
     for fetches in calls:
         rows = [(time, *read) for time, partitions in fetches for read in partitions]
         time, partition, available, returned = np.array(rows, np.int64).T.copy()
-        reads = records_of(READ, len(rows), request_time=time, number=partition)
-        answers = records_of(ANSWER, len(rows), returned=returned).reshape((1, -1))
-        first_read = edges([len(partitions) for _, partitions in fetches])
+        reads = new_records(READ, len(rows), request_time=time, number=partition)
+        answers = new_records(ANSWER, len(rows), returned=returned).reshape((1, -1))
+        first_read = stretch_edges([len(partitions) for _, partitions in fetches])
         sums = added(sums, Reads(reads, first_read, np.zeros(0, np.int64)), available, answers)
     return sums
 

@@ -10,8 +10,8 @@ import pytest
 from schemas.tables.fidelity_reasons import OPEN_FETCHES
 from schemas.tables.values import CONSUMER, FOLLOWER
 from tests.unit.replay.fetch_max_bytes.captured_reader import limits_of
-from udfs.columns.arrays import edges
-from udfs.columns.records import records_of
+from udfs.columns.arrays import stretch_edges
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import Reads
 from udfs.replay.fetch_max_bytes.fidelity import judge, lowest_available
@@ -37,13 +37,13 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
 def verdicts(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> list[str]:
     """The reason by fetch, "agreed" where there is none."""
     rows = [row for fetch in fetches for row in fetch]
-    ends = edges([len(row["sizes"]) for row in rows])
-    reads = records_of(READ, len(rows), first_size=ends[:-1], end_size=ends[1:])
+    ends = stretch_edges([len(row["sizes"]) for row in rows])
+    reads = new_records(READ, len(rows), first_size=ends[:-1], end_size=ends[1:])
     for i, row in enumerate(rows):
         for name in row.keys() - {"sizes"}:
             reads[name][i] = row[name]
     sizes = np.array([size for row in rows for size in row["sizes"]], np.int64)
-    codes = judge(Reads(reads, edges([len(fetch) for fetch in fetches]), sizes), CAPTURED, reader)
+    codes = judge(Reads(reads, stretch_edges([len(fetch) for fetch in fetches]), sizes), CAPTURED, reader)
     names = {AGREED: "agreed"} | {code: word for word, code in OPEN_FETCHES.codes.items()}
     return [names[int(code)] for code in codes]
 
@@ -219,7 +219,7 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
 def lowest(first_append: list[int], returned: list[int]) -> list[int]:
     """The least that was there for the partitions of one fetch, none of which surely had any of their 10 bytes."""
     n, none = len(returned), np.zeros(len(returned), np.int64)
-    reads = records_of(
+    reads = new_records(
         READ, n, available_high=10, available_first=10, first_append=first_append, returned_bytes=returned
     )
     return lowest_available(reads, none, none).tolist()

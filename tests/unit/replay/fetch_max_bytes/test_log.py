@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, NO_BOUND
 from udfs.replay.fetch_max_bytes.partition_log.log import (
@@ -25,7 +25,7 @@ Batch = tuple[int, int, int, int, int]  # base offset, last offset, size, append
 
 def log_of(*batches: Batch) -> PartitionLog:
     position, last, size, after, before = np.array(batches, np.int64).reshape(-1, 5).T
-    rows = records_of(LOG_EVENT, len(batches), position=position, last_offset=last, size_bytes=size)
+    rows = new_records(LOG_EVENT, len(batches), position=position, last_offset=last, size_bytes=size)
     rows["append_after"], rows["append_before"] = after, before
     return built_log(rows, np.zeros(0, LOG_EVENT))
 
@@ -40,7 +40,7 @@ def read(
 ) -> dict[str, Any]:
     """What a read finds that was asked for at `after` and answered at `before`."""
     bounds = {"bound_low": low, "bound_high": high}
-    reads = records_of(LOG_EVENT, 1, fetch_offset=offset, request_time=after, response_time=before, **bounds)
+    reads = new_records(LOG_EVENT, 1, fetch_offset=offset, request_time=after, response_time=before, **bounds)
     return {name: values[0].item() for name, values in readable(log, reads)._asdict().items()}
 
 
@@ -113,7 +113,7 @@ def witness(time: int, offset: int, returned: int, *, max_bytes: int = 1 << 30, 
     """A follower's read. max_bytes: of the partition; most: of the response."""
     limits = {"partition_max_bytes": max_bytes, "max_bytes": most}
     sizes = {"returned_bytes": returned, "response_record_bytes": returned}
-    return records_of(LOG_EVENT, 1, request_time=time, fetch_offset=offset, **limits, **sizes)
+    return new_records(LOG_EVENT, 1, request_time=time, fetch_offset=offset, **limits, **sizes)
 
 
 def test_a_followers_read_that_nothing_limited_shows_what_was_not_there_yet() -> None:

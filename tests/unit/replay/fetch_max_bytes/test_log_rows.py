@@ -12,7 +12,7 @@ import pytest
 
 from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch_max_bytes.events import logs_of
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
@@ -32,7 +32,7 @@ def log_of(batches: int, aborted: Records = NONE_ABORTED, **shown: Any) -> Parti
     number = np.arange(batches)
     offsets = {"position": number * 10, "last_offset": number * 10 + 9}
     known = {"records": UNKNOWN, "producer_id": UNKNOWN} | shown
-    rows = records_of(LOG_EVENT, batches, size_bytes=100, append_before=number + 1, **offsets, **known)
+    rows = new_records(LOG_EVENT, batches, size_bytes=100, append_before=number + 1, **offsets, **known)
     return built_log(rows, aborted)
 
 
@@ -53,7 +53,7 @@ def readers(*parts: list[tuple[int, int]], committed: tuple[int, ...] = ()) -> R
         ]
         ids, offsets = np.array(part, np.int64).T
         is_committed = np.isin(ids, committed)
-        reads = records_of(LOG_EVENT, len(ids), connection_id=ids, fetch_offset=offsets, reads_committed=is_committed)
+        reads = new_records(LOG_EVENT, len(ids), connection_id=ids, fetch_offset=offsets, reads_committed=is_committed)
         found.note(reads, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(LOG_EVENTS)))
     return found
 
@@ -89,7 +89,7 @@ def test_only_a_reader_of_committed_records_is_not_given_those_of_an_aborted_tra
     shown = {
         "producer_id": [7, 7, 8, 7, 7, UNKNOWN], "is_control": [0, 0, 0, 0, 1, 0], "records": [9, 10, 10, 4, 0, 10]
     }  # fmt: skip
-    log = log_of(6, records_of(LOG_EVENT, 2, position=10, producer_id=7), **shown)
+    log = log_of(6, new_records(LOG_EVENT, 2, position=10, producer_id=7), **shown)
     (part,) = log_parts(log, PARTITION, readers([(1, 0), (2, 0)], committed=(2,)))
     logs = logs_of(log_rows([part]), {})
     given = {
@@ -101,5 +101,5 @@ def test_only_a_reader_of_committed_records_is_not_given_those_of_an_aborted_tra
 
 def test_a_transaction_that_a_producer_begins_after_an_aborted_one_is_given() -> None:
     shown = {"producer_id": 7, "is_control": [0, 1, 0]}
-    log = log_of(3, records_of(LOG_EVENT, 1, position=0, producer_id=7), **shown)
+    log = log_of(3, new_records(LOG_EVENT, 1, position=0, producer_id=7), **shown)
     assert log.committed_records.tolist() == [0, 10, 10]

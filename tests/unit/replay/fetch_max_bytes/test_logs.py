@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND
 from udfs.replay.fetch_max_bytes.closed_loop.logs import NODE_LOGS, REQUEST, WANTED, Shown, visible_from
@@ -20,11 +20,11 @@ LAST, SENT, ANSWERED = [9, 19, 29, 39], [0, 100, 200], [10, 180, 260]
 def when_visible(before: Sequence[int], answers_at_once: bool) -> list[int]:
     """When each batch can be read that responses first had records of at these times."""
     shown = Shown(
-        nodes=records_of(NODE_LOGS, 1, end_fetch=3, answers_at_once=answers_at_once),
-        requests=records_of(REQUEST, 3, sent=SENT, answered=ANSWERED),
-        partitions=records_of(WANTED, 1, end_batch=len(LAST), end_bound=3),
-        batches=records_of(BATCH, len(LAST), last_offset=LAST, appended_before=before),
-        bounds=records_of(BOUND, 3, request=SENT, response=ANSWERED, bound=[10, 20, 30]),
+        nodes=new_records(NODE_LOGS, 1, end_fetch=3, answers_at_once=answers_at_once),
+        requests=new_records(REQUEST, 3, sent=SENT, answered=ANSWERED),
+        partitions=new_records(WANTED, 1, end_batch=len(LAST), end_bound=3),
+        batches=new_records(BATCH, len(LAST), last_offset=LAST, appended_before=before),
+        bounds=new_records(BOUND, 3, request=SENT, response=ANSWERED, bound=[10, 20, 30]),
         sought=np.zeros(0, np.int64),
     )
     return [int(visible_from(shown, 0, batch)) for batch in range(len(LAST))]

@@ -20,7 +20,7 @@ from tests.unit.replay.fetch_max_bytes.closed_units import (
     rules_of,
     unit_of,
 )
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop import quota
 from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
@@ -38,7 +38,7 @@ ONE_BATCH = Client(max_bytes=10 * KB)
 
 def waits_of(rate: int, sizes: list[int], every_ms: int) -> list[int]:
     """throttle_time_ms of responses that come at a steady pace."""
-    rules = records_of(RULES, 1, byte_rate=rate, quota_windows=11, quota_window_ms=1000)[0]
+    rules = new_records(RULES, 1, byte_rate=rate, quota_windows=11, quota_window_ms=1000)[0]
     meters = quota.new_meters(1, 11)
     return [int(quota.throttle_ms(meters, 0, rules, size, i * every_ms)) for i, size in enumerate(sizes)]
 
@@ -120,7 +120,7 @@ def test_a_quota_that_no_batch_fits_into_ends_the_replay_unfinished() -> None:
 
 def test_what_a_captured_quota_held_back_waits_in_lanes_without_one_alone() -> None:
     unit = unit_of([Part([100] * 3)], [1], 1, PACE)
-    stop = records_of(CHANGE, 1, time=1, partition=THROTTLED, to=5 * SECOND, until=1, since=NEVER)
+    stop = new_records(CHANGE, 1, time=1, partition=THROTTLED, to=5 * SECOND, until=1, since=NEVER)
     changes = np.concatenate([unit.changes, stop])
     nodes = unit.nodes.copy()
     nodes["end_change"] = len(changes)

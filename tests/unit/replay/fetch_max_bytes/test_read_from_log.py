@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.columns.arrays import Records, edges
-from udfs.columns.records import records_of
+from udfs.columns.arrays import Records, stretch_edges
+from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.events import Reads
 from udfs.replay.fetch_max_bytes.read_from_log import FIRST_WITH_MAX_BYTES, answers_to
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS
@@ -45,8 +45,8 @@ CAPTURED = Lane()
 def answer(fetches: list[tuple[int, list[Read]]], lanes: list[Lane]) -> Records:
     """Answers to fetches, each its max_bytes and partitions, in every lane: ANSWER[lanes, reads]."""
     rows = [(most, read) for most, partitions in fetches for read in partitions]
-    ends = edges([len(read.sizes) for _, read in rows])
-    reads = records_of(
+    ends = stretch_edges([len(read.sizes) for _, read in rows])
+    reads = new_records(
         READ,
         len(rows),
         max_bytes=[most for most, _ in rows],
@@ -58,12 +58,14 @@ def answer(fetches: list[tuple[int, list[Read]]], lanes: list[Lane]) -> Records:
     )
     sizes = np.array([size for _, read in rows for size in read.sizes], np.int64)
     available = np.array([readable_bytes(read) for _, read in rows], np.int64)
-    limits = records_of(
+    limits = new_records(
         FETCH_LIMITS,
         len(lanes),
         **{name: [getattr(lane, name) for lane in lanes] for name in Lane.__dataclass_fields__},
     )
-    return answers_to(Reads(reads, edges([len(partitions) for _, partitions in fetches]), sizes), available, limits)
+    return answers_to(
+        Reads(reads, stretch_edges([len(partitions) for _, partitions in fetches]), sizes), available, limits
+    )
 
 
 def returned(most: int, *partitions: Read, lane: Lane = CAPTURED) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.unit.replay.fetch_max_bytes.test_old_formats import batch, fidelity, read
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
 from udfs.replay.fetch_max_bytes.partition_log.recompressed import has_other_size
@@ -37,9 +37,9 @@ def test_neither_a_batch_that_compaction_was_at_nor_one_that_was_lost_shows_that
     """Of offsets that were produced twice, a leader lost what was never fetched."""
     of_sizes = {"position": [0, 0, 0, 10], "last_offset": [9, 9, 9, 19], "size_bytes": [100, 80, 80, 100]}
     fetched = {"append_after": [0, 0, ALWAYS, 0]}
-    assert not has_other_size(records_of(LOG_EVENT, 4, **of_sizes, **fetched)).any()
+    assert not has_other_size(new_records(LOG_EVENT, 4, **of_sizes, **fetched)).any()
     compacted = {"position": [0, 0, 10], "last_offset": [9, 9, 19], "size_bytes": [100, 60, 100]}
-    batches = records_of(LOG_EVENT, 3, **compacted, append_after=[0, ALWAYS, 0], is_sparse=[False, True, False])
+    batches = new_records(LOG_EVENT, 3, **compacted, append_after=[0, ALWAYS, 0], is_sparse=[False, True, False])
     assert not has_other_size(batches).any()
     batches["is_sparse"] = False
     assert np.flatnonzero(has_other_size(batches)).tolist() == [2]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from udfs.columns.arrays import Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
 from udfs.replay.fetch_max_bytes.partition_log.lost_batches import begins_in_hole, slices_of
 
@@ -21,7 +21,7 @@ Read = tuple[int, int, int]  # connection, exchange, fetch offset
 def events(rows: Sequence[tuple[int, ...]], *names: str) -> Records:
     """LOG_EVENT[rows] with these fields."""
     columns = np.array(rows, np.int64).reshape(-1, len(names)).T
-    return records_of(LOG_EVENT, len(rows), **dict(zip(names, columns, strict=True)))
+    return new_records(LOG_EVENT, len(rows), **dict(zip(names, columns, strict=True)))
 
 
 def batches_of(rows: Sequence[Batch]) -> Records:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.replay.fetch_max_bytes.captured_reader import BEGIN, MS, SIZE
 from tests.unit.replay.fetch_max_bytes.test_compaction import APP, PRODUCED, batch, read, verdicts
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.partition_log.events import EPOCH_UNKNOWN, LOG_EVENT
 from udfs.replay.fetch_max_bytes.partition_log.lost_batches import is_left
 
@@ -19,7 +19,7 @@ Batch = tuple[int, int, int, int]  # base offset, last offset, size, leader epoc
 def kept(*batches: Batch) -> list[bool]:
     names = ("position", "last_offset", "size_bytes", "leader_epoch")
     columns = np.array(batches, np.int64).reshape(-1, 4).T
-    found: list[bool] = is_left(records_of(LOG_EVENT, len(batches), **dict(zip(names, columns, strict=True)))).tolist()
+    found: list[bool] = is_left(new_records(LOG_EVENT, len(batches), **dict(zip(names, columns, strict=True)))).tolist()
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.replay.session_cache.captures import Fetch, captured, ids
 from tests.unit.replay.session_cache.event_rows import gold_rows
-from udfs.columns.arrow_columns import concatenated
+from udfs.columns.arrow_columns import concatenate_batches
 from udfs.replay.session_cache import events, replay
 from udfs.replay.session_cache.settings import CURRENT, KIP_TEXT, OLDEST_CREATED, SessionLanes, cache_settings
 
@@ -32,7 +32,7 @@ ONE_TIME = [
     Fetch(337, "c8", 1, granted=ids(2)[0]),
 ]
 """The first is answered when the second, which is cut, is sent."""
-BROKERS = concatenated([random_capture(40, broker) for broker in "123"])
+BROKERS = concatenate_batches([random_capture(40, broker) for broker in "123"])
 FOUR = SessionLanes(
     ("a", "b", "c", "d"),
     cache_settings([8, 16, 5, 9], [8, 8, 1, 1], 30_000, [CURRENT, CURRENT, OLDEST_CREATED, KIP_TEXT]),

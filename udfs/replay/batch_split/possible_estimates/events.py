@@ -9,8 +9,8 @@ import numpy as np
 
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints, Records, Singles
-from udfs.columns.records import records_of
-from udfs.columns.searches import last_before
+from udfs.columns.records import new_records
+from udfs.columns.searches import place_of_last_before
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.estimate import INITIAL_RATIO
 from udfs.replay.batch_split.events import Sent
@@ -65,7 +65,7 @@ def groups_of(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]
             is_of=is_of,
             batches=created_of(sent, batches, times.place, linger_us, closed),
             closes=closes_of(sendings, times, closed, refused),
-            splits=records_of(
+            splits=new_records(
                 SPLIT,
                 len(refused),
                 earliest=sendings["response_time"][refused],
@@ -153,7 +153,7 @@ def closes_of(sendings: Records, times: Known, closed: Ints, refused: Ints) -> R
     number = np.zeros(len(sendings), np.int64)
     number[refused] = np.arange(len(refused)) + 1
     made_by, earliest = sendings["made_by"][closed], times.earliest[closed]
-    return records_of(
+    return new_records(
         CLOSE,
         len(closed),
         latest=sendings["request_time"][closed],
@@ -189,7 +189,7 @@ def last_events_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     keys, times: int64[events], in any order. key, time: int64[n], what is looked for.
     """
     order = np.lexsort((times, keys))
-    return np.append(order, NONE)[last_before(keys[order], times[order], key, time)]
+    return np.append(order, NONE)[place_of_last_before(keys[order], times[order], key, time)]
 
 
 def ratios(sendings: Records) -> Singles:
@@ -221,7 +221,7 @@ def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int, closed: I
     in_turn = records["time"][sent.capture.append_order]
     may_wait = has_next & (waits_until(in_turn, place[np.minimum(captured["end"], len(records) - 1)]) >= not_before)
     places = place[captured["first"]]
-    return records_of(
+    return new_records(
         CREATED,
         len(captured),
         time=first["time"],

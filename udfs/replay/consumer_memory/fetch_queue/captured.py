@@ -12,9 +12,9 @@ import heapq
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges, ranges
+from udfs.columns.arrays import Bools, Ints, Records, numbers_in_stretches, stretch_edges
 from udfs.columns.groups import group_numbers
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, Pace
 
@@ -47,7 +47,7 @@ def responses_of(fetches: Records, backoff_us: int) -> Records:
     rows = np.flatnonzero(has_records)
     rows = rows[np.lexsort((requested_at[rows], fetcher[rows], arrived_at[rows]))]
     answer_us = arrived_at - requested_at - np.where(waited, np.maximum(wait_us, 0), 0)
-    responses = records_of(
+    responses = new_records(
         RESPONSE,
         len(rows),
         fetcher=group_numbers(fetcher[rows])[0],
@@ -112,7 +112,7 @@ def in_parts(responses: Records, max_bytes: int) -> Records:
     count = np.maximum(-(-responses["record_bytes"] // max(max_bytes, 1)), 1)
     if (count == 1).all():
         return responses
-    whole_number, place = np.repeat(np.arange(len(responses)), count), ranges(np.zeros_like(count), count)
+    whole_number, place = np.repeat(np.arange(len(responses)), count), numbers_in_stretches(np.zeros_like(count), count)
     parts, count = responses[whole_number], count[whole_number]
     for name in ("messages", "value_bytes", "record_bytes", "answer_us"):
         whole = parts[name].copy()
@@ -137,7 +137,7 @@ def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Pa
     if not len(asked_at):
         return None
     come = np.searchsorted(responses["arrived_at"], asked_at, side="right")
-    messages, value_bytes = edges(responses["messages"]), edges(responses["value_bytes"])
+    messages, value_bytes = stretch_edges(responses["messages"]), stretch_edges(responses["value_bytes"])
     # The threshold is within a response: messages of it count as taken in proportion to its bytes.
     taken_by_bytes = np.interp(value_bytes[come] - thresholds["max_bytes"][0], value_bytes, messages)
     taken = np.maximum(taken_by_bytes, messages[come] - thresholds["min_messages"][0]).astype(np.int64)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Record, Records, edges, read_only
+from udfs.columns.arrays import Ints, Record, Records, read_only, stretch_edges
 from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 
@@ -64,8 +64,8 @@ def levels_of(responses: Records, thresholds: Records) -> Records:
     view = CapturedQueue(
         responses=read_only(responses),
         order=read_only(np.lexsort((np.repeat([0, 1], n), time))),
-        messages=read_only(edges(responses["messages"])),
-        value_bytes=read_only(edges(responses["value_bytes"])),
+        messages=read_only(stretch_edges(responses["messages"])),
+        value_bytes=read_only(stretch_edges(responses["value_bytes"])),
         thresholds=read_only(thresholds),
         shown=np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_SHOWN),
         taken=np.zeros(1, TAKEN),

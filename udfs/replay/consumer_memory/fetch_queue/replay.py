@@ -16,7 +16,7 @@ from schemas.tables.values import (
     STATED,
 )
 from udfs.columns.arrays import Bools, Ints, Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.consumers import Consumers, chosen
 from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, Limits, asked_max_bytes, bound_of
@@ -137,7 +137,7 @@ def thresholds_of(lanes: MemoryLanes, lane: int, release: int) -> Records:
     if kbytes == AS_CAPTURED:
         earlier = [default for before, default in lanes.older_kbytes if 0 < release < before]
         kbytes = earlier[0] if earlier else lanes.default_kbytes
-    return records_of(
+    return new_records(
         THRESHOLDS,
         1,
         max_bytes=kbytes * 1000,  # librdkafka's kilobyte

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
-from udfs.columns.records import int_fields, picked
+from udfs.columns.records import int_fields, pick_records
 from udfs.columns.time_units import ALWAYS
 
 NONE = -1
@@ -104,7 +104,7 @@ def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints)
     fetchers["response"], fetchers["full_since"] = NONE, NONE
     numbers, firsts = np.unique(responses["fetcher"], return_index=True)
     fetchers["response"][numbers] = firsts
-    first = picked(responses, fetchers["response"])
+    first = pick_records(responses, fetchers["response"])
     # What a thread asks for first in the capture it asks for here as well, whatever the queue has of other threads.
     fetchers["at"], fetchers["has_asked"] = np.maximum(first["requested_at"] + first["answer_us"], first["ready_at"]), 1
     queue = np.zeros(1, QUEUE)

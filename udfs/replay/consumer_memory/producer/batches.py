@@ -14,7 +14,7 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Bools, Ints, Records, read_only
 from udfs.columns.groups import group_numbers
-from udfs.columns.records import int_fields, records_of
+from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.consumer_memory.producer.events import NONE
 from udfs.replay.consumer_memory.producer.requests import lingers_of, requests_of, shares_behind
@@ -82,7 +82,7 @@ def produced(sendings: Records, units: int, window: Window = WHOLE) -> Produced:
     batches = batches_of(rows[is_first], end_at[is_first], answered_at[is_first], stream)
     stream_connections, unit = connection[is_first][first_of_stream], rows["unit"][firsts]
     owner, appended_at, is_counted = unit[requests["connection"]], batches["appended_at"], window.has(rows["sent_at"])
-    producers = records_of(
+    producers = new_records(
         PRODUCER,
         units,
         linger_us=lingers_of(requests, owner, units, request[is_first], appended_at),
@@ -111,7 +111,7 @@ def batches_of(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> 
     several = records > 1
     last_ms = np.clip(rows["last_timestamp_ms"], 0, sent_at // US_PER_MS)
     record_size = np.maximum(size - RECORD_BATCH_OVERHEAD, 1) // np.maximum(records, 1)
-    return records_of(
+    return new_records(
         BATCH,
         len(rows),
         unit=rows["unit"],

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Bools, Ints, Records
-from udfs.columns.records import GrowingRecords, int_fields, records_of
+from udfs.columns.records import GrowingRecords, int_fields, new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.units import Counted, resized
 from udfs.replay.shared.caps import MOST_EXCHANGES
@@ -38,7 +38,7 @@ SENDING = int_fields(
 def sendings_of(rows: pa.RecordBatch, unit: Ints) -> Records:
     """SENDING[rows] of rows of a producer. unit: int64[rows]."""
     t = MEMORY_EVENTS
-    return records_of(
+    return new_records(
         SENDING,
         rows.num_rows,
         unit=unit,

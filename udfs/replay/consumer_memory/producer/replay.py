@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records, read_only
-from udfs.columns.arrays import edges as edges_of
-from udfs.columns.records import records_of
+from udfs.columns.arrays import stretch_edges as edges_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, new_waiters
@@ -99,7 +99,7 @@ def pieces_of(batches: Records) -> Records:
     due_at = appended_at[batch] + duration_us[batch] * place // np.maximum(count - 1, 1)[batch]
     whole = np.maximum(batches["size"] - RECORD_BATCH_OVERHEAD, 1)[batch]
     size = whole * (place + 1) // count[batch] - whole * place // count[batch]
-    pieces = records_of(PIECE, len(batch), due_at=due_at, size=size, batch=batch, is_first=place == 0)
+    pieces = new_records(PIECE, len(batch), due_at=due_at, size=size, batch=batch, is_first=place == 0)
     return pieces[np.argsort(due_at, kind="stable")]
 
 
@@ -112,7 +112,7 @@ def connections_of(produced: Produced, producer: np.void) -> tuple[Records, Reco
     numbers = np.arange(count + 1)
     stream_edges = np.searchsorted(connection, numbers)
     request_edges = np.searchsorted(produced.requests["connection"][requests] - producer["first_connection"], numbers)
-    connections = records_of(
+    connections = new_records(
         CONNECTION,
         count,
         first_stream=stream_edges[:-1],
@@ -120,7 +120,7 @@ def connections_of(produced: Produced, producer: np.void) -> tuple[Records, Reco
         first_request=request_edges[:-1],
         end_request=request_edges[1:],
     )
-    return records_of(STREAM, len(connection), connection=connection), connections
+    return new_records(STREAM, len(connection), connection=connection), connections
 
 
 def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outcomes: Records) -> Loop:

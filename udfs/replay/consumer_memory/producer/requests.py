@@ -11,7 +11,7 @@ import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.groups import greatest_before, group_numbers
-from udfs.columns.records import int_fields, records_of
+from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 
@@ -38,7 +38,7 @@ def requests_of(connection: Ints, request: Ints, sent_at: Ints, answered_at: Int
     order = np.lexsort((done_at, begun_at, connection[firsts]))
     line, begun_at, done_at = connection[firsts][order], begun_at[order], done_at[order]
     before_at = greatest_before(line, done_at)
-    requests = records_of(
+    requests = new_records(
         REQUEST,
         len(order),
         connection=line,

@@ -12,7 +12,7 @@ from schemas.tables.fidelity_reasons import BUFFERS
 from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.columns.arrays import Bools, Ints
-from udfs.columns.arrow_columns import coded
+from udfs.columns.arrow_columns import dictionary_column
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.replay import ProducersReplayed
@@ -40,7 +40,7 @@ def producer_rows(
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
         **used_and_waits(outcomes),
-        t.times_of: coded(pa.array([BY_CAPTURE, BY_CLOSED_LOOP], pa.string()), in_loop.astype(np.int64)),
+        t.times_of: dictionary_column(pa.array([BY_CAPTURE, BY_CLOSED_LOOP], pa.string()), in_loop.astype(np.int64)),
         t.sending_threads: settings["threads"],
         t.share_behind: producers["share_behind"],
         t.buffer_bytes: settings["buffer_memory"],

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
-from udfs.columns.records import joined, picked
+from udfs.columns.records import join_records, pick_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, MOVE, NUMBER_BITS, SERVING, CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import GONE_US, Nodes, limits_by_connection
@@ -56,21 +56,22 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
     fetched = captured.fetched.records
     connection = fetched["connection"]
     places, first_row, last_row = placed(fetched, nodes)
-    partitions = picked(fetched, first_row)
+    partitions = pick_records(fetched, first_row)
     partitions["last_fetch"] = places.last_fetch[last_row]
     for name in ("last_offset", "last_returned"):
         partitions[name] = fetched[name][last_row]
     fetches, servings, moves, bounds = (
-        joined(kind, parts)
+        join_records(kind, parts)
         for kind, parts in (
             (FETCH, captured.fetches), (SERVING, captured.servings), (MOVE, captured.moves), (BOUND, captured.bounds),
         )
     )  # fmt: skip
     servings, moves, bounds = (
-        picked(records, rows_by_node(nodes, connection[records["partition"]])) for records in (servings, moves, bounds)
+        pick_records(records, rows_by_node(nodes, connection[records["partition"]]))
+        for records in (servings, moves, bounds)
     )
     join_moves(moves, fetched, places)
-    fetches = picked(fetches, rows_by_node(nodes, fetches["connection"]))
+    fetches = pick_records(fetches, rows_by_node(nodes, fetches["connection"]))
     servings["fetch"] = first_at_their_time(fetches, nodes)[
         servings["fetch"] + places.first_fetch[servings["partition"]]
     ]
@@ -82,7 +83,7 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
         fetches=fetches,
         servings=servings,
         moves=moves,
-        bounds=picked(bounds, np.argsort(bounds["partition"], kind="stable")),
+        bounds=pick_records(bounds, np.argsort(bounds["partition"], kind="stable")),
     )
 
 

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records
-from udfs.columns.records import joined, picked, records_of
+from udfs.columns.records import join_records, new_records, pick_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, GO_ON, LEAVE, NONE, REOPEN, STOP, THROTTLED
@@ -97,7 +97,7 @@ class Group(NamedTuple):
 def group(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> Group:
     """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change."""
     columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
-    return Group(node, records_of(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others}))
+    return Group(node, new_records(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others}))
 
 
 def changes_of(
@@ -146,10 +146,10 @@ def changes_of(
             captured_batch=expected[jumps], until=asked_again[jumps], since=asked_before[jumps],
         ),
     ]  # fmt: skip
-    change_node, changes = np.concatenate([g.node for g in groups]), joined(CHANGE, [g.changes for g in groups])
+    change_node, changes = np.concatenate([g.node for g in groups]), join_records(CHANGE, [g.changes for g in groups])
     order = np.lexsort((changes["time"], change_node))
     return Changes(
-        changes=picked(changes, order),
+        changes=pick_records(changes, order),
         node=change_node[order],
         lost=np.bincount(node[lost], minlength=len(leaves_nothing_out)),
         stopped=np.append(stops, throttled + 1),

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.picking import position_among
-from udfs.columns.records import GrowingRecords, int_fields, picked, records_of
+from udfs.columns.records import GrowingRecords, int_fields, new_records, pick_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import Logs, Reads, logs_of
 from udfs.replay.fetch_max_bytes.state import UNKNOWN
@@ -157,7 +157,7 @@ class CapturedFetches:
                 self.connection_of[id_] = len(self.connection_of)
                 broker = self.brokers.setdefault(brokers[row].as_py(), len(self.brokers))
                 times = {"last_request": NEVER, "last_response": ALWAYS}
-                self.connections.add(records_of(CONNECTION, 1, id=id_, broker=broker, **times))
+                self.connections.add(new_records(CONNECTION, 1, id=id_, broker=broker, **times))
         return np.array([self.connection_of[id_] for id_ in distinct.tolist()], np.int64)[which]
 
     def kept_part(self, fetches: Reads, connection: Ints) -> Part:
@@ -182,10 +182,10 @@ class CapturedFetches:
         np.add.at(known["left_out"], of_fetch[~is_kept], 1)
         kept = np.repeat(is_kept, np.diff(fetches.first_read))
         return Part(
-            reads=picked(part.reads, kept),
+            reads=pick_records(part.reads, kept),
             connection=connection[kept],
             fetch=part.fetch[kept],
-            first_read=edges(np.diff(fetches.first_read)[is_kept])[:-1],
+            first_read=stretch_edges(np.diff(fetches.first_read)[is_kept])[:-1],
             since=part.since[is_kept],
         )
 
@@ -199,9 +199,9 @@ class CapturedFetches:
             self.fetched_of.setdefault(key, len(self.fetched_of)) for key in distinct[in_order].tolist()
         ]  # fmt: skip
         rows = first[in_order][places[in_order] >= known]
-        reads, fetch = picked(part.reads, rows), np.searchsorted(part.first_read, rows, side="right") - 1
+        reads, fetch = pick_records(part.reads, rows), np.searchsorted(part.first_read, rows, side="right") - 1
         self.fetched.add(
-            records_of(
+            new_records(
                 FETCHED_PARTITION,
                 len(rows),
                 connection=part.connection[rows],
@@ -224,15 +224,15 @@ def kept_logs(logs: Logs, kept: Bools) -> Logs:
     return Logs(
         logs.connection_id[kept],
         logs.number[kept],
-        edges(counts[kept]),
-        picked(logs.batches, np.repeat(kept, counts)),
+        stretch_edges(counts[kept]),
+        pick_records(logs.batches, np.repeat(kept, counts)),
     )
 
 
 def note_fetches(captured: CapturedFetches, part: Part) -> None:
     """Keep the fetches, and what they show of their connections."""
     reads, connections, first = part.reads, captured.connections.records, part.first_read
-    of_fetch, heads = part.connection[first], picked(reads, first)
+    of_fetch, heads = part.connection[first], pick_records(reads, first)
     distinct, begins, counts = np.unique(of_fetch, return_index=True, return_counts=True)
     is_new = connections["fetches"][distinct] == 0
     for name in LIMITS:
@@ -245,7 +245,7 @@ def note_fetches(captured: CapturedFetches, part: Part) -> None:
     connections["last_request"][of_fetch] = heads["request_time"]  # of several the last one stays
     np.maximum.at(connections["last_response"], of_fetch, heads["response_time"])
     captured.fetches.append(
-        records_of(
+        new_records(
             FETCH,
             len(first),
             connection=of_fetch,
@@ -265,9 +265,9 @@ def note_records_and_bounds(captured: CapturedFetches, part: Part, place: Ints) 
     """
     reads, highest = part.reads, captured.fetched.records["bound"]
     rows = np.flatnonzero(reads["returned_bytes"] > 0)
-    served = picked(reads, rows)
+    served = pick_records(reads, rows)
     captured.servings.append(
-        records_of(
+        new_records(
             SERVING,
             len(rows),
             partition=place[rows],
@@ -280,9 +280,9 @@ def note_records_and_bounds(captured: CapturedFetches, part: Part, place: Ints) 
         )
     )
     rows = np.flatnonzero(reads["response_bound"] > highest[place])
-    bounds = picked(reads, rows)
+    bounds = pick_records(reads, rows)
     captured.bounds.append(
-        records_of(
+        new_records(
             BOUND,
             len(rows),
             partition=place[rows],
@@ -313,7 +313,7 @@ def note_moves(captured: CapturedFetches, part: Part, place: Ints) -> None:
     fetched["last_offset"][place[ends]], fetched["last_returned"][place[ends]] = offset[ends], returned[ends]
     moves = (before < fetch - 1) | (offset != from_offset) | (had > 0)
     captured.moves.append(
-        records_of(
+        new_records(
             MOVE,
             int(np.count_nonzero(moves)),
             partition=place[moves],

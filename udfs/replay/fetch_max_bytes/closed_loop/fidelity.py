@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES
-from udfs.columns.arrays import Bools, Ints, edges
-from udfs.columns.searches import behind
+from udfs.columns.arrays import Bools, Ints, stretch_edges
+from udfs.columns.searches import place_behind
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, NONE, CapturedLane
@@ -118,7 +118,7 @@ def follows(captured: Ints, replayed: Ints, node: Ints) -> Bools:
     [True, True, True, False]
     """
     by_partition, replayed_by_partition = (np.argsort(order, kind="stable") for order in (captured, replayed))
-    first, first_replayed = (edges(np.bincount(order, minlength=len(node))) for order in (captured, replayed))
+    first, first_replayed = (stretch_edges(np.bincount(order, minlength=len(node))) for order in (captured, replayed))
     partition = captured[by_partition]
     place = first_replayed[partition] + np.arange(len(captured)) - first[partition]
     is_replayed = place < first_replayed[partition + 1]
@@ -142,10 +142,10 @@ def compared_bytes(intent: Intent, replayed: CapturedLane) -> Compared:
     begin, span = nodes["begin"][node], (nodes["horizon"] - nodes["begin"] + 1)[node]
     end = begin + (np.arange(len(node)) % PIECES + 1) * span // PIECES
     tolerance = np.maximum(SPAN_TOLERANCE * span, LEAST_TIME_US)
-    read = edges(servings.size)
+    read = stretch_edges(servings.size)
     first = np.searchsorted(servings.node, node)
     least, most = (
-        read[behind(servings.node, servings.response, node, times)] - read[first]
+        read[place_behind(servings.node, servings.response, node, times)] - read[first]
         for times in (end - tolerance, end + tolerance)
     )
     returned = np.cumsum(replayed.pieces, axis=1)[np.unique(servings.node)].reshape(-1)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges
-from udfs.columns.records import records_of
+from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     NodeReads,
@@ -166,15 +166,15 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: 
         batches=logs.batches,
         changes=changes.changes,
         nodes=with_pace(
-            records_of(
+            new_records(
                 NODE,
                 count,
                 first_partition=first_partition[:-1],
                 end_partition=first_partition[1:],
                 first_change=first_change[:-1],
                 end_change=first_change[1:],
-                first_turn=edges(turns)[:-1],
-                end_turn=edges(turns)[1:],
+                first_turn=stretch_edges(turns)[:-1],
+                end_turn=stretch_edges(turns)[1:],
                 begin=nodes.nodes["begin"],
                 horizon=ends(nodes.nodes),
                 request_cap=REQUESTS_A_FETCH * (np.diff(nodes.first_fetch) + batches) + MORE_REQUESTS,

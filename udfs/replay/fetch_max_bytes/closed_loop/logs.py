@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from schemas.tables.values import FOLLOWER
-from udfs.columns.arrays import Ints, Records, all_read_only, ranges, read_only
-from udfs.columns.records import int_fields, picked, records_of
+from udfs.columns.arrays import Ints, Records, all_read_only, numbers_in_stretches, read_only
+from udfs.columns.records import int_fields, new_records, pick_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads, earlier_offsets
@@ -161,7 +161,7 @@ def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, han
     batches, first_batch = batches_by_partition(captured, nodes, reads, handovers)
     sought, first_sought = sought_offsets(reads, handovers)
     first_bound = boundaries(reads.bounds["partition"], len(reads.partitions))
-    wanted = records_of(
+    wanted = new_records(
         WANTED,
         len(reads.partitions),
         node=reads.node,
@@ -196,11 +196,14 @@ def batches_by_partition(
     logs, count = joined_logs(captured.logs), len(reads.partitions)
     partition, rows = rows_of_partitions(partitions_of_logs(captured, nodes, reads, logs), count, handovers)
     counts = np.diff(logs.first)[rows]
-    batches, partition = picked(logs.batches, ranges(logs.first[rows], counts)), np.repeat(partition, counts)
+    batches, partition = (
+        pick_records(logs.batches, numbers_in_stretches(logs.first[rows], counts)),
+        np.repeat(partition, counts),
+    )
     order = np.lexsort((batches["base_offset"], partition))
     base, partition = batches["base_offset"][order], partition[order]
     is_first = np.append(True, (base[1:] != base[:-1]) | (partition[1:] != partition[:-1]))[: len(base)]
-    return picked(batches, order[is_first]), boundaries(partition[is_first], count)
+    return pick_records(batches, order[is_first]), boundaries(partition[is_first], count)
 
 
 def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: Logs) -> Ints:
@@ -240,7 +243,7 @@ def sought_offsets(reads: NodeReads, handovers: Handovers) -> tuple[Ints, Ints]:
 
 def node_logs(nodes: Nodes) -> Records:
     """NODE_LOGS[nodes]."""
-    return records_of(
+    return new_records(
         NODE_LOGS,
         len(nodes.nodes),
         first_fetch=nodes.first_fetch[:-1],
@@ -254,7 +257,7 @@ def requests_of(nodes: Nodes, fetches: Records) -> Records:
     """REQUEST[fetches]."""
     answered = fetches["response"].copy()
     rise(answered, read_only(nodes.first_fetch))
-    return records_of(REQUEST, len(fetches), sent=fetches["request"], answered=answered)
+    return new_records(REQUEST, len(fetches), sent=fetches["request"], answered=answered)
 
 
 @kernel

@@ -13,8 +13,8 @@ from schemas.tables.fidelity_reasons import CLOSED_FETCHES
 from schemas.tables.steps import CLOSED_RESPONSES, MEMORY_EVENTS
 from schemas.tables.values import CONSUMER
 from udfs.columns.arrays import Ints
-from udfs.columns.arrow_columns import array_of
-from udfs.columns.records import picked
+from udfs.columns.arrow_columns import arrow_array
+from udfs.columns.records import pick_records
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import nulls_besides, rows_of, stream_of
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
@@ -95,14 +95,14 @@ def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBa
     t, responses = CLOSED_RESPONSES, outcome.responses[lane, : outcome.lanes["responses"][lane]]
     connection = intent.nodes.nodes["id"][responses["node"]]
     order = np.lexsort((connection, responses["requested_at"]))
-    ordered = picked(responses, order)
+    ordered = pick_records(responses, order)
     drained = ordered["drained_at"]
     columns: dict[str, pa.Array[Any] | Ints] = {
         t.number: order,
         t.connection_id: connection[order],
         t.time: ordered["requested_at"],
         t.came: ordered["arrived_at"],
-        t.held: array_of(drained - ordered["arrived_at"], drained != NEVER),
+        t.held: arrow_array(drained - ordered["arrived_at"], drained != NEVER),
         t.returned_bytes: ordered["size"],
         t.records: ordered["records"],
         t.partitions: ordered["partitions"],
@@ -114,7 +114,7 @@ def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -
     """Rows for what is given up of a lane's responses."""
     t, n = MEMORY_EVENTS, int(outcome.lanes["given_up"][lane])
     given_up = outcome.given_up[lane, :n]
-    responses = picked(outcome.responses[lane], given_up["response"])
+    responses = pick_records(outcome.responses[lane], given_up["response"])
     parts = [partition_of(intent.keys[number]) for number in given_up["number"].tolist()]
     topics = pa.array([topic for _, topic, _ in parts], pa.string()).dictionary_encode()
     columns: dict[str, pa.Array[Any] | Ints] = {
@@ -123,9 +123,9 @@ def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -
         t.exchange_no: given_up["response"],
         t.time: responses["requested_at"],
         t.kind: np.full(n, MemoryEvent.GIVEN_UP),
-        t.started: array_of(given_up["since"], given_up["since"] != NEVER),
+        t.started: arrow_array(given_up["since"], given_up["since"] != NEVER),
         t.came: given_up["turn_at"],
-        t.released: array_of(given_up["until"], given_up["until"] != NEVER),
+        t.released: arrow_array(given_up["until"], given_up["until"] != NEVER),
         t.partition_key: partition_key(topics, pa.array([int(number) for *_, number in parts], pa.int32())),
     }
     return rows_of(t, {**columns, **nulls_besides(t, columns, n)})

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges
-from udfs.columns.records import picked
+from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
+from udfs.columns.records import pick_records
 from udfs.replay.fetch_max_bytes.closed_loop.events import BATCH_CAP, COUNTED, LIMITS, CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.state import NONE
 
@@ -70,7 +70,7 @@ def nodes_of(captured: CapturedFetches, reader: str) -> Nodes | None:
     answered = np.flatnonzero(connections["fetches"]).tolist()
     if not answered:
         return None
-    is_one = is_one_process(picked(connections, np.array(answered)))
+    is_one = is_one_process(pick_records(connections, np.array(answered)))
     chains = chains_of(captured, answered) if is_one else {connection: [connection] for connection in answered}
     return nodes_of_chains(connections, [chains[first] for first in answered if first in chains], reader, is_one)
 
@@ -119,7 +119,7 @@ def goes_on(last_offsets: Mapping[int, int], first_offsets: Mapping[int, int]) -
 def offsets_of(captured: CapturedFetches, connection: int) -> tuple[dict[int, int], dict[int, int]]:
     """Where a connection read each partition first and last, by the partition's number."""
     fetched = captured.fetched.records
-    rows = picked(fetched, fetched["connection"] == connection)
+    rows = pick_records(fetched, fetched["connection"] == connection)
     number, first, last = (rows[name].tolist() for name in ("number", "first_offset", "last_offset"))
     return dict(zip(number, first, strict=True)), dict(zip(number, last, strict=True))
 
@@ -132,16 +132,16 @@ def limits_by_connection(connections: Records) -> Ints:
 def nodes_of_chains(connections: Records, chains: Sequence[Sequence[int]], reader: str, is_one_process: bool) -> Nodes:
     """The chains as nodes: what each one's first connection asked for, and what all of its connections had."""
     order = np.array([connection for chain in chains for connection in chain])
-    first = edges([len(chain) for chain in chains])
-    members, node = picked(connections, order), np.full(len(connections), NONE)
-    nodes = picked(members, first[:-1])
+    first = stretch_edges([len(chain) for chain in chains])
+    members, node = pick_records(connections, order), np.full(len(connections), NONE)
+    nodes = pick_records(members, first[:-1])
     for name in ("fetches", "left_out", "reads", "batches", *COUNTED):
         nodes[name] = np.add.reduceat(members[name], first[:-1])
     nodes["last_response"] = np.maximum.reduceat(members["last_response"], first[:-1])
     node[order] = np.repeat(np.arange(len(chains)), np.diff(first))
     place, before = np.zeros_like(node), np.zeros_like(node)
     place[order] = np.arange(len(order)) - first[node[order]]
-    before[order] = edges(members["fetches"])[:-1] - edges(members["fetches"])[first[node[order]]]
+    before[order] = stretch_edges(members["fetches"])[:-1] - stretch_edges(members["fetches"])[first[node[order]]]
     return Nodes(
         reader=reader,
         nodes=nodes,
@@ -150,5 +150,5 @@ def nodes_of_chains(connections: Records, chains: Sequence[Sequence[int]], reade
         node=node,
         place=place,
         fetches_before=before,
-        first_fetch=edges(nodes["fetches"]),
+        first_fetch=stretch_edges(nodes["fetches"]),
     )

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, edges, ranges, read_only
-from udfs.columns.records import int_fields, picked, records_of
+from udfs.columns.arrays import Ints, Records, numbers_in_stretches, read_only, stretch_edges
+from udfs.columns.records import int_fields, new_records, pick_records
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import BATCH_UNKNOWN, Destinations
@@ -35,9 +35,9 @@ class Logs(NamedTuple):
 def logs_of(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
     """The partitions with their batches, one behind the other, each log in one segment."""
     lowest, counts = log.reach["lowest"], log.reach["end"] - log.reach["lowest"]
-    first, rows = edges(counts), ranges(lowest, counts)
-    captured = picked(log.batches, rows)
-    partitions = records_of(
+    first, rows = stretch_edges(counts), numbers_in_stretches(lowest, counts)
+    captured = pick_records(log.batches, rows)
+    partitions = new_records(
         PARTITION,
         len(lowest),
         number=reads.partitions["number"],
@@ -49,11 +49,11 @@ def logs_of(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
         is_known=log.reach["is_known"],
         previous=NONE,
     )
-    batches = records_of(
+    batches = new_records(
         LOG_BATCH,
         len(captured) + 1,
-        bytes_before=edges(np.maximum(captured["size"], 1)),
-        records_before=edges(captured["records"]),
+        bytes_before=stretch_edges(np.maximum(captured["size"], 1)),
+        records_before=stretch_edges(captured["records"]),
     )
     batches["visible_at"][:-1], batches["segment_end"][:-1] = log.visible_at[rows], np.repeat(first[1:], counts)
     logs = Logs(partitions, batches, captured)
@@ -74,7 +74,7 @@ def hand_over(logs: Logs, handovers: Handovers) -> None:
 
 def batches_of(logs: Logs, partition: Ints, offset: Ints, size: Ints) -> Records:
     """READ_BATCHES of reads of so many bytes at these offsets, int64[n] each."""
-    batches = records_of(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
+    batches = new_records(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
     place_reads(Logs(*map(read_only, logs)), batches)
     return batches
 

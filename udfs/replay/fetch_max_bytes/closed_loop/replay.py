@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Records
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge
@@ -65,7 +65,7 @@ def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, bu
     return Outcome(
         sums=no_sums(numbers, lanes),
         timeline=new_timeline(lanes, numbers, stays_of(unit.nodes["begin"], unit.nodes["horizon"]), buckets),
-        lanes=records_of(LANE_OUTCOME, lanes, is_finished=1),
+        lanes=new_records(LANE_OUTCOME, lanes, is_finished=1),
         catch_up_us=np.full((numbers, lanes), NO_BACKLOG),
         given_up_backlogs=np.zeros(numbers, np.int64),
         captured=new_captured_lane(unit),

@@ -12,9 +12,9 @@ import pyarrow as pa
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES
 from schemas.tables.gold import FETCH_CONSUMERS, FETCH_FAIRNESS, FETCH_MEMORY, FETCH_RANGES, FETCH_TIMELINE, FIDELITY
 from schemas.tables.table import Table
-from udfs.columns.arrays import Bools, Floats, Ints, edges
-from udfs.columns.arrow_columns import array_of
-from udfs.columns.records import picked
+from udfs.columns.arrays import Bools, Floats, Ints, stretch_edges
+from udfs.columns.arrow_columns import arrow_array
+from udfs.columns.records import pick_records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.facts.arrow_tables import rows_of
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import Drawn, Figures
@@ -80,7 +80,7 @@ def timeline_rows(labels: Labels, line: Timeline) -> pa.RecordBatch:
     buckets = line.buckets.reshape(-1)
     rows = np.flatnonzero((buckets["bytes"] > 0) | (buckets["lag"] > 0) | (buckets["wait"] > 0))
     lane, partition, bucket = np.unravel_index(rows, line.buckets.shape)
-    buckets_of_rows, n, t = picked(buckets, rows), len(rows), FETCH_TIMELINE
+    buckets_of_rows, n, t = pick_records(buckets, rows), len(rows), FETCH_TIMELINE
     brokers, topics, numbers = zip(*labels.partitions, strict=True)
 
     def texts_of(names: Sequence[str], places: Ints) -> pa.Array[Any]:
@@ -116,8 +116,8 @@ def held_by_bucket(line: Timeline) -> pa.Array[Any]:
     buckets = line.buckets.shape[2]
     held = line.held.reshape(len(line.held), buckets, -1).max(axis=2)
     lengths = np.where(held > 0, np.arange(1, buckets + 1), 0).max(axis=1)
-    ends: Any = array_of(edges(lengths).astype(np.int32))  # an Int32Array
-    return pa.ListArray.from_arrays(ends, array_of(held[np.arange(buckets) < lengths[:, np.newaxis]]))
+    ends: Any = arrow_array(stretch_edges(lengths).astype(np.int32))  # an Int32Array
+    return pa.ListArray.from_arrays(ends, arrow_array(held[np.arange(buckets) < lengths[:, np.newaxis]]))
 
 
 def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.RecordBatch:
@@ -173,7 +173,7 @@ def range_rows(labels: Labels, drawn: Drawn, has_quota: bool) -> pa.RecordBatch:
 
 def finite(values: Floats) -> pa.Array[Any]:
     """Numbers, null for inf."""
-    return array_of(values, np.isfinite(values))
+    return arrow_array(values, np.isfinite(values))
 
 
 def levels(held: Sequence[Ints], share: float) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.tables.values import FOLLOWER
-from udfs.columns.arrays import Bools, Ints, Records, ranges
+from udfs.columns.arrays import Bools, Ints, Records, numbers_in_stretches
 from udfs.columns.records import Kind
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
@@ -140,7 +140,7 @@ def keeps_order(fetch: Ints, partition: Ints) -> bool:
     by_partition = partition[np.lexsort((partition, response))]
     pairs = np.flatnonzero((sizes[1:] == sizes[:-1]) & (sizes[1:] > 1))
     lengths = sizes[pairs]
-    pair, rows = np.repeat(np.arange(len(pairs)), lengths), ranges(starts[pairs], lengths)
+    pair, rows = np.repeat(np.arange(len(pairs)), lengths), numbers_in_stretches(starts[pairs], lengths)
 
     def alike(parts: Ints) -> Bools:
         differs = parts[rows] != parts[rows + lengths[pair]]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
-from udfs.columns.records import Kind, int_fields, records_of
+from udfs.columns.records import Kind, int_fields, new_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.quota import Meters, new_meters
@@ -173,14 +173,14 @@ def new_state(unit: Unit, quota_windows: int) -> State:
     room = int(np.count_nonzero(unit.partitions["previous"] != NONE))
     has_backlog = unit.partitions["backlog_end"] > unit.partitions["start_batch"]
     return State(
-        partitions=records_of(
+        partitions=new_records(
             PARTITION_STATE,
             n,
             position=unit.partitions["start_batch"],
             requested_at=NEVER,
             catch_up_us=np.where(has_backlog, NEVER, NO_BACKLOG),
         ),
-        nodes=records_of(NODE_STATE, nodes, now=unit.nodes["begin"]),
+        nodes=new_records(NODE_STATE, nodes, now=unit.nodes["begin"]),
         applications=np.zeros(nodes, APPLICATION),
         orders=Orders(*(np.zeros(n, np.int64) for _ in Orders._fields)),
         answers=np.zeros(n, ANSWER),

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, edges
-from udfs.columns.records import records_of
+from udfs.columns.arrays import Ints, Records, stretch_edges
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
@@ -47,7 +47,7 @@ def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKE
     return Timeline(
         buckets=np.zeros((lanes, partitions, buckets), BUCKET),
         held=np.zeros((lanes, TICKS), np.int64),
-        lanes=records_of(LINE, lanes, width=(stays.whole // buckets // ticks + 1) * ticks),
+        lanes=new_records(LINE, lanes, width=(stays.whole // buckets // ticks + 1) * ticks),
         stays=stays.stays,
     )
 
@@ -60,8 +60,8 @@ def stays_of(begins: Ints, ends: Ints) -> Stays:
     begin = opened[first]
     lasted = over[np.append(first[1:], len(over)) - 1] - begin
     counted = np.minimum(np.maximum(2 * lasted[:-1], 1), np.diff(begin))
-    before = edges(counted)
-    return Stays(records_of(STAY, len(begin), begin=begin, before=before), int(before[-1] + lasted[-1]))
+    before = stretch_edges(counted)
+    return Stays(new_records(STAY, len(begin), begin=begin, before=before), int(before[-1] + lasted[-1]))
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bools, Records
-from udfs.columns.records import picked
+from udfs.columns.records import pick_records
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.partition_log.log import (
@@ -53,17 +53,17 @@ class KnownLog(NamedTuple):
 def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLog:
     """The log of all batches, dated by all witnesses; and the transactions that were aborted: LOG_EVENT[n] each."""
     is_old, is_fetched = batches["is_old_format"], batches["append_after"] == ALWAYS
-    slices = slices_of(picked(batches, ~is_old & is_fetched))
+    slices = slices_of(pick_records(batches, ~is_old & is_fetched))
     is_kept_old = is_old & is_fetched & (batches["api_version"] >= FIRST_UNCONVERTED)
     is_new = ~is_old & ~made_old(batches, is_kept_old)
     converts, left = bool(is_new.any()), is_left(batches)
-    truncated = picked(batches, ~left)
+    truncated = pick_records(batches, ~left)
     bound = np.where(witnesses["is_follower"], NO_BOUND, witnesses["bound_low"])
-    reads = picked(witnesses, ~may_have_met(truncated, witnesses, bound))
+    reads = pick_records(witnesses, ~may_have_met(truncated, witnesses, bound))
     in_log = (is_new & ~has_other_size(batches)) | is_kept_old | (is_old & (not converts))
-    of_followers = picked(reads, reads["is_follower"])
-    log = dated_by_followers(built_log(picked(batches, in_log & left), aborted), of_followers)
-    log = dated_by_parked_fetches(log, picked(of_followers, of_followers["found_nothing"]))
+    of_followers = pick_records(reads, reads["is_follower"])
+    log = dated_by_followers(built_log(pick_records(batches, in_log & left), aborted), of_followers)
+    log = dated_by_parked_fetches(log, pick_records(of_followers, of_followers["found_nothing"]))
     return KnownLog(
         log=log,
         ends=segment_ends(log, reads),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges
-from udfs.columns.records import records_of
+from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
+from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.partition_log.aborted import in_aborted_transaction
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
@@ -41,7 +41,7 @@ class PartitionLog(NamedTuple):
 
     def batches(self, rows: Ints, committed: Bools) -> Records:
         """BATCH[rows]. committed: bool[rows], for whom reads committed records only."""
-        return records_of(
+        return new_records(
             BATCH,
             len(rows),
             base_offset=self.base[rows],
@@ -84,7 +84,7 @@ def built_log(batches: Records, aborted: Records) -> PartitionLog:
         after=np.maximum.accumulate(after),
         before=np.minimum.accumulate(before[::-1])[::-1],
         run_end=np.append(breaks, n)[np.searchsorted(breaks, np.arange(n), side="right")],
-        starts=edges(size),
+        starts=stretch_edges(size),
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.event_kinds import LogEvent
 from udfs.columns.arrays import Bools, Records
-from udfs.columns.records import joined
+from udfs.columns.records import join_records
 from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_reads
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, log_events, stretches
 from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, known_log, shows_hole
@@ -46,7 +46,7 @@ class Partition:
         """The log of all batches, dated by all witnesses."""
         if self.known is None:
             of_kinds = (self.batches, self.witnesses, self.aborted)
-            self.known = known_log(*(joined(LOG_EVENT, parts) for parts in of_kinds))
+            self.known = known_log(*(join_records(LOG_EVENT, parts) for parts in of_kinds))
             self.compacts = self.known.compacts
             self.batches, self.witnesses, self.aborted = [], [], []
         return self.known
@@ -113,7 +113,7 @@ def joined_reads(batch: pa.RecordBatch, events: Records, parts: list[ReadPart]) 
     keys = batch.select([*map(str, KEYS)]).filter(pa.array(events["kind"] == LogEvent.READ))
     return rows_of_reads(
         keys,
-        joined(CARRIED, [part.reads for part in parts]),
+        join_records(CARRIED, [part.reads for part in parts]),
         np.concatenate([part.sizes for part in parts]),
         np.concatenate([part.counts for part in parts]),
     )

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.tables.steps import READS
-from udfs.columns.arrays import Bools, Ints, Records, edges, ranges
-from udfs.columns.arrow_columns import array_of, concatenated
-from udfs.columns.records import joined
+from udfs.columns.arrays import Bools, Ints, Records, numbers_in_stretches, stretch_edges
+from udfs.columns.arrow_columns import arrow_array, concatenate_batches
+from udfs.columns.records import join_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_logs
 from udfs.replay.fetch_max_bytes.partition_log.events import PASSED_ON
@@ -58,7 +58,7 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
     carried["available_low"], carried["available_high"] = low, high
     carried["first_append"], carried["available_first"] = read.first_append, np.minimum(read.available_first, high)
     counts = batch_counts(log, read, byte_cap)
-    return ReadPart(carried, log.size[ranges(read.first_batch, counts)], counts)
+    return ReadPart(carried, log.size[numbers_in_stretches(read.first_batch, counts)], counts)
 
 
 def batch_counts(log: PartitionLog, read: Readable, byte_cap: int) -> Ints:
@@ -92,7 +92,7 @@ class Readers:
         np.minimum.at(self.lowest, places[which], reads["fetch_offset"])
         self.committed = np.append(self.committed, reads["reads_committed"][first[places >= before]])
         if added:
-            self.named.append(rows.select([*map(str, CONNECTION_COLUMNS)]).take(array_of(first[places >= before])))
+            self.named.append(rows.select([*map(str, CONNECTION_COLUMNS)]).take(arrow_array(first[places >= before])))
 
 
 class LogPart(NamedTuple):
@@ -115,34 +115,34 @@ def log_parts(log: PartitionLog, partition: int, readers: Readers, batch_cap: in
     """
     if not len(log.base) or not readers.named:
         return
-    named = concatenated(readers.named)
+    named = concatenate_batches(readers.named)
     first = np.searchsorted(log.last, readers.lowest)
     pieces = -(-(len(log.base) - first) // batch_cap)
     reader = np.repeat(np.arange(len(first)), pieces)
-    begin = first[reader] + (np.arange(len(reader)) - edges(pieces)[reader]) * batch_cap
+    begin = first[reader] + (np.arange(len(reader)) - stretch_edges(pieces)[reader]) * batch_cap
     counts = np.minimum(batch_cap, len(log.base) - begin)
     together = np.cumsum(counts) // batch_cap
     for a, b in pairwise([0, *(np.flatnonzero(np.diff(together)) + 1).tolist(), len(reader)]):
         if a < b:  # no row where all of them read on from behind the log
             committed = np.repeat(readers.committed[reader[a:b]], counts[a:b])
-            batches = log.batches(ranges(begin[a:b], counts[a:b]), committed)
-            yield LogPart(named.take(array_of(reader[a:b])), partition, batches, begin[a:b], counts[a:b])
+            batches = log.batches(numbers_in_stretches(begin[a:b], counts[a:b]), committed)
+            yield LogPart(named.take(arrow_array(reader[a:b])), partition, batches, begin[a:b], counts[a:b])
 
 
 def log_rows(parts: Sequence[LogPart]) -> pa.RecordBatch:
     """Rows of READS. Their request_time is ALWAYS, before all reads; their exchange_no, below 0, is another in each row
     of a connection and partition.
     """
-    named, first = concatenated([part.named for part in parts]), np.concatenate([part.first for part in parts])
+    named, first = concatenate_batches([part.named for part in parts]), np.concatenate([part.first for part in parts])
     rows = [len(part.first) for part in parts]
     columns: dict[str, pa.Array[Any]] = {name: named[name] for name in named.schema.names}
-    columns[READS.exchange_no] = array_of(-1 - first)
-    columns[READS.request_time] = array_of(np.full(len(first), ALWAYS))
-    columns[READS.read_position] = array_of(np.zeros(len(first), np.int32))
+    columns[READS.exchange_no] = arrow_array(-1 - first)
+    columns[READS.request_time] = arrow_array(np.full(len(first), ALWAYS))
+    columns[READS.read_position] = arrow_array(np.zeros(len(first), np.int32))
     keys = pa.RecordBatch.from_arrays([columns[str(name)] for name in KEYS], names=[*map(str, KEYS)])
     return rows_of_logs(
         keys,
         np.repeat(np.array([part.partition for part in parts]), rows),
-        joined(BATCH, [part.batches for part in parts]),
+        join_records(BATCH, [part.batches for part in parts]),
         np.concatenate([part.counts for part in parts]),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.columns.arrays import Ints, Records, edges, read_only
+from udfs.columns.arrays import Ints, Records, read_only, stretch_edges
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.partition_limits.events import NO_RESPONSE, TopicEvents
 from udfs.replay.partition_limits.history.requested_changes import requested_changes
@@ -40,7 +40,7 @@ def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> Histo
     order = np.argsort(changes["time"], kind="stable")
     order = order[changes["time"][order] < settings.window.end]
     changes = changes[order]
-    changes["slot"], changes["seed"] = edges(changes["slots"])[:-1], seed + np.arange(len(changes))
+    changes["slot"], changes["seed"] = stretch_edges(changes["slots"])[:-1], seed + np.arange(len(changes))
     return History(
         changes=read_only(changes),
         named_brokers=read_only(np.concatenate([appearing_brokers, events.named_brokers, shown.brokers])),
@@ -93,7 +93,7 @@ def appearing_changes(ids: Records, shown: Shown, growth: Ints) -> tuple[Records
     changes["partitions"] = np.diff(np.append(starts, len(partitions)))
     changes["replication_factor"] = first["replicas"]
     changes["slots"] = changes["partitions"] * changes["replication_factor"]
-    changes["named"], changes["named_size"] = edges(changes["slots"])[:-1], changes["slots"]
+    changes["named"], changes["named_size"] = stretch_edges(changes["slots"])[:-1], changes["slots"]
     return changes, brokers
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from udfs.columns.arrays import Bools, Ints, Records, edges
+from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import int_fields
 from udfs.columns.time_units import NEVER
 from udfs.replay.partition_limits.events import TopicEvents
@@ -39,7 +39,7 @@ def first_shown(events: TopicEvents, topic_id: Ints) -> Shown:
     key = topic_id[order] << 32 | sightings["partition"][order]
     order = order[np.append(True, np.diff(key) != 0)[: len(key)]]
     partitions = sightings[order]
-    ends = edges(partitions["replicas"])
+    ends = stretch_edges(partitions["replicas"])
     moved_by = np.repeat(partitions["first_replica"] - ends[:-1], partitions["replicas"])
     partitions["topic_id"], partitions["first_replica"] = topic_id[order], ends[:-1]
     return Shown(partitions, events.shown_brokers[np.arange(ends[-1]) + moved_by])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records
-from udfs.columns.searches import behind
+from udfs.columns.searches import place_behind
 from udfs.replay.partition_limits.state import AUTO_CREATE, NONE
 
 
@@ -27,7 +27,7 @@ class TopicTimes(NamedTuple):
 
     def up_to(self, topic: Ints, time: Ints) -> Ints:
         """How many rows are of topics before this one, or of this topic at or before the time."""
-        return behind(self.topic, self.time, topic, time)
+        return place_behind(self.topic, self.time, topic, time)
 
     def last(self, topic: Ints, time: Ints) -> Ints:
         """The topic's last row at or before the time, NONE for none."""

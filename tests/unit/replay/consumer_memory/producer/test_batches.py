@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.producer.batches import Produced, produced
 from udfs.replay.consumer_memory.producer.events import SENDING
@@ -16,7 +16,7 @@ def sent(*sendings: Sending, last_ms: int = 5, is_compressed: int = 0) -> Produc
     """What a producer sent to one partition, each sending in a request of its own."""
     names = ("appended_at", "sent_at", "answered_at", "size", "sequence", "records", "error")
     columns = dict(zip(names, zip(*sendings, strict=True), strict=True))
-    rows = records_of(
+    rows = new_records(
         SENDING,
         len(sendings),
         **columns,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.producer.batches import BATCH
 from udfs.replay.consumer_memory.producer.captured_times import replay_lanes
 from udfs.replay.consumer_memory.producer.state import OUTCOME, Sim, new_sim
@@ -26,11 +26,11 @@ def replayed(
     sending_us: for how long, of the time held, each is in a request.
     """
     appended_at, size, held_us = zip(*sorted(batches), strict=True)
-    settings = records_of(
+    settings = new_records(
         BUFFER_SETTINGS, 2, buffer_memory=[captured_memory, buffer_memory], batch_size=[10, batch_size],
         max_block_us=max_block_us, threads=1,
     )  # fmt: skip
-    records = records_of(
+    records = new_records(
         BATCH, len(batches), appended_at=appended_at, size=size, held_us=held_us, may_grow=may_grow,
         filled_at=filled_at, sending_us=np.minimum(held_us, sending_us),
     )  # fmt: skip

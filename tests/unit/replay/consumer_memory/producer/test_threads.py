@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.columns.arrays import read_only
-from udfs.columns.records import records_of
+from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.producer.batches import BATCH, PRODUCER, Produced
 from udfs.replay.consumer_memory.producer.replay import loop_of
 from udfs.replay.consumer_memory.producer.requests import REQUEST
@@ -32,14 +32,14 @@ def produced(
     n, whole = len(batches), np.array(size) + RECORD_BATCH_OVERHEAD
     connection = np.array(connections)[stream]
     order = np.argsort(connection, kind="stable")
-    requests = records_of(
+    requests = new_records(
         REQUEST, n, connection=connection[order], sent_at=appended_at[order], service_us=service_us[order]
     )  # fmt: skip
-    captured = records_of(
+    captured = new_records(
         BATCH, n, stream=stream, appended_at=appended_at, filled_at=LATER, size=whole, records=1,
         first_record_size=whole, held_after_us=held_after_us,
     )  # fmt: skip
-    producer = records_of(
+    producer = new_records(
         PRODUCER, 1, end_batch=n, end_stream=len(connections), end_connection=max(connections) + 1, end_request=n,
         linger_us=linger_us,
     )  # fmt: skip
@@ -51,7 +51,7 @@ def looped(
     connections: tuple[int, ...] = (0,), max_block_us: int = LATER, batch_size: int = BATCH_SIZE, after: int = 0,
 ) -> Loop:  # fmt: skip
     """Batches of one record each in a buffer of so much. connections: of each stream. linger, after: us."""
-    settings = records_of(
+    settings = new_records(
         BUFFER_SETTINGS, 1, buffer_memory=buffer_memory, batch_size=batch_size, max_block_us=max_block_us,
         threads=threads,
     )  # fmt: skip
