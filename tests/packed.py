@@ -10,7 +10,7 @@ from udfs.facts.arrow_tables import unpack_rows
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `pack` packed, of one table; takes batches with a column `rows`."""
+    """What `pack_rows` packed, of one table; takes batches with a column `rows`."""
     for batch in batches:
         for packed in batch["rows"]:
             yield from unpack_rows(packed)

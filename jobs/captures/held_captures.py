@@ -35,7 +35,7 @@ from udfs.facts.cluster_names import ClusterNames, with_names
 from udfs.facts.leading_names import LEADING_COLUMNS, leading_names
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.record_sampling import RecordSampling
-from udfs.facts.rows_from_packets import EarlierChunks, tables_of
+from udfs.facts.rows_from_packets import EarlierChunks, tables_of_chunk
 
 PART_BYTES = 128 << 20
 """Most packets that a thread works on at a time; what it makes of them takes several times as much."""
@@ -95,7 +95,7 @@ class HeldCaptures:
     ) -> ConnectionRows:
         rows: dict[Table, list[pa.RecordBatch]] = defaultdict(list)
         carried, wanted = EarlierChunks(records=self.records), {*tables, *naming}
-        for table, batch in tables_of(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
+        for table, batch in tables_of_chunk(self.packets.frames(connections), self.plan.capture_id, carried, wanted):
             if batch.num_rows and table in wanted:
                 called = batch if self.pseudonyms is None else self.pseudonyms.applied_to(table, batch)
                 rows[table] += plain_rows(called)

@@ -19,12 +19,12 @@ from udfs.capture.packet_chunks import Frames
 from udfs.capture.packet_store import MemoryBudget, PacketStore
 from udfs.capture.packets_by_connection import packets_by_connection
 from udfs.columns.arrays import Bytes, Ints, Shorts
-from udfs.facts.exchanges import Exchanges, exchanges_of
+from udfs.facts.exchanges import Exchanges, completed_exchanges
 from udfs.facts.hashed_names import HashedNames
 from udfs.facts.message_bodies import Bodies, ResponseFrames, find_response_bodies, response_bodies
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, request_header
-from udfs.wire.layout import is_in
+from udfs.wire.layout import is_version_in
 
 FETCH = API_KEYS["FETCH"]
 EVERYTHING = 1 << 40
@@ -102,7 +102,7 @@ def full_fetches(partitions: int, version: int) -> list[FetchFrames]:
     given = [with_defaults(FETCH_RESPONSE, "responses.partitions") | {"partition_index": p} for p in range(partitions)]
     topic = with_defaults(FETCH_RESPONSE, "responses") | {"topic": b"orders", "partitions": given}
     answered = with_defaults(FETCH_RESPONSE) | {"responses": [topic]}
-    no_tags = b"\0" if is_in(version, FETCH_REQUEST.flexible) else b""
+    no_tags = b"\0" if is_version_in(version, FETCH_REQUEST.flexible) else b""
     request = struct.pack(">hhih", FETCH, version, 7, 5) + b"bench" + no_tags + encode(FETCH_REQUEST, version, asked)
     response = struct.pack(">i", 7) + no_tags + encode(FETCH_RESPONSE, version, answered)
     arena, starts, ends = lay_in_arena([request, response])
@@ -123,7 +123,7 @@ def with_defaults(message: Message, path: str = "") -> Struct:
 def fetches(capture: Path) -> list[FetchFrames]:
     """A capture's Fetch requests that were answered whole, and those answers."""
     chunk = frames_of(capture)
-    exchanges: Exchanges = exchanges_of(chunk, "", HashedNames())
+    exchanges: Exchanges = completed_exchanges(chunk, "", HashedNames())
     which, _ = response_bodies(exchanges, exchanges.of_api(FETCH))
     asked, answered = (
         (start, start + of["size"][which])

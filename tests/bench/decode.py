@@ -19,7 +19,7 @@ import numpy as np
 from tests.bench.capture_frames import FetchFrames
 from tests.bench.table import ROUNDS, Timing, timed, told
 from tests.oracle.conftest import KAFKA_NEWEST, SLF4J, find_jars
-from udfs.wire.messages import decode
+from udfs.wire.messages import decode_bodies
 
 MOST_FRAMES, MOST_BYTES = 40_000, 16 << 20
 """Of a batch, as ingest has them: a chunk of its packets (`udfs.capture.packet_chunks.frames_by_chunk`) is 100,000,
@@ -38,8 +38,12 @@ def compare(what: str, frames: Sequence[FetchFrames]) -> str:
     passes = FRAMES_OF_A_ROUND // sum(map(len, parts))
     amount = passes * sum(map(len, parts))
     both = passes * list(zip(parts, bodies, strict=True))
-    whole = timed("refetch, frames", lambda: [len(decode(p.message, p.arena, *p.bodies()).fault) for p, _ in both])
-    alone = timed("refetch, bodies", lambda: [len(decode(p.message, p.arena, *found).fault) for p, found in both])
+    whole = timed(
+        "refetch, frames", lambda: [len(decode_bodies(p.message, p.arena, *p.bodies()).fault) for p, _ in both]
+    )
+    alone = timed(
+        "refetch, bodies", lambda: [len(decode_bodies(p.message, p.arena, *found).fault) for p, found in both]
+    )
     sizes = ", ".join(f"{(p.ends - p.starts).mean():,.0f} B {p.message.name}" for p in parts)
     parse, read = java(parts, passes)
     return "\n".join((

@@ -25,12 +25,12 @@ from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.file_index import index_capture
 from udfs.capture.packet_chunks import Frames, frames_by_chunk
 from udfs.capture.packets import read_packets
-from udfs.facts.exchanges import exchanges_of
+from udfs.facts.exchanges import completed_exchanges
 from udfs.facts.hashed_names import HashedNames
 from udfs.facts.message_bodies import request_bodies, response_bodies
 from udfs.wire.checksums import CRC32C, checksum
-from udfs.wire.messages import decode
-from udfs.wire.record_batches import walk
+from udfs.wire.messages import decode_bodies
+from udfs.wire.record_batches import walk_batches
 
 HEADER_BYTES, CRC_AT, CRC_FROM, TIMES_AT = 61, 17, 21, 27
 Rewritten = Callable[[bytes], bytearray]
@@ -50,7 +50,7 @@ def scrubbed(
     arena: np.ndarray, starts: np.ndarray, lengths: np.ndarray, rewrite: Rewritten
 ) -> list[tuple[int, bytes, bytes]]:
     """(arena position, old bytes, new bytes) of each batch in the record fields; a cut batch loses what it has."""
-    found = walk(arena, starts, lengths)
+    found = walk_batches(arena, starts, lengths)
     changes = []
     places = found.start.tolist(), found.available.tolist(), found.is_cut.tolist()
     for at, available, is_cut in zip(*places, strict=True):
@@ -65,7 +65,7 @@ def scrubbed(
 
 def record_changes(chunk: Frames, rewrite: Rewritten) -> list[tuple[bytes, int, int, bytes]]:
     """(endpoints, direction, stream offset, new bytes) of each batch in a chunk of frames."""
-    exchanges = exchanges_of(chunk, "", HashedNames())
+    exchanges = completed_exchanges(chunk, "", HashedNames())
     changes = []
     sides = (
         (0, PRODUCE_REQUEST, "topic_data.partition_data", request_bodies, "request"),
@@ -73,7 +73,7 @@ def record_changes(chunk: Frames, rewrite: Rewritten) -> list[tuple[bytes, int, 
     )
     for key, message, path, bodies_of, side in sides:
         which, bodies = bodies_of(exchanges, exchanges.of_api(key))
-        decoded = decode(message, chunk.arena, *bodies)
+        decoded = decode_bodies(message, chunk.arena, *bodies)
         level = decoded.levels[path]
         frame = which[decoded.levels[path.rpartition(".")[0]].parent[level.parent]]
         starts, lengths = level.span("records")

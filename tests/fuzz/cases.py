@@ -20,8 +20,8 @@ from tests.unit.capture.logged import heartbeat
 from tests.unit.capture.packet_builders import Packet, pcap
 from tests.unit.capture.test_conversation_fuzz import hostile_packets
 from tests.unit.wire.test_message_sets import entry, inner, wrapper
-from udfs.wire.message_sets import unwrapped
-from udfs.wire.record_batches import walk
+from udfs.wire.message_sets import unwrap_batches
+from udfs.wire.record_batches import walk_batches
 from udfs.wire.records import Budget
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -96,7 +96,9 @@ def sets(chance: random.Random, folder: Path) -> int:
     if chance.random() < 0.5:
         written = mutated(chance, written)
     arena = np.frombuffer(written, np.uint8)
-    found = unwrapped(arena, walk(arena, np.zeros(1, np.int64), np.array([len(arena)])), lambda _: Budget())
+    found = unwrap_batches(
+        arena, walk_batches(arena, np.zeros(1, np.int64), np.array([len(arena)])), lambda _: Budget()
+    )
     is_wrapper = (found.batches.magic < 2) & (found.batches.codec > 0) & (found.batches.fault == 0)
     assert found.batches.available.sum() == len(arena)
     assert ((found.fault >= 0) == (found.uncompressed < 0))[is_wrapper].all()

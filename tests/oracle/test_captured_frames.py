@@ -27,7 +27,7 @@ from udfs.capture.file_index import index_capture
 from udfs.capture.packet_chunks import frames_by_chunk
 from udfs.capture.packets import PACKETS, read_packets
 from udfs.facts.exchange_messages import decode_both
-from udfs.facts.exchanges import Exchanges, exchanges_of
+from udfs.facts.exchanges import Exchanges, completed_exchanges
 from udfs.facts.hashed_names import HashedNames, topic_id_text
 from udfs.wire.faults import DecodeFault
 from udfs.wire.messages import Decoded
@@ -49,7 +49,7 @@ def exchanges_in(capture: Path) -> Iterator[Exchanges]:
     by_connection: SortKeys = [("connection", "ascending"), ("file_no", "ascending"), ("packet_no", "ascending")]
     packets = pa.Table.from_batches(batches, PACKETS).sort_by(by_connection)
     for chunk in frames_by_chunk(packets.to_batches()):
-        yield exchanges_of(chunk, "capture", HashedNames())
+        yield completed_exchanges(chunk, "capture", HashedNames())
 
 
 class Told:

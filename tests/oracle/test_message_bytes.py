@@ -20,7 +20,7 @@ from tests.unit.wire.reference import (
     message_values,
     read_back,
 )
-from udfs.wire.messages import decode
+from udfs.wire.messages import decode_bodies
 
 
 def spoken(kafka_clients: Path) -> list[tuple[Message, int]]:
@@ -60,5 +60,5 @@ def test_kafka_writes_what_it_reads_byte_for_byte_as_encoded_here(kafka_clients:
     assert rewritten == [body.hex() for body in bodies]
     for (message, version, value), body in zip(sent, map(bytes.fromhex, rewritten), strict=True):
         arena, starts, ends = lay_in_arena([body])
-        decoded = decode(message, arena, starts, ends, np.array([version], np.int16))
+        decoded = decode_bodies(message, arena, starts, ends, np.array([version], np.int16))
         assert read_back(message, decoded, arena, 0) == expected(message.fields, value, version)

@@ -18,7 +18,7 @@ from schemas.tables import algorithms
 from schemas.tables.gold import FIDELITY
 from schemas.tables.steps import MEMORY_EVENTS
 from tests.gate_rows import whole
-from udfs.facts.arrow_tables import PACKED, pack, unpack_rows
+from udfs.facts.arrow_tables import PACKED, pack_rows, unpack_rows
 from udfs.replay.shared.dealing import DEALT, ROWS
 
 LIMITED = ["replay", "--lake=no-lake", "--set=consumer.fetch.max.bytes=1MiB"]
@@ -53,7 +53,7 @@ def test_what_the_replay_of_fetches_hands_on_is_taken_and_nothing_read_again(
         part
         for table, rows in ((MEMORY_EVENTS, responses), (FIDELITY, whole(FIDELITY, [{}])))
         for batch in rows.to_batches()
-        for part in pack(table, batch)
+        for part in pack_rows(table, batch)
     ]
     handed_on = rows_of_driver(spark, pa.Table.from_batches(packed, PACKED))
     assert units(spark, {algorithms.FETCH_MAX_BYTES: handed_on}) == ["a", "b", "c"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.capture_frames import FetchFrames, fetches
 from tests.bench.session_cache import Traffic, step_rows
-from udfs.wire.messages import decode
+from udfs.wire.messages import decode_bodies
 
 UNANSWERED = 6
 """Of the fetches in the capture, as its connections ended."""
@@ -24,7 +24,7 @@ def test_decoding_is_measured_over_every_answered_fetch_of_a_capture(shared_capt
 
 def faultless(part: FetchFrames) -> bool:
     """Whether each of the frames decodes."""
-    return not decode(part.message, part.arena, *part.bodies()).fault.any()
+    return not decode_bodies(part.message, part.arena, *part.bodies()).fault.any()
 
 
 def test_the_fetches_of_sessions_are_step_rows() -> None:

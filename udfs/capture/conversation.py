@@ -49,7 +49,7 @@ from udfs.columns.arrays import Bytes, Record, Records, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import is_client_id, request_header
-from udfs.wire.primitives import signed
+from udfs.wire.primitives import read_signed
 from udfs.wire.produce_start import expects_response
 
 UNDECIDED, KAFKA, TLS, OTHER = 0, 1, 2, 3
@@ -274,7 +274,7 @@ def next_response(stream: Stream, direction: Record, waiting: OpenRequests, fram
         return WAIT, UNKNOWN
     if frame.prefix < SIZE_BYTES:
         return HOLE, UNKNOWN
-    frame.correlation_id = signed(stream.arena, frame.start, SIZE_BYTES)
+    frame.correlation_id = read_signed(stream.arena, frame.start, SIZE_BYTES)
     match = waiting_request(waiting, frame.correlation_id, frame.last_place)
     if match == UNKNOWN and state == COMPLETE:
         behind = direction.position + SIZE_BYTES + frame.size

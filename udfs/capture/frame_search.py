@@ -27,7 +27,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bytes, Record, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import PRODUCE, begins_request, plausible_request, request_header
-from udfs.wire.primitives import signed
+from udfs.wire.primitives import read_signed
 from udfs.wire.produce_start import begins_produce
 
 # How far a chain of frames is followed when it decides whether a place is the start of a frame.
@@ -185,7 +185,7 @@ def response_begins(stream: Stream, extent: int, offset: int, waiting: OpenReque
         if size < 0:
             return IMPLAUSIBLE
         begin, _, start = extent_at(stream, extent)
-        correlation_id = signed(stream.arena, start + candidate - begin + SIZE_BYTES, SIZE_BYTES)
+        correlation_id = read_signed(stream.arena, start + candidate - begin + SIZE_BYTES, SIZE_BYTES)
         place = stream.places[stream.pieces[piece_holding(stream, candidate + 2 * SIZE_BYTES - 1), 2]]
         if place > waiting.barrier:
             return WAIT

@@ -14,7 +14,7 @@ import numpy as np
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bytes, Ints, Record
 from udfs.kernels.kernel import kernel
-from udfs.wire.primitives import signed
+from udfs.wire.primitives import read_signed
 
 # socket.request.max.bytes' default: no peer with default settings sends a larger frame.
 MAX_FRAME_BYTES = 104_857_600
@@ -129,7 +129,7 @@ def frame_size_at(stream: Stream, extent: int, offset: int) -> int:
     begin, end, start = extent_at(stream, extent)
     if end - offset < SIZE_BYTES:
         return -1
-    size = signed(stream.arena, start + offset - begin, SIZE_BYTES)
+    size = read_signed(stream.arena, start + offset - begin, SIZE_BYTES)
     return size if MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES else -1
 
 

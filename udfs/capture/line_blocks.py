@@ -28,7 +28,7 @@ def line_blocks(
     A line that is longer than MOST_LINE_BYTES is cut there. The last line may lack its newline.
     """
     at, line, begun = first_byte, first_line, b""
-    for fresh in _reads(stream, length, block_bytes):
+    for fresh in _read_blocks(stream, length, block_bytes):
         read = len(fresh)
         if len(begun) == MOST_LINE_BYTES:  # within a line that is cut: only its end matters
             fresh = fresh[fresh.find(b"\n") :] if b"\n" in fresh else b""
@@ -45,7 +45,7 @@ def line_blocks(
         yield LineBlock(at, line, begun)
 
 
-def _reads(stream: ByteStream, length: int | None, block_bytes: int) -> Iterator[bytes]:
+def _read_blocks(stream: ByteStream, length: int | None, block_bytes: int) -> Iterator[bytes]:
     buffer = bytearray(block_bytes)
     left = length
     while left is None or left > 0:

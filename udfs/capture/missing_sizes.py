@@ -12,7 +12,7 @@ from udfs.columns.arrays import Bytes, Ints, Shorts, read_only
 from udfs.columns.arrow_columns import offsets_and_bytes
 from udfs.kernels.kernel import kernel
 from udfs.wire.header import API_TABLE, plausible_request
-from udfs.wire.primitives import signed
+from udfs.wire.primitives import read_signed
 
 
 def request_frames(packets: pa.RecordBatch) -> pa.Array[Any]:
@@ -37,7 +37,7 @@ def begin_with_headers(starts: Ints, data: Bytes, apis: Shorts) -> bool:
         first, end = starts[i], starts[i + 1]
         if end - first <= SIZE_BYTES:
             continue
-        size = int(signed(data, first, SIZE_BYTES))
+        size = int(read_signed(data, first, SIZE_BYTES))
         behind = first + SIZE_BYTES
         if size == end - behind or plausible_request(data, behind, end, size, apis):
             return False

@@ -19,7 +19,7 @@ from udfs.capture.tcp_headers import ACK, CONNECTION_BYTES, SYN
 from udfs.columns.arrays import Bytes, Ints, Records, read_only, stretch_edges
 from udfs.columns.arrow_columns import gather_batches, offsets_and_bytes
 from udfs.kernels.kernel import kernel
-from udfs.wire.byte_spans import gathered
+from udfs.wire.byte_spans import gather_spans
 from udfs.wire.header import API_TABLE
 
 K = TypeVar("K")
@@ -149,7 +149,7 @@ def unfinished_connection(packets: Packets, result: Frames, kept: Ints) -> Unfin
     row, offset, skip, length = np.ascontiguousarray(kept.T)
     still_open = result.requests[result.requests["is_open"] == 1]
     spans = still_open["prefix"]
-    request_bytes = gathered(result.arena, still_open["start"], stretch_edges(spans))
+    request_bytes = gather_spans(result.arena, still_open["start"], stretch_edges(spans))
     moved = np.cumsum(spans) - spans - still_open["start"]
     still_open["start"] += moved
     for name in ("client_id_start", "body_start"):
@@ -171,7 +171,7 @@ def unfinished_connection(packets: Packets, result: Frames, kept: Ints) -> Unfin
         captured=length,
         source=np.cumsum(length) - length,
         offset=offset,
-        payload=gathered(packets.payload, packets.source[row] + skip, stretch_edges(length)),
+        payload=gather_spans(packets.payload, packets.source[row] + skip, stretch_edges(length)),
     )
     directions = result.directions[-2:].copy()
     next_place = int(packets.place[-1]) + 1

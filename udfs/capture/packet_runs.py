@@ -16,7 +16,7 @@ import pyarrow as pa
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Bytes, Ints, stretch_edges
 from udfs.columns.arrow_columns import arrow_array, arrow_array_over, binary_column, offsets_and_bytes
-from udfs.wire.byte_spans import gathered
+from udfs.wire.byte_spans import gather_spans
 
 RUN_COLUMNS: Mapping[str, pa.DataType] = {
     "shard": pa.int32(),
@@ -68,7 +68,7 @@ def make_packet_runs(packets: pa.RecordBatch, shards: npt.NDArray[np.int32], *, 
     columns["shard"] = arrow_array_over(pa.int32(), len(first), shards[order[first]])
     for name, kind in PACKET_COLUMNS.items():
         columns[name] = binary_column(of_packet[name].astype(kind).view(np.uint8), bounds * kind.itemsize)
-    columns["payload"] = binary_column(gathered(payload, starts[:-1][order], ends), ends[bounds])
+    columns["payload"] = binary_column(gather_spans(payload, starts[:-1][order], ends), ends[bounds])
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKET_RUNS.names], schema=PACKET_RUNS)
 
 

@@ -19,7 +19,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array_over, binary_column
 from udfs.errors import CaptureError
 from udfs.kernels.kernel import kernel
-from udfs.wire.byte_spans import gathered
+from udfs.wire.byte_spans import gather_spans
 
 COLUMNS: list[tuple[str, pa.DataType]] = [
     ("bucket", pa.int32()),
@@ -172,5 +172,5 @@ def _packets_batch(
     columns = {name: arrow_array_over(PACKETS.field(name).type, n, array) for name, array in values.items()}
     columns["connection"] = binary_column(kept.connection[:n].ravel(), np.arange(n + 1) * CONNECTION_BYTES)
     ends = kept.payload_end[: n + 1]
-    columns["payload"] = binary_column(gathered(walk.window.chunk, kept.payload_start[:n], ends), ends)
+    columns["payload"] = binary_column(gather_spans(walk.window.chunk, kept.payload_start[:n], ends), ends)
     return pa.RecordBatch.from_arrays([columns[name] for name in PACKETS.names], schema=PACKETS)

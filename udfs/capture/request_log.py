@@ -129,10 +129,10 @@ def read_requests(
         for block in line_blocks(
             stream, first_byte=r.first_byte, first_line=r.first_packet, length=r.length, block_bytes=block_bytes
         ):
-            yield _requests(block, zone, file_no, bodies_of)
+            yield _requests_in_block(block, zone, file_no, bodies_of)
 
 
-def _requests(block: LineBlock, zone: str, file_no: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
+def _requests_in_block(block: LineBlock, zone: str, file_no: int, bodies_of: tuple[int, ...]) -> pa.RecordBatch:
     lines = lines_of_block(block.content, zone)
     lines = lines.take(np.flatnonzero(~lines.forwarded))
     readable = np.flatnonzero(lines.fault == FINE)

@@ -27,7 +27,7 @@ from udfs.capture.open_requests import OpenRequests, waiting_request
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Record, Shorts
 from udfs.kernels.kernel import kernel
-from udfs.wire.primitives import signed
+from udfs.wire.primitives import read_signed
 
 SASL_HANDSHAKE = API_KEYS["SASL_HANDSHAKE"]
 SASL_TOKENS = 4
@@ -59,7 +59,7 @@ def token_at(stream: Stream, offset: int) -> tuple[int, int]:
         return HOLE, 0
     if end - offset < SIZE_BYTES:
         return (WAIT if may_grow else HOLE), 0
-    size = signed(stream.arena, start + offset - begin, SIZE_BYTES)
+    size = read_signed(stream.arena, start + offset - begin, SIZE_BYTES)
     if size < 0 or size > MOST_TOKEN_BYTES:
         return IMPLAUSIBLE, 0
     if offset + SIZE_BYTES + size > stream_end(stream) and not stream.is_final:
@@ -110,7 +110,7 @@ def skip_broker_token(stream: Stream, direction: Record, waiting: OpenRequests, 
         if frame.last_place > waiting.barrier:
             return WAIT
         if frame.prefix >= SIZE_BYTES:
-            correlation_id = signed(stream.arena, frame.start, SIZE_BYTES)
+            correlation_id = read_signed(stream.arena, frame.start, SIZE_BYTES)
             goes_on = waiting_request(waiting, correlation_id, frame.last_place) != UNKNOWN
     if state != COMPLETE or goes_on or direction.tokens > MOST_TOKENS:
         direction.tokens = 0

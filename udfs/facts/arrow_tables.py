@@ -67,17 +67,17 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 @cache
-def no_rows(table: Table) -> pa.RecordBatch:
+def empty_batch(table: Table) -> pa.RecordBatch:
     """An empty batch of the table."""
     return pa.RecordBatch.from_pylist([], arrow_schema(table))
 
 
-def micros(ns: Ints) -> Ints:
+def ns_to_us(ns: Ints) -> Ints:
     """Nanoseconds as microseconds, rounded down, for columns of times; UNKNOWN stays UNKNOWN: int64[n]."""
     return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
 
 
-def rows_of(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
+def table_rows(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order; numbers are cast to the declared width.
 
     A whole number that is UNKNOWN becomes null. Times are whole numbers, microseconds since 1970. Texts in a dictionary
@@ -88,12 +88,12 @@ def rows_of(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
     wrong = sorted(set(schema.names) ^ {str(name) for name in columns})
     if wrong:
         raise ValueError(f"rows of table {table.name}: columns missing or unknown: {', '.join(wrong)}")
-    if not _rows(next(iter(columns.values()))):
-        return no_rows(table)
+    if not _row_count(next(iter(columns.values()))):
+        return empty_batch(table)
     return pa.RecordBatch.from_arrays([_cast(columns[f.name], f.type) for f in schema], names=schema.names)
 
 
-def _rows(values: Values) -> int:
+def _row_count(values: Values) -> int:
     return values.rows_picked if isinstance(values, Picked) else len(values)
 
 
@@ -114,10 +114,10 @@ def _cast(values: Values, kind: pa.DataType) -> pa.Array[Any]:
     return array if of == kind else pc.cast(array, kind)
 
 
-def pack(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def pack_rows(table: Table, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch as rows of PACKED, each with at most PACKED_ROWS of its rows."""
     for rows in cut_rows(batch):
-        packed: list[pa.Array[Any]] = [pa.array([table.name], pa.string()), pa.array([stream_of(rows)], pa.binary())]
+        packed: list[pa.Array[Any]] = [pa.array([table.name], pa.string()), pa.array([arrow_stream(rows)], pa.binary())]
         yield pa.RecordBatch.from_arrays(packed, schema=PACKED)
 
 
@@ -127,7 +127,7 @@ def cut_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(first, PACKED_ROWS)
 
 
-def stream_of(batch: pa.RecordBatch) -> bytes:
+def arrow_stream(batch: pa.RecordBatch) -> bytes:
     """The rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_WRITTEN) as writer:
@@ -135,7 +135,7 @@ def stream_of(batch: pa.RecordBatch) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def packed_together(
+def pack_tables(
     rows: Iterable[tuple[Table, pa.RecordBatch]], together: int = PACKED_TOGETHER
 ) -> Iterator[pa.RecordBatch]:
     """Rows of several tables as rows of PACKED; a table's batches are collected to `together` rows or HELD_BYTES."""
@@ -147,23 +147,23 @@ def packed_together(
             continue
         of_table = held.setdefault(table, [])
         if of_table and of_table[-1].schema != batch.schema:  # texts that come as a dictionary column, or plain
-            yield from pack(table, concatenate_batches(held.pop(table)))
+            yield from pack_rows(table, concatenate_batches(held.pop(table)))
             of_table, count[table], size[table] = held.setdefault(table, []), 0, 0
         of_table.append(batch)
         count[table] += batch.num_rows
         size[table] += batch.get_total_buffer_size()  # at hardly any cost, unlike `nbytes`
         if count[table] >= together or size[table] >= HELD_BYTES:
-            yield from pack(table, concatenate_batches(held.pop(table)))
+            yield from pack_rows(table, concatenate_batches(held.pop(table)))
             count[table], size[table] = 0, 0
         elif len(of_table) >= HELD_BATCHES:
             of_table[:] = [concatenate_batches(of_table)]
     for table, of_table in held.items():
-        yield from pack(table, concatenate_batches(of_table))
+        yield from pack_rows(table, concatenate_batches(of_table))
 
 
 def unpack_rows(packed: pa.BinaryScalar) -> Iterator[pa.RecordBatch]:
     """The rows in one value of PACKED's column `rows`, or in another Arrow IPC stream."""
-    yield from map(plain, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
+    yield from map(without_dictionaries, pa.ipc.open_stream(packed.as_buffer(), options=_READ))
 
 
 def unpack_columns(packed: pa.BinaryScalar, table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -172,13 +172,13 @@ def unpack_columns(packed: pa.BinaryScalar, table: Table, columns: Sequence[str]
     """
     places = [place for place, name in enumerate(arrow_schema(table).names) if name in columns]
     options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=places)
-    yield from map(plain, pa.ipc.open_stream(packed.as_buffer(), options=options))
+    yield from map(without_dictionaries, pa.ipc.open_stream(packed.as_buffer(), options=options))
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The rows of a batch without dictionary columns; cut into batches if their texts might exceed a column's bytes."""
     longest = max((_longest(c.dictionary) for c in batch.columns if isinstance(c, pa.DictionaryArray)), default=0)
-    yield from map(plain, [batch] if longest * batch.num_rows <= MOST_TEXT_BYTES else cut_rows(batch))
+    yield from map(without_dictionaries, [batch] if longest * batch.num_rows <= MOST_TEXT_BYTES else cut_rows(batch))
 
 
 def _longest(texts: pa.Array[Any]) -> int:
@@ -186,7 +186,7 @@ def _longest(texts: pa.Array[Any]) -> int:
     return int(np.diff(offsets_and_bytes(texts)[0]).max(initial=0))
 
 
-def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+def without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same rows without dictionary columns, which Spark does not take."""
     columns = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

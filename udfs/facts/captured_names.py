@@ -82,17 +82,17 @@ Naming = Callable[[Table, pa.Table], list[pa.Table]]
 
 def captured_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
     """Distinct rows of CAPTURED_NAMES, from rows with NAMING_COLUMNS."""
-    return gathered(rows, _names_in)
+    return gather_names(rows, _names_in)
 
 
-def gathered(rows: Iterable[tuple[Table, pa.RecordBatch]], naming: Naming) -> pa.Table:
+def gather_names(rows: Iterable[tuple[Table, pa.RecordBatch]], naming: Naming) -> pa.Table:
     """Distinct rows of CAPTURED_NAMES: what `naming` gives of each batch of a table's rows."""
     names, waiting = CAPTURED_NAMES.empty_table(), list[pa.Table]()
     for table, batch in rows:
         waiting += naming(table, pa.Table.from_batches([batch]))
         if sum(part.num_rows for part in waiting) >= WAITING_ROWS:
-            names, waiting = distinct(pa.concat_tables([names, *waiting])), []
-    return distinct(pa.concat_tables([names, *waiting]))
+            names, waiting = distinct_names(pa.concat_tables([names, *waiting])), []
+    return distinct_names(pa.concat_tables([names, *waiting]))
 
 
 def _names_in(table: Table, rows: pa.Table) -> list[pa.Table]:
@@ -156,7 +156,7 @@ def named_rows(what: str, server: Any, name: Any, value: Any = None, first: Any 
     return pa.table(columns, schema=CAPTURED_NAMES)
 
 
-def distinct(rows: pa.Table) -> pa.Table:
+def distinct_names(rows: pa.Table) -> pa.Table:
     """The distinct rows that have a name and a value; of SPANS one for each name and value, from first to last."""
     whole = rows.filter(compute.and_(compute.is_valid(rows["name"]), compute.is_valid(rows["value"])))
     is_span = compute.is_in(whole["what"], value_set=pa.array(SPANS))

@@ -15,7 +15,7 @@ from udfs.facts.exchanges import Exchanges
 from udfs.facts.hashed_names import ABSENT
 from udfs.facts.message_bodies import Bodies
 from udfs.kernels.kernel import kernel
-from udfs.wire.messages import decode
+from udfs.wire.messages import decode_bodies
 
 FIELDS = ("client_software_name", "client_software_version")
 
@@ -55,7 +55,7 @@ def learn_software(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
     int64[2, connections].
     """
     reports = reported_software(exchanges, carried)
-    _fill(exchanges.request, exchanges.connection, reports, *exchanges.software)
+    _fill_software(exchanges.request, exchanges.connection, reports, *exchanges.software)
     connections = np.arange(len(exchanges.frames.connections))
     last_closed = np.flatnonzero(~reports.is_open)[-1:]
     carried.hashes = reports.of_connections(last_closed, np.full(1, len(connections) - 1))[:, 0]
@@ -63,7 +63,7 @@ def learn_software(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
 
 
 @kernel
-def _fill(request: Ints, connection: Ints, reports: Reports, name: Ints, version: Ints) -> None:
+def _fill_software(request: Ints, connection: Ints, reports: Reports, name: Ints, version: Ints) -> None:
     """Write the hashes of each exchange's software; request, connection: int64[n], of the exchanges.
 
     The requests ascend, except that UNKNOWN, of responses without a request, comes between them.
@@ -77,7 +77,7 @@ def _fill(request: Ints, connection: Ints, reports: Reports, name: Ints, version
             name[exchange], version[exchange] = reports.hashes[0, report], reports.hashes[1, report]
 
 
-def software_by_connection(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
+def logged_software(exchanges: Exchanges, carried: ClientSoftware) -> Ints:
     """The software of each connection's client, from exchanges that have it, as those of request logs do.
 
     Brings `carried` up to date. Returns hashes of name and version, int64[2, connections].
@@ -95,7 +95,7 @@ def reported_software(exchanges: Exchanges, carried: ClientSoftware) -> Reports:
     """What the chunk's ApiVersions requests report, including those that wait for a response."""
     arena, requests = exchanges.frames.arena, exchanges.frames.requests
     rows, bodies = whole_requests(exchanges.frames)
-    top = decode(API_VERSIONS_REQUEST, arena, *bodies).levels[""]
+    top = decode_bodies(API_VERSIONS_REQUEST, arena, *bodies).levels[""]
     reporting = np.flatnonzero(top.span(FIELDS[0])[1] > 0)
     spans = [(starts[reporting], lengths[reporting]) for starts, lengths in map(top.span, FIELDS)]
     hashes = np.stack([exchanges.names.learn(arena, *span) for span in spans])

@@ -76,7 +76,7 @@ class ClusterNames:
         """
         names, (name_of_id, since, until), ids = self._in_force
         if self.has_several_clusters:
-            cluster: Any = looked_up(server, self.cluster_of).fill_null("")
+            cluster: Any = look_up_texts(server, self.cluster_of).fill_null("")
             parts: list[Any] = [cluster, topic.cast(pa.string()), CLUSTER_SEPARATOR]
             topic = pc.binary_join_element_wise(*parts)
         number = pc.index_in(topic, value_set=names).fill_null(-1).to_numpy().astype(np.int64)
@@ -92,23 +92,23 @@ def with_names(rows: pa.RecordBatch, table: Table, names: ClusterNames) -> pa.Re
     """The table's rows with the names of brokers, clusters and topics filled in; a topic without a name has its id."""
     named: dict[str, pa.Array[Any]] = {}
     if BROKER in table.columns:
-        named[BROKER] = _first(looked_up(rows[BROKER], names.broker_of), rows[BROKER])
+        named[BROKER] = _first_not_null(look_up_texts(rows[BROKER], names.broker_of), rows[BROKER])
     if table == CONNECTIONS:  # connections that are not Kafka's have no broker
-        named[CONNECTIONS.cluster_id] = looked_up(rows[BROKER], names.cluster_of)
+        named[CONNECTIONS.cluster_id] = look_up_texts(rows[BROKER], names.cluster_of)
     if table != CLUSTER_METADATA and TOPIC_ID in table.columns:
         topic, topic_id = rows[TOPIC], rows[TOPIC_ID]
-        named[TOPIC_ID] = _first(topic_id, names.id_at(rows[BROKER], topic, rows[REQUEST_TIME]))
-        named[TOPIC] = _first(topic, looked_up(topic_id, names.topic_of), named[TOPIC_ID])
+        named[TOPIC_ID] = _first_not_null(topic_id, names.id_at(rows[BROKER], topic, rows[REQUEST_TIME]))
+        named[TOPIC] = _first_not_null(topic, look_up_texts(topic_id, names.topic_of), named[TOPIC_ID])
     columns = [named.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 
-def looked_up(keys: pa.Array[Any], texts: Mapping[str, str]) -> pa.Array[Any]:
+def look_up_texts(keys: pa.Array[Any], texts: Mapping[str, str]) -> pa.Array[Any]:
     """The text of each key, string[n], null for keys without one; texts: by key."""
     known = pc.index_in(keys, value_set=pa.array(texts, pa.string()))
     return pa.array(texts.values(), pa.string()).take(known)
 
 
-def _first(*columns: pa.Array[Any]) -> pa.Array[Any]:
+def _first_not_null(*columns: pa.Array[Any]) -> pa.Array[Any]:
     """The first value in each row that is not null."""
     return pc.coalesce(*columns)

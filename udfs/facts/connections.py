@@ -13,7 +13,7 @@ from udfs.capture.conversation import KAFKA
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
-from udfs.facts.arrow_tables import micros, rows_of
+from udfs.facts.arrow_tables import ns_to_us, table_rows
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.quarantine_reasons import BY_LOSS, Reason
@@ -37,7 +37,7 @@ def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
     counts = {name: by_side[name].sum(axis=1) for name in COUNTED}
     is_kafka = connections["protocol"] == KAFKA
     t = CONNECTIONS
-    return rows_of(
+    return table_rows(
         t,
         {
             t.capture_id: repeated_text_column(exchanges.capture_id, n),
@@ -50,8 +50,8 @@ def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
             t.client_software_name: exchanges.names.texts_of(software[0, :n]),
             t.client_software_version: exchanges.names.texts_of(software[1, :n]),
             t.began_before_capture: connections["syn_sequence"] == UNKNOWN,
-            t.first_time: micros(connections["first_time"]),
-            t.last_time: micros(connections["last_time"]),
+            t.first_time: ns_to_us(connections["first_time"]),
+            t.last_time: ns_to_us(connections["last_time"]),
             t.packets: connections["packets"],
             t.requests: connections["requests"],
             t.orphan_responses: connections["orphan_responses"],
@@ -76,7 +76,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
     side = np.where(client < 0, 2, (losses["direction"] != client).astype(np.int64))
     reasons = pa.array([BY_LOSS[code].value for code in sorted(BY_LOSS)])
     t = QUARANTINE
-    return rows_of(
+    return table_rows(
         t,
         {
             t.capture_id: repeated_text_column(exchanges.capture_id, len(losses)),
@@ -87,7 +87,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
             t.reason: reasons.take(losses["reason"]),
             t.bytes: losses["bytes"],
             t.missing_bytes: np.zeros(len(losses), np.int64),
-            t.time: micros(losses["time"]),
+            t.time: ns_to_us(losses["time"]),
             t.packet: losses["packet"],
             **not_refused_columns(len(losses)),
         },
@@ -116,7 +116,7 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
         else exchanges.frames.responses[exchanges.response[rows]]
     )
     t = QUARANTINE
-    return rows_of(
+    return table_rows(
         t,
         {
             t.capture_id: repeated_text_column(exchanges.capture_id, len(rows)),
@@ -127,7 +127,7 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
             t.reason: pa.array([reason.value for reason in reasons]).take(is_faulty[:, rows].argmax(axis=0)),
             t.bytes: present_bytes(fields)[rows],
             t.missing_bytes: missing[rows],
-            t.time: micros(faulty["first_time"]),
+            t.time: ns_to_us(faulty["first_time"]),
             t.packet: faulty["first_packet"],
             **not_refused_columns(len(rows)),
         },

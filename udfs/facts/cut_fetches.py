@@ -10,7 +10,7 @@ from udfs.facts.exchanges import Exchanges
 from udfs.facts.message_bodies import request_body_starts
 from udfs.wire.encoding import least_bytes
 from udfs.wire.layout import newest_version
-from udfs.wire.messages import decode
+from udfs.wire.messages import decode_bodies
 
 _NEWEST = newest_version(FETCH_REQUEST_START.versions)
 START_BYTES = np.array([least_bytes(FETCH_REQUEST_START.fields, version, False) for version in range(_NEWEST + 1)])
@@ -24,7 +24,7 @@ def note_cut_sessions(exchanges: Exchanges, which: Ints) -> None:
     is_there = ends <= bodies.ends
     if not is_there.any():  # as nearly always: the reader need not be made
         return
-    start = decode(
+    start = decode_bodies(
         FETCH_REQUEST_START, exchanges.frames.arena, bodies.starts[is_there], ends[is_there], bodies.versions[is_there]
     )
     fine, top = start.fault == 0, start.levels[""]

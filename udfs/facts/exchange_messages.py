@@ -19,7 +19,7 @@ from schemas.wire.declared import (
 from udfs.columns.arrays import Ints
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
-from udfs.wire.messages import Decoded, decode
+from udfs.wire.messages import Decoded, decode_bodies
 
 WITHOUT_ROWS = (LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH)
 """APIs of which no table has rows."""
@@ -61,10 +61,10 @@ def note_members(exchanges: Exchanges, messages: Messages) -> None:
 def decode_both(exchanges: Exchanges, declared: Declared, which: Ints) -> Messages:
     """Decode the exchanges `which`, all of one API, and note their faults, errors and throttle times."""
     request_exchanges, bodies = request_bodies(exchanges, which)
-    request = decode(declared.request, exchanges.frames.arena, *bodies)
+    request = decode_bodies(declared.request, exchanges.frames.arena, *bodies)
     note_faults(exchanges, request_exchanges, request.fault)
     response_exchanges, bodies = response_bodies(exchanges, which)
-    response = decode(declared.response, exchanges.frames.arena, *bodies)
+    response = decode_bodies(declared.response, exchanges.frames.arena, *bodies)
     fine = note_faults(exchanges, response_exchanges, response.fault)
     messages = Messages(request_exchanges, request, response_exchanges, response)
     exchanges.error[response_exchanges[fine]] = response_errors(messages)[fine]
@@ -82,13 +82,13 @@ def response_errors(messages: Messages) -> Ints:
     for path, level in levels.items():
         if path and ERROR_CODE in level.names:
             wrong = np.flatnonzero(level.column(ERROR_CODE))
-            frame = frames_of(messages.response, path)[wrong]
+            frame = frames_of_rows(messages.response, path)[wrong]
             first, at = np.unique(frame, return_index=True)
             errors[first] = np.where(errors[first] == 0, level.column(ERROR_CODE)[wrong[at]], errors[first])
     return errors
 
 
-def frames_of(decoded: Decoded, path: str) -> Ints:
+def frames_of_rows(decoded: Decoded, path: str) -> Ints:
     """The frame that each row of a level belongs to: int64[rows]."""
     frames = decoded.levels[path].parent
     while path:

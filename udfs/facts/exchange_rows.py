@@ -16,7 +16,7 @@ from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import dictionary_column
-from udfs.facts.arrow_tables import micros, nulls_besides, rows_of
+from udfs.facts.arrow_tables import ns_to_us, nulls_besides, table_rows
 from udfs.facts.exchanges import LACKING, ORPHAN_RESPONSE, UNANSWERED, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked
 from udfs.wire.faults import DecodeFault
@@ -53,12 +53,12 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
     is_request = exchanges.request != UNKNOWN
     in_request, in_response = exchanges.request_fields["correlation_id"], exchanges.response_fields["correlation_id"]
     correlation = np.where(is_request, in_request, in_response)
-    return rows_of(
+    return table_rows(
         EXCHANGES,
         shared_columns(exchanges)
         | {
-            EXCHANGES.request_first_time: micros(exchanges.request_fields["first_time"]),
-            EXCHANGES.response_first_time: micros(exchanges.response_fields["first_time"]),
+            EXCHANGES.request_first_time: ns_to_us(exchanges.request_fields["first_time"]),
+            EXCHANGES.response_first_time: ns_to_us(exchanges.response_fields["first_time"]),
             EXCHANGES.client_software_name: exchanges.names.texts_of(exchanges.software[0]),
             EXCHANGES.client_software_version: exchanges.names.texts_of(exchanges.software[1]),
             EXCHANGES.api_key: Picked(keys, known=is_request),
@@ -100,7 +100,7 @@ def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
         return np.bincount(exchanges.connection[which], minlength=connections)
 
     t = EXCHANGE_COUNTS
-    return rows_of(
+    return table_rows(
         t,
         {
             t.connection_id: exchanges.connection_ids,

@@ -20,7 +20,7 @@ from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import Ints, read_only
 from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.picking import pick_columns
-from udfs.facts.arrow_tables import Values, micros
+from udfs.facts.arrow_tables import Values, ns_to_us
 from udfs.facts.hashed_names import HashedNames, hash_spans
 from udfs.facts.number_columns import Picked
 
@@ -102,12 +102,12 @@ class Exchanges:
     @cached_property
     def request_us(self) -> Ints:
         """When all of each request had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
-        return micros(self.request_fields["last_time"])
+        return ns_to_us(self.request_fields["last_time"])
 
     @cached_property
     def response_us(self) -> Ints:
         """When all of each response had been captured, us since 1970, UNKNOWN if there is none: int64[n]."""
-        return micros(self.response_fields["last_time"])
+        return ns_to_us(self.response_fields["last_time"])
 
     @cached_property
     def missing_bytes(self) -> Ints:
@@ -126,7 +126,7 @@ def with_lacking(fields: dict[str, Ints]) -> dict[str, Ints]:
     return {name: read_only(column) for name, column in every.items()}
 
 
-def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchanges:
+def completed_exchanges(frames: Frames, capture_id: str, names: HashedNames) -> Exchanges:
     """The exchanges that a chunk completes; responses without a request come last among those of their connection."""
     closed = np.flatnonzero(frames.requests["is_open"] == 0)
     orphans = np.flatnonzero(frames.responses["partner"] == UNKNOWN)
@@ -141,7 +141,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchang
     )
     number = np.where(request != UNKNOWN, request_fields["number"], response_fields["number"])
     # A hash of endpoints and incarnation, which is the same in every run over the same capture.
-    ids = connection_ids_of(frames.endpoints, frames.connections["incarnation"])
+    ids = connection_ids(frames.endpoints, frames.connections["incarnation"])
     server, client = endpoint_texts(frames)
     client_ids = names.learn(frames.arena, request_fields["client_id_start"], request_fields["client_id_length"])
     n = len(request)
@@ -150,7 +150,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchang
         request=request, response=response, request_fields=request_fields, response_fields=response_fields,
         connection=connection, number=number,
         connection_ids=ids, connection_id=ids[connection],
-        server=server, client=client, client_address=addresses(client),
+        server=server, client=client, client_address=endpoint_addresses(client),
         client_id=names.texts_of(client_ids),
         api_key=request_fields["api_key"], api_version=request_fields["api_version"],
         error=np.full(n, UNKNOWN), throttle=np.full(n, UNKNOWN), fetch_max_bytes=np.full(n, UNKNOWN),
@@ -161,7 +161,7 @@ def exchanges_of(frames: Frames, capture_id: str, names: HashedNames) -> Exchang
     )  # fmt: skip
 
 
-def connection_ids_of(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
+def connection_ids(endpoints: Sequence[bytes], incarnations: npt.NDArray[Any] | None = None) -> Ints:
     """Ids of connections: int64[n], hashes of their endpoints and incarnations.
 
     endpoints: 36 bytes for each connection. incarnations: int64[n]; None for the first connection of each.
@@ -188,7 +188,7 @@ def endpoint_texts(frames: Frames) -> tuple[pa.Array[Any], pa.Array[Any]]:
     )
 
 
-def addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
+def endpoint_addresses(endpoints: pa.Array[Any]) -> pa.Array[Any]:
     """The addresses of endpoints that are written as address:port."""
     return pc.replace_substring_regex(endpoints, r":\d+$", "")
 

@@ -91,7 +91,7 @@ def find_slot(session: Session, topic: int, partition: int) -> int:
 
 
 @kernel
-def entry_of(session: Session, topic: int, partition: int) -> tuple[int, bool]:
+def find_or_add_entry(session: Session, topic: int, partition: int) -> tuple[int, bool]:
     """(index of a partition's entry, whether it was added: a new or forgotten partition is added at the tail)."""
     slot = find_slot(session, topic, partition)
     state = session.state
@@ -138,12 +138,12 @@ def clear_marks(session: Session) -> None:
 
 
 @allocating_kernel
-def resized(session: Session, capacity: int) -> Session:
+def resize_session(session: Session, capacity: int) -> Session:
     """The same session with room for `capacity` more partitions."""
     larger = new_session(session.state[ORDERED] + capacity)
     for position in range(session.state[ORDERED]):
         old = session.entries[session.order[position]]
-        index, _ = entry_of(larger, old.topic, old.partition)
+        index, _ = find_or_add_entry(larger, old.topic, old.partition)
         larger.entries[index] = old
     for slot in (SESSION_ID, IS_KNOWN, NEXT_EPOCH):
         larger.state[slot] = session.state[slot]

@@ -17,16 +17,16 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import arrow_array, dictionary_column
 from udfs.columns.picking import pick_values, position_among
-from udfs.facts.arrow_tables import Values, rows_of
+from udfs.facts.arrow_tables import Values, table_rows
 from udfs.facts.cut_fetches import note_cut_sessions
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned, Rows
-from udfs.facts.fetch_session import NOWHERE, Session, new_session, resized
+from udfs.facts.fetch_session import NOWHERE, Session, new_session, resize_session
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
-from udfs.facts.session_follower import follow
-from udfs.wire.messages import Decoded, decode
+from udfs.facts.session_follower import follow_sessions
+from udfs.wire.messages import Decoded, decode_bodies
 
 ROWS_AT_A_TIME = 200_000
 KINDS = pa.array([FULL, INCREMENTAL, SESSIONLESS])
@@ -57,7 +57,7 @@ class FetchMessages:
     @cached_property
     def lists(self) -> Lists:
         """The partitions that the messages list."""
-        return lists_of(self.exchanges, self.request, self.response)
+        return partition_lists(self.exchanges, self.request, self.response)
 
 
 def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
@@ -65,9 +65,9 @@ def decode_fetches(exchanges: Exchanges, which: Ints) -> FetchMessages:
     note_cut_sessions(exchanges, which)
     arena = exchanges.frames.arena
     request_exchanges, bodies = request_bodies(exchanges, which)
-    request = decode(FETCH_REQUEST, arena, *bodies)
+    request = decode_bodies(FETCH_REQUEST, arena, *bodies)
     response_exchanges, bodies = response_bodies(exchanges, which)
-    response = decode(FETCH_RESPONSE, arena, *bodies)
+    response = decode_bodies(FETCH_RESPONSE, arena, *bodies)
     return fetch_messages(exchanges, Messages(request_exchanges, request, response_exchanges, response))
 
 
@@ -93,7 +93,7 @@ def fetch_messages(exchanges: Exchanges, messages: Messages) -> FetchMessages:
     )
 
 
-def lists_of(exchanges: Exchanges, request: Decoded, response: Decoded) -> Lists:
+def partition_lists(exchanges: Exchanges, request: Decoded, response: Decoded) -> Lists:
     """The partitions that Fetch requests and responses list."""
     arena, names = exchanges.frames.arena, exchanges.names
     requested, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
@@ -125,7 +125,7 @@ def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
     return end - rows, end
 
 
-def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
+def decoded_fetches(exchanges: Exchanges, messages: FetchMessages) -> Records:
     """The exchanges whose request was decoded, as FETCH[n] for `udfs.facts.session_follower`."""
     usable = messages.request_exchanges != UNKNOWN
     fetches = np.zeros(int(usable.sum()), FETCH)
@@ -153,7 +153,7 @@ def fetches_of(exchanges: Exchanges, messages: FetchMessages) -> Records:
     return fetches
 
 
-def capacities(fetches: Records) -> Ints:
+def session_capacities(fetches: Records) -> Ints:
     """The most partitions that the session of each fetch's connection can hold in this chunk: int64[fetches]."""
     rows = fetches["requested_to"] - fetches["requested_from"] + fetches["returned_to"] - fetches["returned_from"]
     _, connection = np.unique(fetches["connection"], return_inverse=True)
@@ -165,20 +165,22 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
 
     carried: the session that the last chunk left unfinished; afterwards, the one that this chunk leaves.
     """
-    fetches = fetches_of(exchanges, messages)
-    capacity = capacities(fetches)
+    fetches = decoded_fetches(exchanges, messages)
+    capacity = session_capacities(fetches)
     exchange = messages.request_exchanges[messages.request_exchanges != UNKNOWN]
     session, connection = carried.session, carried.connection
     if connection != NOWHERE:
-        session = resized(session, int(capacity[0]) if len(fetches) and fetches["connection"][0] == connection else 0)
+        session = resize_session(
+            session, int(capacity[0]) if len(fetches) and fetches["connection"][0] == connection else 0
+        )
     at = 0
     while at < len(fetches):
-        room, n, at, session, connection = follow(
+        room, n, at, session, connection = follow_sessions(
             fetches, at, messages.lists, session, connection, capacity, ROWS_AT_A_TIME
         )
         rows = Rows._make(column[:n] for column in room)
         exchanges.session_known[exchange[rows.fetch]] = rows.is_known
-        yield partition_rows(exchanges, messages, fetches, exchange, rows)
+        yield followed_partition_rows(exchanges, messages, fetches, exchange, rows)
     idle = (fetches["session_epoch"] > 0) & (exchanges.session_known[exchange] == UNKNOWN)
     exchanges.session_known[exchange[idle]] = fetches["is_known"][idle]  # no row has a partition of theirs
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
@@ -223,7 +225,7 @@ def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, e
     }
 
 
-def partition_rows(
+def followed_partition_rows(
     exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: Rows
 ) -> pa.RecordBatch:
     """Rows of `fetch_partitions` from the rows of the session follower; exchange: int64[fetches], of each fetch."""
@@ -239,7 +241,7 @@ def partition_rows(
     has_request = (requested != NOWHERE) | (rows.fetch_offset >= 0)
     topic, topic_id = exchanges.names.topic_columns(rows.topic)
     t = FETCH_PARTITIONS
-    return rows_of(
+    return table_rows(
         t,
         shared_columns(exchanges, exchange_of_row)
         | request_columns(exchanges, messages, request, exchange_of_row)

@@ -12,7 +12,7 @@ from schemas.tables.silver_topics import CLUSTER_METADATA
 from schemas.tables.table import Table
 from schemas.tables.values import FOLLOWER, FROM_PRODUCE
 from udfs.columns.arrow_columns import compute
-from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gathered, named_rows, us_of
+from udfs.facts.captured_names import CONTROLLER, LEADER, LED, PLACED, PRODUCED, READ, gather_names, named_rows, us_of
 
 _M, _F, _B = CLUSTER_METADATA, FETCH_PARTITIONS, RECORD_BATCHES
 LEADING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ METADATA_LOG = ("__cluster_metadata", "AAAAAAAAAAAAAAAAAAAAAQ")
 
 def leading_names(rows: Iterable[tuple[Table, pa.RecordBatch]]) -> pa.Table:
     """Distinct rows of CAPTURED_NAMES that say who leads partitions, from rows with LEADING_COLUMNS."""
-    return gathered(rows, _leading_in)
+    return gather_names(rows, _leading_in)
 
 
 def _leading_in(table: Table, rows: pa.Table) -> list[pa.Table]:
@@ -44,10 +44,10 @@ def _leading_in(table: Table, rows: pa.Table) -> list[pa.Table]:
 def _leaders_in(rows: pa.Table) -> list[pa.Table]:
     """What Metadata responses say of leaders, by name and by id of the topic, and of racks."""
     m = CLUSTER_METADATA
-    racked = rows.filter(_is(compute.not_equal(rows[m.rack], "")))
+    racked = rows.filter(_is_true(compute.not_equal(rows[m.rack], "")))
     known = compute.and_(compute.greater_equal(rows[m.leader_id], 0), compute.greater_equal(rows[m.leader_epoch], 0))
-    led = rows.filter(_is(known))
-    value, time = _joined(led, m.partition, m.leader_epoch, m.leader_id), us_of(led[m.response_time])
+    led = rows.filter(_is_true(known))
+    value, time = _join_numbers(led, m.partition, m.leader_epoch, m.leader_id), us_of(led[m.response_time])
     by_topic = [named_rows(LEADER, led[m.broker], led[topic], value, time, time) for topic in (m.topic, m.topic_id)]
     return [named_rows(PLACED, racked[m.broker], racked[m.broker]), *by_topic]
 
@@ -58,12 +58,17 @@ def _answered_in(rows: pa.Table) -> list[pa.Table]:
     """
     f = FETCH_PARTITIONS
     is_answered = compute.and_(compute.is_valid(rows[f.response_position]), compute.equal(rows[f.error_code], 0))
-    served = rows.filter(_is(compute.and_(is_answered, compute.greater_equal(rows[f.current_leader_epoch], 0))))
+    served = rows.filter(_is_true(compute.and_(is_answered, compute.greater_equal(rows[f.current_leader_epoch], 0))))
     is_older = compute.less(served[f.api_version], RACKS_FROM)
     by_leader = compute.or_(compute.equal(served[f.reader].cast(pa.string()), FOLLOWER), is_older)
     parts = {LED: served.filter(by_leader), READ: served.filter(compute.invert(by_leader))}
     return [
-        named_rows(w, of[f.broker], _topic(of, f.topic_id, f.topic), _joined(of, f.partition, f.current_leader_epoch))
+        named_rows(
+            w,
+            of[f.broker],
+            _topic_texts(of, f.topic_id, f.topic),
+            _join_numbers(of, f.partition, f.current_leader_epoch),
+        )
         for w, of in parts.items()
     ]
 
@@ -71,8 +76,8 @@ def _answered_in(rows: pa.Table) -> list[pa.Table]:
 def _placed_in(rows: pa.Table) -> list[pa.Table]:
     """Servers that send consumers to other replicas, and those that are controllers."""
     f = FETCH_PARTITIONS
-    sent_away = rows.filter(_is(compute.greater_equal(rows[f.preferred_read_replica], 0)))
-    topic = _topic(rows, f.topic_id, f.topic)
+    sent_away = rows.filter(_is_true(compute.greater_equal(rows[f.preferred_read_replica], 0)))
+    topic = _topic_texts(rows, f.topic_id, f.topic)
     of_controller = rows.filter(compute.is_in(topic, value_set=pa.array(METADATA_LOG)))
     return [
         named_rows(w, part[f.broker], part[f.broker]) for w, part in ((PLACED, sent_away), (CONTROLLER, of_controller))
@@ -82,19 +87,23 @@ def _placed_in(rows: pa.Table) -> list[pa.Table]:
 def _produced_in(rows: pa.Table) -> list[pa.Table]:
     b = RECORD_BATCHES
     answered = compute.and_(compute.equal(rows[b.error_code], 0), compute.not_equal(rows[b.acks], 0))
-    of = rows.filter(_is(compute.and_(answered, compute.equal(rows[b.source].cast(pa.string()), FROM_PRODUCE))))
+    of = rows.filter(_is_true(compute.and_(answered, compute.equal(rows[b.source].cast(pa.string()), FROM_PRODUCE))))
     time = us_of(of[b.request_time])
-    return [named_rows(PRODUCED, of[b.broker], _topic(of, b.topic_id, b.topic), _joined(of, b.partition), time, time)]
+    return [
+        named_rows(
+            PRODUCED, of[b.broker], _topic_texts(of, b.topic_id, b.topic), _join_numbers(of, b.partition), time, time
+        )
+    ]
 
 
-def _is(condition: Any) -> Any:
+def _is_true(condition: Any) -> Any:
     return compute.fill_null(condition, False)
 
 
-def _topic(rows: pa.Table, topic_id: str, name: str) -> Any:
+def _topic_texts(rows: pa.Table, topic_id: str, name: str) -> Any:
     return compute.coalesce(rows[topic_id].cast(pa.string()), rows[name].cast(pa.string()))
 
 
-def _joined(rows: pa.Table, *columns: str) -> Any:
+def _join_numbers(rows: pa.Table, *columns: str) -> Any:
     """Numbers as one text, such as 3/17."""
     return compute.binary_join_element_wise(*(rows[column].cast(pa.string()) for column in columns), "/")

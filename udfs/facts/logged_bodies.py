@@ -117,7 +117,7 @@ def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts
     """Read the lines of one API, whose messages are given; the spans refer to the arena of `texts`."""
     schema = pa.schema([("request", arrow_struct(request.fields)), ("response", arrow_struct(response.fields))])
     objects, read = parse_json_lines(lines, schema)
-    bodies = _bodies(request, response, objects, read, texts)
+    bodies = _read_both(request, response, objects, read, texts)
     no_request = np.flatnonzero(~is_not_null(pc.struct_field(objects, "request")))
     answers = np.flatnonzero(bodies.answered)[_bodies_with_bad_ids(bodies.response)]
     wrong = np.unique(np.concatenate([no_request, _bodies_with_bad_ids(bodies.request), answers]))
@@ -127,24 +127,26 @@ def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts
     sound[wrong] = False
     still_read = read.copy()
     still_read[read] = sound
-    return _bodies(request, response, objects.filter(arrow_array(sound)), still_read, texts)
+    return _read_both(request, response, objects.filter(arrow_array(sound)), still_read, texts)
 
 
-def _bodies(request: Message, response: Message, objects: pa.StructArray, read: Bools, texts: Texts) -> LoggedBodies:
+def _read_both(request: Message, response: Message, objects: pa.StructArray, read: Bools, texts: Texts) -> LoggedBodies:
     requests, responses = pc.struct_field(objects, "request"), pc.struct_field(objects, "response")
     answered = is_not_null(responses)
     there = responses.filter(arrow_array(answered))
-    return LoggedBodies(read, answered, _decoded(request, requests, texts), _decoded(response, there, texts))
+    return LoggedBodies(
+        read, answered, _decode_structs(request, requests, texts), _decode_structs(response, there, texts)
+    )
 
 
-def _decoded(message: Message, bodies: pa.StructArray, texts: Texts) -> Decoded:
+def _decode_structs(message: Message, bodies: pa.StructArray, texts: Texts) -> Decoded:
     levels: dict[str, Level] = {"": Level("", len(bodies), {})}
-    for path, name, values in _columns(message.fields, bodies, "", "", texts):
+    for path, name, values in _level_columns(message.fields, bodies, "", "", texts):
         levels.setdefault(path, Level(path, len(values), {})).columns[name] = values
     return Decoded(np.zeros(len(bodies), np.int8), np.full(len(bodies), -1), levels)
 
 
-def _columns(
+def _level_columns(
     fields: Sequence[Field], rows: pa.Array[Any], path: str, prefix: str, texts: Texts
 ) -> Iterator[tuple[str, str, Ints]]:
     """(level, name, values) of the columns of `fields`; rows: their structs, or the elements of a primitive array."""
@@ -155,9 +157,9 @@ def _columns(
             child = element_path(path, name)
             yield path, f"{name}.count", _ints(pc.list_value_length(values), NULL)
             yield child, PARENT, _ints(pc.list_parent_indices(values), 0)
-            yield from _columns(element_fields(declared), pc.list_flatten(values), child, "", texts)
+            yield from _level_columns(element_fields(declared), pc.list_flatten(values), child, "", texts)
         elif declared.fields:
-            yield from _columns(declared.fields, values, path, f"{name}.", texts)
+            yield from _level_columns(declared.fields, values, path, f"{name}.", texts)
         elif declared.type == "records":
             yield path, f"{name}.start", np.zeros(len(values), np.int64)
             yield path, f"{name}.length", _ints(values, NULL)

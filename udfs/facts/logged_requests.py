@@ -22,7 +22,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.picking import position_among
 from udfs.facts.hashed_names import hash_spans
 from udfs.facts.logged_bodies import Texts
-from udfs.facts.repeated_lines import LastRequest, repeated
+from udfs.facts.repeated_lines import LastRequest, find_repeated_lines
 
 
 @dataclass
@@ -52,7 +52,7 @@ def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Itera
     for chunk in gather_batches(batches, rows, size):
         named = pc.not_equal(chunk["connection"], "")
         lines = chunk.filter(named)
-        again = arrow_array(repeated(lines, last))
+        again = arrow_array(find_repeated_lines(lines, last))
         yield LogChunk(
             lines.filter(pc.invert(again)), chunk.filter(pc.invert(named)), lines.filter(again), is_last=False
         )
@@ -60,14 +60,14 @@ def log_chunks(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Itera
     yield LogChunk(nothing, nothing, nothing, is_last=True)
 
 
-def ints(lines: pa.RecordBatch, name: str) -> Ints:
+def int_values(lines: pa.RecordBatch, name: str) -> Ints:
     """A column of whole numbers, UNKNOWN for null: int64[n]."""
     return pc.fill_null(lines[name].cast(pa.int64()), UNKNOWN).to_numpy()
 
 
 def line_numbers(lines: pa.RecordBatch) -> Ints:
     """The number of each line in the capture set: int64[n]."""
-    return packet_number(ints(lines, "file_no"), ints(lines, "line_no"))
+    return packet_number(int_values(lines, "file_no"), int_values(lines, "line_no"))
 
 
 def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]]:
@@ -83,7 +83,7 @@ def connection_runs(names: pa.Array[Any], carried: str) -> tuple[Ints, list[str]
     return number_runs(changes, keys, len(names), carried or None)
 
 
-def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frames:
+def logged_frames(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frames:
     """The chunk's requests and responses as frames; request i is that of line i.
 
     carried: the connection that may go on; brought up to date. texts: where the texts of the frames go.
@@ -93,7 +93,7 @@ def frames_of(chunk: LogChunk, carried: LoggedConnection, texts: Texts) -> Frame
     requests, responses = _request_frames(lines, texts), _response_frames(lines)
     responses["connection"] = run[responses["partner"]]
     requests["connection"] = run
-    connections = _connections(names, requests, ints(lines, "completed"), carried)
+    connections = _connections(names, requests, int_values(lines, "completed"), carried)
     before = np.zeros(len(names), np.int64)
     before[: bool(carried.name)] = carried.state["requests"]
     requests["number"] = position_among(run) + before[run]
@@ -118,9 +118,9 @@ def _request_frames(lines: pa.RecordBatch, texts: Texts) -> Records:
     frames = _frames(lines.num_rows)
     answered = bool_values(lines["answered"])
     for name in ("api_key", "api_version", "correlation_id"):
-        frames[name] = ints(lines, name)
+        frames[name] = int_values(lines, name)
     frames["client_id_start"], frames["client_id_length"] = texts.add(lines["client_id"])
-    frames["first_time"] = frames["last_time"] = ints(lines, "completed") - ints(lines, "taken")
+    frames["first_time"] = frames["last_time"] = int_values(lines, "completed") - int_values(lines, "taken")
     frames["first_packet"] = frames["last_packet"] = line_numbers(lines)
     frames["awaits_response"] = answered
     frames["partner"] = np.where(answered, np.cumsum(answered) - 1, UNKNOWN)
@@ -130,8 +130,8 @@ def _request_frames(lines: pa.RecordBatch, texts: Texts) -> Records:
 def _response_frames(lines: pa.RecordBatch) -> Records:
     request = np.flatnonzero(bool_values(lines["answered"]))
     frames = _frames(len(request))
-    frames["correlation_id"] = ints(lines, "correlation_id")[request]
-    frames["first_time"] = frames["last_time"] = ints(lines, "completed")[request]
+    frames["correlation_id"] = int_values(lines, "correlation_id")[request]
+    frames["first_time"] = frames["last_time"] = int_values(lines, "completed")[request]
     frames["first_packet"] = frames["last_packet"] = line_numbers(lines)[request]
     frames["partner"] = request
     return frames

@@ -14,7 +14,7 @@ from schemas.tables.values import BROKER, PARTITION, TOPIC
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import repeated_text_column
 from udfs.columns.picking import position_among
-from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
+from udfs.facts.arrow_tables import Values, nulls_besides, table_rows
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT
@@ -34,9 +34,9 @@ SHARED = (
 def metadata_rows(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
     """Rows of `cluster_metadata` for decoded Metadata exchanges."""
     summary = MetadataSummary(names_topics(exchanges, messages), cluster_ids(exchanges, messages))
-    yield broker_rows(exchanges, messages, summary)
-    yield topic_rows(exchanges, messages, summary)
-    yield partition_rows(exchanges, messages, summary)
+    yield listed_broker_rows(exchanges, messages, summary)
+    yield listed_topic_rows(exchanges, messages, summary)
+    yield listed_partition_rows(exchanges, messages, summary)
 
 
 class MetadataSummary(NamedTuple):
@@ -77,10 +77,10 @@ def entry_rows(
         str(CLUSTER_METADATA.position): position,
         **{str(name): values for name, values in columns.items()},
     }
-    return rows_of(CLUSTER_METADATA, {**given, **nulls_besides(CLUSTER_METADATA, given, len(exchange))})
+    return table_rows(CLUSTER_METADATA, {**given, **nulls_besides(CLUSTER_METADATA, given, len(exchange))})
 
 
-def broker_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
+def listed_broker_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
     """One row for each broker in the responses."""
     level = messages.response.levels["brokers"]
     exchange = messages.response_exchanges[level.parent]
@@ -105,7 +105,7 @@ def topic_columns(exchanges: Exchanges, topics: Level, rows: Ints) -> dict[Colum
     }
 
 
-def topic_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
+def listed_topic_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
     """One row for each topic without partitions in the responses; most of these topics have an error."""
     level = messages.response.levels["topics"]
     rows = np.flatnonzero(level.column("partitions.count") <= 0)
@@ -118,7 +118,7 @@ def topic_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummar
     return entry_rows(exchanges, TOPIC, exchange, position_among(level.parent)[rows], columns)
 
 
-def partition_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
+def listed_partition_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:
     """One row for each partition in the responses."""
     decoded = messages.response
     topics, level = decoded.levels["topics"], decoded.levels["topics.partitions"]

@@ -17,16 +17,16 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import arrow_array, dictionary_column, repeated_text_column
 from udfs.columns.picking import pick_values, position_among
-from udfs.facts.arrow_tables import Values, nulls_besides, rows_of
+from udfs.facts.arrow_tables import Values, nulls_besides, table_rows
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, consumer_exchanges
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
 from udfs.facts.number_columns import Picked
 from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.record_sizes import COLUMNS, record_columns
-from udfs.wire.message_sets import Unwrapped, unwrapped
-from udfs.wire.messages import decode
-from udfs.wire.record_batches import MAGIC_VALUE_V2, RecordBatches, walk
+from udfs.wire.message_sets import Unwrapped, unwrap_batches
+from udfs.wire.messages import decode_bodies
+from udfs.wire.record_batches import MAGIC_VALUE_V2, RecordBatches, walk_batches
 from udfs.wire.records import Budget
 
 NOT_ASSIGNED = -1  # the base offset of a produced batch that is not in the log
@@ -78,10 +78,10 @@ def produced_fields(exchanges: Exchanges, which: Ints) -> RecordsFields:
     """The `records` fields of the produce requests in the exchanges `which`, with the offsets from their responses."""
     arena, names = exchanges.frames.arena, exchanges.names
     request_exchanges, bodies = request_bodies(exchanges, which)
-    request = decode(PRODUCE_REQUEST, arena, *bodies)
+    request = decode_bodies(PRODUCE_REQUEST, arena, *bodies)
     note_faults(exchanges, request_exchanges, request.fault)
     response_exchanges, bodies = response_bodies(exchanges, which)
-    response = decode(PRODUCE_RESPONSE, arena, *bodies)
+    response = decode_bodies(PRODUCE_RESPONSE, arena, *bodies)
     fine = note_faults(exchanges, response_exchanges, response.fault)
     exchanges.throttle[response_exchanges[fine]] = response.levels[""].column("throttle_time_ms")[fine]
 
@@ -95,7 +95,7 @@ def produced_fields(exchanges: Exchanges, which: Ints) -> RecordsFields:
     first_errors(exchanges, response_exchanges[answer_frame], errors)
 
     keys = partition_keys(response_exchanges[answer_frame], answer_topic, answer.column("index"))
-    row = places_of(partition_keys(request_exchanges[frame], topic, level.column("index")), keys)
+    row = places_of_keys(partition_keys(request_exchanges[frame], topic, level.column("index")), keys)
     starts, lengths = level.span("records")
     return RecordsFields(
         exchange=request_exchanges[frame],
@@ -110,7 +110,7 @@ def produced_fields(exchanges: Exchanges, which: Ints) -> RecordsFields:
     )
 
 
-def places_of(wanted: Ints, keys: Ints) -> Ints:
+def places_of_keys(wanted: Ints, keys: Ints) -> Ints:
     """The place in `keys` of each wanted key, UNKNOWN if it is not there: int64[wanted]."""
     if len(keys) == 0:
         return np.full(len(wanted), UNKNOWN)
@@ -135,12 +135,12 @@ def batch_rows(
     usable = (fields.exchange != UNKNOWN) & (fields.lengths > 0)
     fields = RecordsFields(*(column[usable] for column in fields))
     arena, budgets = exchanges.frames.arena, defaultdict[int, Budget](Budget)
-    walked = walk(arena, fields.starts, fields.lengths)
+    walked = walk_batches(arena, fields.starts, fields.lengths)
 
     def budget_of(row: int) -> Budget:
         return budgets[int(fields.exchange[walked.parent[row]])]
 
-    content = unwrapped(arena, walked, budget_of)
+    content = unwrap_batches(arena, walked, budget_of)
     whole = rows_without_records(exchanges, fields, source, content)
     reads_records = fields.reads_records[walked.parent]
     for part, columns in record_columns(arena, content, source, reads_records, records, budget_of):
@@ -162,7 +162,7 @@ def rows_without_records(
     offsets = fetched_offsets(batches) if is_fetched else assigned_offsets(batches, fields.base_offset)
     t = RECORD_BATCHES
     exchange = fields.exchange[parent]
-    return rows_of(
+    return table_rows(
         t,
         shared_columns(exchanges, exchange)
         | {

@@ -21,7 +21,15 @@ from udfs.facts.record_sampling import RecordSampling
 from udfs.wire.compressed_sizes import compressed_parts
 from udfs.wire.message_sets import FAULTS, Unwrapped
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD, UNKNOWN, RecordBatches
-from udfs.wire.records import Budget, BudgetOf, RecordsError, RecordsFault, RecordSizes, sizes_of, uncompressed
+from udfs.wire.records import (
+    Budget,
+    BudgetOf,
+    RecordsError,
+    RecordsFault,
+    RecordSizes,
+    decompress_records,
+    record_sizes,
+)
 
 CRC_AT = 17
 
@@ -81,18 +89,18 @@ def sampled_columns(
     # A Python loop over batches, not records: one call of a codec and one of a kernel for each.
     for row in batches_to_read(batches, source, reads_records):
         if held >= HELD_BYTES:
-            yield range(first, row), columns_of(read, range(first, row))
+            yield range(first, row), columns_of_sizes(read, range(first, row))
             first, held, read = row, 0, {}
         budget = budget_of(row)
         if source == FROM_FETCH:
-            read[row] = _fetched(arena, batches, row, budget)
+            read[row] = _fetched_sizes(arena, batches, row, budget)
         else:
-            read[row] = _produced(arena, batches, row, budget, sampling)
+            read[row] = _produced_sizes(arena, batches, row, budget, sampling)
         held += read[row].get(RECORD_BATCHES.uncompressed_bytes, 0)
-    yield range(first, n), columns_of(read, range(first, n))
+    yield range(first, n), columns_of_sizes(read, range(first, n))
 
 
-def columns_of(read: Mapping[int, Mapping[str, Any]], rows: range) -> Columns:
+def columns_of_sizes(read: Mapping[int, Mapping[str, Any]], rows: range) -> Columns:
     """The columns in COLUMNS for a range of rows, null for rows that were not read; read: values by row and column."""
     return {
         str(column): pa.array([read.get(row, {}).get(column) for row in rows], TYPES[column.type]) for column in COLUMNS
@@ -106,7 +114,7 @@ def batches_to_read(batches: RecordBatches, source: str, reads_records: Bools) -
     return np.flatnonzero(reads_records).tolist()
 
 
-def _produced(
+def _produced_sizes(
     arena: Bytes, batches: RecordBatches, row: int, budget: Budget, sampling: RecordSampling
 ) -> dict[str, Any]:
     """The values of a produced batch by column; the fault of one that cannot be read."""
@@ -127,7 +135,7 @@ def _produced(
     }
 
 
-def _fetched(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
+def _fetched_sizes(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> dict[str, Any]:
     """The uncompressed size of a fetched batch by its column; the fault of one that cannot be read."""
     t = RECORD_BATCHES
     try:
@@ -139,17 +147,19 @@ def _fetched(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> 
 def read_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> tuple[bytes, RecordSizes]:
     """(a batch's uncompressed records, their sizes). Raises RecordsError."""
     records = read_bytes(arena, batches, row, budget)
-    return records, sizes_of(records, int(batches.record_count[row]))
+    return records, record_sizes(records, int(batches.record_count[row]))
 
 
 def read_bytes(arena: Bytes, batches: RecordBatches, row: int, budget: Budget) -> bytes:
     """A batch's uncompressed records. Raises RecordsError."""
-    _check(batches, row)
+    _check_readable(batches, row)
     start, size = int(batches.start[row]), int(batches.size[row])
-    return uncompressed(int(batches.codec[row]), arena[start + RECORD_BATCH_OVERHEAD : start + size].tobytes(), budget)
+    return decompress_records(
+        int(batches.codec[row]), arena[start + RECORD_BATCH_OVERHEAD : start + size].tobytes(), budget
+    )
 
 
-def _check(batches: RecordBatches, row: int) -> None:
+def _check_readable(batches: RecordBatches, row: int) -> None:
     """Raise RecordsError if the batch is cut, corrupt or not of magic 2."""
     if batches.fault[row] != 0 or batches.is_cut[row] != 0:
         raise RecordsError(RecordsFault.CUT)

@@ -38,10 +38,10 @@ def newest_marks(decoded: Decoded, responses: int) -> Ints:
     key = np.where((api_key >= 0) & (api_key < NO_MARK), api_key, NO_MARK)
     newest = np.full(responses, UNKNOWN)
     np.maximum.at(newest, offered.parent, NEWEST[key, np.clip(version, NO_VERSION, NEWEST_VERSION)])
-    return np.where(offers(decoded, BROKERS_ONLY, responses), newest, UNKNOWN)
+    return np.where(offers_api(decoded, BROKERS_ONLY, responses), newest, UNKNOWN)
 
 
-def offers(decoded: Decoded, api: int, responses: int) -> Bools:
+def offers_api(decoded: Decoded, api: int, responses: int) -> Bools:
     """Whether each response offers an API: bool[responses]."""
     offered = decoded.levels["api_keys"]
     is_offer = (offered.column("api_key") == api) & (offered.column("max_version") >= 0)
@@ -55,7 +55,7 @@ def controllers_of(decoded: Decoded, newest: Ints) -> Ints:
     """
     first, last = (MARK_PLACES[release] for release in BOTH_CONTROLLERS)
     has_both = (newest >= first) & (newest <= last)
-    return np.where(has_both, 1 + offers(decoded, ZOOKEEPER_ONLY, len(newest)), 0)
+    return np.where(has_both, 1 + offers_api(decoded, ZOOKEEPER_ONLY, len(newest)), 0)
 
 
 def newest_by_offer() -> Ints:

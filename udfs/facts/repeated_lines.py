@@ -11,7 +11,7 @@ from schemas.tables.steps import REPEATED_LINES
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import bool_values
 from udfs.columns.arrow_columns import compute as pc
-from udfs.facts.arrow_tables import rows_of
+from udfs.facts.arrow_tables import table_rows
 
 IDENTITY = ("connection", "completed", "correlation_id")
 """Lines of different files that agree in these columns report the same request."""
@@ -25,7 +25,7 @@ class LastRequest:
     file_no: int = 0
 
 
-def repeated(lines: pa.RecordBatch, last: LastRequest) -> Bools:
+def find_repeated_lines(lines: pa.RecordBatch, last: LastRequest) -> Bools:
     """Which lines report a request that an earlier file of the set has: bool[n]; brings `last` up to date.
 
     lines: LOGGED_REQUESTS sorted by IDENTITY, then file_no. Lines of one file that agree report different requests: a
@@ -49,4 +49,4 @@ def repeated(lines: pa.RecordBatch, last: LastRequest) -> Bools:
 def repeated_rows(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of REPEATED_LINES for the repeated lines, which are left out."""
     files, counts = np.unique(lines["file_no"].to_numpy(), return_counts=True)
-    return rows_of(REPEATED_LINES, {REPEATED_LINES.file_no: files, REPEATED_LINES.lines: counts})
+    return table_rows(REPEATED_LINES, {REPEATED_LINES.file_no: files, REPEATED_LINES.lines: counts})

@@ -27,15 +27,15 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
-from udfs.facts.arrow_tables import micros, pack, rows_of
-from udfs.facts.client_software import software_by_connection
+from udfs.facts.arrow_tables import ns_to_us, pack_rows, table_rows
+from udfs.facts.client_software import logged_software
 from udfs.facts.connections import connection_rows, not_refused_columns
 from udfs.facts.exchange_messages import Messages, response_errors
 from udfs.facts.exchange_rows import LOG_COLUMNS, count_rows, exchange_rows
-from udfs.facts.exchanges import Exchanges, exchanges_of
+from udfs.facts.exchanges import Exchanges, completed_exchanges
 from udfs.facts.fetches import FollowedSession, fetch_messages, fetch_rows
 from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
-from udfs.facts.logged_requests import LogChunk, LoggedConnection, frames_of, ints, line_numbers, log_chunks
+from udfs.facts.logged_requests import LogChunk, LoggedConnection, int_values, line_numbers, log_chunks, logged_frames
 from udfs.facts.metadata import metadata_rows
 from udfs.facts.pseudonyms import Pseudonyms
 from udfs.facts.quarantine_reasons import BY_LINE_FAULT, Reason
@@ -73,9 +73,9 @@ def rows_from_log(
     """
     carried, connection = EarlierChunks(), LoggedConnection()
     for chunk in log_chunks(batches, rows, size):
-        yield from pack(REPEATED_LINES, repeated_rows(chunk.repeated))
+        yield from pack_rows(REPEATED_LINES, repeated_rows(chunk.repeated))
         for table, batch in log_tables(chunk, capture_id, carried, connection):
-            yield from pack(table, batch if pseudonyms is None else pseudonyms.applied_to(table, batch))
+            yield from pack_rows(table, batch if pseudonyms is None else pseudonyms.applied_to(table, batch))
 
 
 def log_tables(
@@ -84,14 +84,14 @@ def log_tables(
     """The rows of each table from one chunk of lines; brings `carried` and `connection` up to date."""
     texts, lines = Texts(), chunk.requests
     software = [texts.add(known_software(lines, name)) for name in ("software_name", "software_version")]
-    which = {api: np.flatnonzero(ints(lines, "api_key") == api.request.api_key) for api in READ}
+    which = {api: np.flatnonzero(int_values(lines, "api_key") == api.request.api_key) for api in READ}
     bodies = {api: read_bodies(*api, lines["json"].take(arrow_array(which[api])), texts) for api in READ}
-    exchanges = exchanges_of(frames_of(chunk, connection, texts), capture_id, carried.names)
+    exchanges = completed_exchanges(logged_frames(chunk, connection, texts), capture_id, carried.names)
     for hashes, spans in zip(exchanges.software, software, strict=True):
         hashes[:] = carried.names.learn(exchanges.frames.arena, *spans)
-    exchanges.error[:], exchanges.throttle[:] = ints(lines, "error_code"), ints(lines, "throttle_time_ms")
+    exchanges.error[:], exchanges.throttle[:] = int_values(lines, "error_code"), int_values(lines, "throttle_time_ms")
     note_unread(exchanges, which, bodies)
-    messages = {api: messages_of(which[api], bodies[api]) for api in READ}
+    messages = {api: logged_messages(which[api], bodies[api]) for api in READ}
     yield from fetch_tables(exchanges, messages[FETCH], carried)
     for api in READ[1:]:
         exchanges.error[messages[api].response_exchanges] = response_errors(messages[api])
@@ -103,7 +103,7 @@ def log_tables(
         yield TOPIC_CHANGES, rows
     yield EXCHANGES, exchange_rows(exchanges, log_columns(lines))
     yield EXCHANGE_COUNTS, count_rows(exchanges)
-    yield CONNECTIONS, connection_rows(exchanges, software_by_connection(exchanges, carried.software))
+    yield CONNECTIONS, connection_rows(exchanges, logged_software(exchanges, carried.software))
     yield QUARANTINE, unreadable_rows(chunk.unreadable, capture_id)
     yield QUARANTINE, undecodable_rows(exchanges, lines)
 
@@ -126,7 +126,7 @@ def note_unread(exchanges: Exchanges, which: dict[Declared, Ints], bodies: dict[
         exchanges.fault[lines[~bodies[api].read]] = int(DecodeFault.BAD_JSON)
 
 
-def messages_of(which: Ints, bodies: LoggedBodies) -> Messages:
+def logged_messages(which: Ints, bodies: LoggedBodies) -> Messages:
     """The messages of the exchanges `which` whose bodies could be read."""
     read = which[bodies.read]
     return Messages(read, bodies.request, read[bodies.answered], bodies.response)
@@ -145,7 +145,7 @@ def fetch_tables(
 def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
     """A row of `quarantine` for each line that reports no request."""
     reasons = pa.array([None, *(BY_LINE_FAULT[code].value for code in sorted(BY_LINE_FAULT))])
-    time = ints(lines, "completed")
+    time = int_values(lines, "completed")
     nothing = np.zeros(lines.num_rows, np.int64)
     return line_rows(
         capture_id,
@@ -153,7 +153,7 @@ def unreadable_rows(lines: pa.RecordBatch, capture_id: str) -> pa.RecordBatch:
         connection_id=nothing,
         exchange_no=arrow_array(nothing, nothing < 0),
         reason=reasons.take(lines["fault"]),
-        time=micros(np.where(time > 0, time, UNKNOWN)),
+        time=ns_to_us(np.where(time > 0, time, UNKNOWN)),
     )
 
 
@@ -166,7 +166,7 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
         connection_id=exchanges.connection_id[rows],
         exchange_no=arrow_array(exchanges.number[rows]),
         reason=repeated_text_column(Reason.UNDECODABLE.value, len(rows)),
-        time=micros(exchanges.request_fields["last_time"][rows]),
+        time=ns_to_us(exchanges.request_fields["last_time"][rows]),
     )
 
 
@@ -181,7 +181,7 @@ def line_rows(
 ) -> pa.RecordBatch:
     """Rows of `quarantine` for lines. They say where the lines are, never what they contain."""
     t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)
-    return rows_of(
+    return table_rows(
         t,
         {
             t.capture_id: repeated_text_column(capture_id, n),
@@ -190,7 +190,7 @@ def line_rows(
             t.stream_offset: number,
             t.exchange_no: exchange_no,
             t.reason: reason,
-            t.bytes: ints(lines, "size"),
+            t.bytes: int_values(lines, "size"),
             t.missing_bytes: np.zeros(n, np.int64),
             t.time: time,
             t.packet: number,

@@ -14,12 +14,12 @@ from schemas.tables.table import Table
 from schemas.tables.values import FROM_FETCH, FROM_PRODUCE
 from schemas.wire.declared import API_VERSIONS, FETCH, METADATA, PRODUCE
 from udfs.capture.packet_chunks import Frames, frames_by_chunk
-from udfs.facts.arrow_tables import pack
+from udfs.facts.arrow_tables import pack_rows
 from udfs.facts.client_software import ClientSoftware, learn_software
 from udfs.facts.connections import connection_rows, quarantine_rows
 from udfs.facts.exchange_messages import decode_both, note_messages_without_rows
 from udfs.facts.exchange_rows import count_rows, exchange_rows
-from udfs.facts.exchanges import Exchanges, exchanges_of
+from udfs.facts.exchanges import Exchanges, completed_exchanges
 from udfs.facts.fetches import FollowedSession, decode_fetches, fetch_rows
 from udfs.facts.hashed_names import HashedNames
 from udfs.facts.metadata import metadata_rows
@@ -59,13 +59,13 @@ def rows_from_packets(
     """
     carried = EarlierChunks(records=records)
     for chunk in frames_by_chunk(batches, **chunk_size):
-        for table, rows in tables_of(chunk, capture_id, carried):
-            yield from pack(table, rows if pseudonyms is None else pseudonyms.applied_to(table, rows))
+        for table, rows in tables_of_chunk(chunk, capture_id, carried):
+            yield from pack_rows(table, rows if pseudonyms is None else pseudonyms.applied_to(table, rows))
         if len(chunk.connections) == chunk.finished:
             carried.session, carried.software = FollowedSession(), ClientSoftware()
 
 
-def tables_of(
+def tables_of_chunk(
     chunk: Frames, capture_id: str, carried: EarlierChunks, wanted: Container[Table] = TABLES
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of each table from one chunk of frames.
@@ -73,7 +73,7 @@ def tables_of(
     carried: from the chunks before; brought up to date. wanted: other tables are left out if that saves time. Either
     all chunks of a connection or none must want FETCH_PARTITIONS, whose rows come from following its fetch session.
     """
-    exchanges = exchanges_of(chunk, capture_id, carried.names)
+    exchanges = completed_exchanges(chunk, capture_id, carried.names)
     versions = decode_both(exchanges, API_VERSIONS, exchanges.of_api(API_VERSIONS.request.api_key))
     software = learn_software(exchanges, carried.software)
     yield CLUSTER_METADATA, release_rows(exchanges, versions)
@@ -92,7 +92,7 @@ def tables_of(
 def fetch_and_produce_tables(
     exchanges: Exchanges, carried: EarlierChunks, wanted: Container[Table]
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """The rows that Fetch and Produce messages give; arguments are those of `tables_of`."""
+    """The rows that Fetch and Produce messages give; arguments are those of `tables_of_chunk`."""
     messages = decode_fetches(exchanges, exchanges.of_api(FETCH.request.api_key))
     if FETCH_PARTITIONS in wanted or EXCHANGE_COUNTS in wanted:  # counts depend on whether sessions are known
         for rows in fetch_rows(exchanges, messages, carried.session):

@@ -21,7 +21,7 @@ from udfs.facts.fetch_session import (
     SESSION_ID,
     Session,
     clear_marks,
-    entry_of,
+    find_or_add_entry,
     find_slot,
     forget_all,
     keep_ordered,
@@ -37,7 +37,7 @@ def apply_requested(session: Session, requested: Requested, row: int) -> None:
     """Apply one partition of a request. A new one goes to the tail, others keep their place; if repeated, the last
     counts.
     """
-    index, _ = entry_of(session, requested.topic[row], requested.partition[row])
+    index, _ = find_or_add_entry(session, requested.topic[row], requested.partition[row])
     entry = session.entries[index]
     is_first = entry.requested == NOWHERE and entry.current_leader_epoch == requested.current_leader_epoch[row]
     is_not_behind = 0 <= entry.high_watermark <= entry.fetch_offset < requested.fetch_offset[row]
@@ -66,7 +66,7 @@ def note_returned(session: Session, returned: Returned, first: int, end: int) ->
     """Note what a response has of each partition; returns how many of them were unknown, which go to the tail."""
     unknown = 0
     for row in range(first, end):
-        index, is_new = entry_of(session, returned.topic[row], returned.partition[row])
+        index, is_new = find_or_add_entry(session, returned.topic[row], returned.partition[row])
         unknown += is_new
         entry = session.entries[index]
         entry.returned = row
@@ -116,7 +116,9 @@ def write_rows(session: Session, fetch: int, n_read: int, is_known: int, is_dela
 
 
 @kernel
-def move_to_end(session: Session, returned: Returned, first: int, end: int, also_without_records: bool) -> None:
+def move_returned_to_end(
+    session: Session, returned: Returned, first: int, end: int, also_without_records: bool
+) -> None:
     """Move returned partitions to the end, in the order of the response: all of them, or only those with records."""
     n = 0
     for row in range(first, end):
@@ -150,7 +152,7 @@ def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Row
     session.state[SESSION_ID] = fetch.response_session_id if opens else 0
     session.state[IS_KNOWN] = session.state[NEXT_EPOCH] = 1
     if opens:  # the session's first order is that of the full response: partitions with errors come last
-        move_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, True)
+        move_returned_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, True)
     return n
 
 
@@ -181,7 +183,7 @@ def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, ro
     elif fetch.response_session_id == 0:
         state[SESSION_ID] = 0
     else:
-        move_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, False)
+        move_returned_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, False)
     return n
 
 
@@ -245,7 +247,7 @@ def follow_connection(
 
 
 @allocating_kernel
-def follow(
+def follow_sessions(
     fetches: Records, first: int, lists: Lists, session: Session, connection: int, capacity: Ints, row_limit: int
 ) -> tuple[Rows, int, int, Session, int]:
     """Follow the fetches from `first` on until about `row_limit` rows are written.

@@ -55,12 +55,12 @@ class TableFile:
         (folder / self._path).parent.mkdir(parents=True, exist_ok=True)
         schema = arrow_schema(table)
         self._schema = schema.remove(schema.get_field_index(table.replaced_by))
-        encodings = {field.name: encoding(first_rows[field.name]) for field in self._schema}
+        encodings = {field.name: column_encoding(first_rows[field.name]) for field in self._schema}
         self._writer = pq.ParquetWriter(
             folder / self._path,
             self._schema,
             compression=COMPRESSION,
-            use_dictionary=[leaf for f in self._schema if encodings[f.name] == DICTIONARY for leaf in _leaves(f)],  # type: ignore[arg-type]  # stubs
+            use_dictionary=[leaf for f in self._schema if encodings[f.name] == DICTIONARY for leaf in _leaf_paths(f)],  # type: ignore[arg-type]  # stubs
             column_encoding={name: kind for name, kind in encodings.items() if kind != DICTIONARY},
             store_schema=False,
             metadata_collector=self._footer,
@@ -81,7 +81,7 @@ class TableFile:
         self._writer.close()
         size = (self._folder / self._path).stat().st_size
         footer = self._footer[0]
-        stats = json.dumps(statistics(footer, self._schema), separators=(",", ":"))
+        stats = json.dumps(file_statistics(footer, self._schema), separators=(",", ":"))
         return {
             "table": self._table.name,
             "path": self._path.as_posix(),
@@ -155,7 +155,7 @@ def _packed_by_table(
             yield by_name[str(name)], packed
 
 
-def encoding(values: pa.Array[Any]) -> str:
+def column_encoding(values: pa.Array[Any]) -> str:
     """The Parquet encoding that suits a column.
 
     Times, and numbers that are nearly all different, such as those of packets, are written as differences: their
@@ -171,7 +171,7 @@ def encoding(values: pa.Array[Any]) -> str:
     return PLAIN if pa.types.is_boolean(values.type) else DICTIONARY
 
 
-def _leaves(field: pa.Field[Any]) -> Iterator[str]:
+def _leaf_paths(field: pa.Field[Any]) -> Iterator[str]:
     """Parquet's paths of the values of a column."""
     if isinstance(field.type, pa.ListType):
         yield f"{field.name}.list.element"
@@ -181,7 +181,7 @@ def _leaves(field: pa.Field[Any]) -> Iterator[str]:
         yield field.name
 
 
-def statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:
+def file_statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:
     """The statistics of a file in Delta's log (its protocol, "Per-file Statistics").
 
     They are the number of rows, and for whole numbers and times how many are null, the least and the greatest. Times
@@ -190,7 +190,9 @@ def statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:
     stats: dict[str, dict[str, object]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for number in range(footer.num_columns):
         name = footer.schema.column(number).path
-        bounds = _bounds(footer, number) if name in schema.names and _is_ordered(schema.field(name).type) else None
+        bounds = (
+            _column_bounds(footer, number) if name in schema.names and _is_ordered(schema.field(name).type) else None
+        )
         if bounds is not None:
             stats["nullCount"][name], values = bounds
             if values:
@@ -198,7 +200,7 @@ def statistics(footer: pq.FileMetaData, schema: pa.Schema) -> dict[str, object]:
     return {"numRecords": footer.num_rows, **stats}
 
 
-def _bounds(footer: pq.FileMetaData, column: int) -> tuple[int, list[Any]] | None:
+def _column_bounds(footer: pq.FileMetaData, column: int) -> tuple[int, list[Any]] | None:
     """(nulls, least and greatest value of every row group) of a column; None if the file lacks its statistics."""
     nulls, values, bounds = 0, 0, []
     for group in range(footer.num_row_groups):

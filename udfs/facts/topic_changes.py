@@ -17,11 +17,11 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.picking import pick_values, position_among
-from udfs.facts.arrow_tables import nulls_besides, rows_of
+from udfs.facts.arrow_tables import nulls_besides, table_rows
 from udfs.facts.exchange_messages import Messages, MessagesOf, decode_both
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT
-from udfs.facts.record_batch_rows import partition_keys, places_of
+from udfs.facts.record_batch_rows import partition_keys, places_of_keys
 from udfs.facts.topic_configs import compression_types, max_message_bytes
 from udfs.wire.decoded_level import Level
 from udfs.wire.messages import Decoded
@@ -49,7 +49,7 @@ def change_rows(
     shared = shared_columns(exchanges, exchange)
     kinds = {str(TOPIC_CHANGES.kind): repeated_text_column(kind, len(exchange))}
     given = {**shared, **kinds, **{str(name): column for name, column in columns.items()}}
-    return rows_of(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
+    return table_rows(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
 
 
 def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:
@@ -65,10 +65,10 @@ def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.Reco
     yield change_rows(exchanges, values.CREATE_TOPIC, exchange, {
         t.position: position_among(topics.parent),
         t.topic: exchanges.names.texts_of(name),
-        t.topic_id: topic_ids(exchanges, answer, row),
+        t.topic_id: topic_ids_in_response(exchanges, answer, row),
         t.num_partitions: topics.column("num_partitions"),
         t.replication_factor: topics.column("replication_factor"),
-        t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
+        t.assignments: group_into_lists(assignments, placed.parent, topics.column("assignments.count") > 0),
         t.configs: topics.column("configs.count"),
         t.max_message_bytes: max_message_bytes(exchanges, topics.rows, configs),
         t.compression_type: compression_types(exchanges, topics.rows, configs),
@@ -117,7 +117,7 @@ def created_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[pa.
         t.position: position_among(topics.parent),
         t.topic: exchanges.names.texts_of(name),
         t.num_partitions: topics.column("count"),
-        t.assignments: grouped(assignments, placed.parent, topics.column("assignments.count") > 0),
+        t.assignments: group_into_lists(assignments, placed.parent, topics.column("assignments.count") > 0),
         t.validate_only: messages.request.levels[""].column("validate_only")[topics.parent] == 1,
         t.error_code: pick_values(answer.column("error_code"), row, UNKNOWN),
     })  # fmt: skip
@@ -129,7 +129,7 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
     answer_topics, answer = messages.response.levels["responses"], messages.response.levels["responses.partitions"]
     name, frame = name_hashes(exchanges, topics)[level.parent], topics.parent[level.parent]
     exchange, partition = messages.request_exchanges[frame], level.column("partition_index")
-    row = places_of(
+    row = places_of_keys(
         partition_keys(exchange, name, partition),
         partition_keys(
             messages.response_exchanges[answer_topics.parent[answer.parent]],
@@ -148,7 +148,7 @@ def reassigned_partitions(exchanges: Exchanges, messages: Messages) -> Iterator[
         t.position: position_among(frame),
         t.topic: exchanges.names.texts_of(name),
         t.partition: partition,
-        t.assignments: grouped(moved, np.arange(level.rows), level.column("replicas.count") >= 0),
+        t.assignments: group_into_lists(moved, np.arange(level.rows), level.column("replicas.count") >= 0),
         t.error_code: np.where(is_refused, refused[exchange], error),
     })  # fmt: skip
 
@@ -186,10 +186,10 @@ def answer_of(exchange: Ints, topic: Ints, answered: Ints, answer: Ints) -> Ints
     of each topic in the responses.
     """
     requested = partition_keys(exchange, topic, np.zeros_like(topic))
-    return places_of(requested, partition_keys(answered, answer, np.zeros_like(answer)))
+    return places_of_keys(requested, partition_keys(answered, answer, np.zeros_like(answer)))
 
 
-def topic_ids(exchanges: Exchanges, answer: Level, rows: Ints) -> pa.Array[Any]:
+def topic_ids_in_response(exchanges: Exchanges, answer: Level, rows: Ints) -> pa.Array[Any]:
     """The ids of topics in a response; rows: int64[n], rows of its level. Null where there is no row or no id."""
     ids = exchanges.names.learn_ids(exchanges.frames.arena, answer)
     return exchanges.names.topic_columns(pick_values(ids, rows, ABSENT))[1]
@@ -204,13 +204,15 @@ def response_counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
 def assignment_texts(request: Decoded, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:
     """PARTITION:BROKER,BROKER,... for each row of a level; nodes: the name of its array of broker ids."""
     brokers = request.levels[f"{path}.{nodes}"]
-    ids = grouped(pa.array(brokers.column("value")).cast(pa.string()), brokers.parent, np.full(len(partition), True))
+    ids = group_into_lists(
+        pa.array(brokers.column("value")).cast(pa.string()), brokers.parent, np.full(len(partition), True)
+    )
     parts = [pa.array(partition).cast(pa.string()), pc.binary_join(ids, ",")]
     texts: pa.Array[Any] = pc.binary_join_element_wise(*parts, ":")  # type: ignore[call-overload]  # the stubs lack ":"
     return texts
 
 
-def grouped(values: pa.Array[Any], parent: Ints, there: Bools) -> pa.Array[Any]:
+def group_into_lists(values: pa.Array[Any], parent: Ints, there: Bools) -> pa.Array[Any]:
     """The values as one list for each parent; parent: int64[values], ascending. A list is null where not `there`."""
     offsets = np.searchsorted(parent, np.arange(len(there) + 1))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=pa.array(~there))

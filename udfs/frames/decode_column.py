@@ -23,14 +23,14 @@ from udfs.frames.frame_headers import (
     RESPONSE_BODY,
     RESPONSE_VERSION,
     Framed,
-    framed,
+    frames_in_arena,
     request_headers,
     response_headers,
 )
-from udfs.frames.message_columns import Decodings, columns, structs
+from udfs.frames.message_columns import Decodings, columns_of_struct, struct_array
 from udfs.frames.message_types import message_type
 from udfs.wire.faults import DecodeFault
-from udfs.wire.messages import decode
+from udfs.wire.messages import decode_bodies
 
 NO_VERSION = -1
 
@@ -40,7 +40,7 @@ def request_column(message: Message, versions: pa.Array[Any], frames: pa.Array[A
 
     versions: integers; with null, the version is that in the frame's header. frames: binary.
     """
-    rows = framed(frames)
+    rows = frames_in_arena(frames)
     header = request_headers(rows)
     in_header = header[:, API_VERSION]
     other_version = (version_numbers(versions) != in_header) & is_not_null(versions)
@@ -49,7 +49,7 @@ def request_column(message: Message, versions: pa.Array[Any], frames: pa.Array[A
         [rows.size_fault, header[:, FAULT], DecodeFault.OTHER_API, DecodeFault.OTHER_VERSION],
         default=DecodeFault.OK,
     )
-    return _decoded(message, rows, header[:, BODY], in_header, fault)
+    return _decode_frames(message, rows, header[:, BODY], in_header, fault)
 
 
 def response_column(message: Message, versions: pa.Array[Any], frames: pa.Array[Any]) -> pa.Array[Any]:
@@ -57,10 +57,10 @@ def response_column(message: Message, versions: pa.Array[Any], frames: pa.Array[
 
     versions: integers, those of the requests: responses do not have them. frames: binary.
     """
-    rows = framed(frames)
+    rows = frames_in_arena(frames)
     header = response_headers(rows, message.api_key, version_numbers(versions))
     fault = np.where(rows.size_fault != 0, rows.size_fault, header[:, FAULT])
-    return _decoded(message, rows, header[:, RESPONSE_BODY], header[:, RESPONSE_VERSION], fault)
+    return _decode_frames(message, rows, header[:, RESPONSE_BODY], header[:, RESPONSE_VERSION], fault)
 
 
 def version_numbers(versions: pa.Array[Any]) -> Ints:
@@ -70,16 +70,16 @@ def version_numbers(versions: pa.Array[Any]) -> Ints:
     return np.where((numbers < 0) | (numbers > np.iinfo(np.int16).max), NO_VERSION, numbers)
 
 
-def _decoded(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault: Ints) -> pa.Array[Any]:
+def _decode_frames(message: Message, rows: Framed, bodies: Ints, versions: Ints, fault: Ints) -> pa.Array[Any]:
     """Structs of the bodies; those with a fault, in `fault` or found when decoding, have null fields."""
     wanted = np.flatnonzero((fault == DecodeFault.OK) & rows.known)
-    body = decode(message, rows.arena, bodies[wanted], rows.ends[wanted], versions[wanted].astype(np.int16))
+    body = decode_bodies(message, rows.arena, bodies[wanted], rows.ends[wanted], versions[wanted].astype(np.int16))
     fault = fault.astype(np.int64)
     fault[wanted] = body.fault
     place = np.zeros(len(fault), np.int64)
     place[wanted] = np.arange(len(wanted))
     at = arrow_array(place, (fault == DecodeFault.OK) & rows.known)
-    inner = columns(Decodings(body.levels, rows.arena), message.fields)
+    inner = columns_of_struct(Decodings(body.levels, rows.arena), message.fields)
     if at.null_count:
         inner = [column.take(at) for column in inner]
-    return structs([*inner, FAULT_NAMES.take(fault)], message_type(message), ~rows.known)
+    return struct_array([*inner, FAULT_NAMES.take(fault)], message_type(message), ~rows.known)

@@ -13,7 +13,7 @@ from udfs.columns.arrow_columns import is_not_null, offsets_and_bytes
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, request_header, response_body_start, response_version
-from udfs.wire.primitives import signed
+from udfs.wire.primitives import read_signed
 
 _OK = int(DecodeFault.OK)
 _TRUNCATED = int(DecodeFault.TRUNCATED)
@@ -42,7 +42,7 @@ class Framed(NamedTuple):
     known: Bools
 
 
-def framed(frames: pa.Array[Any]) -> Framed:
+def frames_in_arena(frames: pa.Array[Any]) -> Framed:
     """The frames of a column of any binary type; their bytes are not copied."""
     column = frames if pa.types.is_binary(frames.type) else frames.cast(pa.binary())
     offsets, content = offsets_and_bytes(column)
@@ -60,7 +60,7 @@ def check_sizes(arena: Bytes, offsets: Ints, faults: Ints) -> None:
         if there < 0:
             faults[i] = _TRUNCATED
             continue
-        declared = signed(arena, offsets[i], SIZE_BYTES)
+        declared = read_signed(arena, offsets[i], SIZE_BYTES)
         if declared < 0:
             faults[i] = _BAD_LENGTH
         elif declared != there:

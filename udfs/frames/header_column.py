@@ -18,11 +18,11 @@ from udfs.frames.frame_headers import (
     CORRELATION_ID,
     FAULT,
     RESPONSE_CORRELATION_ID,
-    framed,
+    frames_in_arena,
     request_headers,
     response_headers,
 )
-from udfs.frames.message_columns import structs, texts
+from udfs.frames.message_columns import struct_array, texts_of_spans
 from udfs.frames.message_types import DECODE_FAULT
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import FIXED_HEADER_BYTES
@@ -44,7 +44,7 @@ def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
 
     Credentials are in the bodies of some APIs, which are not read.
     """
-    rows = framed(frames)
+    rows = frames_in_arena(frames)
     header = request_headers(rows)
     there = rows.ends - rows.starts >= FIXED_HEADER_BYTES
     fault = np.where(there, header[:, FAULT], DecodeFault.TRUNCATED)
@@ -53,14 +53,14 @@ def request_header_column(frames: pa.Array[Any]) -> pa.Array[Any]:
         API_NAMES.take(api_codes(header[:, API_KEY])),
         arrow_array(header[:, API_VERSION].astype(np.int16), there),
         arrow_array(header[:, CORRELATION_ID].astype(np.int32), there),
-        texts(rows.arena, header[:, CLIENT_ID_START], header[:, CLIENT_ID_LENGTH]),
+        texts_of_spans(rows.arena, header[:, CLIENT_ID_START], header[:, CLIENT_ID_LENGTH]),
         FAULT_NAMES.take(fault),
     ]
-    return structs(inner, REQUEST_HEADER, ~rows.known)
+    return struct_array(inner, REQUEST_HEADER, ~rows.known)
 
 
 def response_correlation_id_column(frames: pa.Array[Any]) -> pa.Array[Any]:
     """The correlation ids of responses, int32, by which they belong to requests; null if a frame has none."""
-    rows = framed(frames)
+    rows = frames_in_arena(frames)
     header = response_headers(rows, NO_VERSION, np.full(len(frames), NO_VERSION))
     return arrow_array(header[:, RESPONSE_CORRELATION_ID].astype(np.int32), header[:, FAULT] == DecodeFault.OK)

@@ -37,8 +37,8 @@ from udfs.capture.pcapng import BYTE_ORDER_MAGIC, INTERFACE_DESCRIPTION, SECTION
 from udfs.capture.segments import DIRECTION
 from udfs.capture.tcp_headers import CONNECTION_BYTES
 from udfs.columns.arrays import read_only
-from udfs.facts.fetch_session import new_session, resized
-from udfs.facts.rows_from_packets import EarlierChunks, tables_of
+from udfs.facts.fetch_session import new_session, resize_session
+from udfs.facts.rows_from_packets import EarlierChunks, tables_of_chunk
 from udfs.frames.decode_column import request_column, response_column
 from udfs.frames.header_column import request_header_column
 from udfs.kernels.compiled_parts import marker_of_part
@@ -150,9 +150,9 @@ def warm_up_decoding() -> None:
         endpoints=[bytes(CONNECTION_BYTES)],
         finished=1,
     )
-    for _ in tables_of(chunk, "", EarlierChunks()):
+    for _ in tables_of_chunk(chunk, "", EarlierChunks()):
         pass
-    resized(new_session(1), 1)  # as for a connection that goes on in a second chunk
+    resize_session(new_session(1), 1)  # as for a connection that goes on in a second chunk
     walk_messages(read_only(np.zeros(0, np.uint8)), np.zeros(4, np.int64))  # as for a compressed message set
     warm_up_column_functions(pa.array([VERSION]), pa.array([request]), pa.array([response]))
 

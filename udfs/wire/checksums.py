@@ -19,7 +19,7 @@ Table = npt.NDArray[np.uint32]
 _SLICES = 16
 
 
-def _table(polynomial: int) -> Table:
+def _remainder_table(polynomial: int) -> Table:
     """uint32[16 * 256]: remainders of the byte at each distance from the end of a slice, for a reflected polynomial."""
     remainders = np.arange(256, dtype=np.uint32)
     for _ in range(8):
@@ -33,12 +33,12 @@ def _table(polynomial: int) -> Table:
     return table
 
 
-CRC32 = _table(0xEDB88320)
-CRC32C = _table(0x82F63B78)
+CRC32 = _remainder_table(0xEDB88320)
+CRC32C = _remainder_table(0x82F63B78)
 
 
 @kernel
-def _mix(table: Table, arena: Bytes, at: int, distance: int, value: np.uint32) -> np.uint32:
+def _mix_word(table: Table, arena: Bytes, at: int, distance: int, value: np.uint32) -> np.uint32:
     """What four bytes, xored with `value`, add to the remainder; the first is `distance` bytes from its slice's end."""
     mixed = np.uint32(0)
     for index in range(4):
@@ -52,10 +52,10 @@ def checksum(table: Table, arena: Bytes, start: int, end: int) -> int:
     """The CRC of arena[start:end] by CRC32 or CRC32C; the range must be inside the arena."""
     zero, remainder, at = np.uint32(0), np.uint32(0xFFFFFFFF), start
     while end - at >= _SLICES:
-        mixed = _mix(table, arena, at, 15, remainder)
-        mixed ^= _mix(table, arena, at + 4, 11, zero)
-        mixed ^= _mix(table, arena, at + 8, 7, zero)
-        remainder = np.uint32(mixed ^ _mix(table, arena, at + 12, 3, zero))
+        mixed = _mix_word(table, arena, at, 15, remainder)
+        mixed ^= _mix_word(table, arena, at + 4, 11, zero)
+        mixed ^= _mix_word(table, arena, at + 8, 7, zero)
+        remainder = np.uint32(mixed ^ _mix_word(table, arena, at + 12, 3, zero))
         at += _SLICES
     while at < end:
         low = np.uint64((remainder ^ np.uint32(cell(arena, at))) & np.uint32(0xFF))

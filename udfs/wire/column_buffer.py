@@ -81,7 +81,7 @@ class ColumnBuffer:
         return self._moved(capacity, self.has_room | (of_level & self.plan.tagged_level[level]))
 
     def _moved(self, capacity: Ints, has_room: Bools) -> ColumnBuffer:
-        more = allocate(self.plan, capacity, has_room)
+        more = new_column_buffer(self.plan, capacity, has_room)
         more.used[:] = self.used
         for to, (first, end) in zip(more.first_cells.tolist(), self.used_cells(), strict=True):
             if first != NOWHERE:
@@ -131,12 +131,12 @@ def buffer_for(plan: DecodingPlan, frames: int, size: int) -> ColumnBuffer:
     times_as_much = min(frames / int(needed.rows[0]), size / max(needed.size, 1))
     probable = (_MARGIN * times_as_much * needed.rows[1:]).tolist()
     below = [max(math.ceil(rows), _LEAST_ROWS) if rows else 0 for rows in probable]
-    output = allocate(plan, np.array([frames, *below]), needed.columns)
+    output = new_column_buffer(plan, np.array([frames, *below]), needed.columns)
     output.used[0] = frames
     return output
 
 
-def allocate(plan: DecodingPlan, capacity: Ints, has_room: Bools) -> ColumnBuffer:
+def new_column_buffer(plan: DecodingPlan, capacity: Ints, has_room: Bools) -> ColumnBuffer:
     """An empty buffer; capacity: int64[levels], for how many rows; has_room: bool[columns], for which columns."""
     layout = plan.layout
     first_cells, levels = np.empty(len(layout.columns), np.int64), np.zeros(len(capacity) * LEVEL_WIDTH, np.int64)

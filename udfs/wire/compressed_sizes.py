@@ -41,32 +41,32 @@ def compressed_size(codec: int, records: bytes) -> int:
     return _SIZES[CODEC_NAMES[codec]](records)
 
 
-def _gzip(records: bytes) -> int:
+def _gzip_size(records: bytes) -> int:
     stream = zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
     return len(stream.compress(records)) + len(stream.flush())
 
 
-def _snappy(records: bytes) -> int:
-    blocks = _blocks(records, _SNAPPY_BLOCK)
+def _snappy_size(records: bytes) -> int:
+    blocks = _cut_blocks(records, _SNAPPY_BLOCK)
     return XERIAL_HEADER + sum(_BLOCK_SIZE + len(_codec("snappy").compress(block, asbytes=True)) for block in blocks)
 
 
-def _lz4(records: bytes) -> int:
-    blocks = _blocks(records, _LZ4_BLOCK)
+def _lz4_size(records: bytes) -> int:
+    blocks = _cut_blocks(records, _LZ4_BLOCK)
     packed = [len(_codec("lz4_raw").compress(block, asbytes=True)) for block in blocks]
     return _LZ4_FRAME + sum(_BLOCK_SIZE + min(len(block), size) for block, size in zip(blocks, packed, strict=True))
 
 
-def _zstd(records: bytes) -> int:
+def _zstd_size(records: bytes) -> int:
     stream = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj()
     return len(stream.compress(records)) + len(stream.flush())
 
 
-def _blocks(records: bytes, size: int) -> list[bytes]:
+def _cut_blocks(records: bytes, size: int) -> list[bytes]:
     return [records[at : at + size] for at in range(0, len(records), size)]
 
 
-_SIZES = {"none": len, "gzip": _gzip, "snappy": _snappy, "lz4": _lz4, "zstd": _zstd}
+_SIZES = {"none": len, "gzip": _gzip_size, "snappy": _snappy_size, "lz4": _lz4_size, "zstd": _zstd_size}
 
 
 def part_ends(records: int) -> Ints:

@@ -13,8 +13,8 @@ import numpy as np
 from schemas.wire.message import Message
 from udfs.columns.arrays import Bools
 from udfs.wire.frame_loop import Readers
-from udfs.wire.layout import Layout, is_in, lay_out, newest_version
-from udfs.wire.message_reader import reader
+from udfs.wire.layout import Layout, is_version_in, message_layout, newest_version
+from udfs.wire.message_reader import reader_address
 from udfs.wire.version_columns import ALL_ROWS, IF_TAGGED, NO_ROWS, columns_set
 
 TOP_PARENT = 0
@@ -43,16 +43,18 @@ class DecodingPlan:
 def plan_for(message: Message, version_bits: int) -> DecodingPlan:
     """The plan for those versions, given as the bits of a number, that the message declares."""
     versions = range(newest_version(message.versions) + 1)
-    return plan_of_versions(message, tuple(v for v in versions if version_bits >> v & 1 and is_in(v, message.versions)))
+    return plan_of_versions(
+        message, tuple(v for v in versions if version_bits >> v & 1 and is_version_in(v, message.versions))
+    )
 
 
 @cache
 def plan_of_versions(message: Message, versions: tuple[int, ...]) -> DecodingPlan:
     """The plan for these versions, all of which the message declares."""
-    layout, sets = lay_out(message), columns_set(message)
+    layout, sets = message_layout(message), columns_set(message)
     addresses = np.zeros(len(sets), np.int64)
     for version in versions:
-        addresses[version] = reader(message, version)
+        addresses[version] = reader_address(message, version)
     parents, of_versions = layout.first_column[:-1], sets[list(versions)]
     most = np.max(of_versions, axis=0, initial=NO_ROWS)
     # If a field is tagged in some versions only, its columns get room only when a frame has the tag.

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.wire.message import Field
-from udfs.wire.layout import INT_WIDTHS, is_array, is_in, is_nullable_struct, is_span
+from udfs.wire.layout import INT_WIDTHS, is_array, is_nullable_struct, is_span, is_version_in
 from udfs.wire.primitives import COMPACT, INT, SHORT
 
 UUID_BYTES = 16
 
 
-def untagged(fields: Sequence[Field], version: int) -> list[Field]:
+def untagged_fields(fields: Sequence[Field], version: int) -> list[Field]:
     """The fields that every struct of this version has."""
-    return [field for field in fields if is_in(version, field.versions) and not is_in(version, field.tagged)]
+    return [
+        field for field in fields if is_version_in(version, field.versions) and not is_version_in(version, field.tagged)
+    ]
 
 
 def tag_of(field: Field) -> int:
@@ -23,7 +25,7 @@ def tag_of(field: Field) -> int:
     return field.tag
 
 
-def prefix_of(field: Field, flexible: bool) -> int:
+def length_prefix(field: Field, flexible: bool) -> int:
     """How the length of a string, bytes or array is written: COMPACT, SHORT or INT."""
     if flexible:
         return COMPACT
@@ -32,12 +34,12 @@ def prefix_of(field: Field, flexible: bool) -> int:
 
 def least_bytes(fields: Sequence[Field], version: int, flexible: bool) -> int:
     """The fewest bytes a struct of these fields can have in this version."""
-    return sum(_least_bytes(field, version, flexible) for field in untagged(fields, version)) + flexible
+    return sum(_least_bytes(field, version, flexible) for field in untagged_fields(fields, version)) + flexible
 
 
 def _least_bytes(field: Field, version: int, flexible: bool) -> int:
     if is_array(field) or is_span(field):
-        return UUID_BYTES if field.type == "uuid" else prefix_of(field, flexible) or 1
+        return UUID_BYTES if field.type == "uuid" else length_prefix(field, flexible) or 1
     if is_nullable_struct(field):
         return 1
     if field.fields:

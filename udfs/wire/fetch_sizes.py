@@ -15,7 +15,7 @@ from schemas.wire.message import Field, Message
 from udfs.columns.arrays import Ints, Record, read_only
 from udfs.kernels.kernel import kernel
 from udfs.wire.encoding import least_bytes
-from udfs.wire.layout import is_in, newest_version
+from udfs.wire.layout import is_version_in, newest_version
 
 FIRST_WITH_TOPIC_IDS = 13
 FORGOTTEN_BYTES = 4
@@ -56,7 +56,7 @@ def fetch_sizes() -> FetchSizes:
         return read_only(np.array([_least(fields, v, message) for v in range(versions)], np.int64))
 
     versions = newest_version(FETCH_REQUEST.versions) + 1
-    flexible = [is_in(version, FETCH_REQUEST.flexible) for version in range(versions)]
+    flexible = [is_version_in(version, FETCH_REQUEST.flexible) for version in range(versions)]
     return FetchSizes(
         request=by_version(FETCH_REQUEST),
         request_topic=by_version(FETCH_REQUEST, "topics"),
@@ -70,11 +70,11 @@ def fetch_sizes() -> FetchSizes:
 
 
 def _least(fields: tuple[Field, ...], version: int, message: Message) -> int:
-    return least_bytes(fields, version, is_in(version, message.flexible))
+    return least_bytes(fields, version, is_version_in(version, message.flexible))
 
 
 @kernel
-def beyond_least(length: int, is_flexible: int) -> int:
+def length_beyond_least(length: int, is_flexible: int) -> int:
     """How many bytes the length of an array or text takes, beyond those for an empty one."""
     more, value = 0, (length + 1) >> VARINT_BITS
     while is_flexible == 1 and value > 0:
@@ -86,22 +86,24 @@ def beyond_least(length: int, is_flexible: int) -> int:
 @kernel
 def name_bytes(length: int, version: int, is_flexible: int) -> int:
     """Bytes of a topic's name beyond those of an empty name; 0 in versions with topic ids."""
-    return 0 if version >= FIRST_WITH_TOPIC_IDS else length + beyond_least(length, is_flexible)
+    return 0 if version >= FIRST_WITH_TOPIC_IDS else length + length_beyond_least(length, is_flexible)
 
 
 @kernel
 def record_length_bytes(length: int, is_flexible: int) -> int:
     """Bytes of a `records` field beyond those of an empty one: the records, and what their length takes more."""
-    return length + beyond_least(length, is_flexible)
+    return length + length_beyond_least(length, is_flexible)
 
 
 @kernel
-def tally(held: Record, topic: int, topic_bytes: int, partitions: int, partition_bytes: int, is_flexible: int) -> None:
+def tally_partitions(
+    held: Record, topic: int, topic_bytes: int, partitions: int, partition_bytes: int, is_flexible: int
+) -> None:
     """Add partitions of a topic to a list. topic_bytes: of the topic, which neighbours share."""
     if partitions == 0:
         return
     if held.topics == 0 or held.topic != topic:
-        held.bytes += beyond_least(held.in_topic, is_flexible) + topic_bytes
+        held.bytes += length_beyond_least(held.in_topic, is_flexible) + topic_bytes
         held.topic, held.in_topic = topic, 0
         held.topics += 1
     held.in_topic += partitions
@@ -110,6 +112,6 @@ def tally(held: Record, topic: int, topic_bytes: int, partitions: int, partition
 
 
 @kernel
-def tallied(held: Record, is_flexible: int) -> int:
+def tallied_bytes(held: Record, is_flexible: int) -> int:
     """Bytes of a complete list, beyond those of an empty one."""
-    return held.bytes + beyond_least(held.in_topic, is_flexible) + beyond_least(held.topics, is_flexible)
+    return held.bytes + length_beyond_least(held.in_topic, is_flexible) + length_beyond_least(held.topics, is_flexible)

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from udfs.columns.arrays import Bools, Bytes, Codes, Ints, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
-from udfs.wire.primitives import cell, put
+from udfs.wire.primitives import cell, set_cell
 from udfs.wire.reader_code import CELL_BYTES, DONE, FAULT_AT, FRAME, LEVEL_WIDTH, READER, USED, USED_BEFORE
 
 _UNKNOWN_VERSION = int(DecodeFault.UNKNOWN_VERSION)
@@ -50,13 +50,13 @@ def _emit_call(
     return types.int64(*[types.int64] * (1 + len(READER.args))), generate
 
 
-def _called(address: int, *arguments: int) -> int:
+def _call_reader(address: int, *arguments: int) -> int:
     """Call a reader by its address from plain Python, for when numba compiles nothing."""
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(READER.args))
     return int(function(int(address))(*map(int, arguments)))
 
 
-_read = cast(Callable[..., int], _called if _config.DISABLE_JIT else intrinsic(_emit_call))
+_read = cast(Callable[..., int], _call_reader if _config.DISABLE_JIT else intrinsic(_emit_call))
 
 
 class Readers(NamedTuple):
@@ -110,7 +110,7 @@ class WorkingMemory(NamedTuple):
 @kernel
 def _fill(out: Ints, first: int, count: int, value: int) -> None:
     for index in range(first, first + count):
-        put(out, index, value)
+        set_cell(out, index, value)
 
 
 @kernel
@@ -118,7 +118,7 @@ def _set_defaults(frame: int, output: OutputColumns) -> None:
     """Set a frame's row at the top level to the defaults."""
     for column in range(output.first_cells.size):
         if output.level_of[column] == 0 and output.first_cells[column] >= 0:
-            put(output.out, output.first_cells[column] + frame, output.defaults[column])
+            set_cell(output.out, output.first_cells[column] + frame, output.defaults[column])
 
 
 @kernel
@@ -133,7 +133,7 @@ def _give_back(frame: int, output: OutputColumns) -> None:
             _fill(output.out, first_cells[column] + before, count, output.defaults[column])
     for level in range(LEVEL_WIDTH, levels.size, LEVEL_WIDTH):
         if cell(levels, level + FRAME) == frame:
-            put(levels, level + USED, cell(levels, level + USED_BEFORE))
+            set_cell(levels, level + USED, cell(levels, level + USED_BEFORE))
 
 
 @kernel
@@ -160,7 +160,7 @@ def _run_end(readers: Readers, batch: FrameBatch, first: int) -> int:
 def _begin_run(levels: Ints, rows_before: Ints) -> None:
     """Note how many rows each level has."""
     for level in range(rows_before.size):
-        put(rows_before, level, cell(levels, level * LEVEL_WIDTH + USED))
+        set_cell(rows_before, level, cell(levels, level * LEVEL_WIDTH + USED))
 
 
 @kernel
@@ -187,7 +187,7 @@ def versions_in(versions: Shorts, starts: Ints, ends: Ints) -> tuple[int, int]:
 
 
 @kernel
-def read_frames(
+def decode_frames(
     readers: Readers, batch: FrameBatch, first_frame: int, output: OutputColumns, faults: Faults, memory: WorkingMemory
 ) -> tuple[int, int]:
     """Decode the frames of a batch from `first_frame` on into `output`, and write their faults.

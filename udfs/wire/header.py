@@ -14,7 +14,7 @@ from schemas.wire.errors import UNSUPPORTED_VERSION
 from udfs.columns.arrays import Bytes, Shorts
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
-from udfs.wire.primitives import SHORT, cell, length, signed, unsigned_varint
+from udfs.wire.primitives import SHORT, cell, read_length, read_signed, read_unsigned_varint
 
 NO_FLEXIBLE_VERSION = np.iinfo(np.int16).max
 
@@ -40,7 +40,7 @@ _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 _UNKNOWN_API = int(DecodeFault.UNKNOWN_API)
 
 
-def _by_key() -> Shorts:
+def _versions_by_key() -> Shorts:
     table = np.empty((max(api.key for api in APIS) + 1, 2), np.int16)
     table[:] = (NO_FLEXIBLE_VERSION, -1)
     for api in APIS:
@@ -49,7 +49,7 @@ def _by_key() -> Shorts:
     return table
 
 
-API_TABLE = _by_key()
+API_TABLE = _versions_by_key()
 """int16[keys, 2], by API key: FLEXIBLE_FROM, the first flexible version, or NO_FLEXIBLE_VERSION; LAST_VERSION, the last
 known version, -1 if no API has the key."""
 
@@ -59,16 +59,16 @@ def skip_tags(arena: Bytes, offset: int, end: int) -> int:
     """Offset behind a tag section, or the negative of a fault."""
     if offset < end and cell(arena, offset) == 0:  # as nearly all are
         return offset + 1
-    offset, remaining = unsigned_varint(arena, offset, end)
+    offset, remaining = read_unsigned_varint(arena, offset, end)
     if offset >= 0 and remaining * 2 > end - offset:
         return -_BAD_COUNT
     last_tag = -1
     while offset >= 0 and remaining > 0:
-        offset, tag = unsigned_varint(arena, offset, end)
+        offset, tag = read_unsigned_varint(arena, offset, end)
         if offset >= 0 and tag <= last_tag:
             return -_BAD_TAG
         if offset >= 0:
-            offset, size = unsigned_varint(arena, offset, end)
+            offset, size = read_unsigned_varint(arena, offset, end)
             if offset >= 0 and size > end - offset:
                 return -_BAD_LENGTH
             offset = offset + size if offset >= 0 else offset
@@ -94,12 +94,12 @@ def request_header(arena: Bytes, start: int, end: int, apis: Shorts) -> tuple[in
         return _BAD_FRAME, -1, -1, -1, -1, -1, -1
     if end - start < FIXED_HEADER_BYTES:
         return _TRUNCATED, -1, -1, -1, -1, -1, -1
-    fixed = np.int64(signed(arena, start, FIXED_HEADER_BYTES))  # one load, and shifts that keep the signs
+    fixed = np.int64(read_signed(arena, start, FIXED_HEADER_BYTES))  # one load, and shifts that keep the signs
     key, version, correlation = int(fixed >> 48), int(fixed << 16 >> 48), int(fixed << 32 >> 32)
     body = start + FIXED_HEADER_BYTES
     if key == CONTROLLED_SHUTDOWN and version == 0:  # the only one with header v0, which has no client id
         return _OK, key, version, correlation, body, -1, body
-    client_id, size = length(arena, body, end, SHORT)
+    client_id, size = read_length(arena, body, end, SHORT)
     if client_id < 0:
         return -client_id, key, version, correlation, -1, -1, -1
     body = client_id + max(size, 0)
@@ -127,7 +127,7 @@ def response_body_start(
         return _BAD_FRAME, -1, -1
     if end - start < 4:
         return _TRUNCATED, -1, -1
-    correlation = signed(arena, start, 4)
+    correlation = read_signed(arena, start, 4)
     body = start + 4
     if api_key != API_VERSIONS and is_flexible(api_key, api_version, apis):
         body = skip_tags(arena, body, end)
@@ -145,7 +145,7 @@ def response_version(arena: Bytes, body_start: int, end: int, api_key: int, api_
     """
     if api_key != API_VERSIONS or body_start < 0 or end > arena.size or body_start + 2 > end:
         return api_version
-    return 0 if signed(arena, body_start, 2) == UNSUPPORTED_VERSION else api_version
+    return 0 if read_signed(arena, body_start, 2) == UNSUPPORTED_VERSION else api_version
 
 
 @kernel

@@ -54,9 +54,9 @@ class Layout:
 
 
 @cache
-def lay_out(message: Message) -> Layout:
+def message_layout(message: Message) -> Layout:
     """The layout of a message."""
-    in_order = [Column("", PARENT, -1), *_columns(message.fields, "", "")]
+    in_order = [Column("", PARENT, -1), *_message_columns(message.fields, "", "")]
     levels = tuple(dict.fromkeys(column.level for column in in_order))
     columns = tuple(column for level in levels for column in in_order if column.level == level)
     first = [next(n for n, column in enumerate(columns) if column.level == level) for level in levels]
@@ -72,16 +72,16 @@ def lay_out(message: Message) -> Layout:
     )
 
 
-def _columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Column]:
+def _message_columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Column]:
     for field in fields:
         name = prefix + field.name
         yield from (Column(level, column, default) for column, default in field_columns(field, name).items())
         if is_array(field):
             child = element_path(level, name)
             yield Column(child, PARENT, -1)
-            yield from _columns(element_fields(field), child, "")
+            yield from _message_columns(element_fields(field), child, "")
         elif field.fields:
-            yield from _columns(field.fields, level, name + ".")
+            yield from _message_columns(field.fields, level, name + ".")
 
 
 def field_columns(field: Field, name: str) -> dict[str, int]:
@@ -136,23 +136,23 @@ def is_nullable_struct(field: Field) -> bool:
     return bool(field.fields) and not is_array(field) and field.nullable != "none"
 
 
-def is_in(version: int, versions: str) -> bool:
+def is_version_in(version: int, versions: str) -> bool:
     """Whether a version is in a range as Kafka spells it: "3+", "0-12", "7" or "none"."""
     if versions == "none":
         return False
-    first, last = _bounds(versions)
+    first, last = _version_bounds(versions)
     return first <= version and (last is None or version <= last)
 
 
 def newest_version(versions: str) -> int:
     """The last version of a closed range."""
-    last = _bounds(versions)[1]
+    last = _version_bounds(versions)[1]
     if last is None:
         raise ValueError(f"{versions} has no last version")
     return last
 
 
-def _bounds(versions: str) -> tuple[int, int | None]:
+def _version_bounds(versions: str) -> tuple[int, int | None]:
     if versions.endswith("+"):
         return int(versions[:-1]), None
     first, _, last = versions.partition("-")

@@ -25,7 +25,7 @@ _ONE_AT_A_TIME = Lock()
 """LLVM's engine must not be called from two threads."""
 
 
-def address_of(name: str, made_from: str, write: Callable[[ir.Module, str], None]) -> int:
+def function_address(name: str, made_from: str, write: Callable[[ir.Module, str], None]) -> int:
     """The address of a function in this process; threads may call this at the same time.
 
     made_from: everything that the function depends on, except refetch's own code. write: adds the function to a module
@@ -36,24 +36,24 @@ def address_of(name: str, made_from: str, write: Callable[[ir.Module, str], None
     with _ONE_AT_A_TIME:
         address: int = _engine().get_function_address(symbol)
         if address == 0:
-            _engine().add_object_file(binding.ObjectFileRef.from_data(_code(symbol, write)))
+            _engine().add_object_file(binding.ObjectFileRef.from_data(_load_or_compile(symbol, write)))
             _engine().finalize_object()
             address = _engine().get_function_address(symbol)
     return address
 
 
-def _code(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
+def _load_or_compile(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
     """A function's machine code, from disk or compiled; it is kept for other processes if the folder can be written."""
     file = Path(os.environ["NUMBA_CACHE_DIR"]) / f"{symbol}.o"
-    code = _kept(file, symbol)
+    code = _read_code(file, symbol)
     if code is None:
-        code = _compiled(symbol, write)
+        code = _compile(symbol, write)
         with suppress(OSError):
-            _keep(file, symbol, code)
+            _write_code(file, symbol, code)
     return code
 
 
-def _compiled(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
+def _compile(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
     module = ir.Module(symbol)
     write(module, symbol)
     parsed = binding.parse_assembly(str(module))
@@ -64,21 +64,21 @@ def _compiled(symbol: str, write: Callable[[ir.Module, str], None]) -> bytes:
     return machine.emit_object(parsed)
 
 
-def _kept(file: Path, symbol: str) -> bytes | None:
+def _read_code(file: Path, symbol: str) -> bytes | None:
     """The code in a file; None if it is not what was written for this function, since LLVM would run anything."""
     with suppress(OSError):
         content = file.read_bytes()
         digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        return code if _digest(symbol, code) == digest else None
+        return code if _code_digest(symbol, code) == digest else None
     return None
 
 
-def _keep(file: Path, symbol: str, code: bytes) -> None:
+def _write_code(file: Path, symbol: str, code: bytes) -> None:
     """Write a file in one step, so that another process finds all of it or nothing."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=file.parent, prefix=f"{symbol}.", delete=False) as part:
         try:
-            part.write(_digest(symbol, code) + code)
+            part.write(_code_digest(symbol, code) + code)
             part.flush()
             Path(part.name).replace(file)
         except OSError:
@@ -86,7 +86,7 @@ def _keep(file: Path, symbol: str, code: bytes) -> None:
             raise
 
 
-def _digest(symbol: str, code: bytes) -> bytes:
+def _code_digest(symbol: str, code: bytes) -> bytes:
     return hashlib.sha256(symbol.encode() + code).digest()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from schemas.wire.message import Field, Message
-from udfs.wire.encoding import UUID_BYTES, least_bytes, prefix_of, tag_of, untagged
+from udfs.wire.encoding import UUID_BYTES, least_bytes, length_prefix, tag_of, untagged_fields
 from udfs.wire.faults import DecodeFault
 from udfs.wire.layout import (
     INT_WIDTHS,
@@ -20,30 +20,30 @@ from udfs.wire.layout import (
     element_fields,
     element_path,
     is_array,
-    is_in,
     is_nullable_struct,
     is_span,
-    lay_out,
+    is_version_in,
+    message_layout,
 )
-from udfs.wire.machine_code import address_of
-from udfs.wire.reader_code import ReaderCode, number
+from udfs.wire.machine_code import function_address
+from udfs.wire.reader_code import ReaderCode, int64_constant
 from udfs.wire.version_columns import first_column_set
 
 _LEAST_TAG_BYTES = 2  # the tag and its size
 
 
 @cache
-def reader(message: Message, version: int) -> int:
+def reader_address(message: Message, version: int) -> int:
     """The address of the function that reads one version of a message; the message declares this version.
 
     Raises TypeError if a field has a type that the decoder does not know.
     """
 
     def write(module: ir.Module, name: str) -> None:
-        layout = lay_out(message)
+        layout = message_layout(message)
         _MessageReader(message, version, layout, ReaderCode(module, name)).read_message()
 
-    return address_of(f"{message.name}_{version}", repr(message), write)
+    return function_address(f"{message.name}_{version}", repr(message), write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _MessageReader:
 
     @property
     def _flexible(self) -> bool:
-        return is_in(self.version, self.message.flexible)
+        return is_version_in(self.version, self.message.flexible)
 
     def read_message(self) -> None:
         self._struct(self.message.fields, "", "")
@@ -70,14 +70,14 @@ class _MessageReader:
         self.code.store(self.layout.column(level, name), value)
 
     def _struct(self, fields: Sequence[Field], level: str, prefix: str) -> None:
-        for is_int, run in groupby(untagged(fields, self.version), lambda field: field.type in INT_WIDTHS):
+        for is_int, run in groupby(untagged_fields(fields, self.version), lambda field: field.type in INT_WIDTHS):
             if is_int:
                 self._ints(list(run), level, prefix)
             else:
                 for field in run:
                     self._field(field, level, prefix)
         if self._flexible:
-            self._tag_section([field for field in fields if is_in(self.version, field.tagged)], level, prefix)
+            self._tag_section([field for field in fields if is_version_in(self.version, field.tagged)], level, prefix)
 
     def _ints(self, fields: Sequence[Field], level: str, prefix: str) -> None:
         self.code.begin_field()
@@ -113,7 +113,7 @@ class _MessageReader:
         code = self.code
         code.begin_field()
         if field.type == "uuid":
-            length = number(UUID_BYTES)
+            length = int64_constant(UUID_BYTES)
             code.require(UUID_BYTES)
         else:
             length = self._length(field)
@@ -124,8 +124,8 @@ class _MessageReader:
 
     def _length(self, field: Field) -> Any:
         """Read the length or count before a field: -1 for null, if null is allowed."""
-        length = self.code.read_length(prefix_of(field, self._flexible))
-        if not is_in(self.version, field.nullable):
+        length = self.code.read_length(length_prefix(field, self._flexible))
+        if not is_version_in(self.version, field.nullable):
             self.code.fail_unless(self.code.compare(length, ">=", 0), DecodeFault.UNEXPECTED_NULL)
         return length
 
@@ -166,8 +166,8 @@ class _MessageReader:
         count = code.read_varint()
         with code.when(code.compare(count, "!=", 0), likely=False):
             code.require_room(count, _LEAST_TAG_BYTES, DecodeFault.BAD_COUNT)
-            before = code.variable(number(-1))
-            with code.each(number(0), count):
+            before = code.variable(int64_constant(-1))
+            with code.each(int64_constant(0), count):
                 self._tag(known, before, level, prefix)
 
     def _tag(self, known: Sequence[Field], before: Any, level: str, prefix: str) -> None:

@@ -17,7 +17,7 @@ from udfs.columns.arrays import Bytes, Ints, read_only
 from udfs.kernels.kernel import kernel
 from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.faults import DecodeFault
-from udfs.wire.primitives import cell, signed
+from udfs.wire.primitives import cell, read_signed
 from udfs.wire.record_batches import (
     HEADERS,
     LEGACY_ATTRIBUTES_AT,
@@ -25,9 +25,9 @@ from udfs.wire.record_batches import (
     MAGIC_AT,
     UNKNOWN,
     RecordBatches,
-    extent,
+    batch_extent,
 )
-from udfs.wire.records import Budget, BudgetOf, RecordsError, RecordsFault, uncompressed
+from udfs.wire.records import Budget, BudgetOf, RecordsError, RecordsFault, decompress_records
 
 FAULTS = tuple(RecordsFault)
 """The faults in the order of the codes in Unwrapped.fault."""
@@ -37,7 +37,7 @@ _MOST_DELTA = 0x7FFFFFFF  # between two relative offsets
 _ZSTD = CODEC_NAMES.index("zstd")
 _LZ4 = CODEC_NAMES.index("lz4")
 _OK = int(DecodeFault.OK)
-# Places in what `messages_of` returns.
+# Places in what `summarise_messages` returns.
 MESSAGES, FIRST_OFFSET, LAST_OFFSET, FIRST_TIMESTAMP = range(4)
 
 
@@ -55,7 +55,7 @@ class Unwrapped:
     fault: Ints
 
 
-def unwrapped(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
+def unwrap_batches(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwrapped:
     """The batches of an arena after every wrapper among them was decompressed and read, one after the other."""
     batches = replace(walked, base_offset=walked.base_offset.copy(), last_offset_delta=walked.last_offset_delta.copy(),
                     record_count=walked.record_count.copy(), base_timestamp=walked.base_timestamp.copy())  # fmt: skip
@@ -64,7 +64,7 @@ def unwrapped(arena: Bytes, walked: RecordBatches, budget_of: BudgetOf) -> Unwra
     for row in np.flatnonzero(is_old & (walked.codec != 0) & (walked.fault == _OK)).tolist():  # a wrapper, no message
         try:
             records = wrapped_records(arena, walked, row, budget_of(row))
-            note_messages(batches, row, messages_of(records))
+            note_messages(batches, row, summarise_messages(records))
             sizes[row] = len(records)
         except RecordsError as refused:
             faults[row] = FAULTS.index(refused.fault)
@@ -83,11 +83,11 @@ def wrapped_records(arena: Bytes, batches: RecordBatches, row: int, budget: Budg
         raise RecordsError(RecordsFault.UNKNOWN_CODEC)
     start = int(batches.start[row])
     key_and_value = arena[start + HEADERS[magic] - _LENGTHS : start + int(batches.size[row])].tobytes()
-    stored = value_of(key_and_value)
-    return uncompressed(codec, with_frame_checksum(stored) if magic == 0 and codec == _LZ4 else stored, budget)
+    stored = value_of_entry(key_and_value)
+    return decompress_records(codec, with_frame_checksum(stored) if magic == 0 and codec == _LZ4 else stored, budget)
 
 
-def value_of(key_and_value: bytes) -> bytes:
+def value_of_entry(key_and_value: bytes) -> bytes:
     """The value of an entry; its last fields are a key and a value, each after its length. Raises RecordsError."""
     (key_length,) = _INT32.unpack_from(key_and_value)
     value_at = 4 + max(key_length, 0)
@@ -99,7 +99,7 @@ def value_of(key_and_value: bytes) -> bytes:
     return key_and_value[value_at + 4 : value_at + 4 + length]
 
 
-def messages_of(records: bytes) -> Ints:
+def summarise_messages(records: bytes) -> Ints:
     """Count, first offset, last offset and first timestamp of a set's messages: int64[4]. Raises RecordsError."""
     summary = np.full(4, UNKNOWN)
     if not walk_messages(read_only(np.frombuffer(records, np.uint8)), summary):
@@ -128,19 +128,19 @@ def walk_messages(arena: Bytes, summary: Ints) -> bool:
     """Write count, offsets and first timestamp of a message set, which is the whole arena; False if it is none."""
     at, summary[MESSAGES] = 0, 0
     while at < arena.size:
-        fault, size, step = extent(arena, at, arena.size)
+        fault, size, step = batch_extent(arena, at, arena.size)
         if fault != _OK:
             return False
         if size < 0 or step != size:  # cut off
             break
-        magic = signed(arena, at + MAGIC_AT, 1)
+        magic = read_signed(arena, at + MAGIC_AT, 1)
         if magic > 1 or cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x07 != 0:  # a wrapper in a wrapper
             return False
-        summary[LAST_OFFSET] = signed(arena, at, 8)
+        summary[LAST_OFFSET] = read_signed(arena, at, 8)
         if summary[MESSAGES] == 0:
             summary[FIRST_OFFSET] = summary[LAST_OFFSET]
             if magic == 1:
-                summary[FIRST_TIMESTAMP] = signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
+                summary[FIRST_TIMESTAMP] = read_signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
         summary[MESSAGES] += 1
         at += size
     return bool(summary[MESSAGES] > 0)
@@ -169,15 +169,15 @@ def short_xxh32(content: bytes) -> int:
     value = _PRIMES[4] + len(content) & _UINT32
     whole = len(content) & ~3
     for at in range(0, whole, 4):
-        value = _rotated(value + int.from_bytes(content[at : at + 4], "little") * _PRIMES[2], 17) * _PRIMES[3]
+        value = _rotate_left(value + int.from_bytes(content[at : at + 4], "little") * _PRIMES[2], 17) * _PRIMES[3]
     for byte in content[whole:]:
-        value = _rotated(value + byte * _PRIMES[4], 11) * _PRIMES[0]
+        value = _rotate_left(value + byte * _PRIMES[4], 11) * _PRIMES[0]
     value &= _UINT32
     for shift, prime in ((15, _PRIMES[1]), (13, _PRIMES[2])):
         value = (value ^ value >> shift) * prime & _UINT32
     return value ^ value >> 16
 
 
-def _rotated(value: int, bits: int) -> int:
+def _rotate_left(value: int, bits: int) -> int:
     value &= _UINT32
     return (value << bits | value >> 32 - bits) & _UINT32

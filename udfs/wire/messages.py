@@ -11,7 +11,7 @@ from udfs.columns.arrays import Bytes, Codes, Ints, Shorts, as_int64s, read_only
 from udfs.wire.column_buffer import buffer_for
 from udfs.wire.decoded_level import Level
 from udfs.wire.decoding_plan import plan_for
-from udfs.wire.frame_loop import Faults, FrameBatch, WorkingMemory, read_frames, versions_in
+from udfs.wire.frame_loop import Faults, FrameBatch, WorkingMemory, decode_frames, versions_in
 from udfs.wire.reader_code import DONE, FULL, LACKING
 
 
@@ -37,7 +37,7 @@ class Decoded:
         return np.where(self.fault == 0, -1, self.places)
 
 
-def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts) -> Decoded:
+def decode_bodies(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts) -> Decoded:
     """Decode the bodies of frames of one message, each in its own version.
 
     arena: uint8; starts, ends: int64[frames], body i is arena[starts[i]:ends[i]]; versions: int16[frames].
@@ -58,7 +58,7 @@ def decode(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: S
     faults = Faults(np.zeros(frames, np.int8), np.empty(frames, np.int64))
     memory = WorkingMemory(np.empty(len(layout.columns), np.int64), np.empty(len(layout.levels), np.int64))
     while outcome != DONE:
-        frame, outcome = read_frames(plan.readers, batch, frame, buffer.columns, faults, memory)
+        frame, outcome = decode_frames(plan.readers, batch, frame, buffer.columns, faults, memory)
         if outcome <= LACKING:
             buffer = buffer.with_field_of(LACKING - outcome)
         elif outcome <= FULL:

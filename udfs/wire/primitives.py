@@ -31,7 +31,7 @@ def cell(array: Cells, index: int) -> int:
 
 
 @kernel
-def put(array: Ints, index: int, value: int) -> None:
+def set_cell(array: Ints, index: int, value: int) -> None:
     """Set array[index]; the index must not be negative."""
     array[np.uint64(index)] = value
 
@@ -45,7 +45,7 @@ def copy_bytes(source: Bytes, start: int, length: int, target: Bytes, at: int) -
 
 
 @kernel
-def signed(arena: Bytes, offset: int, width: int) -> int:
+def read_signed(arena: Bytes, offset: int, width: int) -> int:
     """The big-endian two's complement integer of `width` (1..8) bytes; the bytes must be there."""
     value = np.uint64(0)
     if offset + 8 <= arena.size:  # one load of eight bytes, whatever the width
@@ -59,7 +59,7 @@ def signed(arena: Bytes, offset: int, width: int) -> int:
 
 
 @kernel
-def unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
+def read_unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
     """(offset after, value) of an unsigned varint of at most five bytes and 2^31-1."""
     if offset < limit and cell(arena, offset) < 0x80:  # as nearly all are
         return offset + 1, int(np.int64(cell(arena, offset)))
@@ -75,15 +75,15 @@ def unsigned_varint(arena: Bytes, offset: int, limit: int) -> tuple[int, int]:
 
 
 @kernel
-def length(arena: Bytes, offset: int, limit: int, prefix: int) -> tuple[int, int]:
+def read_length(arena: Bytes, offset: int, limit: int, prefix: int) -> tuple[int, int]:
     """(offset after, length or count) as written in a COMPACT, SHORT or INT `prefix`; -1 is null.
 
     The length is not checked against the bytes that remain.
     """
     if prefix == COMPACT:
-        after, value = unsigned_varint(arena, offset, limit)
+        after, value = read_unsigned_varint(arena, offset, limit)
         return after, value - 1
     if offset + prefix > limit:
         return _TRUNCATED, 0
     # Kafka's generated readers take any negative length for null.
-    return offset + prefix, max(signed(arena, offset, prefix), -1)
+    return offset + prefix, max(read_signed(arena, offset, prefix), -1)

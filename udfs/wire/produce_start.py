@@ -10,7 +10,7 @@ from udfs.columns.arrays import Bytes
 from udfs.kernels.kernel import kernel
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, FLEXIBLE_FROM, PRODUCE, is_printable
-from udfs.wire.primitives import COMPACT, INT, SHORT, length, signed
+from udfs.wire.primitives import COMPACT, INT, SHORT, read_length, read_signed
 
 TRANSACTIONAL_FROM = 3  # the first version that begins with a transactional id
 TOPIC_IDS_FROM = 13  # the first version that has topic ids instead of names
@@ -25,7 +25,7 @@ def acks_offset(arena: Bytes, body_start: int, end: int, api_version: int) -> in
     """Where the field acks is in the body of a Produce request, or the negative of a fault if `end` cuts it."""
     acks = body_start
     if api_version >= TRANSACTIONAL_FROM:
-        acks, size = length(arena, acks, end, COMPACT if api_version >= _FLEXIBLE else SHORT)
+        acks, size = read_length(arena, acks, end, COMPACT if api_version >= _FLEXIBLE else SHORT)
         if acks < 0:
             return acks
         if size > end - acks:
@@ -40,7 +40,7 @@ def expects_response(arena: Bytes, body_start: int, end: int, api_key: int, api_
     if api_key != PRODUCE or body_start < 0 or end > arena.size:
         return True
     acks = acks_offset(arena, body_start, end, api_version)
-    return acks < 0 or signed(arena, acks, ACKS_BYTES) != 0
+    return acks < 0 or read_signed(arena, acks, ACKS_BYTES) != 0
 
 
 @kernel
@@ -55,14 +55,14 @@ def begins_produce(arena: Bytes, body_start: int, end: int, api_version: int, is
     if acks < 0:
         return is_cut and acks == -_TRUNCATED
     is_flexible = api_version >= _FLEXIBLE
-    topic, count = length(arena, acks + ACKS_BYTES + TIMEOUT_BYTES, end, COMPACT if is_flexible else INT)
-    if not -1 <= signed(arena, acks, ACKS_BYTES) <= 1:
+    topic, count = read_length(arena, acks + ACKS_BYTES + TIMEOUT_BYTES, end, COMPACT if is_flexible else INT)
+    if not -1 <= read_signed(arena, acks, ACKS_BYTES) <= 1:
         return False
     if topic < 0:
         return is_cut and topic == -_TRUNCATED
     if count < 1 or api_version >= TOPIC_IDS_FROM:
         return count >= 1
-    name, size = length(arena, topic, end, COMPACT if is_flexible else SHORT)
+    name, size = read_length(arena, topic, end, COMPACT if is_flexible else SHORT)
     if name < 0 or size < 1 or size > end - name:
         return is_cut and (size > 0 or name == -_TRUNCATED)
     return is_printable(arena, name, size)

@@ -47,7 +47,7 @@ _NO_OVERFLOW = ("nsw",)  # of sums of offsets
 _VALUE_BITS = 32  # of a varint that is read, below the number of its bytes
 
 
-def number(value: int) -> Any:
+def int64_constant(value: int) -> Any:
     """A constant int64 in the code."""
     return ir.Constant(_INT64, value)
 
@@ -69,7 +69,7 @@ class ReaderCode:
         self._long_varint = _long_varint(module)
         self._is_constant = module.add_metadata([])
         self.builder = ir.IRBuilder(function.append_basic_block())
-        self._cursor, self._frame = self.variable(number(0)), self.variable(first)
+        self._cursor, self._frame = self.variable(int64_constant(0)), self.variable(first)
         self._next_frame = self.builder.append_basic_block()
         self.builder.branch(self._next_frame)
         self.builder.position_at_end(self._next_frame)
@@ -103,7 +103,7 @@ class ReaderCode:
 
     def skip(self, size: Any) -> None:
         """Move the cursor past so many bytes: 0 or more, or -1 for null."""
-        self.go_to(self.behind(self.builder.select(self.compare(size, "<", 0), number(0), size)))
+        self.go_to(self.behind(self.builder.select(self.compare(size, "<", 0), int64_constant(0), size)))
 
     def behind(self, size: Any) -> Any:
         """The offset behind so many bytes from the cursor on."""
@@ -114,7 +114,7 @@ class ReaderCode:
 
         Its result is for `when`, `fail_unless` and `as_number`.
         """
-        return self.builder.icmp_signed(comparison, left, number(right) if isinstance(right, int) else right)
+        return self.builder.icmp_signed(comparison, left, int64_constant(right) if isinstance(right, int) else right)
 
     def as_number(self, condition: Any) -> Any:
         """1 if a condition holds, else 0."""
@@ -126,12 +126,12 @@ class ReaderCode:
 
     def require_room(self, count: Any, size: int, fault: DecodeFault) -> None:
         """End with a fault if fewer bytes remain than `count` times `size`; count is at most 2^31."""
-        fits = self.compare(self.builder.mul(count, number(size)), "<=", self._remaining())
+        fits = self.compare(self.builder.mul(count, int64_constant(size)), "<=", self._remaining())
         self.fail_unless(fits, fault)
 
     def fail_unless(self, condition: Any, fault: DecodeFault) -> None:
         """End with a fault if a condition does not hold."""
-        self._fail_if(self.builder.not_(condition), number(-int(fault)))
+        self._fail_if(self.builder.not_(condition), int64_constant(-int(fault)))
 
     def _fail_if(self, condition: Any, result: Any) -> None:
         with self.builder.if_then(condition, likely=False):
@@ -154,7 +154,7 @@ class ReaderCode:
         self.builder.branch(body)
         self.builder.position_at_end(body)
         yield self.value(index)
-        after = self.builder.add(self.value(index), number(1))
+        after = self.builder.add(self.value(index), int64_constant(1))
         self.builder.store(after, index)
         behind = self.builder.append_basic_block()
         self.builder.cbranch(self.compare(after, "<", end), body, behind)
@@ -187,7 +187,7 @@ class ReaderCode:
         """Read a big-endian signed integer of 1, 2, 4 or 8 bytes; the caller has checked that they are there."""
         offset = self.offset
         value = self.builder.load(self._byte_at(self._arena, offset), typ=ir.IntType(8 * width), align=1)
-        self.go_to(self.builder.add(offset, number(width), flags=_NO_OVERFLOW))
+        self.go_to(self.builder.add(offset, int64_constant(width), flags=_NO_OVERFLOW))
         return self.builder.sext(self.builder.bswap(value) if width > 1 else value, _INT64)
 
     def read_varint(self) -> Any:
@@ -196,31 +196,31 @@ class ReaderCode:
         offset = self.offset
         byte = self.builder.load(self._byte_at(self._arena, offset), typ=_BYTE)
         value = self.variable(self.builder.zext(byte, _INT64))
-        self.go_to(self.builder.add(offset, number(1), flags=_NO_OVERFLOW))
+        self.go_to(self.builder.add(offset, int64_constant(1), flags=_NO_OVERFLOW))
         with self.when(self.builder.icmp_signed("<", byte, ir.Constant(_BYTE, 0)), likely=False):
             packed = self.builder.call(self._long_varint, [self._arena, offset, self.limit])
             self._fail_if(self.compare(packed, "<", 0), packed)
-            self.go_to(self.builder.add(offset, self.builder.lshr(packed, number(_VALUE_BITS))))
-            self.builder.store(self.builder.and_(packed, number((1 << _VALUE_BITS) - 1)), value)
+            self.go_to(self.builder.add(offset, self.builder.lshr(packed, int64_constant(_VALUE_BITS))))
+            self.builder.store(self.builder.and_(packed, int64_constant((1 << _VALUE_BITS) - 1)), value)
         return self.value(value)
 
     def read_length(self, prefix: int) -> Any:
         """Read a length or count with a COMPACT, SHORT or INT prefix; -1 is null. Kafka takes any below 0 for null."""
         if prefix == COMPACT:
-            return self.builder.sub(self.read_varint(), number(1))
+            return self.builder.sub(self.read_varint(), int64_constant(1))
         self.require(prefix)
         value = self.take_int(prefix)
-        return self.builder.select(self.compare(value, "<", 0), number(-1), value)
+        return self.builder.select(self.compare(value, "<", 0), int64_constant(-1), value)
 
     def store(self, column: int, value: Any) -> None:
         """Set a column of the row."""
-        at = self.builder.add(self._address_of(column), self.builder.mul(self.row, number(CELL_BYTES)))
+        at = self.builder.add(self._address_of(column), self.builder.mul(self.row, int64_constant(CELL_BYTES)))
         self.builder.store(value, self.builder.inttoptr(at, _ADDRESS), align=CELL_BYTES)
 
     def require_column(self, column: int) -> None:
         """End with LACKING if there is no room for a column."""
         with self.when(self.compare(self._address_of(column), "==", 0), likely=False):
-            self._end_with(number(LACKING - column))
+            self._end_with(int64_constant(LACKING - column))
 
     def note_rows(self, level: int) -> None:
         """Note in the level table how many rows a level had before this frame."""
@@ -231,12 +231,12 @@ class ReaderCode:
         """End the code of a frame: TRAILING_BYTES if bytes of it are left, else go on with the next frame."""
         self.begin_field()
         self.fail_unless(self.compare(self.offset, "==", self.limit), DecodeFault.TRAILING_BYTES)
-        following = self.builder.add(self.value(self._frame), number(1))
+        following = self.builder.add(self.value(self._frame), int64_constant(1))
         self.change(self._frame, following)
         behind = self.builder.append_basic_block()
         self.builder.cbranch(self.compare(following, "<", self._end), self._next_frame, behind)
         self.builder.position_at_end(behind)
-        self.builder.ret(number(DONE))
+        self.builder.ret(int64_constant(DONE))
 
     def _remaining(self) -> Any:
         return self.builder.sub(self.limit, self.offset, flags=_NO_OVERFLOW)
@@ -247,7 +247,7 @@ class ReaderCode:
         end = self.builder.add(first, count)
         capacity = self.value(self._level_cell(level, CAPACITY))
         with self.when(self.compare(end, ">", capacity), likely=False):
-            self._end_with(number(FULL - level))
+            self._end_with(int64_constant(FULL - level))
         self.builder.store(end, used)
         return first
 
@@ -263,7 +263,7 @@ class ReaderCode:
         return self._cell(self._levels, level * LEVEL_WIDTH + cell)
 
     def _cell(self, table: Any, index: int) -> Any:
-        return self._byte_at(table, number(index * CELL_BYTES))
+        return self._byte_at(table, int64_constant(index * CELL_BYTES))
 
     def _byte_at(self, start: Any, offset: Any) -> Any:
         return self.builder.gep(start, [offset], source_etype=_BYTE)
@@ -276,17 +276,17 @@ def _long_varint(module: ir.Module) -> ir.Function:
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block())
     arena, offset, limit = function.args
-    value: Any = number(0)
+    value: Any = int64_constant(0)
     for index in range(VARINT_BYTES):
-        at = builder.add(offset, number(index))
+        at = builder.add(offset, int64_constant(index))
         with builder.if_then(builder.icmp_signed(">=", at, limit)):
-            builder.ret(number(-int(DecodeFault.TRUNCATED)))
+            builder.ret(int64_constant(-int(DecodeFault.TRUNCATED)))
         byte = builder.zext(builder.load(builder.gep(arena, [at], source_etype=_BYTE), typ=_BYTE), _INT64)
-        bits = builder.and_(byte, number(0x7F))
-        value = builder.or_(value, builder.shl(bits, number(7 * index)))
-        with builder.if_then(builder.icmp_signed("<", byte, number(0x80))):
-            packed = builder.or_(value, number((index + 1) << _VALUE_BITS))
-            fits = builder.icmp_signed("<=", value, number(MAX_INT32))
-            builder.ret(builder.select(fits, packed, number(-int(DecodeFault.BAD_VARINT))))
-    builder.ret(number(-int(DecodeFault.BAD_VARINT)))
+        bits = builder.and_(byte, int64_constant(0x7F))
+        value = builder.or_(value, builder.shl(bits, int64_constant(7 * index)))
+        with builder.if_then(builder.icmp_signed("<", byte, int64_constant(0x80))):
+            packed = builder.or_(value, int64_constant((index + 1) << _VALUE_BITS))
+            fits = builder.icmp_signed("<=", value, int64_constant(MAX_INT32))
+            builder.ret(builder.select(fits, packed, int64_constant(-int(DecodeFault.BAD_VARINT))))
+    builder.ret(int64_constant(-int(DecodeFault.BAD_VARINT)))
     return function

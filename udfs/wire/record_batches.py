@@ -16,7 +16,7 @@ from udfs.columns.arrays import Bytes, Ints, as_int64s, read_only
 from udfs.kernels.kernel import kernel
 from udfs.wire.checksums import CRC32, CRC32C, Table, checksum
 from udfs.wire.faults import DecodeFault
-from udfs.wire.primitives import cell, signed
+from udfs.wire.primitives import cell, read_signed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,11 +94,11 @@ _BAD_BATCH_SIZE = int(DecodeFault.BAD_BATCH_SIZE)
 _BAD_FRAME = int(DecodeFault.BAD_FRAME)
 
 
-def walk(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
+def walk_batches(arena: Bytes, starts: Ints, lengths: Ints) -> RecordBatches:
     """The batches in spans of the arena; starts, lengths: int64[spans], the length is -1 for null."""
     arena, starts, lengths = read_only(arena), as_int64s(starts), as_int64s(lengths)
-    rows = np.full((len(fields(RecordBatches)), _count(arena, starts, lengths)), UNKNOWN, np.int64)
-    _fill(arena, starts, lengths, Checksums(CRC32, CRC32C), rows)
+    rows = np.full((len(fields(RecordBatches)), _count_rows(arena, starts, lengths)), UNKNOWN, np.int64)
+    _fill_batches(arena, starts, lengths, Checksums(CRC32, CRC32C), rows)
     return RecordBatches(*rows)
 
 
@@ -110,18 +110,18 @@ class Checksums(NamedTuple):
 
 
 @kernel
-def extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
+def batch_extent(arena: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """(fault, declared size or UNKNOWN, bytes to skip) of the batch at an offset before `end` (nextBatchSize)."""
     remaining = end - at
     if remaining < LOG_OVERHEAD:
         return _OK, UNKNOWN, remaining
-    length = signed(arena, at + 8, 4)
+    length = read_signed(arena, at + 8, 4)
     if length < LEAST_BATCH_LENGTH:
         return _BAD_BATCH_SIZE, LOG_OVERHEAD + length, remaining
     size = LOG_OVERHEAD + length
     if remaining < HEADER_UP_TO_MAGIC:
         return _OK, size, remaining
-    magic = signed(arena, at + MAGIC_AT, 1)
+    magic = read_signed(arena, at + MAGIC_AT, 1)
     if magic < 0 or magic > MAGIC_VALUE_V2:
         return _BAD_MAGIC, size, remaining
     if size < HEADERS[magic]:
@@ -135,7 +135,7 @@ def _is_inside(arena: Bytes, start: int, length: int) -> bool:
 
 
 @kernel
-def _count(arena: Bytes, starts: Ints, lengths: Ints) -> int:
+def _count_rows(arena: Bytes, starts: Ints, lengths: Ints) -> int:
     """How many rows the spans have; a span that is not inside the arena has one row, for its fault."""
     count = 0
     for span in range(starts.size):
@@ -144,13 +144,13 @@ def _count(arena: Bytes, starts: Ints, lengths: Ints) -> int:
             count += 1
             continue
         while at < end:
-            at += extent(arena, at, end)[2]
+            at += batch_extent(arena, at, end)[2]
             count += 1
     return count
 
 
 @kernel
-def _flags(attributes: int, row: int, rows: Ints) -> None:
+def _fill_flags(attributes: int, row: int, rows: Ints) -> None:
     rows[CODEC, row] = attributes & _CODEC
     rows[TIMESTAMP_TYPE, row] = attributes >> _TIMESTAMP_TYPE & 1
     rows[IS_TRANSACTIONAL, row] = attributes >> _TRANSACTIONAL & 1
@@ -158,55 +158,55 @@ def _flags(attributes: int, row: int, rows: Ints) -> None:
 
 
 @kernel
-def _record_batch(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
+def _fill_record_batch(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
     """Fill in the row of a batch of magic 2, from as much of its header as there is."""
     for column, offset, width in _NUMBERS:
         if offset + width <= available:
-            rows[column, row] = signed(arena, at + offset, width)
+            rows[column, row] = read_signed(arena, at + offset, width)
     if available >= _ATTRIBUTES_AT + 2:
-        _flags(signed(arena, at + _ATTRIBUTES_AT, 2), row, rows)
+        _fill_flags(read_signed(arena, at + _ATTRIBUTES_AT, 2), row, rows)
     if available == rows[SIZE, row]:
-        stored = signed(arena, at + _CRC_AT, 4) & 0xFFFFFFFF
+        stored = read_signed(arena, at + _CRC_AT, 4) & 0xFFFFFFFF
         rows[CRC_VALID, row] = stored == checksum(table, arena, at + _CRC_FROM, at + available)
 
 
 @kernel
-def _message(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
+def _fill_message(arena: Bytes, at: int, available: int, row: int, table: Table, rows: Ints) -> None:
     """Fill in the row of an entry of a message set, magic 0 or 1; only wrappers have a codec (`message_sets`)."""
     magic = rows[MAGIC, row]
     if available > LEGACY_ATTRIBUTES_AT:
-        _flags(cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)
+        _fill_flags(cell(arena, at + LEGACY_ATTRIBUTES_AT) & 0x0F, row, rows)
         if rows[CODEC, row] == 0:
             rows[LAST_OFFSET_DELTA, row], rows[RECORD_COUNT, row] = 0, 1
         if magic == 0:
             rows[TIMESTAMP_TYPE, row] = UNKNOWN
     if magic == 1 and available >= LEGACY_TIMESTAMP_AT + 8:
-        timestamp = signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
+        timestamp = read_signed(arena, at + LEGACY_TIMESTAMP_AT, 8)
         rows[BASE_TIMESTAMP, row], rows[MAX_TIMESTAMP, row] = timestamp, timestamp
     if available == rows[SIZE, row]:
-        stored = signed(arena, at + _LEGACY_CRC_AT, 4) & 0xFFFFFFFF
+        stored = read_signed(arena, at + _LEGACY_CRC_AT, 4) & 0xFFFFFFFF
         rows[CRC_VALID, row] = stored == checksum(table, arena, at + MAGIC_AT, at + available)
 
 
 @kernel
-def _batch(arena: Bytes, at: int, end: int, row: int, checksums: Checksums, rows: Ints) -> int:
+def _fill_batch(arena: Bytes, at: int, end: int, row: int, checksums: Checksums, rows: Ints) -> int:
     """Fill in the row of the batch at an offset; returns the offset behind it."""
-    fault, size, available = extent(arena, at, end)
+    fault, size, available = batch_extent(arena, at, end)
     rows[FAULT, row], rows[START, row], rows[SIZE, row], rows[AVAILABLE, row] = fault, at, size, available
     rows[IS_CUT, row] = fault == _OK and available != size
     if available >= 8:
-        rows[BASE_OFFSET, row] = signed(arena, at, 8)
+        rows[BASE_OFFSET, row] = read_signed(arena, at, 8)
     if available >= HEADER_UP_TO_MAGIC:
-        rows[MAGIC, row] = signed(arena, at + MAGIC_AT, 1)
+        rows[MAGIC, row] = read_signed(arena, at + MAGIC_AT, 1)
     if fault == _OK and rows[MAGIC, row] == MAGIC_VALUE_V2:
-        _record_batch(arena, at, available, row, checksums.crc32c, rows)
+        _fill_record_batch(arena, at, available, row, checksums.crc32c, rows)
     elif fault == _OK and rows[MAGIC, row] >= 0:
-        _message(arena, at, available, row, checksums.crc32, rows)
+        _fill_message(arena, at, available, row, checksums.crc32, rows)
     return at + available
 
 
 @kernel
-def _fill(arena: Bytes, starts: Ints, lengths: Ints, checksums: Checksums, rows: Ints) -> None:
+def _fill_batches(arena: Bytes, starts: Ints, lengths: Ints, checksums: Checksums, rows: Ints) -> None:
     """Fill in the rows of all batches in the spans."""
     row = 0
     for span in range(starts.size):
@@ -217,5 +217,5 @@ def _fill(arena: Bytes, starts: Ints, lengths: Ints, checksums: Checksums, rows:
             continue
         while at < end:
             rows[PARENT, row] = span
-            at = _batch(arena, at, end, row, checksums, rows)
+            at = _fill_batch(arena, at, end, row, checksums, rows)
             row += 1

@@ -84,7 +84,7 @@ BudgetOf = Callable[[int], Budget]
 """The budget of a batch, given its row: each message has its own, so that it does not matter what is read together."""
 
 
-def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
+def decompress_records(codec: int, stored: bytes, budget: Budget) -> bytes:
     """The decompressed bytes of a batch without its header; takes them off the budget. Raises RecordsError."""
     if codec == 0:
         if len(stored) > budget.left:
@@ -98,7 +98,7 @@ def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
         raise RecordsError(RecordsFault.EXCESSIVE)
     parts, total = [], 0
     try:
-        for part in _snappy(stored, limit) if codec == 2 else _stream(CODEC_NAMES[codec], stored):
+        for part in _decompress_snappy(stored, limit) if codec == 2 else _decompress_stream(CODEC_NAMES[codec], stored):
             total += len(part)
             budget.left -= len(part)
             if total > limit:
@@ -109,16 +109,16 @@ def uncompressed(codec: int, stored: bytes, budget: Budget) -> bytes:
     return b"".join(parts)
 
 
-def _stream(codec: str, stored: bytes) -> Iterator[bytes]:
+def _decompress_stream(codec: str, stored: bytes) -> Iterator[bytes]:
     with _stream_of(pa.BufferReader(stored), codec) as stream:
         while part := stream.read(STEP):
             yield part
 
 
-def _snappy(stored: bytes, limit: int) -> Iterator[bytes]:
+def _decompress_snappy(stored: bytes, limit: int) -> Iterator[bytes]:
     """The decompressed blocks of xerial's framing, or of one block without framing, as librdkafka and others write."""
     if not stored.startswith(_XERIAL_MAGIC):
-        yield _snappy_block(stored, limit)
+        yield _decompress_snappy_block(stored, limit)
         return
     at = XERIAL_HEADER
     while at < len(stored):
@@ -127,11 +127,11 @@ def _snappy(stored: bytes, limit: int) -> Iterator[bytes]:
         (size,) = struct.unpack_from(">i", stored, at)
         if size <= 0 or at + 4 + size > len(stored):
             raise RecordsError(RecordsFault.UNREADABLE)
-        yield _snappy_block(stored[at + 4 : at + 4 + size], limit)
+        yield _decompress_snappy_block(stored[at + 4 : at + 4 + size], limit)
         at += 4 + size
 
 
-def _snappy_block(block: bytes, limit: int) -> bytes:
+def _decompress_snappy_block(block: bytes, limit: int) -> bytes:
     """A decompressed block of snappy. The block begins with its uncompressed size, which is checked before use."""
     size = shift = 0
     for byte in block[:5]:
@@ -149,7 +149,7 @@ _codec: Any = pa.Codec
 """Both without their stubs, which accept only literals as names of codecs."""
 
 
-def sizes_of(records: bytes, record_count: int) -> RecordSizes:
+def record_sizes(records: bytes, record_count: int) -> RecordSizes:
     """Sizes and times of uncompressed records. Raises RecordsError."""
     if not 0 <= record_count <= len(records) // LEAST_RECORD_BYTES:
         raise RecordsError(RecordsFault.BAD_RECORDS)

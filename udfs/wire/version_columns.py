@@ -16,9 +16,9 @@ from udfs.wire.layout import (
     element_path,
     field_columns,
     is_array,
-    is_in,
     is_nullable_struct,
-    lay_out,
+    is_version_in,
+    message_layout,
     newest_version,
 )
 
@@ -32,10 +32,10 @@ def columns_set(message: Message) -> Codes:
 
     The column PARENT of a level has NO_ROWS in versions in which the level has no rows.
     """
-    layout = lay_out(message)
+    layout = message_layout(message)
     rows_that_set = np.full((newest_version(message.versions) + 1, len(layout.columns)), NO_ROWS, np.int8)
     for version in range(len(rows_that_set)):
-        if is_in(version, message.versions):
+        if is_version_in(version, message.versions):
             rows_that_set[version, layout.column("", PARENT)] = ALL_ROWS
             for level, name, rows in _columns_set(message.fields, version, "", "", ALL_ROWS):
                 rows_that_set[version, layout.column(level, name)] = rows
@@ -53,9 +53,9 @@ def _columns_set(
 ) -> Iterator[tuple[str, str, int]]:
     """(level, column, which rows set it) for fields in a struct that `rows` have."""
     for field in fields:
-        if not is_in(version, field.versions):
+        if not is_version_in(version, field.versions):
             continue
-        name, of_field = prefix + field.name, IF_TAGGED if is_in(version, field.tagged) else rows
+        name, of_field = prefix + field.name, IF_TAGGED if is_version_in(version, field.tagged) else rows
         yield from ((level, column, of_field) for column in field_columns(field, name))
         if is_array(field):
             child, of_child = element_path(level, name), IF_TAGGED if of_field == IF_TAGGED else ALL_ROWS

@@ -24,7 +24,7 @@ from schemas.tables.steps import SENT
 from udfs.capture.packets import PACKETS
 from udfs.capture.request_log_head import REQUEST_LOG, UTC
 from udfs.errors import CaptureError
-from udfs.facts.exchanges import connection_ids_of
+from udfs.facts.exchanges import connection_ids
 from udfs.replay.batch_split.replay import IS_SENT
 from udfs.replay.shared.dealing import SHARD
 
@@ -89,7 +89,7 @@ def packets_with_id(spark: SparkSession, plan: CapturePlan) -> DataFrame:
         for part, file_no in ranges_in(batches):
             for packets in packets_of_range(part, file_no, orders[file_no]):
                 keys: Any = packets["connection"].dictionary_encode()
-                ids = pa.array(connection_ids_of(keys.dictionary.to_pylist()))
+                ids = pa.array(connection_ids(keys.dictionary.to_pylist()))
                 yield packets.drop_columns(["bucket"]).append_column(FIRST_ID, ids.take(keys.indices))
 
     columns = pa.schema([*(field for field in PACKETS if field.name != "bucket"), pa.field(FIRST_ID, pa.int64())])

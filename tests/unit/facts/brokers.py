@@ -15,7 +15,7 @@ from tests.unit.wire.reference import default, encode, within
 from udfs.capture.packets_by_connection import PacketsByConnection
 from udfs.facts.record_sampling import RecordSampling
 from udfs.facts.rows_from_packets import EarlierChunks, rows_from_packets
-from udfs.facts.rows_from_packets import tables_of as decoded_tables
+from udfs.facts.rows_from_packets import tables_of_chunk as decoded_tables
 
 TOPIC_ID = bytes(range(16))
 API_VERSIONS = 18  # its response header never has tags

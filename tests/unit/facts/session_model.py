@@ -13,8 +13,8 @@ import numpy as np
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned
-from udfs.facts.fetch_session import NOWHERE, new_session, resized
-from udfs.facts.session_follower import follow
+from udfs.facts.fetch_session import NOWHERE, new_session, resize_session
+from udfs.facts.session_follower import follow_sessions
 
 Partition = tuple[int, int]  # topic, partition
 
@@ -216,8 +216,8 @@ def followed(fetches: list[Fetch], *, row_limit: int = 1000, resize: bool = Fals
     session, connection, at, out = new_session(1), NOWHERE, 0, []
     while at < len(array):
         if resize:
-            session = resized(session, int(capacity[at]))
-        rows, n, at, session, connection = follow(array, at, lists, session, connection, capacity, row_limit)
+            session = resize_session(session, int(capacity[at]))
+        rows, n, at, session, connection = follow_sessions(array, at, lists, session, connection, capacity, row_limit)
         cells = zip(*(column[:n].tolist() for column in rows), strict=True)
         out += [product_row(dict(zip(rows._fields, row, strict=True)), array) for row in cells]
     return out

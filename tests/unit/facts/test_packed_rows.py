@@ -11,7 +11,7 @@ from schemas.tables.table import Table
 from tests.packed import unpack
 from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts import arrow_tables
-from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, packed_together, rows_of
+from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, pack_tables, table_rows
 
 
 def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
@@ -22,12 +22,12 @@ def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
 def fidelity(reader: str, count: int) -> tuple[Table, pa.RecordBatch]:
     """Rows whose texts are kept once a batch, as replays make them."""
     columns = {f.name: pa.nulls(count, f.type) for f in arrow_schema(FIDELITY)}
-    return FIDELITY, rows_of(FIDELITY, {**columns, FIDELITY.reader: repeated_text_column(reader, count)})
+    return FIDELITY, table_rows(FIDELITY, {**columns, FIDELITY.reader: repeated_text_column(reader, count)})
 
 
 @pytest.mark.parametrize(("together", "packs"), [(1, 4), (3, 2), (100, 1)])
 def test_small_batches_of_a_table_are_one(together: int, packs: int) -> None:
-    found = list(packed_together([connections(first, 1 + first % 2) for first in (0, 1, 3, 4)], together))
+    found = list(pack_tables([connections(first, 1 + first % 2) for first in (0, 1, 3, 4)], together))
     assert len(found) == packs
     numbers = [row[CONNECTIONS.connection_id] for batch in unpack(found) for row in batch.to_pylist()]
     assert numbers == [0, 1, 2, 3, 4, 4]
@@ -35,12 +35,12 @@ def test_small_batches_of_a_table_are_one(together: int, packs: int) -> None:
 
 def test_a_few_rows_that_are_large_are_not_held_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_tables, "HELD_BYTES", 2 * connections(0, 1)[1].get_total_buffer_size())
-    assert len(list(packed_together(connections(number, 1) for number in range(6)))) == 3
+    assert len(list(pack_tables(connections(number, 1) for number in range(6)))) == 3
 
 
 def test_texts_that_each_batch_keeps_once_stay_those_of_their_rows() -> None:
     made = [fidelity("consumer", 2), connections(0, 1), fidelity("follower", 1), fidelity("consumer", 1)]
-    found = {batch["table"][0].as_py(): batch for batch in packed_together(made)}
+    found = {batch["table"][0].as_py(): batch for batch in pack_tables(made)}
     assert set(found) == {"fidelity", "connections"}
     readers = [row[FIDELITY.reader] for batch in unpack([found["fidelity"]]) for row in batch.to_pylist()]
     assert readers == ["consumer", "consumer", "follower", "consumer"]
@@ -52,12 +52,12 @@ def test_texts_may_be_plain_in_one_batch_and_kept_once_in_the_next() -> None:
         [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in plain.columns],
         names=plain.schema.names,
     )
-    found = unpack(packed_together([(table, decoded), fidelity("consumer", 1)]))
+    found = unpack(pack_tables([(table, decoded), fidelity("consumer", 1)]))
     assert [row[FIDELITY.reader] for batch in found for row in batch.to_pylist()] == ["follower", "consumer"]
 
 
 @pytest.mark.parametrize("empty", [fidelity("consumer", 0), connections(0, 0)])
 def test_rows_of_many_batches_are_one_whether_or_not_some_are_empty(empty: tuple[Table, pa.RecordBatch]) -> None:
     readers = [f"reader {number}" for number in range(3 * HELD_BATCHES)]
-    (found,) = packed_together(made for reader in readers for made in (empty, fidelity(reader, 1)))
+    (found,) = pack_tables(made for reader in readers for made in (empty, fidelity(reader, 1)))
     assert [row[FIDELITY.reader] for batch in unpack([found]) for row in batch.to_pylist()] == readers

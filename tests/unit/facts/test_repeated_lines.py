@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from udfs.capture.request_log import LOGGED_REQUESTS
-from udfs.facts.repeated_lines import LastRequest, repeated, repeated_rows
+from udfs.facts.repeated_lines import LastRequest, find_repeated_lines, repeated_rows
 from udfs.facts.rows_from_log import LINE_ORDER
 
 Line = tuple[str, int, int, int]
@@ -28,7 +28,7 @@ def left_out(batch: pa.RecordBatch, most: int) -> list[Line]:
     kept, found = LastRequest(), []
     for first in range(0, batch.num_rows, most):
         part = batch.slice(first, most)
-        again = part.filter(pa.array(repeated(part, kept)))
+        again = part.filter(pa.array(find_repeated_lines(part, kept)))
         found += [
             (row["connection"], row["completed"], row["correlation_id"], row["file_no"]) for row in again.to_pylist()
         ]

@@ -16,7 +16,7 @@ from schemas.tables.silver import CONNECTIONS, EXCHANGES, RECORD_BATCHES
 from schemas.tables.table import Table
 from tests.full_disk import files_of_at_most
 from udfs.errors import LakeError
-from udfs.facts.arrow_tables import arrow_schema, pack
+from udfs.facts.arrow_tables import arrow_schema, pack_rows
 from udfs.facts.cluster_names import ClusterNames
 from udfs.facts.table_files import DICTIONARY, DIFFERENCES, unpacked_rows, write_files
 
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 def packed(table: Table, *rows: Row) -> list[pa.RecordBatch]:
     """Rows of a capture set of which only some columns matter, packed."""
     of_set = [{"capture_id": "abc", **row} for row in rows]
-    return list(pack(table, pa.RecordBatch.from_pylist(of_set, schema=arrow_schema(table))))
+    return list(pack_rows(table, pa.RecordBatch.from_pylist(of_set, schema=arrow_schema(table))))
 
 
 def written(folder: Path, *parts: list[pa.RecordBatch]) -> list[Row]:

@@ -19,7 +19,7 @@ from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
 from udfs.columns.arrays import read_only
 from udfs.wire import column_buffer
-from udfs.wire.messages import Decoded, decode
+from udfs.wire.messages import Decoded, decode_bodies
 
 MESSAGES = tuple(message for declared in DECLARED for message in declared)
 MESSAGE_VERSIONS = [
@@ -242,7 +242,7 @@ def junk_in_memory() -> Iterator[None]:
 
 def decode_frames(message: Message, version: int, frames: list[bytes]) -> tuple[np.ndarray, Decoded]:
     arena, starts, ends = lay_in_arena(frames)
-    return arena, decode(message, arena, starts, ends, np.full(len(frames), version, np.int16))
+    return arena, decode_bodies(message, arena, starts, ends, np.full(len(frames), version, np.int16))
 
 
 def be(layout: str, *numbers: int) -> bytes:

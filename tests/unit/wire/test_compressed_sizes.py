@@ -21,7 +21,7 @@ from udfs.wire.compressed_sizes import (
     encode_records,
     part_ends,
 )
-from udfs.wire.records import sizes_of
+from udfs.wire.records import record_sizes
 
 RECORDS = st.lists(
     st.tuples(st.integers(0, 1 << 40), st.none() | st.binary(max_size=300), st.binary(max_size=300)),
@@ -38,7 +38,7 @@ def test_records_stand_in_another_batch_as_if_they_had_been_written_there(
     first = data.draw(st.integers(0, len(records) - 1))
     end, offset = data.draw(st.integers(first + 1, len(records))), data.draw(st.integers(0, 1 << 20))
     written = b"".join(record(at, *of) for at, of in enumerate(records))
-    found = sizes_of(written, len(records))
+    found = record_sizes(written, len(records))
     out = np.zeros(len(written) + 21 * (len(records) + 1), np.uint8)
     deltas = found.timestamp_deltas[first:end] - found.timestamp_deltas[first]
     behind = encode_records(
@@ -69,7 +69,7 @@ def test_every_codec_takes_about_what_another_implementation_of_it_does() -> Non
 
 
 def test_a_batch_is_compressed_anew_by_eighths() -> None:
-    ends = sizes_of(b"".join(record(number, 0, None, b"a" * 50) for number in range(10)), 10).ends
+    ends = record_sizes(b"".join(record(number, 0, None, b"a" * 50) for number in range(10)), 10).ends
     assert part_ends(10).tolist() == [2, 3, 4, 5, 7, 8, 9, 10]
     found = compressed_parts(bytes(int(ends[-1])), ends).reshape(len(COMPRESSING), PARTS)
     assert (found > 0).all()

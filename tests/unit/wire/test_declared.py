@@ -6,7 +6,7 @@ import pytest
 
 from schemas.wire.apis import APIS
 from schemas.wire.declared import DECLARED, Declared
-from udfs.wire.layout import is_in, newest_version
+from udfs.wire.layout import is_version_in, newest_version
 
 API_OF = {api.key: api for api in APIS}
 
@@ -31,6 +31,6 @@ def test_both_messages_have_every_version_of_their_api(declared: Declared) -> No
     assert [message.name for message in declared] == [f"{name}Request", f"{name}Response"]
     for message in declared:
         assert (message.api_key, newest_version(message.versions)) == (api.key, api.last_version)
-        assert is_in(api.first_version, message.versions)
-        flexible = [v for v in range(api.first_version, api.last_version + 1) if is_in(v, message.flexible)]
+        assert is_version_in(api.first_version, message.versions)
+        flexible = [v for v in range(api.first_version, api.last_version + 1) if is_version_in(v, message.flexible)]
         assert min(flexible) == api.flexible_from

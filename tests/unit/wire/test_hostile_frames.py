@@ -20,9 +20,9 @@ from tests.unit.wire.reference import MESSAGES, encode, filled_struct, lay_in_ar
 from udfs.columns.arrays import read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start, skip_tags
-from udfs.wire.messages import Decoded, decode
+from udfs.wire.messages import Decoded, decode_bodies
 from udfs.wire.produce_start import begins_produce
-from udfs.wire.record_batches import walk
+from udfs.wire.record_batches import walk_batches
 
 
 def newest(message: Message) -> int:
@@ -33,7 +33,7 @@ def decode_one(message: Message, version: int, frame: bytes, before: bytes = b""
     """Decode one frame amid other bytes."""
     arena = np.frombuffer(before + frame + behind, np.uint8)
     start, end = np.array([len(before)]), np.array([len(before) + len(frame)])
-    return decode(message, arena, start, end, np.array([version], np.int16))
+    return decode_bodies(message, arena, start, end, np.array([version], np.int16))
 
 
 def columns_of(decoded: Decoded, offset: int) -> dict[str, list[int]]:
@@ -76,7 +76,7 @@ def test_rows_are_never_more_than_a_small_multiple_of_the_bytes(message: Message
     for version in range(newest(message) + 1):
         frames = [source.choice((bytes(300), b"\1" * 300, b"\x7f" * 300, source.randbytes(300))) for _ in range(50)]
         arena, starts, ends = lay_in_arena(frames)
-        decoded = decode(message, arena, starts, ends, np.full(50, version, np.int16))
+        decoded = decode_bodies(message, arena, starts, ends, np.full(50, version, np.int16))
         assert sum(level.rows for level in decoded.levels.values()) <= 50 + arena.size
 
 
@@ -122,7 +122,7 @@ def decoded_cells(message: Message, version: int, frame: bytes) -> list[int]:
     cells = []
     for versions in ([version, -1, version], [-1, 99, -1]):
         ends = np.full(3, len(frame))
-        decoded = decode(message, arena, np.zeros(3, np.int64), ends, np.array(versions, np.int16))
+        decoded = decode_bodies(message, arena, np.zeros(3, np.int64), ends, np.array(versions, np.int16))
         cells += [*decoded.fault.tolist(), *decoded.fault_at.tolist()]
         cells += [int(cell) for _, column in sorted(columns_of(decoded, 0).items()) for cell in column]
     return cells
@@ -134,7 +134,7 @@ def outcomes() -> list[list[int]]:
     for number, version, frame in chain(hostile_cases(), filled_cases()):
         arena = read_only(np.frombuffer(frame, np.uint8))
         size = len(frame)
-        batches = walk(arena, np.array([0]), np.array([size]))
+        batches = walk_batches(arena, np.array([0]), np.array([size]))
         header = request_header(arena, 0, size, API_TABLE)
         response = response_body_start(arena, 0, size, MESSAGES[number].api_key, version, API_TABLE)
         found.append(

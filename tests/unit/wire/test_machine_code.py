@@ -14,7 +14,7 @@ import pytest
 from llvmlite import ir
 
 from udfs.wire import machine_code
-from udfs.wire.machine_code import address_of
+from udfs.wire.machine_code import function_address
 
 INT64 = ir.IntType(64)
 
@@ -31,7 +31,7 @@ class Constant:
         ir.IRBuilder(function.append_basic_block()).ret(ir.Constant(INT64, self.number))
 
     def called(self, name: str, made_from: str) -> int:
-        return int(ctypes.CFUNCTYPE(ctypes.c_int64)(address_of(name, made_from, self.write))())
+        return int(ctypes.CFUNCTYPE(ctypes.c_int64)(function_address(name, made_from, self.write))())
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +103,7 @@ def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(folder: Path) 
     file = folder / "in_the_way.o"
     file.mkdir(parents=True)
     with pytest.raises(OSError, match="directory"):
-        machine_code._keep(file, "symbol", b"code")
+        machine_code._write_code(file, "symbol", b"code")
     assert list(folder.iterdir()) == [file]
 
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.wire.reference import be
-from udfs.wire.message_sets import FAULTS, Unwrapped, short_xxh32, unwrapped
-from udfs.wire.record_batches import walk
+from udfs.wire.message_sets import FAULTS, Unwrapped, short_xxh32, unwrap_batches
+from udfs.wire.record_batches import walk_batches
 from udfs.wire.records import Budget, RecordsFault
 
 GZIP, LZ4, ZSTD = 1, 3, 4
@@ -41,7 +41,7 @@ def wrapper(magic: int, offset: int, content: bytes, attributes: int = 0, key: b
 
 def read(content: bytes) -> Unwrapped:
     arena = np.frombuffer(content, np.uint8)
-    return unwrapped(arena, walk(arena, np.array([0]), np.array([len(arena)])), lambda _: Budget())
+    return unwrap_batches(arena, walk_batches(arena, np.array([0]), np.array([len(arena)])), lambda _: Budget())
 
 
 def fault_of(content: bytes) -> RecordsFault | None:

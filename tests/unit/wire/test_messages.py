@@ -13,8 +13,8 @@ from schemas.wire.produce import PRODUCE_REQUEST
 from tests.unit.wire.reference import MESSAGES, be, decode_frames, junk_in_memory, lay_in_arena
 from udfs.wire.decoding_plan import plan_of_versions
 from udfs.wire.faults import DecodeFault
-from udfs.wire.layout import PARENT, lay_out
-from udfs.wire.messages import decode
+from udfs.wire.layout import PARENT, message_layout
+from udfs.wire.messages import decode_bodies
 
 TOPIC_ID = bytes(range(16))
 # Metadata v1: an array of names. Fetch v4 up to its topics; v12 likewise, with a session.
@@ -169,7 +169,7 @@ def test_a_tag_of_a_broken_frame_does_not_stay_behind_for_the_next_one() -> None
 @pytest.mark.parametrize(("start", "end"), [(-1, 4), (3, 2), (0, 5), (2**62, 2**62 + 4), (4, 2**63 - 1)])
 def test_a_range_that_is_not_in_the_arena_is_not_read(start: int, end: int) -> None:
     arena = np.zeros(4, np.uint8)
-    decoded = decode(METADATA_REQUEST, arena, np.array([start]), np.array([end]), np.array([1], np.int16))
+    decoded = decode_bodies(METADATA_REQUEST, arena, np.array([start]), np.array([end]), np.array([1], np.int16))
     assert decoded.fault.tolist() == [DecodeFault.BAD_FRAME]
 
 
@@ -187,11 +187,11 @@ def test_frames_that_are_not_read_among_others_have_defaults(message: Message) -
     arena, starts, ends = lay_in_arena([b""] * 3)
     ends[2] = 1 << 40
     with junk_in_memory():
-        decoded = decode(message, arena, starts, ends, np.array([newest, 99, newest], np.int16))
+        decoded = decode_bodies(message, arena, starts, ends, np.array([newest, 99, newest], np.int16))
     assert decoded.fault.tolist() == [DecodeFault.TRUNCATED, DecodeFault.UNKNOWN_VERSION, DecodeFault.BAD_FRAME]
     top = decoded.levels[""]
     columns = {name: top.column(name).tolist() for name in top.names if name != PARENT}
-    layout = lay_out(message)
+    layout = message_layout(message)
     assert columns == {
         name: [layout.columns[layout.column("", name)].default] * 3 for name in columns
     }  # fmt: skip
@@ -201,9 +201,9 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     arena = np.zeros(8, np.uint8)
     with pytest.raises(ValueError, match="2 starts, 1 ends and 2 versions"):
-        decode(METADATA_REQUEST, arena, two, one, two.astype(np.int16))
+        decode_bodies(METADATA_REQUEST, arena, two, one, two.astype(np.int16))
     with pytest.raises(TypeError, match="versions are int64, expected int16"):
-        decode(METADATA_REQUEST, arena, one, one, one)  # type: ignore[arg-type]
+        decode_bodies(METADATA_REQUEST, arena, one, one, one)  # type: ignore[arg-type]
 
 
 def test_a_field_may_bring_columns_in_a_tag_that_it_has_not_without_one() -> None:
@@ -215,7 +215,7 @@ def test_a_field_may_bring_columns_in_a_tag_that_it_has_not_without_one() -> Non
     plain = be("iii", 1, 7, 8)
     tagged = b"\2" + b"\0\x0a" + b"\2" + be("ii", 5, 6) + NO_TAGS + b"\1\x09" + be("ii", 3, 4) + NO_TAGS
     arena, starts, ends = lay_in_arena([plain, tagged])
-    decoded = decode(message, arena, starts, ends, np.array([0, 1], np.int16))
+    decoded = decode_bodies(message, arena, starts, ends, np.array([0, 1], np.int16))
     assert decoded.fault.tolist() == [DecodeFault.OK] * 2
     assert [decoded.levels["xs"].column(name).tolist() for name in ("n", "new")] == [[7, 5], [0, 6]]
     assert [decoded.levels[""].column(name).tolist() for name in ("s.n", "s.new")] == [[8, 3], [0, 4]]
@@ -223,7 +223,7 @@ def test_a_field_may_bring_columns_in_a_tag_that_it_has_not_without_one() -> Non
 
 def test_no_frames_give_every_column_without_rows() -> None:
     nothing = np.array([], np.int64)
-    decoded = decode(FETCH_RESPONSE, np.zeros(0, np.uint8), nothing, nothing, nothing.astype(np.int16))
+    decoded = decode_bodies(FETCH_RESPONSE, np.zeros(0, np.uint8), nothing, nothing, nothing.astype(np.int16))
     assert "responses.partitions.aborted_transactions" in decoded.levels
     assert {level.rows for level in decoded.levels.values()} == {0}
 

@@ -17,10 +17,10 @@ from tests.unit.wire.forbidden_pages import arenas, page_between_forbidden_ones,
 from tests.unit.wire.reference import JUNK, MESSAGES, encode, filled_struct, message_values, within
 from tests.unit.wire.test_hostile_frames import hostile_cases, newest
 from udfs.columns.arrays import read_only
-from udfs.wire.column_buffer import allocate
+from udfs.wire.column_buffer import new_column_buffer
 from udfs.wire.decoding_plan import plan_of_versions
-from udfs.wire.frame_loop import Faults, FrameBatch, WorkingMemory, read_frames
-from udfs.wire.messages import decode
+from udfs.wire.frame_loop import Faults, FrameBatch, WorkingMemory, decode_frames
+from udfs.wire.messages import decode_bodies
 from udfs.wire.reader_code import DONE, FULL
 
 
@@ -41,7 +41,7 @@ def damaged_cases() -> Iterator[tuple[int, int, bytes]]:
 
 def decode_alone(message: Message, version: int, frame: np.ndarray) -> None:
     """Decode a frame that is all of its arena."""
-    decode(message, frame, np.zeros(1, np.int64), np.array([frame.size]), np.array([version], np.int16))
+    decode_bodies(message, frame, np.zeros(1, np.int64), np.array([frame.size]), np.array([version], np.int16))
 
 
 def decode_between_forbidden_pages() -> None:
@@ -90,13 +90,13 @@ def test_no_reader_writes_a_row_for_which_there_is_no_room(message: Message, dat
     version, rows = data.draw(st.integers(0, newest(message))), data.draw(st.integers(0, 3))
     frame = encode(message, version, data.draw(message_values(message, version)))
     arena, plan = read_only(np.frombuffer(frame, np.uint8)), plan_of_versions(message, (version,))
-    output = allocate(plan, np.full(len(plan.layout.levels), rows), plan.settable)
+    output = new_column_buffer(plan, np.full(len(plan.layout.levels), rows), plan.settable)
     output.capacity[0] = 1
     output.out[:] = JUNK
     batch = FrameBatch(arena, np.zeros(1, np.int64), np.array([len(frame)]), np.array([version], np.int16))
     faults = Faults(np.zeros(1, np.int8), np.zeros(1, np.int64))
     memory = WorkingMemory(np.empty_like(output.first_cells), np.empty_like(output.used))
-    _, outcome = read_frames(plan.readers, batch, 0, output.columns, faults, memory)
+    _, outcome = decode_frames(plan.readers, batch, 0, output.columns, faults, memory)
     assert outcome == DONE or outcome <= FULL
     room = output.capacity[plan.layout.level_of]
     places = zip(output.first_cells.tolist(), room.tolist(), strict=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.wire.reference import be, lay_in_arena
 from udfs.wire.checksums import CRC32, CRC32C, checksum
 from udfs.wire.faults import DecodeFault
-from udfs.wire.record_batches import RecordBatches, walk
+from udfs.wire.record_batches import RecordBatches, walk_batches
 
 
 def crc32c(content: bytes) -> int:
@@ -39,7 +39,7 @@ def message(magic: int, offset: int = 100, attributes: int = 0, value: bytes = b
 
 def walk_spans(*spans: bytes) -> RecordBatches:
     arena, starts, ends = lay_in_arena(list(spans), b"\xee")
-    return walk(arena, starts, ends - starts)
+    return walk_batches(arena, starts, ends - starts)
 
 
 def columns(batches: RecordBatches, *names: str) -> list[list[int]]:
@@ -139,12 +139,12 @@ def test_garbage_is_one_row_that_covers_the_rest_of_the_field(what: str) -> None
 
 
 def test_a_null_field_has_no_rows() -> None:
-    assert walk(np.zeros(4, np.uint8), np.array([0]), np.array([-1])).parent.size == 0
+    assert walk_batches(np.zeros(4, np.uint8), np.array([0]), np.array([-1])).parent.size == 0
 
 
 @pytest.mark.parametrize(("start", "length"), [(-1, 4), (0, 5), (2**62, 61), (0, 2**62)])
 def test_a_span_that_is_not_in_the_arena_is_a_fault(start: int, length: int) -> None:
-    found = walk(np.zeros(4, np.uint8), np.array([start]), np.array([length]))
+    found = walk_batches(np.zeros(4, np.uint8), np.array([start]), np.array([length]))
     assert found.fault.tolist() == [DecodeFault.BAD_FRAME]
 
 

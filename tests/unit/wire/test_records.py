@@ -20,8 +20,8 @@ from udfs.wire.records import (
     Budget,
     RecordsError,
     RecordsFault,
-    sizes_of,
-    uncompressed,
+    decompress_records,
+    record_sizes,
 )
 
 
@@ -49,7 +49,7 @@ RECORDS = st.lists(
 @given(RECORDS)
 def test_the_walk_tells_what_was_written(records: list[tuple[int, bytes | None, bytes]]) -> None:
     written = [record(number, *parts) for number, parts in enumerate(records)]
-    found = sizes_of(b"".join(written), len(records))
+    found = record_sizes(b"".join(written), len(records))
     assert found.timestamp_deltas.tolist() == [delta for delta, _, _ in records]
     assert found.keyless == sum(key is None for _, key, _ in records)
     content = [
@@ -62,7 +62,7 @@ def test_the_walk_tells_what_was_written(records: list[tuple[int, bytes | None, 
 
 @given(st.binary(max_size=200), st.integers(-1, 40))
 def test_any_bytes_are_records_or_refused(content: bytes, count: int) -> None:
-    told = fault_of(lambda: sizes_of(content, count))
+    told = fault_of(lambda: record_sizes(content, count))
     assert told in (None, RecordsFault.BAD_RECORDS)
 
 
@@ -75,14 +75,14 @@ def test_every_codec_is_read(codec: Literal["gzip", "snappy", "lz4", "zstd", "xe
         stored = xerial(content, 32 << 10)
     elif codec != "none":
         stored = pa.compress(content, codec=codec, asbytes=True)
-    assert uncompressed(number, stored, Budget()) == content
+    assert decompress_records(number, stored, Budget()) == content
 
 
 def test_a_block_in_xerials_framing_is_there_in_full() -> None:
     *_, block = parts = [xerial(b"", 1), b"", pa.compress(b"abc", codec="snappy", asbytes=True)]
     for size, read in ((len(block), True), (len(block) + 1, False)):
         parts[1] = struct.pack(">i", size)
-        fault = fault_of(partial(uncompressed, 2, b"".join(parts), Budget()))
+        fault = fault_of(partial(decompress_records, 2, b"".join(parts), Budget()))
         assert fault == (None if read else RecordsFault.UNREADABLE)
 
 
@@ -90,16 +90,16 @@ def test_a_block_in_xerials_framing_is_there_in_full() -> None:
 def test_a_bomb_is_refused(codec: Literal["gzip", "snappy", "lz4", "zstd"]) -> None:
     stored = pa.compress(bytes(80 << 20), codec=codec, asbytes=True)
     with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
-        uncompressed({"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}[codec], stored, Budget())
+        decompress_records({"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}[codec], stored, Budget())
 
 
 def test_no_more_is_made_than_is_left() -> None:
     stored = pa.compress(bytes(LEAST_LIMIT), codec="zstd", asbytes=True)
     budget = Budget(2 * LEAST_LIMIT - 1)
-    assert len(uncompressed(4, stored, budget)) == LEAST_LIMIT
+    assert len(decompress_records(4, stored, budget)) == LEAST_LIMIT
     assert budget.left == LEAST_LIMIT - 1
     with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
-        uncompressed(4, stored, budget)
+        decompress_records(4, stored, budget)
 
 
 def test_bombs_that_are_refused_use_up_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,12 +110,12 @@ def test_bombs_that_are_refused_use_up_what_is_left(monkeypatch: pytest.MonkeyPa
             made.append(len(part))
             yield part
 
-    steps = records._stream
-    monkeypatch.setattr(records, "_stream", counted)
+    steps = records._decompress_stream
+    monkeypatch.setattr(records, "_decompress_stream", counted)
     bomb, budget = pa.compress(bytes(80 << 20), codec="gzip", asbytes=True), Budget(100 << 20)
     for _ in range(50):
         with pytest.raises(RecordsError, match=RecordsFault.EXCESSIVE):
-            uncompressed(1, bomb, budget)
+            decompress_records(1, bomb, budget)
     assert sum(made) <= (100 << 20) + STEP
 
 
@@ -123,5 +123,5 @@ def test_bombs_that_are_refused_use_up_what_is_left(monkeypatch: pytest.MonkeyPa
 @given(content=st.binary(max_size=100))
 def test_what_no_codec_reads_has_a_reason(number: int, content: bytes) -> None:
     for stored in (content, b"\x82SNAPPY\0" + content, b"\x28\xb5\x2f\xfd" + content, b"\x1f\x8b\x08" + content):
-        told = fault_of(partial(uncompressed, number, stored, Budget()))
+        told = fault_of(partial(decompress_records, number, stored, Budget()))
         assert told in (None, RecordsFault.UNREADABLE, RecordsFault.UNKNOWN_CODEC, RecordsFault.EXCESSIVE)

@@ -20,7 +20,7 @@ from tests.unit.wire.reference import (
     read_back,
 )
 from udfs.wire.faults import DecodeFault
-from udfs.wire.messages import Decoded, decode
+from udfs.wire.messages import Decoded, decode_bodies
 
 
 @pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=lambda value: getattr(value, "name", value))
@@ -30,7 +30,7 @@ def test_what_was_encoded_is_what_is_decoded(message: Message, version: int, dat
     sent = data.draw(st.lists(message_values(message, version), min_size=1, max_size=3))
     arena, starts, ends = lay_in_arena([encode(message, version, value) for value in sent])
     with junk_in_memory():
-        decoded = decode(message, arena, starts, ends, np.full(len(sent), version, np.int16))
+        decoded = decode_bodies(message, arena, starts, ends, np.full(len(sent), version, np.int16))
     assert decoded.fault.tolist() == [DecodeFault.OK] * len(sent)
     assert decoded.fault_at.tolist() == [-1] * len(sent)
     for frame, value in enumerate(sent):
@@ -77,7 +77,9 @@ def test_the_cut_into_batches_does_not_matter(message: Message, data: st.DataObj
     def in_batches_of(rows: int) -> tuple[list[int], dict[str, dict[str, list[int]]]]:
         cuts = [slice(first, first + rows) for first in range(0, len(starts), rows)]
         with junk_in_memory():
-            return concatenated([decode(message, arena, starts[cut], ends[cut], version_of[cut]) for cut in cuts])
+            return concatenated(
+                [decode_bodies(message, arena, starts[cut], ends[cut], version_of[cut]) for cut in cuts]
+            )
 
     whole = in_batches_of(10_000)
     assert in_batches_of(1) == whole

@@ -16,7 +16,7 @@ from schemas.tables.steps import SENT
 from schemas.wire.produce import PRODUCE_REQUEST
 from udfs.capture.packet_chunks import Frames, frames_by_chunk
 from udfs.columns.arrays import Bytes, Ints, Records, read_only
-from udfs.facts.exchanges import exchanges_of
+from udfs.facts.exchanges import completed_exchanges
 from udfs.facts.hashed_names import HashedNames
 from udfs.facts.record_batch_rows import produced_fields
 from udfs.facts.record_sizes import read_records
@@ -24,7 +24,7 @@ from udfs.replay.batch_split.estimate import MAX_RECORD_OVERHEAD
 from udfs.replay.batch_split.state import MODELLED, Capture
 from udfs.replay.shared.columns import int_column
 from udfs.wire.compressed_sizes import compressed_size, encode_records
-from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD, walk
+from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD, walk_batches
 from udfs.wire.records import Budget, RecordsError
 
 MOST_HELD = 256 << 20
@@ -68,10 +68,10 @@ def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecor
 
 def hold(chunk: Frames, names: HashedNames, held: HeldRecords) -> None:
     """Hold what the chunk's produce requests have, batch by batch; what cannot be read is left out."""
-    exchanges = exchanges_of(chunk, "", names)
+    exchanges = completed_exchanges(chunk, "", names)
     fields = produced_fields(exchanges, exchanges.of_api(PRODUCE_REQUEST.api_key))
     has_records = fields.lengths > 0
-    batches = walk(chunk.arena, fields.starts[has_records], fields.lengths[has_records])
+    batches = walk_batches(chunk.arena, fields.starts[has_records], fields.lengths[has_records])
     position = np.arange(len(batches.parent)) - np.searchsorted(batches.parent, batches.parent)
     exchange = fields.exchange[has_records][batches.parent]
     ids, numbers = exchanges.connection_id[exchange].tolist(), exchanges.number[exchange].tolist()

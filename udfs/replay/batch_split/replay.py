@@ -13,7 +13,7 @@ from schemas.tables.table import Table
 from udfs.capture.packets import PACKETS
 from udfs.columns.arrays import Records
 from udfs.columns.arrow_columns import concatenate_batches
-from udfs.facts.arrow_tables import packed_together
+from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.batch_split.drawn_pace import drawn_sim, observed
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.fidelity import Fidelity
@@ -47,7 +47,7 @@ def replay_splits(
 
     most: how many records make a stretch.
     """
-    yield from packed_together(rows_of_producers(batches, lanes, run_id, most))
+    yield from pack_tables(rows_of_producers(batches, lanes, run_id, most))
 
 
 def replay_with_records(batches: Iterable[pa.RecordBatch], lanes: SplitLanes, run_id: str) -> Iterator[pa.RecordBatch]:
@@ -56,7 +56,7 @@ def replay_with_records(batches: Iterable[pa.RecordBatch], lanes: SplitLanes, ru
 
     Packets are in the order of PACKETS, rows of SENT in that of `replay_splits`.
     """
-    yield from packed_together(rows_with_records(batches, lanes, run_id))
+    yield from pack_tables(rows_with_records(batches, lanes, run_id))
 
 
 def rows_with_records(

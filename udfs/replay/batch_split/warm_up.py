@@ -12,7 +12,7 @@ from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.batch_split.replay import replay_splits
 from udfs.replay.batch_split.settings import NOT_STATED, SETTINGS, SplitLanes, TopicLimits
 from udfs.wire.compressed_sizes import encode_records
-from udfs.wire.records import sizes_of
+from udfs.wire.records import record_sizes
 
 
 def warm_up() -> None:
@@ -27,7 +27,7 @@ def warm_up() -> None:
         SENT.codec: pa.array(["gzip"], pa.string()),
     }
     record = bytes([12, 0, 0, 0, 1, 1, 0])
-    ends, content = (read_only(values) for values in (sizes_of(record, 1).ends, np.full(1, 3)))
+    ends, content = (read_only(values) for values in (record_sizes(record, 1).ends, np.full(1, 3)))
     encode_records(read_only(np.frombuffer(record, np.uint8)), ends, content, ends, 0, np.zeros(64, np.uint8), 0)
     for _ in replay_splits([blank_rows(SENT, 1, **sizes)], SplitLanes(("captured", "other"), settings, limits, 1), ""):
         pass

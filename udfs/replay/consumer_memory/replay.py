@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from schemas.tables.values import BROKER, CONSUMER, PRODUCER
 from udfs.columns.arrays import Records
-from udfs.facts.arrow_tables import packed_together
+from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, replays_of
 from udfs.replay.consumer_memory.events import Exchanges
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def replay_memory(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of MEMORY_EVENTS in the order of UNITS."""
-    yield from packed_together(rows_of_units(with_releases(batches), lanes, run_id))
+    yield from pack_tables(rows_of_units(with_releases(batches), lanes, run_id))
 
 
 def rows_of_units(batches: Iterable[pa.RecordBatch], lanes: MemoryLanes, run_id: str) -> Rows:

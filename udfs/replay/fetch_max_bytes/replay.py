@@ -16,7 +16,7 @@ from schemas.tables.table import Table
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array
-from udfs.facts.arrow_tables import packed_together
+from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import drawn_figures
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
@@ -82,7 +82,7 @@ def replay_fetches(
     responses_under: lanes under which the replay of memory needs the responses that consumers receive. If given, there
     are rows of MEMORY_EVENTS for these lanes as well.
     """
-    yield from packed_together(rows_of_readers(batches, lanes, run_id, responses_under))
+    yield from pack_tables(rows_of_readers(batches, lanes, run_id, responses_under))
 
 
 def rows_of_readers(

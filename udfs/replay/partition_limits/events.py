@@ -16,7 +16,7 @@ from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.records import int_fields
 from udfs.columns.time_units import NEVER
-from udfs.facts.arrow_tables import arrow_schema, no_rows
+from udfs.facts.arrow_tables import arrow_schema, empty_batch
 from udfs.replay.partition_limits.placement.brokers import Brokers, brokers_of
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.shared.columns import int_column
@@ -135,7 +135,7 @@ def sorted_rows(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     # Spark names the items of a list in another way, and says of no column that it has no nulls.
     table = pa.Table.from_batches(held).cast(schema) if held else schema.empty_table()
     ordered = table.sort_by([(str(column), "ascending") for column in ORDER]).combine_chunks()
-    return ordered.to_batches()[0] if ordered.num_rows else no_rows(TOPIC_EVENTS)
+    return ordered.to_batches()[0] if ordered.num_rows else empty_batch(TOPIC_EVENTS)
 
 
 def ints_of(column: pa.Array[Any], missing: int) -> Ints:

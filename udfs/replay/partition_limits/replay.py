@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas.tables.table import Table
 from udfs.columns.arrays import Ints, Records, read_only
-from udfs.facts.arrow_tables import pack
+from udfs.facts.arrow_tables import pack_rows
 from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve import limit_curves
 from udfs.replay.partition_limits.events import read_events
@@ -37,7 +37,7 @@ def replay_topics(
     """
     history = history_of(read_events(batches), settings, seed)
     for table, rows in replay_history(history, settings, run_id):
-        yield from pack(table, rows)
+        yield from pack_rows(table, rows)
 
 
 def replay_captured(

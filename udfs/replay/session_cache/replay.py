@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.table import Table
 from udfs.columns.arrays import Records, read_only
-from udfs.facts.arrow_tables import packed_together
+from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.session_cache.broker import (
     BrokerReplay,
     begin_window,
@@ -51,7 +51,7 @@ def replay_sessions(
     batches: Iterable[pa.RecordBatch], lanes: SessionLanes, run_id: str, seed: str
 ) -> Iterator[pa.RecordBatch]:
     """Packed rows of gold tables from rows of SESSION_EVENTS, sorted by broker, request time, fetch and position."""
-    yield from packed_together(rows_of_brokers(batches, lanes, run_id, seed))
+    yield from pack_tables(rows_of_brokers(batches, lanes, run_id, seed))
 
 
 def rows_of_brokers(

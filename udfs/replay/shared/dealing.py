@@ -20,7 +20,7 @@ import pyarrow as pa
 from schemas.tables.table import Table
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import concatenate_batches
-from udfs.facts.arrow_tables import TYPES, stream_of
+from udfs.facts.arrow_tables import TYPES, arrow_stream
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
 
 SHARD, UNIT, FIRST, ROWS = "shard", "unit", "first", "rows"
@@ -112,7 +112,10 @@ def dealt(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
         pa.array([names[unit] for unit in number[sorting][firsts].tolist()], pa.string()),
         pa.array(order[0][sorting][firsts] if order else np.zeros(len(firsts), np.int64), pa.int64()),
         pa.array(
-            [stream_of(in_order.slice(first, length)) for first, length in zip(firsts, lengths.tolist(), strict=True)],
+            [
+                arrow_stream(in_order.slice(first, length))
+                for first, length in zip(firsts, lengths.tolist(), strict=True)
+            ],
             pa.binary(),
         ),
     ]

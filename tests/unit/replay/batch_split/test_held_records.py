@@ -11,7 +11,7 @@ from udfs.replay.batch_split.held_records import Held, HeldRecords, Recompressed
 from udfs.replay.batch_split.state import BATCH, MODELLED, RECORD
 from udfs.wire.compressed_sizes import CODEC_NAMES, compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
-from udfs.wire.records import sizes_of
+from udfs.wire.records import record_sizes
 
 SECRET = b"a-card-number-4111"
 VALUES = [SECRET * (at % 7) + bytes([at]) * 30 for at in range(12)]
@@ -29,13 +29,13 @@ def held() -> HeldRecords:
     found = HeldRecords()
     for number, (first, end) in enumerate(zip(BEGIN[:-1].tolist(), BEGIN[1:].tolist(), strict=True)):
         records = batch(first, end)
-        found.add((1, number, 0), records, sizes_of(records, end - first).ends)
+        found.add((1, number, 0), records, record_sizes(records, end - first).ends)
     return found
 
 
 @pytest.fixture
 def measured(held: HeldRecords) -> Recompressed:
-    records = [sizes_of(batch(first, end), end - first) for first, end in ((0, 5), (5, 9), (9, 12))]
+    records = [record_sizes(batch(first, end), end - first) for first, end in ((0, 5), (5, 9), (9, 12))]
     content = np.concatenate([of.content for of in records])
     batches = new_records(BATCH, 3, first=BEGIN[:-1], end=BEGIN[1:])
     of_batch = np.repeat(np.arange(3), np.diff(BEGIN))

@@ -19,13 +19,13 @@ from tests.unit.wire.encoding import record
 from tests.unit.wire.test_record_batches import record_batch
 from udfs.capture.packets import PACKETS
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.facts.exchanges import connection_ids_of
+from udfs.facts.exchanges import connection_ids
 from udfs.replay.batch_split import held_records
 from udfs.replay.batch_split.held_records import read_held
 from udfs.replay.batch_split.replay import IS_SENT, replay_with_records
 from udfs.wire.compressed_sizes import compressed_size
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
-from udfs.wire.records import sizes_of
+from udfs.wire.records import record_sizes
 
 SECRET = b"pin-0000-of-the-safe"
 VALUES = [SECRET + bytes([at * 10]) * 40 for at in range(24)]
@@ -52,7 +52,7 @@ def conversation() -> Rows:
 def sent(number: int, place: tuple[int, int, int]) -> dict[str, Any]:
     """A row of SENT: the same batch, as if it had been compressed by gzip."""
     records, at = RECORDS[number], 1_700_000_000_000 + 10 * number
-    sizes = sizes_of(records, 8)
+    sizes = record_sizes(records, 8)
     empty = {str(c): {"string": "", "boolean": True}.get(c.type, 0) for c in SENT.columns}
     connection_id, exchange_no, position = place
     return empty | CLIENT | {
@@ -87,7 +87,7 @@ def test_no_more_is_held_than_may_be_wherever_chunks_end(monkeypatch: pytest.Mon
 def test_what_produce_requests_hold_is_held_by_where_it_was() -> None:
     rows = conversation()
     held = read_held([pa.RecordBatch.from_pylist(rows, schema=PACKETS)])
-    assert {connection for connection, _, _ in held.batches} == {connection_ids_of([rows[0]["connection"]])[0]}
+    assert {connection for connection, _, _ in held.batches} == {connection_ids([rows[0]["connection"]])[0]}
     assert [place[1:] for place in sorted(held.batches)] == [(number, 0) for number in range(3)]
     assert [held.batches[place].records.tobytes() for place in sorted(held.batches)] == RECORDS
 

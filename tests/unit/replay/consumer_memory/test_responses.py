@@ -13,7 +13,7 @@ from tests.unit.replay.consumer_memory.events import HEARTBEAT, Row, batches, fe
 from tests.unit.replay.consumer_memory.traces import pools_of
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
-from udfs.facts.arrow_tables import arrow_schema, stream_of
+from udfs.facts.arrow_tables import arrow_schema, arrow_stream
 from udfs.replay.consumer_memory import responses as responses_module
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replays_of
 from udfs.replay.consumer_memory.fidelity import CLOSED_LOOP_HELD, verdicts_on_consumers
@@ -31,7 +31,7 @@ def response(lane: int, time: int, came: int, held: int | None, size: int, **col
         [{**of, "records": size // 10, "partitions": min(size, 1)}], schema=arrow_schema(CLOSED_RESPONSES)
     )
     at = {"kind": MemoryEvent.RESPONSES, "lane": lane, "time": time}
-    return row("consumer", "app", **at, responses=stream_of(rows), **columns)
+    return row("consumer", "app", **at, responses=arrow_stream(rows), **columns)
 
 
 # Two fetches with 60 record bytes in 100 and 30 in 70 (20 bytes each take 1 us), and a coordinator's connection.

@@ -16,7 +16,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.records import pick_records
 from udfs.columns.time_units import NEVER
-from udfs.facts.arrow_tables import nulls_besides, rows_of, stream_of
+from udfs.facts.arrow_tables import arrow_stream, nulls_besides, table_rows
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader
 from udfs.replay.fetch_max_bytes.closed_loop.state import Outcome
@@ -76,7 +76,7 @@ def response_rows(
     first = np.arange(0, responses.num_rows, RESPONSES_A_ROW)
     left_out = np.zeros_like(first)
     left_out[:1] = outcome.lanes["responses"][lane] - responses.num_rows
-    streams = [stream_of(responses.slice(row, RESPONSES_A_ROW)) for row in first.tolist()]
+    streams = [arrow_stream(responses.slice(row, RESPONSES_A_ROW)) for row in first.tolist()]
     columns: dict[str, pa.Array[Any] | Ints] = {
         **client_columns(reader, lane, len(first)),
         t.connection_id: np.zeros_like(first),
@@ -87,7 +87,7 @@ def response_rows(
         t.unchecked: pa.array([unchecked] * len(first), pa.string()),
         t.left_out: left_out,
     }
-    return rows_of(t, {**columns, **nulls_besides(t, columns, len(first))})
+    return table_rows(t, {**columns, **nulls_besides(t, columns, len(first))})
 
 
 def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBatch:
@@ -107,7 +107,7 @@ def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBa
         t.records: ordered["records"],
         t.partitions: ordered["partitions"],
     }
-    return rows_of(t, columns)
+    return table_rows(t, columns)
 
 
 def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -> pa.RecordBatch:
@@ -128,4 +128,4 @@ def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -
         t.released: arrow_array(given_up["until"], given_up["until"] != NEVER),
         t.partition_key: partition_key(topics, pa.array([int(number) for *_, number in parts], pa.int32())),
     }
-    return rows_of(t, {**columns, **nulls_besides(t, columns, n)})
+    return table_rows(t, {**columns, **nulls_besides(t, columns, n)})

@@ -22,7 +22,7 @@ from udfs.replay.session_cache.contents.state import (
     Contents,
 )
 from udfs.replay.session_cache.state import NO_TIME, is_incremental
-from udfs.wire.fetch_sizes import tallied
+from udfs.wire.fetch_sizes import tallied_bytes
 
 
 @kernel
@@ -72,8 +72,8 @@ def note_request(contents: Contents, fetch: Record) -> None:
     """Note with a fetch the bytes of its request, were it full and were it incremental; a refused one is never full."""
     tallies, flexible = contents.tallies, contents.sizes.is_flexible[fetch.version]
     empty = contents.sizes.request[fetch.version]
-    full = empty + tallied(tallies[WANTED], flexible) if fetch.error == 0 else 0
-    incremental = empty + tallied(tallies[LISTED], flexible) + tallied(tallies[FORGOTTEN], flexible)
+    full = empty + tallied_bytes(tallies[WANTED], flexible) if fetch.error == 0 else 0
+    incremental = empty + tallied_bytes(tallies[LISTED], flexible) + tallied_bytes(tallies[FORGOTTEN], flexible)
     captured = incremental if is_incremental(fetch) else full
     fetch.listed = tallies[LISTED].partitions
     fetch.request_full = on_wire(fetch.request_bytes, captured, full)
@@ -89,12 +89,12 @@ def note_response(contents: Contents, fetch: Record) -> None:
     fetch.response_full = fetch.response_incremental = fetch.response_empty = 0
     if fetch.response_us == NO_TIME:
         return
-    full = empty + tallied(tallies[ANSWERED], flexible) if fetch.error == 0 else 0
-    captured = empty + tallied(tallies[IN_CAPTURE], flexible) if is_incremental(fetch) else full
+    full = empty + tallied_bytes(tallies[ANSWERED], flexible) if fetch.error == 0 else 0
+    captured = empty + tallied_bytes(tallies[IN_CAPTURE], flexible) if is_incremental(fetch) else full
     captured = empty if fetch.is_throttled == 1 else captured
     fetch.response_empty = on_wire(fetch.response_bytes, captured, empty)
     fetch.response_full = on_wire(fetch.response_bytes, captured, full)
-    incremental = empty + tallied(tallies[RETURNED], flexible)
+    incremental = empty + tallied_bytes(tallies[RETURNED], flexible)
     fetch.response_incremental = on_wire(fetch.response_bytes, captured, incremental)
 
 

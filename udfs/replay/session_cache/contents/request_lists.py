@@ -12,7 +12,7 @@ from udfs.replay.session_cache.contents.entries import is_altered, set_request
 from udfs.replay.session_cache.contents.state import FORGOTTEN, LISTED, Contents
 from udfs.replay.session_cache.state import is_incremental
 from udfs.replay.shared.int_map import ABSENT, place_of, put
-from udfs.wire.fetch_sizes import FORGOTTEN_BYTES, beyond_least, name_bytes, tally
+from udfs.wire.fetch_sizes import FORGOTTEN_BYTES, length_beyond_least, name_bytes, tally_partitions
 
 
 @kernel
@@ -20,7 +20,7 @@ def list_partition(contents: Contents, partition: Record, version: int) -> None:
     """Write a partition in an incremental request's list. partition: a row of ENTRY or of PARTITION."""
     sizes, flexible = contents.sizes, contents.sizes.is_flexible[version]
     named = sizes.request_topic[version] + name_bytes(partition.name_length, version, flexible)
-    tally(contents.tallies[LISTED], partition.topic, named, 1, sizes.request_partition[version], flexible)
+    tally_partitions(contents.tallies[LISTED], partition.topic, named, 1, sizes.request_partition[version], flexible)
 
 
 @kernel
@@ -54,7 +54,7 @@ def list_forgotten(contents: Contents, client: Record, old: int, fetch: Record) 
     for place in range(client.first, client.first + old):
         if contents.entries[place].wanted_by != fetch.number:
             number = topic_number(contents, contents.entries[place].topic)
-            list_tally.bytes += beyond_least(contents.forgotten[number], flexible)
+            list_tally.bytes += length_beyond_least(contents.forgotten[number], flexible)
             contents.forgotten[number] = 0
 
 

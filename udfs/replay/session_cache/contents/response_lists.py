@@ -14,7 +14,7 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.contents.entries import find_entry, is_altered
 from udfs.replay.session_cache.contents.state import ANSWERED, IN_CAPTURE, RETURNED, WANTED, Contents
 from udfs.replay.session_cache.state import NONE, is_answer_known, is_incremental
-from udfs.wire.fetch_sizes import name_bytes, record_length_bytes, tally
+from udfs.wire.fetch_sizes import name_bytes, record_length_bytes, tally_partitions
 
 
 @kernel
@@ -84,11 +84,13 @@ def write_topic(contents: Contents, row: Record, version: int) -> None:
     topic, name = row.topic, name_bytes(row.name_length, version, flexible)
     wanted, answered, returned, in_capture = reading.wanted, reading.answered, reading.returned, reading.in_capture
     named, each = sizes.request_topic[version] + name, sizes.request_partition[version]
-    tally(tallies[WANTED], topic, named, wanted, wanted * each, flexible)
+    tally_partitions(tallies[WANTED], topic, named, wanted, wanted * each, flexible)
     named, each = sizes.response_topic[version] + name, sizes.response_partition[version]
-    tally(tallies[ANSWERED], topic, named, answered, answered * each + reading.answered_bytes, flexible)
-    tally(tallies[RETURNED], topic, named, returned, returned * each + reading.returned_bytes, flexible)
-    tally(tallies[IN_CAPTURE], topic, named, in_capture, in_capture * each + reading.in_capture_bytes, flexible)
+    tally_partitions(tallies[ANSWERED], topic, named, answered, answered * each + reading.answered_bytes, flexible)
+    tally_partitions(tallies[RETURNED], topic, named, returned, returned * each + reading.returned_bytes, flexible)
+    tally_partitions(
+        tallies[IN_CAPTURE], topic, named, in_capture, in_capture * each + reading.in_capture_bytes, flexible
+    )
 
 
 @kernel
