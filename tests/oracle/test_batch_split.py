@@ -22,7 +22,7 @@ from tests.unit.replay.batch_split.producers import (
     sent,
     settings_of,
 )
-from udfs.replay.batch_split.estimate import record_bytes, updated
+from udfs.replay.batch_split.estimate import record_bytes, updated_estimate
 from udfs.replay.batch_split.state import SizeModel
 
 CODECS = ("org.xerial.snappy:snappy-java:1.1.10.7", "at.yawk.lz4:lz4-java:1.10.1", "com.github.luben:zstd-jni:1.5.6-10")
@@ -156,7 +156,7 @@ def test_the_estimate_is_the_estimators_to_the_last_bit(told: Told) -> None:
     estimate, found = np.float32(1), []
     (settings,) = settings_of(Producer(1024, 1024, 0, "gzip"))
     for ratio in RATIOS:
-        estimate = np.float32(updated(settings, estimate, ratio))
+        estimate = np.float32(updated_estimate(settings, estimate, ratio))
         found.append(int(estimate.view(np.int32)))
     assert found == told.estimates
 

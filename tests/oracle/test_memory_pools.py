@@ -65,7 +65,7 @@ def told_of_pool(pool: tuple[int, ...], steps: list[Step], kinds: tuple[str, ...
             if not held:
                 continue
             which, size = held.pop(0)
-            memory_pool.release(row[0], size, 0)
+            memory_pool.release_memory(row[0], size, 0)
             lines.append(f"- {which}")
             outcome = "released"
         else:
@@ -103,13 +103,13 @@ def told_of_buffers(pool: tuple[int, ...], steps: list[Step]) -> tuple[list[str]
         else:
             state = buffer_pool.allocate(row[0], waiters, number, size)
             if state == buffer_pool.WAITING and action == "!":
-                buffer_pool.give_up(row[0], waiters, number)
+                buffer_pool.give_up_waiting(row[0], waiters, number)
                 buffer_pool.signal_if_any_left(row[0], waiters)
             lines.append(f"{action} {number} {size}")
         outcomes.append(
             f"granted {in_state(buffer_pool.GRANTED)} exhausted {in_state(buffer_pool.EXHAUSTED)} illegal "
             f"{in_state(buffer_pool.ILLEGAL)} queued {row['end'][0] - row['first'][0]} available "
-            f"{buffer_pool.available(row[0])} unallocated {row['non_pooled'][0]}"
+            f"{buffer_pool.available_memory(row[0])} unallocated {row['non_pooled'][0]}"
         )
     return lines, outcomes
 
@@ -147,8 +147,8 @@ def test_a_release_made_twice_counts_twice_but_where_the_pool_keeps_track(
     row = np.zeros(1, POOL)
     memory_pool.fill_pool(row[0], 100, 60, 0)
     assert memory_pool.try_allocate(row[0], 50, 0) == memory_pool.GRANTED
-    memory_pool.release(row[0], 50, 0)
-    memory_pool.release(row[0], 50, 0)
+    memory_pool.release_memory(row[0], 50, 0)
+    memory_pool.release_memory(row[0], 50, 0)
     assert [printed[3], printed[7]] == [f"released {row['available'][0]} false", "illegal 100 false"]
     assert row["available"][0] == 150
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import estimated_bytes, has_room, upper_bound
-from udfs.replay.batch_split.partition_queue import has_to_wait
-from udfs.replay.batch_split.sender_events import CAPTURED_CLOSE, LINGERED, schedule, schedule_close
+from udfs.replay.batch_split.partition_queue import must_wait_in_queue
+from udfs.replay.batch_split.sender_events import CAPTURED_CLOSE, LINGERED, schedule_close, schedule_event
 from udfs.replay.batch_split.settings import DAMPED, UNCOMPRESSED
 from udfs.replay.batch_split.state import (
-    Sim,
+    ProducerSim,
     bytes_in_batch,
     close_time,
     codec_of,
@@ -28,7 +28,7 @@ from udfs.replay.shared.resent_batches import NONE
 
 
 @kernel
-def estimated_size(sim: Sim, lane: int, partition: int) -> int:
+def estimated_size(sim: ProducerSim, lane: int, partition: int) -> int:
     """The estimated size of the batch that is being filled, by the estimate at its creation (ProducerBatch).
 
     Before KIP-126 the current estimate counted (`MemoryRecordsBuilder.estimatedBytesWritten` of 0.10.2 reads
@@ -44,21 +44,21 @@ def estimated_size(sim: Sim, lane: int, partition: int) -> int:
 
 
 @kernel
-def has_room_for(sim: Sim, lane: int, partition: int, size: int) -> bool:
+def has_room_for(sim: ProducerSim, lane: int, partition: int, size: int) -> bool:
     """Whether the batch that is being filled has room for a record of so many bytes."""
     filling = sim.filling[partition]
     return has_room(filling.count, estimated_size(sim, lane, partition), filling.limit, size)
 
 
 @kernel
-def takes(sim: Sim, lane: int, partition: int, record: int) -> bool:
+def takes_record(sim: ProducerSim, lane: int, partition: int, record: int) -> bool:
     """Whether the batch that is being filled has room for the record."""
     size = bytes_in_batch(sim.capture.records, record, sim.filling[partition].first)
     return has_room_for(sim, lane, partition, size)
 
 
 @kernel
-def seal(sim: Sim, lane: int, partition: int, ready_at: int, closed: int) -> None:
+def seal_batch(sim: ProducerSim, lane: int, partition: int, ready_at: int, closed: int) -> None:
     """End the batch that is being filled.
 
     It is closed at `closed`. But if a captured batch has the same records, and waited for no parts or for those of the
@@ -83,7 +83,7 @@ def seal(sim: Sim, lane: int, partition: int, ready_at: int, closed: int) -> Non
 
 
 @kernel
-def seal_full(sim: Sim, lane: int, partition: int, time: int) -> None:
+def seal_full(sim: ProducerSim, lane: int, partition: int, time: int) -> None:
     """End the batch that is being filled, which is full and may have lingered. It is closed as long after the one
     before it as the captured batch of its last record.
     """
@@ -92,11 +92,11 @@ def seal_full(sim: Sim, lane: int, partition: int, time: int) -> None:
     captured = sim.capture.batches[sim.capture.records[filling.first + filling.count - 1].batch]
     earliest = max(ready_at, filling.last_closed)
     closed = close_time(captured, ready_at, filling.last_closed) + delay_by_bytes(captured, filling.uncompressed)
-    seal(sim, lane, partition, ready_at, max(closed, earliest))
+    seal_batch(sim, lane, partition, ready_at, max(closed, earliest))
 
 
 @kernel
-def begin_batch(sim: Sim, lane: int, record: int) -> None:
+def begin_batch(sim: ProducerSim, lane: int, record: int) -> None:
     """Create a batch for the record."""
     appended, settings = sim.capture.records[record], sim.settings[lane]
     filling, codec = sim.filling[appended.partition], codec_of(sim, lane, record)
@@ -104,11 +104,11 @@ def begin_batch(sim: Sim, lane: int, record: int) -> None:
     filling.first, filling.uncompressed, filling.created, filling.is_overdue = record, 0, appended.time, 0
     filling.limit = max(settings.batch_size, upper_bound(appended.content))
     captured, lingered = sim.capture.batches[appended.batch], appended.time + settings.linger_us
-    schedule(sim, close_time(captured, lingered, filling.last_closed), LINGERED, record)
+    schedule_event(sim, close_time(captured, lingered, filling.last_closed), LINGERED, record)
 
 
 @kernel
-def append(sim: Sim, lane: int, record: int) -> None:
+def append_record(sim: ProducerSim, lane: int, record: int) -> None:
     """RecordAccumulator.append: put a record into the batch that is being filled, or into a new one."""
     partition, time = sim.capture.records[record].partition, sim.capture.records[record].time
     filling, size = sim.filling[partition], 0
@@ -126,20 +126,20 @@ def append(sim: Sim, lane: int, record: int) -> None:
 
 
 @kernel
-def leave_partition(sim: Sim, lane: int, record: int) -> None:
+def leave_partition(sim: ProducerSim, lane: int, record: int) -> None:
     """Have a record without key try the partition of the one before it. If there is no room, that batch ends, and the
     built-in partitioner may go on to another partition (RecordAccumulator.partitionChanged).
     """
     partition, topic = sim.capture.records[record].partition, topic_of(sim, record)
     before = sim.current[topic]
     tries = before not in (NONE, partition) and sim.capture.partitions[partition].is_sticky
-    if tries and sim.filling[before].count and not takes(sim, lane, before, record):
+    if tries and sim.filling[before].count and not takes_record(sim, lane, before, record):
         seal_full(sim, lane, before, sim.capture.records[record].time)
     sim.current[topic] = partition
 
 
 @kernel
-def close_as_captured(sim: Sim, lane: int, record: int) -> None:
+def close_as_captured(sim: ProducerSim, lane: int, record: int) -> None:
     """Behind the last record of a captured batch that was closed before the next record came, close the batch too. If
     that record found the captured batch full, it has to find this one full as well; else the batch goes on.
     """
@@ -150,32 +150,32 @@ def close_as_captured(sim: Sim, lane: int, record: int) -> None:
     time = max(captured.early, appended.time)
     if captured.filled_by == NONE:
         push(sim.heap, time, CAPTURED_CLOSE | partition)
-    elif sim.filling[partition].count and not takes(sim, lane, partition, captured.filled_by):
-        schedule(sim, time, LINGERED, sim.filling[partition].first)
+    elif sim.filling[partition].count and not takes_record(sim, lane, partition, captured.filled_by):
+        schedule_event(sim, time, LINGERED, sim.filling[partition].first)
 
 
 @kernel
-def linger(sim: Sim, lane: int, partition: int, time: int) -> bool:
+def end_lingering(sim: ProducerSim, lane: int, partition: int, time: int) -> bool:
     """End the batch that is being filled, which has lingered, unless something stands before it. Returns whether it
     ended.
     """
     filling = sim.filling[partition]
-    if filling.count == 0 or has_to_wait(sim, partition) or filling.last_closed > time:
+    if filling.count == 0 or must_wait_in_queue(sim, partition) or filling.last_closed > time:
         return False
     last = sim.capture.records[filling.first + filling.count - 1]
-    seal(sim, lane, partition, time - sim.capture.batches[last.batch].delay, time)
+    seal_batch(sim, lane, partition, time - sim.capture.batches[last.batch].delay, time)
     return True
 
 
 @kernel
-def linger_batch(sim: Sim, lane: int, first: int, time: int) -> None:
+def end_lingering_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
     """End the batch that begins with this record, or do so as soon as nothing stands before it any more."""
     partition = sim.capture.records[first].partition
     filling = sim.filling[partition]
-    if filling.count == 0 or filling.first != first or linger(sim, lane, partition, time):
+    if filling.count == 0 or filling.first != first or end_lingering(sim, lane, partition, time):
         return
-    if has_to_wait(sim, partition):
+    if must_wait_in_queue(sim, partition):
         filling.is_overdue = 1
     else:
         captured = sim.capture.batches[sim.capture.records[first].batch]
-        schedule(sim, filling.last_closed + captured.in_turn * captured.delay, LINGERED, first)
+        schedule_event(sim, filling.last_closed + captured.in_turn * captured.delay, LINGERED, first)

@@ -16,7 +16,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.batch_split.state import Capture, Sim, new_progress
+from udfs.replay.batch_split.state import Capture, ProducerSim, new_progress
 from udfs.replay.batch_split.timing import BYTES_SHARE
 from udfs.replay.shared.replications import replications_within
 from udfs.replay.shared.resent_batches import NONE
@@ -32,7 +32,7 @@ RUNS_DIFFER = 0.25
 relative to that of a record. VALIDATION.md says how that was measured."""
 
 
-def replications_of(records: int, lanes: int) -> int:
+def replication_count(records: int, lanes: int) -> int:
     """How often lanes are replayed with pace drawn anew. records: of the first stretch."""
     return replications_within(RECORDS_AT_MOST, records * lanes)
 
@@ -53,7 +53,7 @@ class Observed(NamedTuple):
     batch: Ints
 
 
-def observed(capture: Capture) -> Observed:
+def observed_stretch(capture: Capture) -> Observed:
     """What is drawn from. capture: at captured pace."""
     order, turn = capture.append_order, np.empty(len(capture.append_order), np.int64)
     turn[order] = np.arange(len(order))
@@ -63,7 +63,7 @@ def observed(capture: Capture) -> Observed:
     return Observed(capture, records, times, gaps, turn[capture.batches["first"]], records["batch"][order])
 
 
-def drawn_sim(sim: Sim, captured: Observed, draws: np.random.Generator, window: Window) -> Sim:
+def drawn_sim(sim: ProducerSim, captured: Observed, draws: np.random.Generator, window: Window) -> ProducerSim:
     """The replay of a stretch with pace drawn anew: of its records, of the client, and of brokers' answers."""
     place = drawn_places(len(captured.times), len(captured.capture.batches), draws)
     times, parts = drawn_times(captured, place), captured.capture.parts.copy()

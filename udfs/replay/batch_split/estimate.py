@@ -23,14 +23,14 @@ DAMPED_INITIAL = 0.5
 
 
 @kernel
-def updated(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
+def updated_estimate(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
     """The estimate after a batch was closed whose ratio was `observed` (updateEstimation)."""
     if settings.profile == DAMPED:
         return np.float32(
             estimate * np.float32(DAMPING_FACTOR) + observed * (np.float32(1) - np.float32(DAMPING_FACTOR))
         )
     if settings.profile == KIP_TEXT:
-        return updated_by_text(settings, estimate, observed)
+        return estimate_updated_by_text(settings, estimate, observed)
     if observed > estimate:
         return max(np.float32(estimate + settings.deteriorate_step), observed)
     if observed < estimate:
@@ -39,7 +39,7 @@ def updated(settings: Record, estimate: np.float32, observed: np.float32) -> np.
 
 
 @kernel
-def updated_by_text(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
+def estimate_updated_by_text(settings: Record, estimate: np.float32, observed: np.float32) -> np.float32:
     """The estimate after a batch was closed, by 2b and 2c of KIP-126: it moves by one step, however far off it was. The
     text has no bounds; a step to 0 or below is not taken, for then no batch would ever be full.
     """
@@ -50,13 +50,13 @@ def updated_by_text(settings: Record, estimate: np.float32, observed: np.float32
 
 
 @kernel
-def after_split(profile: int, ratio: np.float32) -> np.float32:
+def estimate_after_split(profile: int, ratio: np.float32) -> np.float32:
     """The estimate after a batch of this ratio was split (RecordAccumulator.splitAndReenqueue; KIP-126, 2e)."""
     return np.float32(INITIAL_RATIO) if profile == KIP_TEXT else max(np.float32(INITIAL_RATIO), ratio)
 
 
 @kernel
-def ratio_of(size: int, uncompressed: int) -> np.float32:
+def compression_ratio(size: int, uncompressed: int) -> np.float32:
     """The compression ratio of a closed batch, without its header (MemoryRecordsBuilder.close)."""
     if uncompressed == 0:
         return np.float32(1)

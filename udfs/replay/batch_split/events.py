@@ -92,12 +92,12 @@ def read_sent(rows: pa.RecordBatch, topics: dict[str, int], sequences: Sequences
         offsets_and_values(rows[SENT.create_times]),
     )
     columns = RecordColumns(offsets, content, timestamp)
-    sendings = sendings_of(rows, topics, np.diff(offsets))
+    sendings = sendings_from_rows(rows, topics, np.diff(offsets))
     first = number_batches(sendings, *resendings_of(rows, sendings, columns, sequences))
-    return Sent(list(topics), sendings, captured(rows, sendings, first, columns))
+    return Sent(list(topics), sendings, captured_batches(rows, sendings, first, columns))
 
 
-def sendings_of(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> Records:
+def sendings_from_rows(rows: pa.RecordBatch, topics: dict[str, int], records: Ints) -> Records:
     """The rows as SENDING[sendings]. `number_batches` fills in later which batch each of them sends.
 
     topics: as `read_sent` takes them. records: int64[rows], how many records each row has.
@@ -150,10 +150,10 @@ def resendings_of(
         stream,
     )
     streams = [tuple(key) for key in np.stack([key[members] for key in keys], axis=1).tolist()]
-    return parent, offset, (parent == NONE) & has_records & ~were_sent(sendings, stream, streams, sequences)
+    return parent, offset, (parent == NONE) & has_records & ~were_sent_before(sendings, stream, streams, sequences)
 
 
-def were_sent(sendings: Records, stream: Ints, streams: list[tuple[int, ...]], sequences: Sequences) -> Bools:
+def were_sent_before(sendings: Records, stream: Ints, streams: list[tuple[int, ...]], sequences: Sequences) -> Bools:
     """Which sendings repeat records of earlier stretches: bool[sendings]. Brings `sequences` forward.
 
     stream: int64[sendings], the number of each one's stream. streams: the keys of `sequences` by that number.
@@ -189,13 +189,16 @@ def splits_that_made(sendings: Records) -> Ints:
     records of the batch.
     """
     refused = (sendings["error"] == MESSAGE_TOO_LARGE) & (sendings["records"] > 1)
-    last, whole = last_before(sendings, refused), last_before(sendings, refused & (sendings["is_whole"] == 1))
+    last, whole = (
+        last_sending_before(sendings, refused),
+        last_sending_before(sendings, refused & (sendings["is_whole"] == 1)),
+    )
     begin, end = sendings["offset"], sendings["offset"] + sendings["records"]
     has_records = (last != NONE) & (begin[last] <= begin) & (end <= end[last])
     return np.where(has_records, last, whole)
 
 
-def last_before(sendings: Records, among: Bools) -> Ints:
+def last_sending_before(sendings: Records, among: Bools) -> Ints:
     """The last sending before each one that is `among` those asked for and sent records of the same batch, NONE where
     there is none: int64[sendings]. among: bool[sendings].
     """
@@ -210,7 +213,7 @@ def last_before(sendings: Records, among: Bools) -> Ints:
     return before
 
 
-def captured(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: RecordColumns) -> Capture:
+def captured_batches(rows: pa.RecordBatch, sendings: Records, first: Ints, columns: RecordColumns) -> Capture:
     """The batches, as they were sent for the first time, and their records. first: int64[batches], these sendings."""
     first_sendings, topics = sendings[first], int(sendings["topic"].max(initial=-1)) + 1
     begin = stretch_edges(first_sendings["records"])

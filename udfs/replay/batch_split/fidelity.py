@@ -15,8 +15,8 @@ from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.lanes import Measure
-from udfs.replay.batch_split.possible_estimates.events import groups_of
-from udfs.replay.batch_split.possible_estimates.fidelity import judge, judge_in_order
+from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
+from udfs.replay.batch_split.possible_estimates.fidelity import judge_group, judge_group_in_order
 from udfs.replay.batch_split.possible_estimates.order import no_order, write_order
 from udfs.replay.batch_split.possible_estimates.state import Group, Memory
 from udfs.replay.batch_split.recompression import BY_PARTS, FITTED
@@ -109,11 +109,11 @@ class Fidelity:
         self.count_refusals(sent, limits, stored)
         self.count_near_limit(sent, limits, stored)
         order, records = no_order(len(sent.sendings)), sent.capture.records
-        groups = groups_of(sent, int(settings["linger_us"][CAPTURED]), self.estimates)
+        groups = groups_of_sendings(sent, int(settings["linger_us"][CAPTURED]), self.estimates)
         for number, group in enumerate(groups):
-            in_order, placed = judge_in_order(group, records, settings, self.memory)
+            in_order, placed = judge_group_in_order(group, records, settings, self.memory)
             write_order(order, group, number, placed)
-            verdicts, estimate = judge(group, records, settings, self.memory)
+            verdicts, estimate = judge_group(group, records, settings, self.memory)
             self.estimates[group.topic, group.codec] = estimate
             counts = self.window.has(group.batches["time"])
             self.count(Metric.BATCHES, known_until(sent, group, verdicts)[counts])

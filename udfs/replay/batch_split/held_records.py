@@ -62,11 +62,11 @@ def read_held(packets: Iterable[pa.RecordBatch], **chunk_size: int) -> HeldRecor
     held, names = HeldRecords(), HashedNames()
     for chunk in frames_by_chunk(packets, **chunk_size):
         if held.budget.left > 0:
-            hold(chunk, names, held)
+            hold_chunk(chunk, names, held)
     return held
 
 
-def hold(chunk: Frames, names: HashedNames, held: HeldRecords) -> None:
+def hold_chunk(chunk: Frames, names: HashedNames, held: HeldRecords) -> None:
     """Hold what the chunk's produce requests have, batch by batch; what cannot be read is left out."""
     exchanges = completed_exchanges(chunk, "", names)
     fields = produced_fields(exchanges, exchanges.of_api(PRODUCE_REQUEST.api_key))
@@ -112,7 +112,7 @@ class Recompressed:
         return RECORD_BATCH_OVERHEAD + compressed_size(codec, out[:written].tobytes())
 
 
-def places_of(rows: pa.RecordBatch) -> list[Place]:
+def captured_places(rows: pa.RecordBatch) -> list[Place]:
     """The captured batch of each row of SENT."""
     columns = [int_column(rows, name, 0).tolist() for name in (SENT.connection_id, SENT.exchange_no, SENT.position)]
     return list(zip(*columns, strict=True))
@@ -120,7 +120,7 @@ def places_of(rows: pa.RecordBatch) -> list[Place]:
 
 def recompressed(held: HeldRecords, rows: pa.RecordBatch, capture: Capture) -> Recompressed:
     """What compresses batches of captured records anew, to get their sizes. rows: of SENT."""
-    places, batches = places_of(rows), capture.batches
+    places, batches = captured_places(rows), capture.batches
     by_batch = [held.batches.get(places[row]) for row in batches["sending"].tolist()]
     counts = (batches["end"] - batches["first"]).tolist()
     whole = [

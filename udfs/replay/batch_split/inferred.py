@@ -23,11 +23,11 @@ _STEPS: list[int] = sorted({*(2**k for k in range(31)), *(10**k for k in range(1
 _NO_ERROR = 0
 
 
-def roundest(least: int, most: int) -> int:
+def roundest_number(least: int, most: int) -> int:
     """The roundest number in a range, which has to hold a number above 0: a multiple of the largest power of two or ten
     that has a multiple in the range, the one nearest the middle. Without an end it is the least power of two.
 
-    >>> roundest(37_911, 38_040), roundest(65_000, 65_600), roundest(40_000, UNBOUNDED)
+    >>> roundest_number(37_911, 38_040), roundest_number(65_000, 65_600), roundest_number(40_000, UNBOUNDED)
     (38000, 65536, 65536)
     """
     if most == UNBOUNDED:
@@ -37,7 +37,7 @@ def roundest(least: int, most: int) -> int:
     return next(value for value in nearest if least <= value <= most)
 
 
-def in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
+def values_in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
     """The values to choose from: round ones near where most of the ranges [least, most] meet, the roundest first; but
     only `default`, if that is in nearly as many of them. least, most: int64[ranges].
     """
@@ -53,9 +53,9 @@ def in_most_ranges(least: Ints, most: Ints, default: int) -> list[int]:
     if not is_shown:
         return [default]
     if high == UNBOUNDED:
-        return [roundest(low, high)]
+        return [roundest_number(low, high)]
     around = ((low - int(share * low), high + int(share * high)) for share in AROUND)
-    return list(dict.fromkeys(roundest(*window) for window in around))
+    return list(dict.fromkeys(roundest_number(*window) for window in around))
 
 
 def is_below(least: Ints, most: Ints, low: int, high: int) -> bool:
@@ -96,7 +96,7 @@ class Answers:
         """
         ranges = zip(topics, self.taken.tolist(), self.refused.tolist(), strict=True)
         return {
-            topic: roundest(taken, refused - 1 if refused < UNBOUNDED else UNBOUNDED)
+            topic: roundest_number(taken, refused - 1 if refused < UNBOUNDED else UNBOUNDED)
             for topic, taken, refused in ranges
             if taken < refused and not taken <= default < refused
         }

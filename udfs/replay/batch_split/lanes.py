@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from udfs.columns.arrays import Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.accumulator import append, close_as_captured, leave_partition, seal_full
-from udfs.replay.batch_split.partition_queue import is_behind
-from udfs.replay.batch_split.sender import handle, waits
+from udfs.replay.batch_split.accumulator import append_record, close_as_captured, leave_partition, seal_full
+from udfs.replay.batch_split.partition_queue import stands_behind_sent
+from udfs.replay.batch_split.sender import handle_next_event, waits_to_close
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, OF_BATCH
-from udfs.replay.batch_split.state import MODELLED, NOT_BEGUN, NOT_CLOSED, Sim, codec_of
+from udfs.replay.batch_split.state import MODELLED, NOT_BEGUN, NOT_CLOSED, ProducerSim, codec_of
 from udfs.replay.shared.event_heap import INDEX
 from udfs.replay.shared.resent_batches import NONE
 
@@ -25,14 +25,14 @@ SAMPLING = 0x9E3779B1
 
 
 @kernel
-def has_to_be_measured(sim: Sim, lane: int) -> bool:
+def has_to_be_measured(sim: ProducerSim, lane: int) -> bool:
     """Whether the next event closes a batch whose records have to be compressed first; it is noted in `progress`."""
     every, code = sim.settings[lane].measured_every, sim.heap.code[0]
     kind, first = code & INDEX & KIND, (code & INDEX) >> KIND_BITS
     if every == 0 or code & ~INDEX != OF_BATCH or kind != CLOSED or sim.ready[first].size != NOT_CLOSED:
         return False
     codec = codec_of(sim, lane, first)
-    if codec == 0 or waits(sim, first) or is_behind(sim, first, sim.heap.time[0]):
+    if codec == 0 or waits_to_close(sim, first) or stands_behind_sent(sim, first, sim.heap.time[0]):
         return False
     if (first * SAMPLING >> 16) % every != 0:
         return False
@@ -41,17 +41,17 @@ def has_to_be_measured(sim: Sim, lane: int) -> bool:
 
 
 @kernel
-def handle_until(sim: Sim, lane: int, time: int) -> bool:
+def handle_events_until(sim: ProducerSim, lane: int, time: int) -> bool:
     """Handle the events up to a time. False if Python has to do something first, as `replay_lanes` says."""
     while sim.heap.events[0] and sim.heap.time[0] <= time:
         if sim.progress[0].spans == len(sim.spans) or has_to_be_measured(sim, lane):
             return False
-        handle(sim, lane)
+        handle_next_event(sim, lane)
     return True
 
 
 @kernel
-def begin_lane(sim: Sim) -> None:
+def begin_lane(sim: ProducerSim) -> None:
     """Begin a lane with nothing appended, filled or queued, whatever the lane before it left."""
     sim.progress[0].appended = sim.heap.events[0] = 0
     for topic in range(len(sim.current)):
@@ -63,32 +63,32 @@ def begin_lane(sim: Sim) -> None:
 
 
 @kernel
-def replay_lane(sim: Sim, lane: int) -> bool:
+def replay_lane(sim: ProducerSim, lane: int) -> bool:
     """Append every record, and close every batch; what is being filled at the end is sent, as by a client that closes.
     What comes behind the window is left alone.
 
-    False if it did not get to the end, as `handle_until` says.
+    False if it did not get to the end, as `handle_events_until` says.
     """
     progress = sim.progress[0]
     while progress.appended < len(sim.capture.append_order):
         record = sim.capture.append_order[progress.appended]
         if sim.capture.records[record].time > progress.last:
-            return handle_until(sim, lane, progress.last)
-        if not handle_until(sim, lane, sim.capture.records[record].time):
+            return handle_events_until(sim, lane, progress.last)
+        if not handle_events_until(sim, lane, sim.capture.records[record].time):
             return False
         leave_partition(sim, lane, record)
-        append(sim, lane, record)
+        append_record(sim, lane, record)
         close_as_captured(sim, lane, record)
         progress.appended += 1
     for partition in range(len(sim.filling)):
         filling = sim.filling[partition]
         if filling.count:
             seal_full(sim, lane, partition, sim.capture.records[filling.first + filling.count - 1].time)
-    return handle_until(sim, lane, progress.last)
+    return handle_events_until(sim, lane, progress.last)
 
 
 @kernel
-def replay_lanes(sim: Sim, end: int) -> bool:
+def replay_lanes(sim: ProducerSim, end: int) -> bool:
     """Go on with the current lane and those behind it, up to before lane `end`.
 
     False if a batch has to be measured (`progress.unmeasured`) or, if none has to be, spans have to be taken away;
@@ -110,7 +110,7 @@ def not_measured(first: int, end: int, codec: int) -> int:
     return MODELLED
 
 
-def replay_stretch(sim: Sim, lanes: range, measure: Measure = not_measured) -> list[Records]:
+def replay_stretch(sim: ProducerSim, lanes: range, measure: Measure = not_measured) -> list[Records]:
     """Replay some lanes. Returns the full spans of their timelines, SPAN[spans], lane by lane in the order of time."""
     progress, spans = sim.progress[0], list[Records]()
     progress["lane"], progress["appended"], progress["spans"], progress["unmeasured"] = lanes.start, NOT_BEGUN, 0, NONE

@@ -9,8 +9,8 @@ filled further though it has lingered.
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.sender_events import LINGERED, schedule, schedule_close
-from udfs.replay.batch_split.state import Sim, delay_by_bytes
+from udfs.replay.batch_split.sender_events import LINGERED, schedule_close, schedule_event
+from udfs.replay.batch_split.state import ProducerSim, delay_by_bytes
 from udfs.replay.shared.resent_batches import NONE
 
 NO_PART, TO_SEND, IN_FLIGHT = range(3)
@@ -18,14 +18,14 @@ NO_PART, TO_SEND, IN_FLIGHT = range(3)
 
 
 @kernel
-def has_to_wait(sim: Sim, partition: int) -> bool:
+def must_wait_in_queue(sim: ProducerSim, partition: int) -> bool:
     """Whether a batch without a sequence number has to wait."""
     filling = sim.filling[partition]
     return bool(filling.queued != NONE or filling.part == TO_SEND)
 
 
 @kernel
-def delay_behind(sim: Sim, first: int) -> int:
+def delay_behind(sim: ProducerSim, first: int) -> int:
     """The time from the close of the batch before this one to its own close (us), as the captured batch of its last
     record.
     """
@@ -35,7 +35,7 @@ def delay_behind(sim: Sim, first: int) -> int:
 
 
 @kernel
-def is_behind(sim: Sim, first: int, time: int) -> bool:
+def stands_behind_sent(sim: ProducerSim, first: int, time: int) -> bool:
     """Whether a batch that is to be closed now stands behind one that has left the queue and is closed later."""
     filling = sim.filling[sim.capture.records[first].partition]
     is_next = filling.left != NONE and first > filling.left and not sim.ready[first].made_by_split
@@ -43,7 +43,7 @@ def is_behind(sim: Sim, first: int, time: int) -> bool:
 
 
 @kernel
-def close_behind(sim: Sim, first: int) -> None:
+def close_behind(sim: ProducerSim, first: int) -> None:
     """Close a batch behind the last one that has left the queue."""
     filling = sim.filling[sim.capture.records[first].partition]
     filling.left, filling.left_at = first, filling.left_at + delay_behind(sim, first)
@@ -52,7 +52,7 @@ def close_behind(sim: Sim, first: int) -> None:
 
 
 @kernel
-def enqueue(sim: Sim, first: int, may_leave: int) -> None:
+def enqueue_batch(sim: ProducerSim, first: int, may_leave: int) -> None:
     """Have a batch wait in its place, at least until `may_leave`. A partition's records are numbered in sequence."""
     filling, ready = sim.filling[sim.capture.records[first].partition], sim.ready[first]
     before, behind = NONE, filling.queued
@@ -66,7 +66,7 @@ def enqueue(sim: Sim, first: int, may_leave: int) -> None:
 
 
 @kernel
-def leave_queue(sim: Sim, partition: int, time: int) -> None:
+def leave_queue(sim: ProducerSim, partition: int, time: int) -> None:
     """Send the batches that need not wait any longer, each as long after the one before it as the captured batch."""
     filling, last = sim.filling[partition], time
     while filling.queued != NONE:
@@ -87,4 +87,4 @@ def leave_queue(sim: Sim, partition: int, time: int) -> None:
     if filling.is_overdue and filling.part != TO_SEND and filling.count:
         filling.is_overdue = 0
         behind = sim.capture.batches[sim.capture.records[filling.first].batch].behind
-        schedule(sim, last + behind, LINGERED, filling.first)
+        schedule_event(sim, last + behind, LINGERED, filling.first)

@@ -12,12 +12,12 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Array, Ints, Records, Singles
 from udfs.columns.time_units import NEVER, US_PER_MS
-from udfs.replay.batch_split.drawn_pace import replications_of
+from udfs.replay.batch_split.drawn_pace import replication_count
 from udfs.replay.batch_split.events import Sent, Sequences, read_sent
 from udfs.replay.batch_split.fidelity import Fidelity
 from udfs.replay.batch_split.inferred import Answers
 from udfs.replay.batch_split.possible_estimates.batch_size import inferred_batch_size
-from udfs.replay.batch_split.possible_estimates.events import groups_of
+from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
 from udfs.replay.batch_split.settings import NOT_STATED, SplitLanes
 from udfs.replay.batch_split.state import AS_PRODUCED, initial_estimates, no_outcomes
 from udfs.replay.shared.lanes import CAPTURED
@@ -117,7 +117,7 @@ class Producer:
         self.stored |= known_by_topic(rows, SENT.stored_codec)
         self.answers.add(sent, self.stored_codecs)
         if not self.stretches:
-            self.replications = replications_of(len(sent.capture.records), self.at_once)
+            self.replications = replication_count(len(sent.capture.records), self.at_once)
         self.stretches += 1
         return sent
 
@@ -130,7 +130,7 @@ class Producer:
             settings[name] = np.where(settings[name] == NOT_STATED, of_release, settings[name])
         is_stated = (settings["batch_size"] != NOT_STATED).all()
         if not is_stated and self.inferred_size is None and self.is_java and len(sent.capture.batches):
-            groups = groups_of(sent, int(settings["linger_us"][CAPTURED]), self.fidelity.estimates)
+            groups = groups_of_sendings(sent, int(settings["linger_us"][CAPTURED]), self.fidelity.estimates)
             self.inferred_size = inferred_batch_size(
                 groups, sent.capture.records, settings, self.fidelity.memory, self.lanes.default_batch_size
             )

@@ -76,8 +76,8 @@ def size_model(rows: pa.RecordBatch, batches: Records, sendings: Records, record
     size, batch, topic = records["content"] + RECORD_OVERHEAD, records["batch"], sendings["topic"]
     upto = stretch_edges(size)
     total = (upto[batches["end"]] - upto[batches["first"]]).astype(np.float64)
-    parts = parts_of(rows, batches, upto)
-    lines = fitted_lines(parts, topic)
+    parts = recompressed_parts(rows, batches, upto)
+    lines = fit_lines(parts, topic)
     inside = bytes_by_codec(sendings, total, lines)
     fixed = np.minimum(lines.fixed[:, topic], 0.5 * inside)
     weight = size / np.maximum(total, 1)[batch]
@@ -101,7 +101,7 @@ def size_model(rows: pa.RecordBatch, batches: Records, sendings: Records, record
     return SizeModel(fixed[:, batch], cost)
 
 
-def parts_of(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Parts:
+def recompressed_parts(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Parts:
     """The captured batches that ingest compressed anew. upto: int64[records + 1], uncompressed bytes before each."""
     offsets, values = offsets_and_values(rows[SENT.recompressed_bytes])
     batch = np.flatnonzero(np.diff(offsets)[batches["sending"]] > 0)
@@ -114,7 +114,7 @@ def parts_of(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Parts:
     return Parts(batch, ends, uncompressed, np.ascontiguousarray(compressed.transpose(1, 0, 2)))
 
 
-def fitted_lines(parts: Parts, topic: Ints) -> Lines:
+def fit_lines(parts: Parts, topic: Ints) -> Lines:
     """The lines of each codec and topic. A topic of which nothing was compressed anew has the line of all topics; if
     nothing at all was, a byte stays a byte, as it does without compression. topic: int64[batches].
     """
@@ -122,13 +122,13 @@ def fitted_lines(parts: Parts, topic: Ints) -> Lines:
     fixed, slope = np.zeros((CODECS, topics)), np.ones((CODECS, topics))
     for number in range(topics if len(anew) else 0):
         chosen = np.flatnonzero(anew == number) if number in anew else np.arange(len(anew))
-        fixed[1:, number], slope[1:, number] = fitted_line(
+        fixed[1:, number], slope[1:, number] = fit_lines_of_codecs(
             parts.uncompressed[chosen], parts.compressed.take(chosen, axis=1)
         )
     return Lines(fixed, slope)
 
 
-def fitted_line(uncompressed: Floats, compressed: Floats) -> tuple[Floats, Floats]:
+def fit_lines_of_codecs(uncompressed: Floats, compressed: Floats) -> tuple[Floats, Floats]:
     """(fixed, slope) of compressed over uncompressed bytes, by codec: float64[codecs] both.
 
     Batches compress so differently that the fixed part is found within them: it is the median, over the batches, of

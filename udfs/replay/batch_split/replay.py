@@ -14,7 +14,7 @@ from udfs.capture.packets import PACKETS
 from udfs.columns.arrays import Records
 from udfs.columns.arrow_columns import concatenate_batches
 from udfs.facts.arrow_tables import pack_tables
-from udfs.replay.batch_split.drawn_pace import drawn_sim, observed
+from udfs.replay.batch_split.drawn_pace import drawn_sim, observed_stretch
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.fidelity import Fidelity
 from udfs.replay.batch_split.held_records import HeldRecords, read_held, recompressed
@@ -25,7 +25,7 @@ from udfs.replay.batch_split.producer import Producer, with_replications
 from udfs.replay.batch_split.rows import producer_rows
 from udfs.replay.batch_split.settings import SplitLanes
 from udfs.replay.batch_split.state import new_sim, read_only_capture
-from udfs.replay.batch_split.timing import soonest, timed, timed_batches
+from udfs.replay.batch_split.timing import capture_at_times, soonest_times, timed_batches
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.rows_by_key import by_key
 
@@ -83,13 +83,13 @@ def rows_of_producers(
     memory = new_memory()
     for (client_id, client_address), parts in by_key(batches, CLIENT):
         producer = Producer(client_id, client_address, lanes, Fidelity(memory, lanes.window))
-        for rows in stretches(parts, most):
+        for rows in cut_stretches(parts, most):
             if rows[SENT.append_from][0].as_py() < lanes.window.end:
                 replay_rows(producer, rows, held)
         yield from producer_rows(producer, run_id)
 
 
-def stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+def cut_stretches(parts: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
     """A producer's rows in stretches of at least `most` records, all but the last, however the parts were cut."""
     held: list[pa.RecordBatch] = []
     for part in parts:
@@ -133,15 +133,15 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     settings: as `with_replications` has them. order: that of closes and splits, as `Fidelity.judge` returns it.
     """
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
-    capture = timed(sent, times, linger_us)
+    capture = capture_at_times(sent, times, linger_us)
     limits = with_replications(producer.max_message_bytes, producer.replications)
     window, stored = producer.lanes.window, producer.stored_codecs
     sim = new_sim(capture, settings, limits, producer.estimates, producer.outcomes, window, stored)
     producer.spans += replay_stretch(sim, range(producer.at_once), measure)
-    closed_at_once = capture._replace(batches=timed_batches(sent, soonest(sent, times, linger_us), linger_us))
+    closed_at_once = capture._replace(batches=timed_batches(sent, soonest_times(sent, times, linger_us), linger_us))
     lane_at_once = range(producer.at_once, producer.at_once + 1)
     replay_stretch(sim._replace(capture=read_only_capture(closed_at_once)), lane_at_once, measure)
-    captured = observed(capture)
+    captured = observed_stretch(capture)
     for replication in range(producer.replications):
         drawn = drawn_sim(sim, captured, producer.draws(replication), producer.lanes.window)
         replay_stretch(drawn, producer.lanes_of(replication))

@@ -39,14 +39,14 @@ def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.R
     if is_replayed:
         captured, at_once = producer.outcomes["splits"][[CAPTURED, producer.at_once]].sum(axis=1).tolist()
         producer.fidelity.count_replayed(captured, at_once)
-    yield FIDELITY, fidelity_rows([*comparisons(producer)], algorithms.BATCH_SPLIT, run_id)
+    yield FIDELITY, fidelity_rows([*cases_by_metric(producer)], algorithms.BATCH_SPLIT, run_id)
     if is_replayed:
         yield BATCH_SPLIT, outcome_rows(producer, run_id)
         yield BATCH_SPLIT_RANGES, range_rows(producer, run_id)
         yield BATCH_SPLIT_TIMELINE, timeline_rows(producer, run_id)
 
 
-def comparisons(producer: Producer) -> Iterator[Compared]:
+def cases_by_metric(producer: Producer) -> Iterator[Compared]:
     """The cases of each metric, in the order of the metrics' names."""
     by_metric: dict[str, dict[str, int]] = {}
     for (metric, code), count in sorted(producer.fidelity.verdicts.items()):
@@ -85,7 +85,7 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
             t.over_limit_share: quotient_column(outcomes["over_limit"], outcomes["batches"]),
             t.splits: outcomes["splits"],
             t.split_rate: quotient_column(outcomes["splits"], outcomes["batches"]),
-            t.batch_split_rate: quotient_column(outcomes["splits"] * US_PER_S, sent_for(producer, len(outcomes))),
+            t.batch_split_rate: quotient_column(outcomes["splits"] * US_PER_S, time_sent_for(producer, len(outcomes))),
             t.split_batches: outcomes["split_batches"],
             t.failed_batches: outcomes["failed"],
             t.bytes_sent: outcomes["bytes_sent"],
@@ -109,7 +109,10 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
 def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
     """Rows of `batch_split_ranges`: one for each figure, and each lane and topic of `batch_split`."""
     lane, topic = np.nonzero(producer.outcomes["batches"][: producer.at_once])
-    figures, drawn = figures_of(producer.outcomes[lane, topic]), figures_of(producer.replicated[:, lane, topic])
+    figures, drawn = (
+        figures_by_metric(producer.outcomes[lane, topic]),
+        figures_by_metric(producer.replicated[:, lane, topic]),
+    )
     t, rows, replications = BATCH_SPLIT_RANGES, len(lane), producer.replications
     p10, p50, p90 = np.concatenate([quantiles(replicated) for replicated in drawn.values()], axis=1)
     metrics = len(drawn)
@@ -128,14 +131,14 @@ def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
     )
 
 
-def figures_of(outcomes: Records) -> dict[str, Floats]:
+def figures_by_metric(outcomes: Records) -> dict[str, Floats]:
     """The figures of `batch_split_ranges` by metric: float64, in the shape of the outcomes. outcomes: OUTCOME[...]."""
     t, batches = BATCH_SPLIT, np.maximum(outcomes["batches"], 1)
     counts = {str(name): outcomes[str(name)].astype(np.float64) for name in (t.splits, t.batches, t.bytes_resent)}
     return {str(t.split_rate): counts[str(t.splits)] / batches} | counts
 
 
-def sent_for(producer: Producer, rows: int) -> Ints:
+def time_sent_for(producer: Producer, rows: int) -> Ints:
     """The time from the producer's first request to its last within the window, for each row: int64[rows], us."""
     return np.full(rows, producer.lanes.window.length_within(producer.sent_from, producer.sent_until))
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.accumulator import linger, linger_batch
-from udfs.replay.batch_split.estimate import ratio_of, updated
+from udfs.replay.batch_split.accumulator import end_lingering, end_lingering_batch
+from udfs.replay.batch_split.estimate import compression_ratio, updated_estimate
 from udfs.replay.batch_split.partition_queue import (
     IN_FLIGHT,
     NO_PART,
     close_behind,
-    enqueue,
-    has_to_wait,
-    is_behind,
+    enqueue_batch,
     leave_queue,
+    must_wait_in_queue,
+    stands_behind_sent,
 )
 from udfs.replay.batch_split.sender_events import (
     ANSWERED,
@@ -28,24 +28,24 @@ from udfs.replay.batch_split.sender_events import (
     LINGERED,
     RETRIED,
     TAKEN,
-    schedule,
+    schedule_event,
 )
 from udfs.replay.batch_split.settings import DAMPED, SPLIT_AT_BATCH_SIZE
-from udfs.replay.batch_split.splitting import split
-from udfs.replay.batch_split.state import MICRO, SPAN_BATCHES, STUCK, Sim, codec_of, estimate_topic, topic_of
+from udfs.replay.batch_split.splitting import split_batch
+from udfs.replay.batch_split.state import MICRO, SPAN_BATCHES, STUCK, ProducerSim, codec_of, estimate_topic, topic_of
 from udfs.replay.batch_split.stored_size import checked_size, modelled_size
 from udfs.replay.shared.event_heap import INDEX, pop, push
 from udfs.replay.shared.resent_batches import NONE
 
 
 @kernel
-def counts(sim: Sim, time: int) -> bool:
+def is_counted(sim: ProducerSim, time: int) -> bool:
     """Whether this time is in the window; what happens before it only moves the estimate."""
     return bool(time >= sim.progress[0].counts_from)
 
 
 @kernel
-def captured_part(sim: Sim, first: int, codec: int) -> int:
+def captured_part(sim: ProducerSim, first: int, codec: int) -> int:
     """The captured part of a split batch that is the same as this one, or NONE."""
     part = sim.capture.records[first].part
     if part == NONE or not sim.ready[first].made_by_split or sim.capture.parts[part].end != sim.ready[first].end:
@@ -54,7 +54,7 @@ def captured_part(sim: Sim, first: int, codec: int) -> int:
 
 
 @kernel
-def closed_size(sim: Sim, lane: int, first: int, codec: int, time: int) -> int:
+def closed_size(sim: ProducerSim, lane: int, first: int, codec: int, time: int) -> int:
     """Bytes of the batch that is being closed: as measured, else those of the same captured part, else by the model.
 
     Measured batches show how far the model is off.
@@ -62,7 +62,7 @@ def closed_size(sim: Sim, lane: int, first: int, codec: int, time: int) -> int:
     size, part = sim.ready[first].size, captured_part(sim, first, codec)
     if size <= 0:
         return modelled_size(sim, lane, first, codec) if part == NONE else sim.capture.parts[part].size
-    if counts(sim, time):
+    if is_counted(sim, time):
         outcome = sim.outcomes[lane, topic_of(sim, first)]
         outcome.measured += 1
         outcome.model_error += abs(modelled_size(sim, lane, first, codec) - size) * MICRO // size
@@ -70,13 +70,13 @@ def closed_size(sim: Sim, lane: int, first: int, codec: int, time: int) -> int:
 
 
 @kernel
-def is_too_large(sim: Sim, lane: int, first: int) -> bool:
+def is_too_large(sim: ProducerSim, lane: int, first: int) -> bool:
     """Whether brokers refuse a closed batch."""
     return bool(checked_size(sim, lane, first, sim.ready[first].size) > sim.limits[lane, topic_of(sim, first)])
 
 
 @kernel
-def is_split(sim: Sim, lane: int, first: int) -> bool:
+def is_split(sim: ProducerSim, lane: int, first: int) -> bool:
     """Whether a closed batch is split: it is too large, and this profile splits such batches."""
     ready, settings = sim.ready[first], sim.settings[lane]
     by_client = settings.profile == SPLIT_AT_BATCH_SIZE and ready.size > settings.batch_size
@@ -85,24 +85,24 @@ def is_split(sim: Sim, lane: int, first: int) -> bool:
 
 
 @kernel
-def follow(sim: Sim, lane: int, first: int, codec: int) -> None:
+def follow_ratio(sim: ProducerSim, lane: int, first: int, codec: int) -> None:
     """Have the estimate follow the ratio of a closed batch."""
     settings, ready = sim.settings[lane], sim.ready[first]
-    topic, ratio = estimate_topic(settings, topic_of(sim, first)), ratio_of(ready.size, ready.uncompressed)
-    sim.estimates[lane, topic, codec] = updated(settings, sim.estimates[lane, topic, codec], ratio)
+    topic, ratio = estimate_topic(settings, topic_of(sim, first)), compression_ratio(ready.size, ready.uncompressed)
+    sim.estimates[lane, topic, codec] = updated_estimate(settings, sim.estimates[lane, topic, codec], ratio)
 
 
 @kernel
-def note_estimate(sim: Sim, lane: int, first: int, codec: int, time: int) -> None:
+def note_estimate(sim: ProducerSim, lane: int, first: int, codec: int, time: int) -> None:
     """Note how the estimate compares with the ratio of a batch that is being closed."""
     topic, ready = topic_of(sim, first), sim.ready[first]
-    outcome, ratio = sim.outcomes[lane, topic], ratio_of(ready.size, ready.uncompressed)
+    outcome, ratio = sim.outcomes[lane, topic], compression_ratio(ready.size, ready.uncompressed)
     estimate = sim.estimates[lane, estimate_topic(sim.settings[lane], topic), codec]
     since_split = outcome.since_split
     is_back = since_split != NEVER and estimate <= ratio  # it has come down to what batches have
     if is_back:
         outcome.since_split = NEVER
-    if not counts(sim, time):
+    if not is_counted(sim, time):
         return
     if is_back:
         outcome.recoveries += 1
@@ -117,7 +117,7 @@ def note_estimate(sim: Sim, lane: int, first: int, codec: int, time: int) -> Non
 
 
 @kernel
-def end_span(sim: Sim, lane: int, topic: int, time: int) -> None:
+def end_span(sim: ProducerSim, lane: int, topic: int, time: int) -> None:
     """Write a full span of the timeline to where it can be taken away, and begin the next one."""
     outcome, progress = sim.outcomes[lane, topic], sim.progress[0]
     span = sim.spans[progress.spans]
@@ -130,7 +130,7 @@ def end_span(sim: Sim, lane: int, topic: int, time: int) -> None:
 
 
 @kernel
-def count_batch(sim: Sim, lane: int, first: int) -> None:
+def count_batch(sim: ProducerSim, lane: int, first: int) -> None:
     """Count a closed batch."""
     topic, ready, settings = topic_of(sim, first), sim.ready[first], sim.settings[lane]
     outcome = sim.outcomes[lane, topic]
@@ -152,15 +152,15 @@ def count_batch(sim: Sim, lane: int, first: int) -> None:
 
 
 @kernel
-def close(sim: Sim, lane: int, first: int, time: int) -> None:
+def close_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
     """ProducerBatch.close, and the request: the estimate follows the batch, and one that is too large comes back."""
     ready, codec = sim.ready[first], codec_of(sim, lane, first)
     partition, batch = sim.capture.records[first].partition, sim.capture.records[first].batch
     topic = topic_of(sim, first)
     ready.size = closed_size(sim, lane, first, codec, time)
     note_estimate(sim, lane, first, codec, time)
-    follow(sim, lane, first, codec)
-    if counts(sim, time):
+    follow_ratio(sim, lane, first, codec)
+    if is_counted(sim, time):
         count_batch(sim, lane, first)
     splits = is_split(sim, lane, first)
     in_turn = ready.made_by_split and sim.capture.batches[batch].has_sequence
@@ -169,16 +169,16 @@ def close(sim: Sim, lane: int, first: int, time: int) -> None:
     if splits:
         push(sim.heap, time + time_to_answer(sim, lane, first, codec), ANSWERED | first)
     elif is_too_large(sim, lane, first):
-        sim.outcomes[lane, topic].failed += counts(sim, time)
+        sim.outcomes[lane, topic].failed += is_counted(sim, time)
     else:
-        retry(sim, first, time)
+        resend_batch(sim, first, time)
     if in_turn and not splits:
-        schedule(sim, time + time_to_answer(sim, lane, first, codec), TAKEN, first)
+        schedule_event(sim, time + time_to_answer(sim, lane, first, codec), TAKEN, first)
     leave_queue(sim, partition, time)
 
 
 @kernel
-def time_to_answer(sim: Sim, lane: int, first: int, codec: int) -> int:
+def time_to_answer(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
     """us from a batch being closed to its response: those of the same captured part, else of the captured batch with
     its first record.
     """
@@ -191,65 +191,65 @@ def time_to_answer(sim: Sim, lane: int, first: int, codec: int) -> int:
 
 
 @kernel
-def retry(sim: Sim, first: int, time: int) -> None:
+def resend_batch(sim: ProducerSim, first: int, time: int) -> None:
     """Send a batch again where the captured batch that begins with its first record was."""
     captured = sim.capture.batches[sim.capture.records[first].batch]
     if captured.first == first and captured.retries:
-        schedule(sim, max(time, captured.retry_at), RETRIED, first)
+        schedule_event(sim, max(time, captured.retry_at), RETRIED, first)
 
 
 @kernel
-def close_again(sim: Sim, lane: int, first: int, time: int) -> None:
+def close_batch_again(sim: ProducerSim, lane: int, first: int, time: int) -> None:
     """Close a batch again as often as it is sent again: each time the estimate follows it once more."""
     outcome, codec = sim.outcomes[lane, topic_of(sim, first)], codec_of(sim, lane, first)
     for _ in range(sim.capture.batches[sim.capture.records[first].batch].retries):
-        follow(sim, lane, first, codec)
-        if counts(sim, time):
+        follow_ratio(sim, lane, first, codec)
+        if is_counted(sim, time):
             outcome.bytes_sent += sim.ready[first].size
             outcome.retries += 1
 
 
 @kernel
-def answer(sim: Sim, first: int) -> None:
+def note_batch_answered(sim: ProducerSim, first: int) -> None:
     """Note that a batch is answered: if it is a part of a split one, the next part may be sent."""
     if sim.ready[first].made_by_split:
         sim.filling[sim.capture.records[first].partition].part = NO_PART
 
 
 @kernel
-def waits(sim: Sim, first: int) -> bool:
+def waits_to_close(sim: ProducerSim, first: int) -> bool:
     """Whether a batch that is to be closed has to wait instead."""
-    return not sim.ready[first].made_by_split and has_to_wait(sim, sim.capture.records[first].partition)
+    return not sim.ready[first].made_by_split and must_wait_in_queue(sim, sim.capture.records[first].partition)
 
 
 @kernel
-def handle_of_batch(sim: Sim, lane: int, kind: int, first: int, time: int) -> None:
+def handle_batch_event(sim: ProducerSim, lane: int, kind: int, first: int, time: int) -> None:
     """Handle an event that concerns one batch."""
     if kind == LINGERED:
-        linger_batch(sim, lane, first, time)
+        end_lingering_batch(sim, lane, first, time)
     elif kind == RETRIED:
-        close_again(sim, lane, first, time)
+        close_batch_again(sim, lane, first, time)
     elif kind == TAKEN:
-        answer(sim, first)
+        note_batch_answered(sim, first)
         leave_queue(sim, sim.capture.records[first].partition, time)
-    elif waits(sim, first):
-        enqueue(sim, first, time)
-    elif is_behind(sim, first, time):
+    elif waits_to_close(sim, first):
+        enqueue_batch(sim, first, time)
+    elif stands_behind_sent(sim, first, time):
         close_behind(sim, first)
     else:
-        close(sim, lane, first, time)
+        close_batch(sim, lane, first, time)
 
 
 @kernel
-def handle(sim: Sim, lane: int) -> None:
+def handle_next_event(sim: ProducerSim, lane: int) -> None:
     """Take the next event, and handle it."""
     time, code = pop(sim.heap)
     kind, index = code & ~INDEX, code & INDEX
     if kind == CAPTURED_CLOSE:
-        linger(sim, lane, index, time)
+        end_lingering(sim, lane, index, time)
     elif kind == ANSWERED:
-        answer(sim, index)
-        split(sim, lane, index, time)
+        note_batch_answered(sim, index)
+        split_batch(sim, lane, index, time)
         leave_queue(sim, sim.capture.records[index].partition, time)
     else:
-        handle_of_batch(sim, lane, index & KIND, index >> KIND_BITS, time)
+        handle_batch_event(sim, lane, index & KIND, index >> KIND_BITS, time)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.state import NOT_CLOSED, Sim
+from udfs.replay.batch_split.state import NOT_CLOSED, ProducerSim
 from udfs.replay.shared.event_heap import kinds, push
 
 ANSWERED, CAPTURED_CLOSE, OF_BATCH = kinds(3)
@@ -19,13 +19,13 @@ KIND = (1 << KIND_BITS) - 1
 
 
 @kernel
-def schedule(sim: Sim, time: int, kind: int, first: int) -> None:
+def schedule_event(sim: ProducerSim, time: int, kind: int, first: int) -> None:
     """Schedule an event of this kind for the batch that begins with the record `first`."""
     push(sim.heap, time, OF_BATCH | first << KIND_BITS | kind)
 
 
 @kernel
-def schedule_close(sim: Sim, time: int, first: int) -> None:
+def schedule_close(sim: ProducerSim, time: int, first: int) -> None:
     """Schedule the close of a batch that is ready."""
     sim.ready[first].size = NOT_CLOSED
-    schedule(sim, time, CLOSED, first)
+    schedule_event(sim, time, CLOSED, first)

@@ -154,12 +154,12 @@ def sent_batches(
             t.halves: pc.equal(producers.halves.of(rows[b.connection_id], None), 1),
             t.linger_ms: producers.linger_ms.of(rows[b.connection_id], 0),
             t.began_before: pc.equal(producers.began_before.of(rows[b.connection_id], None), 1),
-            t.max_message_bytes: of_topics(rows[b.topic], created, pa.int64()),
-            t.stored_codec: of_topics(rows[b.topic], stored, pa.string()),
+            t.max_message_bytes: values_of_topics(rows[b.topic], created, pa.int64()),
+            t.stored_codec: values_of_topics(rows[b.topic], stored, pa.string()),
         }
         yield rows_where(event_rows(columns), is_known(is_java))
 
 
-def of_topics(topics: Column, by_topic: Mapping[str, int | str], kind: pa.DataType) -> Column:
+def values_of_topics(topics: Column, by_topic: Mapping[str, int | str], kind: pa.DataType) -> Column:
     """The value of each row's topic, null where it has none."""
     return pc.take(pa.array([by_topic.get(topic) for topic in topics.dictionary.to_pylist()], kind), topics.indices)

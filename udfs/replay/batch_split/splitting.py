@@ -4,31 +4,37 @@ from __future__ import annotations
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.estimate import after_split, estimated_bytes, has_room, ratio_of, upper_bound
-from udfs.replay.batch_split.partition_queue import enqueue
+from udfs.replay.batch_split.estimate import (
+    compression_ratio,
+    estimate_after_split,
+    estimated_bytes,
+    has_room,
+    upper_bound,
+)
+from udfs.replay.batch_split.partition_queue import enqueue_batch
 from udfs.replay.batch_split.sender_events import schedule_close
 from udfs.replay.batch_split.settings import KIP_TEXT
-from udfs.replay.batch_split.state import STUCK, Sim, bytes_in_batch, codec_of, topic_of
+from udfs.replay.batch_split.state import STUCK, ProducerSim, bytes_in_batch, codec_of, topic_of
 from udfs.replay.shared.resent_batches import NONE
 
 
 @kernel
-def split(sim: Sim, lane: int, first: int, time: int) -> None:
+def split_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
     """RecordAccumulator.splitAndReenqueue: raise the estimate, and make batches of the records again."""
     ready, outcome = sim.ready[first], sim.outcomes[lane, topic_of(sim, first)]
     settings, codec = sim.settings[lane], codec_of(sim, lane, first)
-    ratio = after_split(settings.profile, ratio_of(ready.size, ready.uncompressed))
+    ratio = estimate_after_split(settings.profile, compression_ratio(ready.size, ready.uncompressed))
     sim.estimates[lane, topic_of(sim, first), codec] = ratio
     if outcome.since_split == NEVER:
         outcome.since_split = time
     if settings.profile == KIP_TEXT:
         split_in_two(sim, first, time)
     else:
-        refill(sim, lane, first, time)
+        refill_batches(sim, lane, first, time)
 
 
 @kernel
-def refill(sim: Sim, lane: int, first: int, time: int) -> None:
+def refill_batches(sim: ProducerSim, lane: int, first: int, time: int) -> None:
     """Put the records of a batch into new ones of the size to split to."""
     records, settings, ready = sim.capture.records, sim.settings[lane], sim.ready[first]
     codec, target, end = codec_of(sim, lane, first), split_size(sim, lane, first), ready.end
@@ -51,7 +57,7 @@ def refill(sim: Sim, lane: int, first: int, time: int) -> None:
 
 
 @kernel
-def split_size(sim: Sim, lane: int, first: int) -> int:
+def split_size(sim: ProducerSim, lane: int, first: int) -> int:
     """Bytes of the batches to split to: batch.size; from 4.2 on, for a batch that came of a split, half of its own."""
     settings, ready, largest = sim.settings[lane], sim.ready[first], 0
     if not (ready.made_by_split and settings.halves):
@@ -62,7 +68,7 @@ def split_size(sim: Sim, lane: int, first: int) -> int:
 
 
 @kernel
-def split_in_two(sim: Sim, first: int, time: int) -> None:
+def split_in_two(sim: ProducerSim, first: int, time: int) -> None:
     """Make two batches of about half the bytes, whatever batch.size is, as KIP-126's text has it."""
     records, uncompressed, end = sim.capture.records, sim.ready[first].uncompressed, sim.ready[first].end
     middle, filled, rest = first, 0, 0
@@ -76,13 +82,13 @@ def split_in_two(sim: Sim, first: int, time: int) -> None:
 
 
 @kernel
-def send_part(sim: Sim, first: int, end: int, uncompressed: int, time: int) -> None:
+def send_part(sim: ProducerSim, first: int, end: int, uncompressed: int, time: int) -> None:
     """Send a batch that a split made: not before its captured time, and in its turn if it has sequence numbers."""
     captured, ready = sim.capture.records[first], sim.ready[first]
     ready.end, ready.uncompressed, ready.made_by_split = end, uncompressed, 1
     if captured.part != NONE and sim.capture.parts[captured.part].end == end:
         time = max(time, sim.capture.parts[captured.part].sent_at)
     if sim.capture.batches[captured.batch].has_sequence:
-        enqueue(sim, first, time)
+        enqueue_batch(sim, first, time)
     else:
         schedule_close(sim, time, first)

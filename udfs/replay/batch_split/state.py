@@ -184,7 +184,7 @@ class Capture(NamedTuple):
     sizes: SizeModel
 
 
-class Sim(NamedTuple):
+class ProducerSim(NamedTuple):
     """The replay of a stretch of what a producer sent, in every lane.
 
     settings: SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
@@ -210,10 +210,10 @@ class Sim(NamedTuple):
 def new_sim(
     capture: Capture, settings: Records, limits: Ints, estimates: Singles, outcomes: Records, window: Window = WHOLE,
     stored: Ints | None = None,
-) -> Sim:  # fmt: skip
+) -> ProducerSim:  # fmt: skip
     """The replay of a stretch, before its first record. stored: None if brokers store all batches as produced."""
     room, topics = 3 * len(capture.records) + 64, outcomes.shape[1]
-    return Sim(
+    return ProducerSim(
         capture=read_only_capture(capture),
         settings=read_only(settings),
         limits=read_only(limits),
@@ -262,14 +262,14 @@ def no_outcomes(lanes: int, topics: int) -> Records:
 
 
 @kernel
-def codec_of(sim: Sim, lane: int, first: int) -> int:
+def codec_of(sim: ProducerSim, lane: int, first: int) -> int:
     """The codec of a batch that begins with this record."""
     codec = sim.settings[lane].codec
     return int(sim.capture.batches[sim.capture.records[first].batch].codec if codec == AS_CAPTURED else codec)
 
 
 @kernel
-def topic_of(sim: Sim, record: int) -> int:
+def topic_of(sim: ProducerSim, record: int) -> int:
     """The topic that a record goes to."""
     return int(sim.capture.partitions[sim.capture.records[record].partition].topic)
 

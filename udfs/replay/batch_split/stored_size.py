@@ -12,7 +12,7 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.state import AS_PRODUCED, Sim, codec_of, topic_of
+from udfs.replay.batch_split.state import AS_PRODUCED, ProducerSim, codec_of, topic_of
 from udfs.wire.compressed_sizes import CODEC_NAMES
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -20,7 +20,7 @@ UNCOMPRESSED = CODEC_NAMES.index("none")
 
 
 @kernel
-def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
+def modelled_size(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
     """Bytes of a closed batch, as the model of sizes has them."""
     ready, sizes = sim.ready[first], sim.capture.sizes
     if codec == UNCOMPRESSED:
@@ -31,7 +31,7 @@ def modelled_size(sim: Sim, lane: int, first: int, codec: int) -> int:
 
 
 @kernel
-def checked_size(sim: Sim, lane: int, first: int, size: int) -> int:
+def checked_size(sim: ProducerSim, lane: int, first: int, size: int) -> int:
     """The bytes that have to be within max.message.bytes: those that a batch is sent with, or those that it is stored
     with, by the model, if these are more. size: bytes that it is sent with.
     """

@@ -31,9 +31,9 @@ class Times(NamedTuple):
     split: Ints
 
 
-def timed(sent: Sent, times: Times, linger_us: int) -> Capture:
+def capture_at_times(sent: Sent, times: Times, linger_us: int) -> Capture:
     """The capture, with its records, parts and batches at these times."""
-    parts, first_parts = parts_of(sent, times)
+    parts, first_parts = split_parts(sent, times)
     records = sent.capture.records.copy()
     records["time"] = times.append
     # Of parts that begin with the same record, the one that was sent first comes last, and stays.
@@ -41,7 +41,7 @@ def timed(sent: Sent, times: Times, linger_us: int) -> Capture:
     return sent.capture._replace(records=records, parts=parts, batches=timed_batches(sent, times, linger_us))
 
 
-def parts_of(sent: Sent, times: Times) -> tuple[Records, Ints]:
+def split_parts(sent: Sent, times: Times) -> tuple[Records, Ints]:
     """(the batches that splits made, in reverse order of sending: PART[parts]; the first record of each)."""
     sendings, batches = sent.sendings, sent.capture.batches
     parts = np.flatnonzero(sendings["made_by"] != NONE)
@@ -54,12 +54,12 @@ def parts_of(sent: Sent, times: Times) -> tuple[Records, Ints]:
         end=first + sendings["records"][parts],
         size=sendings["size"][parts],
         sent_at=times.close[parts],
-        answered_at=answers(sent, times)[parts],
+        answered_at=answer_times(sent, times)[parts],
     )
     return records, first
 
 
-def answers(sent: Sent, times: Times) -> Ints:
+def answer_times(sent: Sent, times: Times) -> Ints:
     """When the client acted on the response to each sending, NEVER where there is none: int64[sendings], us."""
     return np.where(sent.sendings["error"] == MESSAGE_TOO_LARGE, times.split, sent.sendings["response_time"])
 
@@ -71,7 +71,7 @@ def ready_times(sent: Sent, append: Ints, linger_us: int) -> Ints:
     return np.minimum(full, append[batches["first"]] + linger_us)
 
 
-def soonest(sent: Sent, times: Times, linger_us: int) -> Times:
+def soonest_times(sent: Sent, times: Times, linger_us: int) -> Times:
     """The same times, except that each batch, as it is sent first, is closed as soon as it is ready and what surely was
     before its request is over. The capture does not show how long before its request it was closed.
     """
@@ -100,7 +100,7 @@ class Queued(NamedTuple):
     by: Ints
 
 
-def queued(sent: Sent, times: Times) -> Queued:
+def queue_waits(sent: Sent, times: Times) -> Queued:
     """What each batch of an idempotent producer waited for: while others are sent again, it is not sent."""
     sendings, first = sent.sendings, sent.capture.batches["sending"]
     again = np.flatnonzero(sendings["batch"] != NONE)
@@ -125,7 +125,7 @@ def queues_begin(sent: Sent, times: Times, again: Ints) -> Ints:
     before = np.where(
         sendings["made_by"] == NONE, sent.capture.batches["sending"][sendings["batch"]], sendings["made_by"]
     )
-    known = np.minimum(answers(sent, times)[before], times.close[again])
+    known = np.minimum(answer_times(sent, times)[before], times.close[again])
     is_new = np.ones(len(again), np.bool_)
     is_new[1:] = (sendings["partition"][1:] != sendings["partition"][:-1]) | (known[1:] > times.close[again[:-1]])
     begins = np.minimum.reduceat(known, np.flatnonzero(is_new))
@@ -147,7 +147,7 @@ def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
     ready, closed = ready_times(sent, times.append, linger_us), times.close[first]
     # Within its ms the next record can have come before the request, which then finds the batch full.
     surely_before = sent.first_sendings["request_time"] < ready_times(sent, sent.capture.records["time"], linger_us)
-    answered, waited = answers(sent, times)[first], queued(sent, times)
+    answered, waited = answer_times(sent, times)[first], queue_waits(sent, times)
     is_retry = (sendings["is_whole"] == 1) & (sendings["made_by"] == NONE)
     is_retry[first] = False
     retries = np.flatnonzero(is_retry)

@@ -18,7 +18,7 @@ from udfs.replay.consumer_memory.pool import (
     end_dry_spell,
     fill_pool,
     forget_dry_spells,
-    release,
+    release_memory,
     try_allocate,
 )
 from udfs.replay.consumer_memory.requests import (
@@ -27,25 +27,25 @@ from udfs.replay.consumer_memory.requests import (
     POLL,
     RELEASE,
     REQUEST,
-    complete,
+    complete_fetch,
     end_waiting,
     note_reckoned,
-    on_request,
-    resume,
+    resume_requests,
+    send_or_hold_back,
     start_waiting,
 )
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED
-from udfs.replay.consumer_memory.state import NONE, Replayed, Sim, Traces, simulations
+from udfs.replay.consumer_memory.state import NONE, MessageSim, Replayed, Traces, simulations_of_units
 from udfs.replay.consumer_memory.usage import (
-    advance,
-    begin,
+    advance_meter,
+    begin_metering,
     begin_window,
     count_wait,
     draw_curves,
     enters_window,
     is_in_time,
     sum_up,
-    use,
+    use_bytes,
 )
 from udfs.replay.shared.event_heap import INDEX, pop, push
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -53,7 +53,7 @@ from udfs.replay.shared.window import WHOLE, Window
 
 
 @kernel
-def note_overtaken(sim: Sim, lane: int, reader: int) -> None:
+def note_overtaken(sim: MessageSim, lane: int, reader: int) -> None:
     """Count, for each connection that waits, that it is passed over by one that reads. After as many times as there are
     connections it counts as starved.
     """
@@ -69,7 +69,7 @@ def note_overtaken(sim: Sim, lane: int, reader: int) -> None:
 
 
 @kernel
-def take_memory(sim: Sim, lane: int, number: int, is_pooled: bool) -> None:
+def take_memory(sim: MessageSim, lane: int, number: int, is_pooled: bool) -> None:
     """Account for a message that is read. number: of the message. is_pooled: it is read into the pool's memory."""
     outcome, used, size = sim.outcomes[lane], sim.meter.usage[0].used, sim.messages[number].size
     outcome.messages += 1
@@ -79,12 +79,12 @@ def take_memory(sim: Sim, lane: int, number: int, is_pooled: bool) -> None:
         needed = used + size if sim.settings[lane].is_strict else max(used + 1, size)
         outcome.smallest_pool = max(outcome.smallest_pool, needed)
         sim.message_states[number].pooled = size
-        use(sim.meter, size)
+        use_bytes(sim.meter, size)
     note_reckoned(sim, lane)
 
 
 @kernel
-def enqueue(sim: Sim, number: int, time: int) -> None:
+def enqueue_message(sim: MessageSim, number: int, time: int) -> None:
     """Put a message into the application's queue (the completed fetches)."""
     state, message = sim.state[0], sim.message_states[number]
     message.records_left, message.next_in_queue = sim.messages[number].records, NONE
@@ -99,13 +99,13 @@ def enqueue(sim: Sim, number: int, time: int) -> None:
 
 
 @kernel
-def is_paced(sim: Sim, lane: int, number: int) -> bool:
+def is_paced(sim: MessageSim, lane: int, number: int) -> bool:
     """Whether the application's pace decides when the message is given back, not the capture."""
     return bool(sim.settings[lane].us_per_record != AS_CAPTURED and sim.messages[number].records > 0)
 
 
 @kernel
-def request_after(sim: Sim, number: int) -> int:
+def request_after(sim: MessageSim, number: int) -> int:
     """The connection's next message, if its request was sent once this message was complete; else NONE."""
     message = sim.messages[number]
     following = message.next_request
@@ -115,16 +115,16 @@ def request_after(sim: Sim, number: int) -> int:
 
 
 @kernel
-def finish(sim: Sim, lane: int, number: int, time: int) -> None:
+def finish_message(sim: MessageSim, lane: int, number: int, time: int) -> None:
     """Complete a message, and schedule when its memory comes back and when the connection's next request goes out."""
     message = sim.messages[number]
     state = sim.connection_states[message.connection]
     state.head, state.is_reading = message.next_request, 0
-    complete(sim, lane, number)
+    complete_fetch(sim, lane, number)
     if sim.connections[message.connection].is_privileged == 0:
         count_wait(sim.meter, sim.message_states[number].waited_us)
     if is_paced(sim, lane, number):
-        enqueue(sim, number, time)
+        enqueue_message(sim, number, time)
         return
     if message.held_us != NEVER:
         push(sim.heap, time + message.held_us, RELEASE | number)
@@ -136,7 +136,7 @@ def finish(sim: Sim, lane: int, number: int, time: int) -> None:
 
 
 @kernel
-def read(sim: Sim, lane: int, number: int, time: int) -> bool:
+def read_message(sim: MessageSim, lane: int, number: int, time: int) -> bool:
     """Try to take a message's memory; returns whether it could, or the connection is closed.
 
     The rest of the message takes as long to come as captured.
@@ -159,43 +159,43 @@ def read(sim: Sim, lane: int, number: int, time: int) -> bool:
         sim.connection_states[message.connection].is_reading = 1
         push(sim.heap, time + rest_us, COMPLETE | number)
     else:
-        finish(sim, lane, number, time)
+        finish_message(sim, lane, number, time)
     return True
 
 
 @kernel
-def may_read(sim: Sim, connection: int) -> bool:
+def may_read_next(sim: MessageSim, connection: int) -> bool:
     """Whether the connection's next message is there to be read."""
     state = sim.connection_states[connection]
     return bool(state.head != NONE and state.is_reading == 0 and sim.message_states[state.head].is_there == 1)
 
 
 @kernel
-def read_on(sim: Sim, lane: int, connection: int, time: int) -> None:
+def read_what_is_there(sim: MessageSim, lane: int, connection: int, time: int) -> None:
     """Read what is there on the connection, as far as there is memory."""
     state = sim.connection_states[connection]
-    while state.waiting_since == NONE and may_read(sim, connection):
-        if not read(sim, lane, state.head, time):
+    while state.waiting_since == NONE and may_read_next(sim, connection):
+        if not read_message(sim, lane, state.head, time):
             start_waiting(sim, lane, connection, time)
-    resume(sim, lane, time)
+    resume_requests(sim, lane, time)
 
 
 @kernel
-def on_arrival(sim: Sim, lane: int, number: int, time: int) -> None:
+def on_arrival(sim: MessageSim, lane: int, number: int, time: int) -> None:
     """Note that the first bytes of a message came, and so its size is known; then read what there is memory for."""
     sim.message_states[number].is_there = 1
-    read_on(sim, lane, sim.messages[number].connection, time)
+    read_what_is_there(sim, lane, sim.messages[number].connection, time)
 
 
 @kernel
-def on_completion(sim: Sim, lane: int, number: int, time: int) -> None:
+def on_completion(sim: MessageSim, lane: int, number: int, time: int) -> None:
     """Complete a message, and read what came behind it on the connection."""
-    finish(sim, lane, number, time)
-    read_on(sim, lane, sim.messages[number].connection, time)
+    finish_message(sim, lane, number, time)
+    read_what_is_there(sim, lane, sim.messages[number].connection, time)
 
 
 @kernel
-def draw(sim: Sim, below: int) -> int:
+def draw(sim: MessageSim, below: int) -> int:
     """A number from 0 to below - 1, the next of the lane's own (a linear congruential generator, Knuth's MMIX)."""
     state = sim.state[0]
     state.random = state.random * 6364136223846793005 + 1442695040888963407
@@ -203,7 +203,7 @@ def draw(sim: Sim, below: int) -> int:
 
 
 @kernel
-def line_up(sim: Sim) -> int:
+def line_up_muted(sim: MessageSim) -> int:
     """Put the muted connections into the order in which they are tried; returns how many there are."""
     race, count = sim.race, 0
     for connection in range(len(race)):
@@ -219,42 +219,42 @@ def line_up(sim: Sim) -> int:
 
 
 @kernel
-def poll_muted(sim: Sim, lane: int, time: int) -> bool:
+def poll_muted(sim: MessageSim, lane: int, time: int) -> bool:
     """One poll after memory came back: each muted connection reads at most one message. Returns whether any did."""
     any_read = False
-    for place in range(line_up(sim)):
+    for place in range(line_up_muted(sim)):
         connection = sim.race[place]
         number = sim.connection_states[connection].head
         sim.message_states[number].waited_us = time - sim.connection_states[connection].waiting_since
-        if read(sim, lane, number, time):
+        if read_message(sim, lane, number, time):
             any_read = True
             end_waiting(sim, lane, number, time)
-            if may_read(sim, connection):
+            if may_read_next(sim, connection):
                 start_waiting(sim, lane, connection, time)
     return any_read
 
 
 @kernel
-def on_release(sim: Sim, lane: int, number: int, time: int) -> None:
+def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> None:
     """Give back a message's memory: muted connections race for it, and requests that were held back may go out."""
     message, state, pooled = sim.messages[number], sim.state[0], sim.message_states[number].pooled
     if message.max_bytes > 0:
         state.completed -= message.size
         state.completed_as_max -= message.max_bytes
     if pooled > 0:
-        release(sim.pool[0], pooled, time)
-        use(sim.meter, -pooled)
+        release_memory(sim.pool[0], pooled, time)
+        use_bytes(sim.meter, -pooled)
     following = request_after(sim, number)
     if is_paced(sim, lane, number) and following != NONE:
         push(sim.heap, time, REQUEST | following)
     while sim.meter.usage[0].waiting > 0 and sim.pool[0].available > 0:
         if not poll_muted(sim, lane, time):
             break
-    resume(sim, lane, time)
+    resume_requests(sim, lane, time)
 
 
 @kernel
-def on_poll(sim: Sim, lane: int, time: int) -> None:
+def on_poll(sim: MessageSim, lane: int, time: int) -> None:
     """The application takes max.poll.records. What it emptied is given back at the end of that poll; then it works."""
     state, settings, taken = sim.state[0], sim.settings[lane], 0
     while state.queue_first != NONE and taken < settings.max_poll_records:
@@ -272,7 +272,7 @@ def on_poll(sim: Sim, lane: int, time: int) -> None:
 
 
 @kernel
-def start_lane(sim: Sim, lane: int) -> None:
+def start_lane(sim: MessageSim, lane: int) -> None:
     """Forget the lane before, and schedule the first request of every connection."""
     settings, state = sim.settings[lane], sim.state[0]
     for number in range(len(sim.messages)):
@@ -289,11 +289,11 @@ def start_lane(sim: Sim, lane: int) -> None:
         channel.head, channel.waiting_since, channel.held_back = first, NONE, NONE
         channel.is_starved, channel.is_reading = 0, 0
         push(sim.heap, sim.messages[first].requested_at, REQUEST | first)
-    begin(sim.meter, sim.heap.time[0])
+    begin_metering(sim.meter, sim.heap.time[0])
 
 
 @kernel
-def count_from_here(sim: Sim, lane: int) -> None:
+def count_from_here(sim: MessageSim, lane: int) -> None:
     """Have the lane count from the window's begin on; what is held, and who waits, stays."""
     begin_window(sim.meter)
     sim.outcomes[lane] = sim.nothing[0]
@@ -302,7 +302,7 @@ def count_from_here(sim: Sim, lane: int) -> None:
 
 
 @kernel
-def is_stuck(sim: Sim, lane: int) -> bool:
+def is_stuck(sim: MessageSim, lane: int) -> bool:
     """Whether nothing that is to come frees memory, or what a variant counts as such."""
     is_pooled = sim.settings[lane].variant == MEMORY_POOL
     for place in range(sim.heap.events[0]):
@@ -313,21 +313,21 @@ def is_stuck(sim: Sim, lane: int) -> bool:
 
 
 @kernel
-def end_window(sim: Sim, lane: int) -> None:
+def end_window(sim: MessageSim, lane: int) -> None:
     """Stop at the end of the window, or of all that happens; where that was before the window, nothing is in it."""
     if enters_window(sim.meter, sim.meter.usage[0].window_begins_at):
         count_from_here(sim, lane)
     outcome, usage = sim.outcomes[lane], sim.meter.usage[0]
     outcome.stuck = usage.waiting if is_stuck(sim, lane) else 0
     if sim.heap.events[0] > 0:
-        advance(sim.meter, max(usage.time, usage.window_ends_at))
+        advance_meter(sim.meter, max(usage.time, usage.window_ends_at))
         sim.heap.events[0] = 0
     end_dry_spell(sim.pool[0], usage.time)
     outcome.dry_us = sim.pool[0].dry_us
 
 
 @kernel
-def replay_lane(sim: Sim, lane: int) -> None:
+def replay_lane(sim: MessageSim, lane: int) -> None:
     """Replay all that happens in a lane, up to the window's end."""
     start_lane(sim, lane)
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
@@ -335,22 +335,22 @@ def replay_lane(sim: Sim, lane: int) -> None:
         time = max(due, sim.meter.usage[0].time)  # whatever the capture's clocks did
         if enters_window(sim.meter, time):
             count_from_here(sim, lane)
-        advance(sim.meter, time)
+        advance_meter(sim.meter, time)
         kind, number = code & ~INDEX, code & INDEX
         if kind == COMPLETE:
             on_completion(sim, lane, number, time)
         elif kind == RELEASE:
-            on_release(sim, lane, number, time)
+            on_message_release(sim, lane, number, time)
         elif kind == POLL:
             on_poll(sim, lane, time)
         elif kind == REQUEST:
-            on_request(sim, lane, number, time)
+            send_or_hold_back(sim, lane, number, time)
         else:
             on_arrival(sim, lane, number, time)
 
 
 @kernel
-def replay_lanes(sim: Sim, unit: int) -> None:
+def replay_lanes(sim: MessageSim, unit: int) -> None:
     """Replay a unit's messages in every lane. unit: its number in the curves."""
     for lane in range(len(sim.settings)):
         replay_lane(sim, lane)
@@ -361,7 +361,7 @@ def replay_lanes(sim: Sim, unit: int) -> None:
 
 def replay_units(traces: Traces, settings: Records, window: Window = WHOLE) -> Replayed:
     """Replay each unit's messages in every lane. settings: POOL_SETTINGS[units, lanes]."""
-    replayed, units = simulations(traces, settings, window)
+    replayed, units = simulations_of_units(traces, settings, window)
     for unit, sim in units:
         replay_lanes(sim, unit)
     return replayed

@@ -19,7 +19,7 @@ from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import GrowingRecords
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.channels import replay_units
-from udfs.replay.consumer_memory.draining import Fetches, follow_fetches, no_fetches, with_units
+from udfs.replay.consumer_memory.draining import Fetches, follow_fetch_events, no_fetches, with_units
 from udfs.replay.consumer_memory.events import (
     LEFT_OUT,
     PARTITION_COLUMNS,
@@ -28,11 +28,11 @@ from udfs.replay.consumer_memory.events import (
     partition_events_of,
     takeovers_of,
 )
-from udfs.replay.consumer_memory.given_up import drop_given_up, not_taken, when_dropped
+from udfs.replay.consumer_memory.given_up import drop_given_up, partitions_not_taken, when_dropped
 from udfs.replay.consumer_memory.responses import ClosedLoop, hold_given_up, in_closed_loop
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.state import Replayed, Traces
-from udfs.replay.consumer_memory.takeovers import drop_lost, taken_over, when_lost
+from udfs.replay.consumer_memory.takeovers import drop_lost, partitions_taken_over, when_lost
 from udfs.replay.consumer_memory.traces import traces_of_responses
 from udfs.replay.consumer_memory.units import Counted
 from udfs.replay.shared.caps import MOST_EXCHANGES
@@ -78,13 +78,13 @@ class ConsumerEvents:
             takeovers["lost_at"] = events["lost_at"][is_takeover] = when_lost(takeovers, exchanges)
             place = self._takeovers_counted.places(takeovers["unit"], np.ones(len(takeovers), np.bool_))
             self.takeovers.add(takeovers[place < MOST_EXCHANGES])
-        self.fetches = follow_fetches(events, exchanges, self.fetches)
+        self.fetches = follow_fetch_events(events, exchanges, self.fetches)
 
     def consumers(self, limits: Records) -> Consumers:
         """What the processes exchanged, once all of their rows have come. limits: FETCH_LIMITS."""
         exchanges, partitions = self.exchanges.gathered.records, self.fetches.known_partitions
         fetched, verdicts, unit = self.fetches.fetched, self.fetches.verdicts, exchanges["unit"]
-        holder, lost = not_taken(partitions)["holder"], taken_over(partitions)["holder"]
+        holder, lost = partitions_not_taken(partitions)["holder"], partitions_taken_over(partitions)["holder"]
         dropped_at = when_dropped(exchanges, holder)
         for word, holders in {
             DRAINED.given_up: holder[dropped_at != NEVER],
@@ -176,7 +176,7 @@ class Consumers:
         """The largest fetch.max.bytes that each unit asks for: int64[units]."""
         captured = np.zeros(self.units, np.int64)
         np.maximum.at(captured, self.exchanges["unit"], self.exchanges["max_bytes"])
-        return chosen(self.limits["max_bytes"][fetch_number], captured)
+        return limits_by_unit(self.limits["max_bytes"][fetch_number], captured)
 
     def memory_bound(self, fetch_number: int) -> Ints:
         """KIP-74's bound, min(brokers x fetch.max.bytes, partitions x max.partition.fetch.bytes): int64[units]."""
@@ -184,7 +184,7 @@ class Consumers:
         max_bytes = self.max_bytes(fetch_number)
         if fetch_number != CAPTURED:
             max_bytes = np.minimum(max_bytes, limits["broker_max_bytes"])
-        partition_max_bytes = chosen(limits["partition_max_bytes"], fetched["partition_max_bytes"])
+        partition_max_bytes = limits_by_unit(limits["partition_max_bytes"], fetched["partition_max_bytes"])
         return np.minimum(fetched["brokers"] * max_bytes, fetched["partitions"] * partition_max_bytes)
 
     def record_bytes(self, fetch_number: int) -> Ints:
@@ -204,7 +204,7 @@ class Consumers:
         return self.left_out + np.array(closed, np.int64)
 
 
-def chosen(limit: int, captured: Ints) -> Ints:
+def limits_by_unit(limit: int, captured: Ints) -> Ints:
     """A limit for each unit: the captured value where lanes leave it, else `limit`: int64[units]."""
     return captured if limit == AS_CAPTURED else np.full(len(captured), limit)
 
@@ -234,12 +234,12 @@ def speed_of(outcomes: Records, amount: str) -> Floats:
     return outcomes[amount] / np.maximum(span_us(outcomes), 1)
 
 
-def relative(speed: Floats, base: Floats) -> Floats:
+def relative_speeds(speed: Floats, base: Floats) -> Floats:
     """The speeds as shares of a base of each unit, nan where that is 0: float64[units, lanes]. base: float64[units]."""
     return np.divide(speed, base[:, None], out=np.full(speed.shape, np.nan), where=base[:, None] > 0)
 
 
-def replays_of(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> Iterator[LanesReplayed]:
+def replay_pools(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> Iterator[LanesReplayed]:
     """Replay consumers in every lane. settings: POOL_SETTINGS[units, lanes].
 
     Under other fetch limits, throughput is counted in records, since a batch that was cut off comes twice. It is
@@ -252,9 +252,9 @@ def replays_of(consumers: Consumers, lanes: MemoryLanes, settings: Records) -> I
         replayed = replay_units(traces, settings[:, alike], consumers.window)
         if fetch_number == CAPTURED:
             speed = speed_of(replayed.outcomes, "bytes")
-            speed = relative(speed, speed[:, 0])
+            speed = relative_speeds(speed, speed[:, 0])
         else:
-            speed = relative(speed_of(replayed.outcomes, "records"), base)
+            speed = relative_speeds(speed_of(replayed.outcomes, "records"), base)
         yield LanesReplayed(fetch_number, alike, traces, replayed, speed)
 
 

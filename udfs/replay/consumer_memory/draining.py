@@ -17,7 +17,7 @@ from udfs.columns.records import int_fields, with_free_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.state import NONE
-from udfs.replay.consumer_memory.units import resized
+from udfs.replay.consumer_memory.units import resize_to_units
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -84,10 +84,12 @@ def no_fetches() -> Fetches:
 
 def with_units(fetches: Fetches, units: int) -> Fetches:
     """The fetches, with room for so many units."""
-    return fetches._replace(fetched=resized(fetches.fetched, units, 0), verdicts=resized(fetches.verdicts, units, 0))
+    return fetches._replace(
+        fetched=resize_to_units(fetches.fetched, units, 0), verdicts=resize_to_units(fetches.verdicts, units, 0)
+    )
 
 
-def follow_fetches(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
+def follow_fetch_events(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
     """What the fetches have shown after these events.
 
     events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE, all that the events belong
@@ -104,7 +106,7 @@ def follow_fetches(events: Records, exchanges: Records, fetches: Fetches) -> Fet
 
 
 @kernel
-def is_new(numbers: IntMap, unit: int, key: int) -> bool:
+def number_if_new(numbers: IntMap, unit: int, key: int) -> bool:
     """Give a unit's key the next number if it has none; returns whether it had none."""
     mixed = key ^ unit * UNIT_MIX
     if numbers.values[place_of(numbers, mixed)] != ABSENT:
@@ -114,13 +116,13 @@ def is_new(numbers: IntMap, unit: int, key: int) -> bool:
 
 
 @kernel
-def number_of(numbers: IntMap, unit: int, key: int) -> int:
+def number_of_unit(numbers: IntMap, unit: int, key: int) -> int:
     """The number of a unit's key, which has one."""
     return numbers.values[place_of(numbers, key ^ unit * UNIT_MIX)]
 
 
 @kernel
-def verdict_on(partition: Record, fetch_offset: int, is_same_connection: bool) -> int:
+def verdict_on_offset(partition: Record, fetch_offset: int, is_same_connection: bool) -> int:
     """Whether the next fetch of a partition begins where the response ended: behind its last whole batch, or within the
     one that was cut off. Kafka's clients leave such a batch alone; kafka-go takes the records of it that came whole.
     """
@@ -134,10 +136,10 @@ def verdict_on(partition: Record, fetch_offset: int, is_same_connection: bool) -
 
 
 @kernel
-def drain(partition: Record, exchanges: Records, event: Record) -> int:
+def drain_partition(partition: Record, exchanges: Records, event: Record) -> int:
     """Fetch a partition again: its holder is drained of it, or has lost it. Returns the verdict on the fetch offset."""
     holder, fetch = exchanges[partition.holder], exchanges[event.exchange]
-    verdict = verdict_on(partition, event.fetch_offset, holder.connection == fetch.connection)
+    verdict = verdict_on_offset(partition, event.fetch_offset, holder.connection == fetch.connection)
     if verdict != AGREED and partition.taken_over_at != NEVER:
         verdict = TAKEN_OVER
         holder.lost_at = max(holder.lost_at, partition.lost_at)
@@ -174,7 +176,7 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
     """A fetch names the partition: it drains what came before, and may bring more."""
     exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
     if event.fetch_offset != UNKNOWN and partition.holder != NONE:
-        fetches.verdicts[event.unit, drain(partition, exchanges, event)] += event.counts
+        fetches.verdicts[event.unit, drain_partition(partition, exchanges, event)] += event.counts
     if event.fetch_offset != UNKNOWN:
         exchange.asked += 1
     if event.returned_bytes > 0:
@@ -185,7 +187,7 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
         partition.end_offset, partition.cut_end_offset = UNKNOWN, UNKNOWN
     if event.counts == 0:
         return
-    if is_new(fetches.broker_numbers, event.unit, event.broker_key):
+    if number_if_new(fetches.broker_numbers, event.unit, event.broker_key):
         fetched.brokers += 1
     fetched.record_bytes += event.returned_bytes
     fetched.partition_max_bytes = max(fetched.partition_max_bytes, event.partition_max_bytes)
@@ -195,12 +197,12 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
 def follow_partitions(events: Records, exchanges: Records, fetches: Fetches) -> None:
     """Have fetches drain what came before, and hold what they got. There is room for all.
 
-    The arguments are those of `follow_fetches`.
+    The arguments are those of `follow_fetch_events`.
     """
     for row in range(len(events)):
         event = events[row]
-        is_first = is_new(fetches.partition_numbers, event.unit, event.partition_key)
-        partition = fetches.partitions[number_of(fetches.partition_numbers, event.unit, event.partition_key)]
+        is_first = number_if_new(fetches.partition_numbers, event.unit, event.partition_key)
+        partition = fetches.partitions[number_of_unit(fetches.partition_numbers, event.unit, event.partition_key)]
         if is_first:
             partition.holder, partition.taken_over_at, partition.is_counted = NONE, NEVER, 0
         if partition.is_counted < event.counts:

@@ -90,7 +90,7 @@ PARTITION_COLUMNS = (
 """The columns that partitions, batches and takeovers are read from."""
 
 
-def exchanges_of(rows: pa.RecordBatch, unit: Ints) -> Records:
+def exchanges_from_rows(rows: pa.RecordBatch, unit: Ints) -> Records:
     """EXCHANGE[n] from rows of kind EXCHANGE. unit: int64[n]."""
     t = MEMORY_EVENTS
     requested_at = int_column(rows, t.time, 0)
@@ -179,7 +179,7 @@ class Exchanges:
         is_kept = self.counted.places(unit, is_exchange) < MOST_EXCHANGES
         taken = is_exchange & is_kept
         place = len(self.gathered) + np.cumsum(taken) - 1
-        self.gathered.add(exchanges_of(rows.select([*EXCHANGE_COLUMNS]).filter(pa.array(taken)), unit[taken]))
+        self.gathered.add(exchanges_from_rows(rows.select([*EXCHANGE_COLUMNS]).filter(pa.array(taken)), unit[taken]))
         return np.where(is_kept, place, LEFT_OUT)
 
     def left_out(self, units: int) -> Ints:

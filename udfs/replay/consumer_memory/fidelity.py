@@ -36,7 +36,7 @@ class Levels(NamedTuple):
         return np.array([level[a : b + 1].max() for a, b in zip(first.tolist(), last.tolist(), strict=True)])
 
 
-def levels_of(messages: Records) -> Levels:
+def levels_without_bound(messages: Records) -> Levels:
     """What would be in use without a bound. A message that is given back at the time at which it came is in use then.
 
     messages: MESSAGE[n].
@@ -59,7 +59,7 @@ def held_alike(captured: Records, replayed: Records, given_up_at: int | None = N
     begin, end = int(captured["requested_at"].min()), int(captured["complete_at"].max())
     edges = begin + np.arange(PIECES + 1) * (end - begin) // PIECES
     near_us = max(round(SPAN_TOLERANCE * (end - begin)), LEAST_TIME_US)
-    in_loop, in_capture = levels_of(replayed), levels_of(captured)
+    in_loop, in_capture = levels_without_bound(replayed), levels_without_bound(captured)
     little = SMALL * in_capture.level.max(initial=0)
 
     def exceeds(one: Levels, other: Levels) -> Bools:
@@ -87,7 +87,7 @@ def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]
             yield unit, closed_loop_held(consumers, unit, int(since.min()) if len(since) else None)
 
 
-def given(verdicts: dict[str, int]) -> dict[str, int]:
+def given_verdicts(verdicts: dict[str, int]) -> dict[str, int]:
     """The verdicts that were given at least once."""
     return {reason: count for reason, count in verdicts.items() if count}
 
@@ -95,7 +95,7 @@ def given(verdicts: dict[str, int]) -> dict[str, int]:
 def drained_partitions(verdicts: Ints) -> Compared:
     """How often the rule holds by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
     words = (NO_REASON, *DRAINED.words)
-    return compared(DRAINED_PARTITIONS, given(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
+    return compared(DRAINED_PARTITIONS, given_verdicts(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
 
 
 def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> Compared:
@@ -112,15 +112,15 @@ def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -
     captured, replayed = consumers.captured_traces, consumers.unchanged_traces
     in_capture, in_loop = (
         messages[consumers.window.has(messages["requested_at"])]
-        for messages in (messages_of(captured, unit), messages_of(replayed, unit))
+        for messages in (messages_of_unit(captured, unit), messages_of_unit(replayed, unit))
     )
     if not len(in_capture):
         return compared(CLOSED_LOOP_HELD, {}, HELD)
     verdicts = held_alike(in_capture, in_loop, given_up_at)
-    return compared(CLOSED_LOOP_HELD, given(verdicts), HELD)
+    return compared(CLOSED_LOOP_HELD, given_verdicts(verdicts), HELD)
 
 
-def messages_of(traces: Traces, unit: int) -> Records:
+def messages_of_unit(traces: Traces, unit: int) -> Records:
     """A unit's messages: MESSAGE[n]."""
     trace = traces.traces[unit]
     return traces.messages[trace["first_message"] : trace["end_message"]]

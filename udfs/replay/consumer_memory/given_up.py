@@ -43,15 +43,15 @@ GIVEN_UP = int_fields(
 them."""
 
 
-def not_taken(partitions: Records) -> Records:
+def partitions_not_taken(partitions: Records) -> Records:
     """The partitions that were neither fetched again nor taken over. partitions: PARTITION[n]."""
     return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] == NEVER)]
 
 
 def when_dropped(exchanges: Records, holder: Ints) -> Ints:
-    """When what is buffered of partitions that were `not_taken` was dropped, at the latest (us); NEVER where nothing
-    shows that it was: int64[n]. What was lost in a rebalance is dropped once a response is drained that was requested
-    after it.
+    """When what is buffered of `partitions_not_taken` was dropped, at the latest (us); NEVER where
+    nothing shows that it was: int64[n]. What was lost in a rebalance is dropped once a response is drained that was
+    requested after it.
 
     exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], the exchange that brought
     it.

@@ -25,7 +25,7 @@ from schemas.wire.sync_group import SYNC_GROUP_REQUEST
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import arrow_array, concatenate_batches
 from udfs.columns.arrow_columns import compute as pc
-from udfs.replay.consumer_memory.silver_events import kind
+from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
@@ -100,7 +100,7 @@ class Joins(NamedTuple):
     joined: Ints
 
 
-def groups_of(members: pa.Table) -> dict[Process, str]:
+def groups_of_processes(members: pa.Table) -> dict[Process, str]:
     """The group of each process, of groups that several processes are members of. members: rows of MEMBERS."""
     groups: dict[Process, set[str]] = {}
     for row in members.to_pylist():
@@ -152,7 +152,7 @@ def processes_of(rows: pa.RecordBatch) -> tuple[Ints, list[Process]]:
     return number, list(zip(*names, strict=True))
 
 
-def takeovers(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joins]) -> Iterator[pa.RecordBatch]:
+def takeover_rows(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joins]) -> Iterator[pa.RecordBatch]:
     """Rows of MEMORY_EVENTS from rows of GROUP_FETCHES in order: a partition's last fetch before another member fetches
     it, each time, as of that fetch.
     """
@@ -187,7 +187,7 @@ def takeover_events(
             t.unit: before[g.client_id],
             t.unit_address: before[g.client_address],
             **same((t.connection_id, t.exchange_no, t.time), after),
-            t.kind: kind(MemoryEvent.TAKEN_OVER, before),
+            t.kind: kind_column(MemoryEvent.TAKEN_OVER, before),
             t.started: arrow_array(last_joins, has_joined),
             t.came: arrow_array(last_joined, has_joined),
             t.partition_key: partition_key(before[g.topic], before[g.partition]),

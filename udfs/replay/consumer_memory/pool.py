@@ -55,7 +55,7 @@ def try_allocate(pool: Record, size: int, time: int) -> int:
 
 
 @kernel
-def release(pool: Record, size: int, time: int) -> None:
+def release_memory(pool: Record, size: int, time: int) -> None:
     """Give back an allocation of `size` bytes. As in Kafka, nobody checks that it was made."""
     pool.available += size
     end_dry_spell(pool, time)

@@ -13,17 +13,17 @@ from schemas.tables.values import BROKER, CONSUMER, PRODUCER
 from udfs.columns.arrays import Records
 from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.consumer_memory.channels import replay_units
-from udfs.replay.consumer_memory.consumers import ConsumerEvents, replays_of
+from udfs.replay.consumer_memory.consumers import ConsumerEvents, replay_pools
 from udfs.replay.consumer_memory.events import Exchanges
 from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers, replay_consumer
 from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
-from udfs.replay.consumer_memory.producer.batches import produced
+from udfs.replay.consumer_memory.producer.batches import read_produced
 from udfs.replay.consumer_memory.producer.events import ProducerEvents
 from udfs.replay.consumer_memory.producer.replay import replay_producers
-from udfs.replay.consumer_memory.producer.rows import producer_rows, verdicts_on_producers
+from udfs.replay.consumer_memory.producer.rows import producer_memory_rows, verdicts_on_producers
 from udfs.replay.consumer_memory.request_releases import with_releases
-from udfs.replay.consumer_memory.rows import broker_rows, consumer_rows, fidelity_of
+from udfs.replay.consumer_memory.rows import broker_memory_rows, client_fidelity_rows, consumer_memory_rows
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.traces import handled_by, traces_of_requests
 from udfs.replay.consumer_memory.units import Parts, Units, units_together
@@ -50,12 +50,12 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     for rows, unit in parts:
         events.add(rows, unit)
     consumers = events.consumers(lanes.fetch_limits)
-    for replayed in replays_of(consumers, lanes, seeded(lanes.consumer, units, lanes)):
-        yield from consumer_rows(units, consumers, lanes, replayed)
+    for replayed in replay_pools(consumers, lanes, seeded(lanes.consumer, units, lanes)):
+        yield from consumer_memory_rows(units, consumers, lanes, replayed)
     queues = [replay_consumer(consumers, unit, lanes) for unit in librdkafka_consumers(consumers).tolist()]
     yield from queue_rows(units, consumers, queues, lanes)
     on_queues = [(queue.unit, queue.decisions) for queue in queues]
-    yield from fidelity_of(units, [*verdicts_on_consumers(consumers), *on_queues])
+    yield from client_fidelity_rows(units, [*verdicts_on_consumers(consumers), *on_queues])
 
 
 def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
@@ -67,7 +67,7 @@ def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     traces = traces_of_requests(exchanges, count)
     replayed = replay_units(traces, seeded(lanes.broker, units, lanes), lanes.window)
     handled = handled_by(exchanges[lanes.window.has(exchanges["requested_at"])], count)
-    yield from broker_rows(units, traces, replayed, lanes, handled, events.left_out(count))
+    yield from broker_memory_rows(units, traces, replayed, lanes, handled, events.left_out(count))
 
 
 def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
@@ -75,11 +75,11 @@ def replay_sends(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     events = ProducerEvents()
     for rows, unit in parts:
         events.add(rows, unit)
-    sent = produced(events.gathered.records, len(units), lanes.window)
+    sent = read_produced(events.gathered.records, len(units), lanes.window)
     java = np.flatnonzero(events.is_java & (sent.producers["batches"] > 0))
     replayed = replay_producers(sent, lanes.producer, java)
-    yield from producer_rows(units, sent, replayed, lanes, events.left_out(), java)
-    yield from fidelity_of(units, verdicts_on_producers(sent, replayed, events.is_java))
+    yield from producer_memory_rows(units, sent, replayed, lanes, events.left_out(), java)
+    yield from client_fidelity_rows(units, verdicts_on_producers(sent, replayed, events.is_java))
 
 
 def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
@@ -88,10 +88,10 @@ def seeded(settings: Records, units: Units, lanes: MemoryLanes) -> Records:
     """
     by_unit = np.tile(settings, (len(units), 1))
     for unit, (name, address) in enumerate(zip(units.names, units.addresses, strict=True)):
-        by_unit["seed"][unit] = [seed_of(units.side, name, address, lane) for lane in lanes.names]
+        by_unit["seed"][unit] = [seed_from_names(units.side, name, address, lane) for lane in lanes.names]
     return by_unit
 
 
-def seed_of(*names: str) -> int:
+def seed_from_names(*names: str) -> int:
     """A number that depends on the names alone."""
     return int.from_bytes(blake2b("\0".join(names).encode(), digest_size=8).digest(), "big", signed=True)

@@ -20,7 +20,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, is_not_null
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.silver_events import kind
+from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.dealing import FIRST_OF_ALL, Step
 from udfs.replay.shared.rows_by_key import FETCH, boundaries, whole_fetches
@@ -78,7 +78,7 @@ def first_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
                 e.unit_address: the_text("", rows),
                 **same((e.connection_id, e.exchange_no), rows),
                 e.time: rows[t.request_time],
-                e.kind: kind(MemoryEvent.FETCHED, rows),
+                e.kind: kind_column(MemoryEvent.FETCHED, rows),
                 e.released: arrow_array(of_row, of_row != NEVER),
             }
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.settings import COMPLETED_AS_MAX, IN_FLIGHT_ESTIMATE, MEMORY_POOL
-from udfs.replay.consumer_memory.state import NONE, Sim
+from udfs.replay.consumer_memory.state import NONE, MessageSim
 from udfs.replay.consumer_memory.usage import note_waited, wait_more
 from udfs.replay.shared.event_heap import kinds, push
 
@@ -18,7 +18,7 @@ COMPLETE, RELEASE, POLL, REQUEST, ARRIVE = kinds(5)
 
 
 @kernel
-def reckoned(sim: Sim, lane: int) -> int:
+def reckoned_bytes(sim: MessageSim, lane: int) -> int:
     """Bytes that the lane's variant takes for used."""
     state, variant = sim.state[0], sim.settings[lane].variant
     if variant == MEMORY_POOL:
@@ -29,23 +29,23 @@ def reckoned(sim: Sim, lane: int) -> int:
 
 
 @kernel
-def note_reckoned(sim: Sim, lane: int) -> None:
+def note_reckoned(sim: MessageSim, lane: int) -> None:
     """Note in the outcome what the variant takes for used."""
     outcome = sim.outcomes[lane]
-    outcome.reckoned_max = max(outcome.reckoned_max, reckoned(sim, lane))
+    outcome.reckoned_max = max(outcome.reckoned_max, reckoned_bytes(sim, lane))
 
 
 @kernel
-def may_send(sim: Sim, lane: int, number: int) -> bool:
+def may_send(sim: MessageSim, lane: int, number: int) -> bool:
     """Whether (buffer.memory - used) / fetch.max.bytes allows one more fetch (KIP-81's earlier text)."""
     settings, max_bytes = sim.settings[lane], sim.messages[number].max_bytes
     if settings.variant == MEMORY_POOL or max_bytes == 0:
         return True
-    return bool(settings.size - reckoned(sim, lane) >= max_bytes)
+    return bool(settings.size - reckoned_bytes(sim, lane) >= max_bytes)
 
 
 @kernel
-def start_waiting(sim: Sim, lane: int, connection: int, time: int) -> None:
+def start_waiting(sim: MessageSim, lane: int, connection: int, time: int) -> None:
     """Have a connection wait, for its message or its request."""
     state = sim.connection_states[connection]
     state.waiting_since, state.overtaken = time, 0
@@ -54,7 +54,7 @@ def start_waiting(sim: Sim, lane: int, connection: int, time: int) -> None:
 
 
 @kernel
-def end_waiting(sim: Sim, lane: int, number: int, time: int) -> None:
+def end_waiting(sim: MessageSim, lane: int, number: int, time: int) -> None:
     """End the waiting of a message's connection."""
     state = sim.connection_states[sim.messages[number].connection]
     waited_us = time - state.waiting_since
@@ -65,7 +65,7 @@ def end_waiting(sim: Sim, lane: int, number: int, time: int) -> None:
 
 
 @kernel
-def send(sim: Sim, lane: int, number: int, time: int) -> None:
+def send_request(sim: MessageSim, lane: int, number: int, time: int) -> None:
     """Send a request. Its response takes as long as captured; a request that did not wait for the response follows
     after as long as captured.
     """
@@ -80,10 +80,10 @@ def send(sim: Sim, lane: int, number: int, time: int) -> None:
 
 
 @kernel
-def on_request(sim: Sim, lane: int, number: int, time: int) -> None:
+def send_or_hold_back(sim: MessageSim, lane: int, number: int, time: int) -> None:
     """Send a request, or hold it back."""
     if may_send(sim, lane, number):
-        send(sim, lane, number, time)
+        send_request(sim, lane, number, time)
         return
     connection = sim.messages[number].connection
     sim.connection_states[connection].held_back = number
@@ -91,7 +91,7 @@ def on_request(sim: Sim, lane: int, number: int, time: int) -> None:
 
 
 @kernel
-def resume(sim: Sim, lane: int, time: int) -> None:
+def resume_requests(sim: MessageSim, lane: int, time: int) -> None:
     """Send those requests that were held back and may go out now, in the order of their connections."""
     if sim.meter.usage[0].waiting == 0 or sim.settings[lane].variant == MEMORY_POOL:
         return
@@ -100,11 +100,11 @@ def resume(sim: Sim, lane: int, time: int) -> None:
         if number != NONE and may_send(sim, lane, number):
             sim.connection_states[connection].held_back = NONE
             end_waiting(sim, lane, number, time)
-            send(sim, lane, number, time)
+            send_request(sim, lane, number, time)
 
 
 @kernel
-def complete(sim: Sim, lane: int, number: int) -> None:
+def complete_fetch(sim: MessageSim, lane: int, number: int) -> None:
     """Count a fetch as complete, and no longer in flight, for the variants that hold requests back."""
     state, message = sim.state[0], sim.messages[number]
     if message.max_bytes > 0:

@@ -28,7 +28,7 @@ from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.takeovers import FETCH
 from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.columns import int_column
-from udfs.replay.shared.line_fit import fitted_line
+from udfs.replay.shared.line_fit import fit_line
 
 RESPONSE = int_fields(
     "unit",
@@ -78,26 +78,26 @@ class ClosedLoop:
                 kept = responses.slice(0, room)
                 self.left_out[unit, lane] += responses.num_rows - kept.num_rows
                 self.counts[unit] += kept.num_rows
-                self.responses.add(responses_of(kept, unit, lane))
+                self.responses.add(responses_from_rows(kept, unit, lane))
         for unit, reason in zip(units, rows[t.unchecked].to_pylist(), strict=True):
             if reason:
                 self.unchecked[unit].add(reason)
 
     def responses_under(self, fetch_number: int) -> Records:
         """RESPONSE[n]: those under the fetch limits of this number, each unit's in the order of their requests."""
-        return under(self.responses.records, fetch_number)
+        return records_under(self.responses.records, fetch_number)
 
     def given_up_under(self, fetch_number: int) -> Records:
         """GIVEN_UP[n]: what is given up under the fetch limits of this number."""
-        return under(self.given_up.records, fetch_number)
+        return records_under(self.given_up.records, fetch_number)
 
 
-def under(records: Records, fetch_number: int) -> Records:
+def records_under(records: Records, fetch_number: int) -> Records:
     """The records that belong to the fetch limits of this number."""
     return records[records["fetch_number"] == fetch_number]
 
 
-def responses_of(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
+def responses_from_rows(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
     """RESPONSE[n] from rows of CLOSED_RESPONSES."""
     t = CLOSED_RESPONSES
     return new_records(
@@ -152,7 +152,7 @@ def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exc
 def overhead_of(fetches: Records) -> tuple[float, float, float]:
     """The OVERHEAD of the captured fetches of one connection, EXCHANGE[n]."""
     beside = np.maximum(fetches["size"] - fetches["record_bytes"], 0)
-    base_bytes, partition_bytes = fitted_line(np.ascontiguousarray(fetches["partitions"]), beside, 0.0)
+    base_bytes, partition_bytes = fit_line(np.ascontiguousarray(fetches["partitions"]), beside, 0.0)
     started_at = np.clip(fetches["size_known_at"], fetches["requested_at"], fetches["complete_at"])
     took_us = int(np.maximum(fetches["complete_at"] - started_at, 0).sum())
     return base_bytes, partition_bytes, float(took_us) / max(int(fetches["size"].sum()), 1)

@@ -24,7 +24,7 @@ from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import pick_fields
 from udfs.facts.arrow_tables import table_rows
-from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative, span_us, speed_of
+from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative_speeds, span_us, speed_of
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
 from udfs.replay.consumer_memory.state import Replayed, Traces
 from udfs.replay.consumer_memory.units import Units
@@ -56,7 +56,7 @@ def key_columns(units: Units, table: Table, unit: Ints, scenarios: pa.Array[Any]
     }
 
 
-def grid(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
+def units_and_lanes(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
     """(unit, lane) of each row, if there is one for each of these units and lanes, unit by unit: int64[rows] both."""
     return np.repeat(units, len(lanes)), np.tile(lanes, len(units))
 
@@ -117,11 +117,11 @@ def deadlocks(outcomes: Records, settings: Records, largest_fetch: Ints) -> list
     return [word or None for word in why.tolist()]
 
 
-def consumer_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: LanesReplayed) -> Rows:
+def consumer_memory_rows(units: Units, consumers: Consumers, lanes: MemoryLanes, done: LanesReplayed) -> Rows:
     """Rows of the consumers in some lanes."""
     t, scenarios = CONSUMER_MEMORY, pa.array(lanes.names, pa.string())
     number, fetched = done.fetch_number, consumers.fetched
-    unit, lane = grid(consumers.numbers, done.lanes)
+    unit, lane = units_and_lanes(consumers.numbers, done.lanes)
     outcomes, settings = done.replayed.outcomes[consumers.numbers].ravel(), lanes.consumer[lane]
     is_captured, received = number == CAPTURED, received_in(done.traces, consumers.window)
     unmeasured = fetched["unmeasured_batches" if is_captured else "compressed_batches"][unit]
@@ -188,7 +188,7 @@ def exceedance_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], 
     )
 
 
-def broker_rows(
+def broker_memory_rows(
     units: Units, traces: Traces, replayed: Replayed, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
 ) -> Rows:  # fmt: skip
     """All rows of brokers.
@@ -197,9 +197,9 @@ def broker_rows(
     was no room for.
     """
     t, all_lanes, received = BROKER_MEMORY, np.arange(len(lanes.names)), received_in(traces, lanes.window)
-    unit, lane = grid(np.flatnonzero(received.messages), all_lanes)
+    unit, lane = units_and_lanes(np.flatnonzero(received.messages), all_lanes)
     outcomes, speed = replayed.outcomes[unit, lane], speed_of(replayed.outcomes, "bytes")
-    ratio = relative(speed, speed[:, CAPTURED])[unit, lane]
+    ratio = relative_speeds(speed, speed[:, CAPTURED])[unit, lane]
     by_response, by_fetch, by_log = handled_by[unit].T
     columns: Mapping[str, Cell] = {
         **key_columns(units, t, unit, pa.array(lanes.names, pa.string()), lane),
@@ -215,7 +215,7 @@ def broker_rows(
     yield t, table_rows(t, columns)
 
 
-def fidelity_of(units: Units, verdicts: Iterable[tuple[int, Compared]]) -> Rows:
+def client_fidelity_rows(units: Units, verdicts: Iterable[tuple[int, Compared]]) -> Rows:
     """Rows of `fidelity` on clients. verdicts: (the client's number, the cases of a metric)."""
     on_clients = [
         cases._replace(client_id=units.names[unit], client_address=units.addresses[unit], reader=units.side)

@@ -79,7 +79,7 @@ def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
     }
 
 
-def kind(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
+def kind_column(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
     """The kind of the rows."""
     return repeated(event, rows, pa.int8())
 
@@ -102,7 +102,7 @@ def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.Record
     return event_rows(
         {
             **unit_of_client(rows, CONSUMER),
-            t.kind: kind(MemoryEvent.EXCHANGE, rows),
+            t.kind: kind_column(MemoryEvent.EXCHANGE, rows),
             t.time: micros(rows[x.request_time]),
             t.started: micros(rows[x.response_first_time]),
             t.came: where(is_text(rows[x.status], ANSWERED), micros(rows[x.response_time])),
@@ -128,7 +128,7 @@ def request_events(rows: pa.RecordBatch) -> pa.RecordBatch:
             t.unit: rows[x.broker],
             t.unit_address: the_text("", rows),
             **same((t.connection_id, t.exchange_no, t.api_key), rows),
-            t.kind: kind(MemoryEvent.EXCHANGE, rows),
+            t.kind: kind_column(MemoryEvent.EXCHANGE, rows),
             t.time: requested,
             t.started: micros(rows[x.request_first_time]),
             t.came: requested,
@@ -155,7 +155,7 @@ def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
         yield event_rows(
             {
                 **unit_of_client(rows, CONSUMER),
-                t.kind: kind(MemoryEvent.PARTITION, rows),
+                t.kind: kind_column(MemoryEvent.PARTITION, rows),
                 t.time: micros(rows[f.request_time]),
                 t.broker_key: text_number(rows[f.broker]),
                 t.partition_key: partition_key(rows[_F.topic], rows[_F.partition]),
@@ -190,7 +190,7 @@ def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
     return event_rows(
         {
             **unit_of_client(rows, CONSUMER),
-            t.kind: kind(MemoryEvent.BATCH, rows),
+            t.kind: kind_column(MemoryEvent.BATCH, rows),
             t.time: micros(rows[b.request_time]),
             t.size: rows[b.available_bytes],
             t.partition_key: partition_key(rows[_F.topic], rows[_F.partition]),
@@ -211,7 +211,7 @@ def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch
     return event_rows(
         {
             **unit_of_client(rows, PRODUCER),
-            t.kind: kind(MemoryEvent.BATCH, rows),
+            t.kind: kind_column(MemoryEvent.BATCH, rows),
             t.time: pc.coalesce(where(is_text(rows[b.timestamp_type], "CreateTime"), append_times(rows)), requested),
             t.started: requested,
             t.came: micros(rows[b.response_time]),

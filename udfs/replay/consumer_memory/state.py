@@ -97,7 +97,7 @@ OUTCOME = int_fields(
 """What a lane came to."""
 
 
-class Sim(NamedTuple):
+class MessageSim(NamedTuple):
     """The replay of one unit's messages in every lane.
 
     messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
@@ -127,9 +127,9 @@ class Replayed(NamedTuple):
     curves: Curves
 
 
-def simulations(
+def simulations_of_units(
     traces: Traces, settings: Records, window: Window = WHOLE
-) -> tuple[Replayed, Iterator[tuple[int, Sim]]]:
+) -> tuple[Replayed, Iterator[tuple[int, MessageSim]]]:
     """(what the units come to, once their simulations have run; the number and the simulation of each unit that has
     messages). Simulations share their working memory: run each before you take the next.
 
@@ -141,7 +141,7 @@ def simulations(
     connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
     room = 2 * n + 2  # a message is requested, on its way, or to be given back; and the application polls
     replayed = Replayed(np.zeros(settings.shape, OUTCOME), room_for_curves(settings.shape[1], counts))
-    whole = Sim(
+    whole = MessageSim(
         messages=read_only(traces.messages),
         connections=read_only(traces.connections),
         settings=read_only(settings),
@@ -156,10 +156,10 @@ def simulations(
         outcomes=replayed.outcomes,
         nothing=read_only(np.zeros(1, OUTCOME)),
     )
-    return replayed, ((unit, simulation(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
+    return replayed, ((unit, simulation_of_unit(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
 
 
-def simulation(whole: Sim, trace: np.void, unit: int) -> Sim:
+def simulation_of_unit(whole: MessageSim, trace: np.void, unit: int) -> MessageSim:
     """The replay of one unit, as a part of `whole`, the replay of all units. trace: the unit's TRACE."""
     messages = slice(int(trace["first_message"]), int(trace["end_message"]))
     connections = slice(int(trace["first_connection"]), int(trace["end_connection"]))

@@ -59,7 +59,7 @@ def first_request(exchanges: Records, api_key: int, unit: Ints, since: Ints) -> 
     return earliest_from(units, requested_at, requested_at, unit, since)
 
 
-def taken_over(partitions: Records) -> Records:
+def partitions_taken_over(partitions: Records) -> Records:
     """The partitions that were taken over and not fetched again. partitions: PARTITION[n]."""
     return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] != NEVER)]
 
@@ -81,7 +81,7 @@ def drop_lost(exchanges: Records, partitions: Records) -> None:
 
     exchanges: EXCHANGE[n], all of the clients' in the order of their requests, rewritten. partitions: PARTITION.
     """
-    lost = taken_over(partitions)
+    lost = partitions_taken_over(partitions)
     np.subtract.at(exchanges["undrained"], lost["holder"], 1)
     np.maximum.at(exchanges["lost_at"], lost["holder"], lost["lost_at"])
     np.maximum.at(exchanges["taken_over_at"], lost["holder"], lost["taken_over_at"])

@@ -63,7 +63,7 @@ class Chains(NamedTuple):
     firsts: Ints
 
 
-def chains_of(exchanges: Records) -> Chains:
+def chains_of_exchanges(exchanges: Records) -> Chains:
     """The chains of EXCHANGE[n], each unit's in the order of their requests."""
     connection, firsts = group_numbers(exchanges["unit"], exchanges["connection"])
     order = np.argsort(connection, kind="stable")
@@ -120,7 +120,7 @@ def traces_of_responses(exchanges: Records, units: int) -> Traces:
     """What clients receive. exchanges: EXCHANGE[n], those that were answered, each client's in the order of their
     requests; what was dropped counts as drained.
     """
-    chains, pinned = chains_of(exchanges), np.flatnonzero(exchanges["undrained"] > 0)
+    chains, pinned = chains_of_exchanges(exchanges), np.flatnonzero(exchanges["undrained"] > 0)
     requested_at, complete_at = exchanges["requested_at"], exchanges["complete_at"]
     held_us = np.maximum(exchanges["drained_at"] - complete_at, 0)  # 0 for ALWAYS, without records that were drained
     held_us[pinned] = until_gone(exchanges, chains, pinned)
@@ -146,7 +146,7 @@ def traces_of_requests(exchanges: Records, units: int) -> Traces:
     """What brokers receive: requests come when their size is known. exchanges: EXCHANGE[n], each broker's in the order
     of their requests.
     """
-    chains, requested_at = chains_of(exchanges), exchanges["requested_at"]
+    chains, requested_at = chains_of_exchanges(exchanges), exchanges["requested_at"]
     answered_at, free_at = requested_at + exchanges["response_us"], np.zeros(len(exchanges), np.int64)
     is_followed = chains.following != NONE
     free_at[chains.following[is_followed]] = answered_at[is_followed]

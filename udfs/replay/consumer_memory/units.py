@@ -51,12 +51,12 @@ Parts = Iterator[tuple[pa.RecordBatch, Ints]]
 
 def units_together(batches: Iterable[pa.RecordBatch], run_id: str, lanes: int) -> Iterator[tuple[Units, Parts]]:
     """(some units of one side, all of their rows). batches: sorted by UNIT, cut anywhere. lanes: how many there are."""
-    parts = _parts(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
+    parts = _cut_into_units(batches, run_id, max(OUTCOMES_TOGETHER // lanes, 1))
     for units, group in groupby(parts, key=itemgetter(0)):
         yield units, ((rows, unit) for _, rows, unit in group)
 
 
-def _parts(
+def _cut_into_units(
     batches: Iterable[pa.RecordBatch], run_id: str, most_units: int
 ) -> Iterator[tuple[Units, pa.RecordBatch, Ints]]:
     """(the units that are taken together, a part of their rows, the number of each row's unit)."""
@@ -92,7 +92,7 @@ class Counted:
 
         unit: int64[rows], rising, and not below those of the calls before. is_counted: bool[rows].
         """
-        self.counts = resized(self.counts, int(unit[-1]) + 1, 0)
+        self.counts = resize_to_units(self.counts, int(unit[-1]) + 1, 0)
         counted, begins = np.cumsum(is_counted), np.arange(len(unit)) - position_among(unit)
         before: Ints = counted[begins] - is_counted[begins]
         places = counted - before + self.counts[unit] - 1
@@ -101,10 +101,10 @@ class Counted:
 
     def beyond(self, most: int, units: int) -> Ints:
         """How many rows of each of so many units were counted beyond the first `most`: int64[units]."""
-        return np.maximum(resized(self.counts, units, 0) - most, 0)
+        return np.maximum(resize_to_units(self.counts, units, 0) - most, 0)
 
 
-def resized(values: Array, units: int, fill: Any) -> Array:
+def resize_to_units(values: Array, units: int, fill: Any) -> Array:
     """The values of so many units, `fill` for those that have none yet: [units, ...]."""
     missing = np.full((units - len(values), *values.shape[1:]), fill, values.dtype)
     return np.concatenate([values, missing])  # type: ignore[return-value]  # of the same kind, which stubs do not say

@@ -97,7 +97,7 @@ def room_for_curves(lanes: int, messages: Ints) -> Curves:
 
 
 @kernel
-def begin(meter: Meter, time: int) -> None:
+def begin_metering(meter: Meter, time: int) -> None:
     """Forget the lane before, and start the clock."""
     usage = meter.usage[0]
     usage.used, usage.waiting = 0, 0
@@ -129,7 +129,7 @@ def enters_window(meter: Meter, time: int) -> bool:
 def begin_window(meter: Meter) -> None:
     """Have the window begin: what is in use, and who waits, is there from its first moment on."""
     usage = meter.usage[0]
-    advance(meter, max(usage.time, usage.window_begins_at))
+    advance_meter(meter, max(usage.time, usage.window_begins_at))
     count_from(meter, usage.time)
     note_usage(meter)
 
@@ -141,7 +141,7 @@ def is_in_time(meter: Meter, time: int) -> bool:
 
 
 @kernel
-def fold(meter: Meter) -> None:
+def fold_slots(meter: Meter) -> None:
     """Make slots twice as wide."""
     for place in range(SLOTS // 2):
         slot, even, odd = meter.slots[place], meter.slots[2 * place], meter.slots[2 * place + 1]
@@ -153,7 +153,7 @@ def fold(meter: Meter) -> None:
 
 
 @kernel
-def note(meter: Meter, place: int) -> None:
+def note_slot(meter: Meter, place: int) -> None:
     """Note in a slot what is in use, and how many wait."""
     slot, usage = meter.slots[place], meter.usage[0]
     slot.most_used = max(slot.most_used, usage.used)
@@ -161,7 +161,7 @@ def note(meter: Meter, place: int) -> None:
 
 
 @kernel
-def advance(meter: Meter, time: int) -> None:
+def advance_meter(meter: Meter, time: int) -> None:
     """Go on to a time, up to which nothing changes."""
     usage = meter.usage[0]
     if time > usage.time:
@@ -170,10 +170,10 @@ def advance(meter: Meter, time: int) -> None:
         meter.level_bytes[bucket] = max(meter.level_bytes[bucket], usage.used)
         usage.top_level = max(usage.top_level, bucket)
     while (time - usage.began_at) // usage.slot_us >= SLOTS:
-        fold(meter)
+        fold_slots(meter)
     first = (usage.time - usage.began_at) // usage.slot_us
     for place in range(first, (time - usage.began_at) // usage.slot_us + 1):
-        note(meter, place)
+        note_slot(meter, place)
     usage.time = time
 
 
@@ -181,11 +181,11 @@ def advance(meter: Meter, time: int) -> None:
 def note_usage(meter: Meter) -> None:
     """Note in the current slot what is in use, and how many wait."""
     usage = meter.usage[0]
-    note(meter, (usage.time - usage.began_at) // usage.slot_us)
+    note_slot(meter, (usage.time - usage.began_at) // usage.slot_us)
 
 
 @kernel
-def use(meter: Meter, more: int) -> None:
+def use_bytes(meter: Meter, more: int) -> None:
     """Use so many bytes more, or fewer, from the meter's time on."""
     usage = meter.usage[0]
     usage.used += more

@@ -22,21 +22,21 @@ from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.replay import replay_responses
 from udfs.replay.fetch_max_bytes.warm_up import log_and_read, two_fetch_lanes
 from udfs.replay.shared.lanes import AS_CAPTURED
-from udfs.replay.shared.line_fit import fitted_line
+from udfs.replay.shared.line_fit import fit_line
 
 
 def warm_up() -> None:
     """A fetch of one partition, and produced batches of which one waits, in two lanes. Also the closed loop of fetches,
     from which come the responses under other fetch limits.
     """
-    for _ in replay_memory([fetch(), two_batches()], two_lanes(), ""):
+    for _ in replay_memory([sample_fetch(), two_batches()], two_lanes(), ""):
         pass
     for _ in replay_responses(read_rows([log_and_read()], 1 << 20), two_fetch_lanes()):
         pass
-    fitted_line(np.ones(1, np.int64), np.ones(1, np.int64), 0.0)  # of responses under other limits
+    fit_line(np.ones(1, np.int64), np.ones(1, np.int64), 0.0)  # of responses under other limits
 
 
-def fetch() -> pa.RecordBatch:
+def sample_fetch() -> pa.RecordBatch:
     """An exchange of a librdkafka consumer with a partition and a batch."""
     kinds = np.array([MemoryEvent.EXCHANGE, MemoryEvent.PARTITION, MemoryEvent.BATCH])
     size, side = np.full(3, 100), pa.array([CONSUMER] * 3)

@@ -9,7 +9,7 @@ from udfs.kernels.kernel import allocating_kernel
 
 
 @allocating_kernel
-def fitted_line(amounts: Ints, times: Ints, share: float) -> tuple[float, float]:
+def fit_line(amounts: Ints, times: Ints, share: float) -> tuple[float, float]:
     """(time of amount 0, time per unit) whose sum over the amounts is that of the times; (0, 0) for none.
 
     The time of amount 0 is the median of its times, if amounts of 0 were seen. Else it is not known, and is taken to

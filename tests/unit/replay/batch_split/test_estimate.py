@@ -9,12 +9,12 @@ import pytest
 
 from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
 from udfs.replay.batch_split.estimate import (
-    after_split,
+    compression_ratio,
+    estimate_after_split,
     estimated_bytes,
     has_room,
-    ratio_of,
     record_bytes,
-    updated,
+    updated_estimate,
     upper_bound,
 )
 from udfs.replay.batch_split.settings import DAMPED, KIP_TEXT, TODAY
@@ -35,14 +35,14 @@ def test_the_estimate_follows_the_ratios_of_closed_batches(
 ) -> None:
     (settings,), found = settings_of(Producer(1024, 1024, profile=profile)), [np.float32(estimate)]
     for ratio in ratios:
-        found.append(np.float32(updated(settings, found[-1], np.float32(ratio))))
+        found.append(np.float32(updated_estimate(settings, found[-1], np.float32(ratio))))
     assert [round(float(of), 4) for of in found[1:]] == estimates
 
 
 def test_a_split_leaves_a_ratio_above_one_except_in_the_kips_text() -> None:
     """KIP-126 resets the estimate to 1.0 under 2e."""
     found = {
-        (profile, ratio): after_split(profile, np.float32(ratio))
+        (profile, ratio): estimate_after_split(profile, np.float32(ratio))
         for profile in (TODAY, KIP_TEXT)
         for ratio in (0.5, 1.5)
     }
@@ -50,8 +50,8 @@ def test_a_split_leaves_a_ratio_above_one_except_in_the_kips_text() -> None:
 
 
 def test_a_ratio_leaves_the_header_out() -> None:
-    assert ratio_of(61 + 50, 100) == np.float32(0.5)
-    assert ratio_of(61, 0) == 1.0
+    assert compression_ratio(61 + 50, 100) == np.float32(0.5)
+    assert compression_ratio(61, 0) == 1.0
 
 
 def test_sizes_of_records_and_batches_are_kafkas() -> None:

@@ -11,7 +11,13 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.steps import SENT
 from tests.unit.replay.batch_split.producers import Producer, Row, gold_rows, lanes_of, sent, settings_of
-from udfs.replay.batch_split.estimate import estimated_bytes, has_room, ratio_of, record_bytes, updated
+from udfs.replay.batch_split.estimate import (
+    compression_ratio,
+    estimated_bytes,
+    has_room,
+    record_bytes,
+    updated_estimate,
+)
 
 SETTINGS = Producer(1024, 1 << 20, linger=100_000)
 CONTENT = 104
@@ -52,7 +58,7 @@ def produced(seed: int) -> list[Row]:
             entry for entry in sorted(waiting, key=lambda entry: entry[0]) if entry[0] < at * 1000
         ]:
             size = 61 + int(batch.uncompressed * rng.uniform(0.3, 1.0))
-            estimate = np.float32(updated(settings, estimate, ratio_of(size, batch.uncompressed)))
+            estimate = np.float32(updated_estimate(settings, estimate, compression_ratio(size, batch.uncompressed)))
             waiting.remove((closed, request, batch))
             first = sizes.setdefault(batch.partition, 0)
             sizes[batch.partition] += len(batch.made)

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
-from udfs.replay.batch_split.accumulator import seal
+from udfs.replay.batch_split.accumulator import seal_batch
 from udfs.replay.batch_split.partition_queue import (
     IN_FLIGHT,
     NO_PART,
     TO_SEND,
     close_behind,
-    enqueue,
-    has_to_wait,
-    is_behind,
+    enqueue_batch,
     leave_queue,
+    must_wait_in_queue,
+    stands_behind_sent,
 )
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, LINGERED
-from udfs.replay.batch_split.state import Sim, new_sim, no_outcomes
+from udfs.replay.batch_split.state import ProducerSim, new_sim, no_outcomes
 from udfs.replay.shared.event_heap import INDEX, pop
 from udfs.replay.shared.resent_batches import NONE
 
@@ -77,7 +77,7 @@ def test_the_parts_of_a_part_that_is_refused_go_before_those_behind_it() -> None
 NOW = 1_000
 
 
-def partition(part: int = NO_PART, **batch: int) -> Sim:
+def partition(part: int = NO_PART, **batch: int) -> ProducerSim:
     """A queue by itself, in which nothing waits; `part` is what became of the part that left last. batch: what is
     captured of the only batch, which has 64 records.
     """
@@ -90,14 +90,14 @@ def partition(part: int = NO_PART, **batch: int) -> Sim:
     return sim
 
 
-def hold(sim: Sim, first: int, *, made_by_split: bool = False, may_leave: int = 0) -> None:
+def hold(sim: ProducerSim, first: int, *, made_by_split: bool = False, may_leave: int = 0) -> None:
     """Have a batch of ten records wait."""
     ready = sim.ready[first]
     ready["end"], ready["uncompressed"], ready["made_by_split"] = first + 10, 1_000, made_by_split
-    enqueue(sim, first, may_leave)
+    enqueue_batch(sim, first, may_leave)
 
 
-def left(sim: Sim) -> list[tuple[int, int, int]]:
+def left(sim: ProducerSim) -> list[tuple[int, int, int]]:
     """Kind, first record and us of what has left, in the order of time."""
     leave_queue(sim, 0, NOW)
     events = [pop(sim.heap) for _ in range(int(sim.heap.events[0]))]
@@ -113,7 +113,7 @@ def test_a_part_that_is_put_back_goes_before_what_waits_of_later_records() -> No
 
 @pytest.mark.parametrize(("part", "is_kept"), [(NO_PART, False), (TO_SEND, True), (IN_FLIGHT, False)])
 def test_an_empty_queue_keeps_a_batch_only_until_the_last_part_is_sent(part: int, is_kept: bool) -> None:
-    assert has_to_wait(partition(part), 0) == is_kept
+    assert must_wait_in_queue(partition(part), 0) == is_kept
 
 
 @pytest.mark.parametrize(("may_leave", "time"), [(NOW - 400, NOW), (NOW + 400, NOW + 400)])
@@ -149,9 +149,9 @@ def test_a_batch_is_not_closed_before_one_that_has_left_the_queue_and_is_before_
         hold(sim, first)
     left(sim)
     sim.ready[20]["end"] = 30
-    assert is_behind(sim, 20, NOW + 400)
-    assert not is_behind(sim, 20, NOW + 600)
-    assert not is_behind(sim, 10, NOW + 400)
+    assert stands_behind_sent(sim, 20, NOW + 400)
+    assert not stands_behind_sent(sim, 20, NOW + 600)
+    assert not stands_behind_sent(sim, 10, NOW + 400)
     close_behind(sim, 20)
     assert pop(sim.heap)[0] == NOW + 900
 
@@ -171,14 +171,14 @@ def test_a_batch_that_is_as_captured_is_closed_when_that_was_unless_it_had_been_
     sim = partition(closed=50_000, queued_by=queued_by)
     filling = sim.filling[0]
     filling["first"], filling["count"], filling["refused"] = 0, 64, refused
-    seal(sim, 0, 0, NOW, NOW + 20)
+    seal_batch(sim, 0, 0, NOW, NOW + 20)
     assert pop(sim.heap)[0] == time
 
 
 def test_where_pace_is_drawn_anew_no_batch_is_closed_when_a_captured_one_was() -> None:
     sim = partition(closed=NONE, queued_by=NONE)
     sim.filling[0]["first"], sim.filling[0]["count"] = 0, 64
-    seal(sim, 0, 0, NOW, NOW + 20)
+    seal_batch(sim, 0, 0, NOW, NOW + 20)
     assert pop(sim.heap)[0] == NOW + 20
 
 

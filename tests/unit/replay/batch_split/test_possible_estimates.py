@@ -11,9 +11,14 @@ from schemas.tables.fidelity_reasons import SPLITS
 from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
-from udfs.replay.batch_split.estimate import after_split, updated
+from udfs.replay.batch_split.estimate import estimate_after_split, updated_estimate
 from udfs.replay.batch_split.possible_estimates.events import batches_before
-from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, judge, judge_in_order
+from udfs.replay.batch_split.possible_estimates.fidelity import (
+    FEWER_RECORDS,
+    MORE_RECORDS,
+    judge_group,
+    judge_group_in_order,
+)
 from udfs.replay.batch_split.possible_estimates.state import (
     CLOSE,
     CREATED,
@@ -104,25 +109,25 @@ def given(
 
 def verdicts(batches: Times, closes: Times, cut: int = NOT_CUT) -> list[int]:
     """The verdicts on what is `given`, in every order."""
-    return judge(*given(batches, closes, cut), settings(), new_memory())[0].tolist()
+    return judge_group(*given(batches, closes, cut), settings(), new_memory())[0].tolist()
 
 
 def in_one_order(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[list[int], list[int]]:
     """(the verdicts in one order; the batch that was created next behind each close, NONE where nothing shows it)."""
-    found, order = judge_in_order(*given(batches, closes, cut), settings(), new_memory())
+    found, order = judge_group_in_order(*given(batches, closes, cut), settings(), new_memory())
     return found.tolist(), order["batch"].tolist()
 
 
 def order_of(judged: tuple[Group, Records]) -> list[int]:
     """The batch that was created next behind each close, NONE where nothing shows it."""
-    return judge_in_order(*judged, settings(), new_memory())[1]["batch"].tolist()
+    return judge_group_in_order(*judged, settings(), new_memory())[1]["batch"].tolist()
 
 
 def test_a_batch_may_have_been_created_until_the_next_record_was_sent() -> None:
     """Its record says when it was sent, which may have had to wait for the client to compress the end of a batch."""
     waited = given([(10, 9)], [(12, 25)], waits=5)
-    assert judge(*waited, settings(), new_memory())[0].tolist() == [ORDER_OPEN]
-    assert judge(*given([(10, 9)], [(12, 25)]), settings(), new_memory())[0].tolist() == [MORE_RECORDS]
+    assert judge_group(*waited, settings(), new_memory())[0].tolist() == [ORDER_OPEN]
+    assert judge_group(*given([(10, 9)], [(12, 25)]), settings(), new_memory())[0].tolist() == [MORE_RECORDS]
     assert order_of(waited) == [0]
 
 
@@ -142,7 +147,7 @@ def test_a_split_comes_behind_what_left_the_queue_before_its_parts(after: int, v
     """A close behind it would let the estimate fall from 1.0 again; one before it changes nothing in the end."""
     judged, records = given([(40, 9)], [(5, 25)])
     splits = new_records(SPLIT, 1, earliest=3 * MS, latest=30 * MS, after=after, ratio=0.5)
-    assert judge(judged._replace(splits=splits), records, settings(), new_memory())[0].tolist() == [verdict]
+    assert judge_group(judged._replace(splits=splits), records, settings(), new_memory())[0].tolist() == [verdict]
 
 
 def test_a_close_that_surely_was_or_was_not_decides() -> None:
@@ -204,9 +209,9 @@ def test_working_memory_is_used_again() -> None:
     """What was judged before changes nothing."""
     memory, many = new_memory(), given([(10, 8), (20, 9)], [(0, 100)] * 40)
     few = given([(10, 9), (15, 9), (20, 8)], [(5, 25)])
-    for judged in (judge, judge_in_order):
+    for judged in (judge_group, judge_group_in_order):
         judged(*many, settings(), memory)
-        assert judge(*few, settings(), memory)[0].tolist() == [ORDER_OPEN, AGREED, FEWER_RECORDS]
+        assert judge_group(*few, settings(), memory)[0].tolist() == [ORDER_OPEN, AGREED, FEWER_RECORDS]
 
 
 def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> None:
@@ -218,7 +223,9 @@ def test_no_order_of_closes_and_splits_leaves_the_bounds_of_the_estimate() -> No
         least, greatest = estimate_bounds(judged, settings).tolist()
         estimate = np.float32(1.0)
         for at in rng.permutation(8).tolist():
-            estimate = after_split(TODAY, ratios[at]) if at >= 6 else updated(settings, estimate, ratios[at])
+            estimate = (
+                estimate_after_split(TODAY, ratios[at]) if at >= 6 else updated_estimate(settings, estimate, ratios[at])
+            )
             assert least <= estimate <= greatest
 
 

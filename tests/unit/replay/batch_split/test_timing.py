@@ -8,9 +8,9 @@ import pytest
 from tests.unit.replay.batch_split.producers import Row, sent, sent_batch
 from udfs.columns.arrays import Records
 from udfs.replay.batch_split.events import Sent, read_sent
-from udfs.replay.batch_split.possible_estimates.events import groups_of
+from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
 from udfs.replay.batch_split.possible_estimates.order import CLOSE, SPLIT, no_order, times_in
-from udfs.replay.batch_split.timing import BYTES_SHARE, soonest, timed_batches
+from udfs.replay.batch_split.timing import BYTES_SHARE, soonest_times, timed_batches
 from udfs.replay.shared.resent_batches import NONE
 
 LINGER = 100_000  # us
@@ -90,13 +90,13 @@ def refused_with_another_in_flight() -> Sent:
 
 
 def test_what_was_in_flight_when_the_parts_came_was_closed_before_the_split() -> None:
-    (group,) = groups_of(refused_with_another_in_flight(), LINGER, {})
+    (group,) = groups_of_sendings(refused_with_another_in_flight(), LINGER, {})
     assert group.closed[group.splits["after"]].tolist() == [1]
 
 
 def test_a_part_was_closed_only_when_what_is_before_it_was_answered() -> None:
     found = refused_with_another_in_flight()
-    (group,) = groups_of(found, LINGER, {})
+    (group,) = groups_of_sendings(found, LINGER, {})
     earliest = dict(zip(group.closed.tolist(), group.closes["earliest"].tolist(), strict=True))
     assert (earliest[2], earliest[3]) == (18_000, 30_500), "the request before it, and the answer to it"
 
@@ -120,7 +120,7 @@ def test_a_batch_is_closed_with_its_request_or_when_what_was_before_is_done() ->
         10_000,
     )
     times = times_in(no_order(3), found)
-    batches, at_once = (timed_batches(found, of, linger) for of in (times, soonest(found, times, linger)))
+    batches, at_once = (timed_batches(found, of, linger) for of in (times, soonest_times(found, times, linger)))
     assert (batches["closed"] // ms).tolist() == [9, 30, 60]
     assert (batches["delay"] // ms).tolist() == [0, 13, 30], "the third was ready at 26, but not the next before 30"
     assert batches["round_trip"].tolist() == [500, 500, 500]

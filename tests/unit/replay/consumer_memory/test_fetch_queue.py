@@ -16,15 +16,15 @@ from udfs.replay.consumer_memory.fetch_queue import captured
 from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, Limits, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
-    in_parts,
+    cut_responses,
     late_for_full_queue,
-    responses_of,
+    responses_with_records,
     stated_pace,
 )
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
-from udfs.replay.consumer_memory.fetch_queue.levels import levels_of
+from udfs.replay.consumer_memory.fetch_queue.levels import known_levels
 from udfs.replay.consumer_memory.fetch_queue.replay import Queue, compared_decisions
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, Pace, Sim, new_queue
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, Pace, QueueSim, new_queue
 from udfs.replay.shared.window import WHOLE
 
 MS, SECOND = 1000, 1_000_000
@@ -49,10 +49,10 @@ def fetches(*times: tuple[int, int, int], **columns: Any) -> Records:
 def backlog(responses: int, brokers: int = 1) -> Records:
     """A backlog that brokers answer from in 1 ms, as a consumer reads it that never waits."""
     times = [(broker, at * MS, at * MS + MS) for at in range(responses) for broker in range(brokers)]
-    return responses_of(fetches(*times), SECOND)
+    return responses_with_records(fetches(*times), SECOND)
 
 
-def replayed(responses: Records, pace: Pace, limits: Records) -> Sim:
+def replayed(responses: Records, pace: Pace, limits: Records) -> QueueSim:
     sim = new_queue(responses, pace, limits, np.array([ALWAYS, NEVER]))
     replay_queue(sim)
     return sim
@@ -101,7 +101,7 @@ def test_a_queue_that_a_backoff_empties_leaves_the_application_idle() -> None:
 
 def test_nothing_comes_before_it_is_there() -> None:
     """The second fetch waits 300 ms for records."""
-    responses = responses_of(fetches((0, 0, MS), (0, 2 * MS, 302 * MS)), SECOND)
+    responses = responses_with_records(fetches((0, 0, MS), (0, 2 * MS, 302 * MS)), SECOND)
     assert responses["ready_at"].tolist() == [ALWAYS, 302 * MS]
     assert outcome(responses, stated_pace(0), thresholds())["ended_at"] == 302 * MS
 
@@ -122,35 +122,35 @@ def as_captured(limits: Records, pace: Pace, responses: int = 200) -> Records:
 
 def test_the_pace_is_told_by_what_was_taken_when_a_consumer_with_a_full_queue_asks_again() -> None:
     limits = thresholds(max_bytes=20_000)
-    responses = responses_of(as_captured(limits, SLOW), SECOND)
-    pace = captured_pace(responses, late_for_full_queue(responses, levels_of(responses, limits)), limits)
+    responses = responses_with_records(as_captured(limits, SLOW), SECOND)
+    pace = captured_pace(responses, late_for_full_queue(responses, known_levels(responses, limits)), limits)
     assert pace is not None
     assert pace.time[-1] / pace.messages[-1] == pytest.approx(10 * MS, rel=0.05)
 
 
 def test_while_the_queue_is_never_full_the_pace_is_not_known() -> None:
     limits = thresholds(max_bytes=1 << 30)
-    responses = responses_of(as_captured(limits, SLOW), SECOND)
-    assert captured_pace(responses, late_for_full_queue(responses, levels_of(responses, limits)), limits) is None
+    responses = responses_with_records(as_captured(limits, SLOW), SECOND)
+    assert captured_pace(responses, late_for_full_queue(responses, known_levels(responses, limits)), limits) is None
 
 
 def test_a_request_shows_that_the_queue_is_below_its_thresholds() -> None:
     """However little is taken: 1,500 bytes at most are left of three responses when the next is asked for."""
-    responses = responses_of(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5), (0, 6, 7)), SECOND)
-    levels = levels_of(responses, thresholds(max_bytes=1501))
+    responses = responses_with_records(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5), (0, 6, 7)), SECOND)
+    levels = known_levels(responses, thresholds(max_bytes=1501))
     assert levels["most_bytes"].tolist() == [1000, 2000, 2500, 2500]
 
 
 def test_a_queue_that_may_have_few_messages_has_few_bytes() -> None:
     """Nine messages of 100 bytes are left of the first response, and then of each."""
-    responses = responses_of(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5)), SECOND)
-    assert levels_of(responses, thresholds(min_messages=10))["most_bytes"].tolist() == [1000, 1900, 1900]
+    responses = responses_with_records(fetches((0, 0, 1), (0, 2, 3), (0, 4, 5)), SECOND)
+    assert known_levels(responses, thresholds(min_messages=10))["most_bytes"].tolist() == [1000, 1900, 1900]
 
 
 def test_what_another_thread_has_just_received_need_not_be_in_the_queue() -> None:
     """The second thread asks while the first may still decompress: what came on both then is still there."""
     times = (0, 0, 1), (1, 0, 1), (1, 2, 3), (0, 4, 5)
-    levels = levels_of(responses_of(fetches(*times), SECOND), thresholds(max_bytes=1500))
+    levels = known_levels(responses_with_records(fetches(*times), SECOND), thresholds(max_bytes=1500))
     assert levels["most_bytes"].tolist() == [1000, 2000, 3000, 3499]
     assert levels["may_be_full"].tolist()[2:] == [1, 1]
     assert levels["is_full_at_most"].tolist()[2:] == [0, 1]
@@ -158,8 +158,8 @@ def test_what_another_thread_has_just_received_need_not_be_in_the_queue() -> Non
 
 def decisions(limits: Records, in_force: Records) -> dict[str, int]:
     """The verdicts on a consumer that had other limits in force than those that are replayed."""
-    responses = responses_of(as_captured(in_force, SLOW), int(limits["backoff_us"][0]))
-    levels = levels_of(responses, limits)
+    responses = responses_with_records(as_captured(in_force, SLOW), int(limits["backoff_us"][0]))
+    levels = known_levels(responses, limits)
     is_full = late_for_full_queue(responses, levels)
     pace = captured_pace(responses, is_full, limits)
     responses["gap_us"][is_full] = 0
@@ -210,11 +210,11 @@ def test_a_consumer_that_sets_no_fetch_max_bytes_asks_for_no_more_than_its_queue
 
 
 def test_a_response_larger_than_a_lane_asks_for_comes_in_parts_one_after_the_other() -> None:
-    parts = in_parts(backlog(2), 400)
+    parts = cut_responses(backlog(2), 400)
     assert parts["record_bytes"].tolist() == [333, 333, 334] * 2
     assert parts["messages"].tolist() == [3, 3, 4] * 2
     assert parts["following"].tolist() == [1, 2, 3, 4, 5, NONE]
-    whole, cut = (outcome(of, SLOW, thresholds(1500)) for of in (backlog(10), in_parts(backlog(10), 400)))
+    whole, cut = (outcome(of, SLOW, thresholds(1500)) for of in (backlog(10), cut_responses(backlog(10), 400)))
     assert cut["most_bytes"] < 1500 + 400 < whole["most_bytes"]
 
 
@@ -238,6 +238,6 @@ def test_of_a_client_with_too_many_connections_one_that_is_opened_anew_is_of_the
 ) -> None:
     """The second is there beside the first; the third is opened a second after the first has ended."""
     monkeypatch.setattr(captured, "MOST_FETCHERS", 2)
-    responses = responses_of(fetches((1, 0, MS), (2, 0, 2 * MS), (3, SECOND, SECOND + MS)), 1)
+    responses = responses_with_records(fetches((1, 0, MS), (2, 0, 2 * MS), (3, SECOND, SECOND + MS)), 1)
     assert responses["fetcher"].tolist() == [0, 1, 0]
     assert (responses["gap_us"].tolist(), responses["is_late"].tolist()) == ([0, 0, SECOND - MS], [0, 0, 0])

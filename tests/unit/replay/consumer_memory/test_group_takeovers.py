@@ -19,10 +19,10 @@ from udfs.replay.consumer_memory.group_takeovers import (
     MEMBER_COLUMNS,
     MEMBERS,
     group_fetches,
-    groups_of,
+    groups_of_processes,
     joins_of,
     member_rows,
-    takeovers,
+    takeover_rows,
 )
 
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH = 11, 12, 14, 68, 78
@@ -55,9 +55,9 @@ def events(exchanges: list[Row], fetches: list[Row], batch_rows: int = 10_000) -
     """The takeovers, from rows that come in batches of so many; so do the fetches of a group."""
     members = members_of(exchanges, batch_rows)
     rows = silver_rows(FETCH_PARTITIONS, FETCH_COLUMNS, fetches, batch_rows)
-    in_order = in_turn(group_fetches(rows, groups_of(members)), GROUPS)
+    in_order = in_turn(group_fetches(rows, groups_of_processes(members)), GROUPS)
     cut = [batch.slice(first, batch_rows) for batch in in_order for first in range(0, batch.num_rows, batch_rows)]
-    return plain(takeovers(cut, joins_of(members)))
+    return plain(takeover_rows(cut, joins_of(members)))
 
 
 def passed_on(members: list[Row], *clients: str | None) -> list[tuple[str, int]]:
@@ -145,15 +145,15 @@ def test_a_client_that_gives_no_name_and_one_that_gives_an_empty_one_are_the_sam
 
 
 def test_requests_without_a_group_make_nobody_a_member() -> None:
-    assert groups_of(members_of([joined("a", None), joined("b", None), row_of(EXCHANGES)])) == {}
-    assert groups_of(members_of([joined("a", "g"), joined("a", "g")])) == {}, "a group of one process"
-    assert groups_of(members_of([joined("a", "g"), joined("a", None), joined("b", "g")])) == {
+    assert groups_of_processes(members_of([joined("a", None), joined("b", None), row_of(EXCHANGES)])) == {}
+    assert groups_of_processes(members_of([joined("a", "g"), joined("a", "g")])) == {}, "a group of one process"
+    assert groups_of_processes(members_of([joined("a", "g"), joined("a", None), joined("b", "g")])) == {
         ("a", ""): "g", ("b", ""): "g",
     }  # fmt: skip
 
 
 def test_only_reads_of_consumers_are_of_a_group() -> None:
-    groups = groups_of(members_of([joined("a", "g"), joined("b", "g")]))
+    groups = groups_of_processes(members_of([joined("a", "g"), joined("b", "g")]))
     rows = [
         fetch("a", 0), fetch("a", 1, reader="follower"), fetch("a", 2, read_position=None),
         fetch("a", 3, request_time=None), fetch("c", 4), fetch(None, 5), fetch("b", 6, client_address="10.0.0.9"),

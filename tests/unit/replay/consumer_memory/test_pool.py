@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udfs.replay.consumer_memory.pool import GRANTED, ILLEGAL, POOL, REFUSED, fill_pool, release, try_allocate
+from udfs.replay.consumer_memory.pool import GRANTED, ILLEGAL, POOL, REFUSED, fill_pool, release_memory, try_allocate
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,6 @@ def test_a_dry_spell_lasts_from_the_first_refusal_to_the_next_release() -> None:
     fill_pool(pool[0], 10, 10, 0)
     for time in (0, 5, 8):
         try_allocate(pool[0], 10, time)
-    release(pool[0], 10, 25)
+    release_memory(pool[0], 10, 25)
     try_allocate(pool[0], 10, 30)
     assert pool["dry_us"][0] == 20

@@ -15,7 +15,7 @@ from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_schema, arrow_stream
 from udfs.replay.consumer_memory import responses as responses_module
-from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replays_of
+from udfs.replay.consumer_memory.consumers import ConsumerEvents, Consumers, replay_pools
 from udfs.replay.consumer_memory.fidelity import CLOSED_LOOP_HELD, verdicts_on_consumers
 from udfs.replay.consumer_memory.given_up import LEAVE_GROUP, SYNC_GROUP
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS, FETCH_LIMITS, QUEUE_SETTINGS, UNBOUNDED, MemoryLanes
@@ -102,7 +102,7 @@ def test_lanes_with_the_same_fetch_limits_are_one_replay() -> None:
     of, pools, numbers = consumers(rows, 50), pools_of(UNBOUNDED, 1000, 60, UNBOUNDED), np.array([0, 1, 1, 0])
     buffers, queues = new_records(BUFFER_SETTINGS, 4), new_records(QUEUE_SETTINGS, 4)
     lanes = MemoryLanes(("a", "b", "c", "d"), pools, pools, buffers, queues, of.limits, numbers)
-    done = list(replays_of(of, lanes, pools[np.newaxis]))
+    done = list(replay_pools(of, lanes, pools[np.newaxis]))
     assert [(part.fetch_number, part.lanes.tolist()) for part in done] == [(0, [0, 3]), (1, [1, 2])]
     assert [of.record_bytes(number).tolist() for number in (0, 1)] == [[90], [60]]
     assert [of.memory_bound(number).tolist() for number in (0, 1)] == [[500], [50]]  # of a partition; of one broker

@@ -10,27 +10,27 @@ from udfs.replay.consumer_memory.state import OUTCOME
 from udfs.replay.consumer_memory.usage import (
     SLOT_US,
     SLOTS,
-    advance,
-    begin,
+    advance_meter,
+    begin_metering,
     count_wait,
     draw_curves,
     new_meter,
     note_waited,
     room_for_curves,
     sum_up,
-    use,
+    use_bytes,
 )
 from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile_of, quantile_within
 
 
 def test_a_timeline_keeps_its_peaks_however_long_it_gets() -> None:
     meter = new_meter()
-    begin(meter, 0)
-    use(meter, 70)
-    advance(meter, 10)
-    use(meter, -70)
-    advance(meter, 3 * SLOTS * SLOT_US)
-    use(meter, 30)
+    begin_metering(meter, 0)
+    use_bytes(meter, 70)
+    advance_meter(meter, 10)
+    use_bytes(meter, -70)
+    advance_meter(meter, 3 * SLOTS * SLOT_US)
+    use_bytes(meter, 30)
     most = meter.slots["most_used"]
     assert meter.usage["slot_us"][0] == 4 * SLOT_US
     assert most[0] == 70
@@ -42,9 +42,9 @@ def test_a_timeline_keeps_its_peaks_however_long_it_gets() -> None:
 def test_a_lane_begins_without_what_the_lane_before_used() -> None:
     meter, outcomes, curves = new_meter(), np.zeros(2, OUTCOME), room_for_curves(2, np.array([1]))
     for lane, used in enumerate((200, 20)):
-        begin(meter, 5)
-        use(meter, used)
-        advance(meter, 25)
+        begin_metering(meter, 5)
+        use_bytes(meter, used)
+        advance_meter(meter, 25)
         count_wait(meter, used)
         note_waited(outcomes[lane], used)
         sum_up(meter, outcomes[lane])

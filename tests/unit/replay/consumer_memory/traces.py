@@ -12,8 +12,8 @@ from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.channels import replay_lanes
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, POOL_SETTINGS, UNBOUNDED
-from udfs.replay.consumer_memory.state import MESSAGE, Sim, Traces, simulations
-from udfs.replay.consumer_memory.traces import chains_of, traces_from
+from udfs.replay.consumer_memory.state import MESSAGE, MessageSim, Traces, simulations_of_units
+from udfs.replay.consumer_memory.traces import chains_of_exchanges, traces_from
 from udfs.replay.shared.lanes import AS_CAPTURED
 
 Exchange = tuple[int, int, int, int, int]  # connection, requested at, complete at, size, held us
@@ -44,7 +44,7 @@ def trace_of(
         records=records,
         max_bytes=max_bytes,
     )
-    chains = chains_of(new_records(EXCHANGE, n, connection=connection))
+    chains = chains_of_exchanges(new_records(EXCHANGE, n, connection=connection))
     is_privileged = np.isin(np.unique(connection), list(privileged)).astype(np.int64)
     return traces_from(chains, np.zeros(n, np.int64), messages, is_privileged, 1)
 
@@ -73,7 +73,7 @@ def pools_of(
 class Run(NamedTuple):
     """The replay of one unit. sim: as the last lane left it."""
 
-    sim: Sim
+    sim: MessageSim
 
     def outcome(self, lane: int = 0) -> dict[str, int]:
         """What a lane came to."""
@@ -108,7 +108,7 @@ class Run(NamedTuple):
 
 def replayed(trace: Traces, settings: Records) -> Run:
     """Replay one unit. settings: POOL_SETTINGS[lanes]."""
-    _, units = simulations(trace, settings[np.newaxis])
+    _, units = simulations_of_units(trace, settings[np.newaxis])
     ((unit, sim),) = units
     replay_lanes(sim, unit)
     return Run(sim)

@@ -36,7 +36,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.shared.lanes import AS_CAPTURED
-from udfs.replay.shared.line_fit import fitted_line
+from udfs.replay.shared.line_fit import fit_line
 
 LOOSE = [
     "response_time",
@@ -395,11 +395,11 @@ def test_a_turn_that_does_not_come_is_another() -> None:
 
 def test_the_pace_keeps_the_times_in_all() -> None:
     amounts, times = np.array([0, 10, 0, 30, 20]), np.array([5, 30, 5, 70, 40])
-    base, each = fitted_line(amounts, times, 0.0)
+    base, each = fit_line(amounts, times, 0.0)
     assert (base, base * len(times) + each * amounts.sum()) == (5.0, times.sum())
-    assert fitted_line(np.array([10, 20]), np.array([7, 5]), 0.0) == (5.0, 2 / 30)
-    assert fitted_line(np.array([10, 20]), np.array([7, 5]), 0.5) == (5.5, 1 / 30)
-    assert fitted_line(np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0) == (0.0, 0.0)
+    assert fit_line(np.array([10, 20]), np.array([7, 5]), 0.0) == (5.0, 2 / 30)
+    assert fit_line(np.array([10, 20]), np.array([7, 5]), 0.5) == (5.5, 1 / 30)
+    assert fit_line(np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0) == (0.0, 0.0)
 
 
 def fetches(*nodes: tuple[list[int], list[int], list[int]]) -> PacedFetches:

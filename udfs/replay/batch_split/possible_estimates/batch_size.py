@@ -14,16 +14,16 @@ import numpy as np
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.estimate import after_split, estimated_bytes, updated, upper_bound
-from udfs.replay.batch_split.inferred import UNBOUNDED, in_most_ranges
+from udfs.replay.batch_split.estimate import estimate_after_split, estimated_bytes, updated_estimate, upper_bound
+from udfs.replay.batch_split.inferred import UNBOUNDED, values_in_most_ranges
 from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD, follow_in_turn
-from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, bytes_of_next, judge
-from udfs.replay.batch_split.possible_estimates.state import EARLY, Group, Memory, Sim, new_sim
+from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, bytes_of_next, judge_group
+from udfs.replay.batch_split.possible_estimates.state import EARLY, Group, GroupSim, Memory, new_sim
 from udfs.replay.batch_split.state import bytes_in_batch
 
 
 @kernel
-def possible_range(sim: Sim, till: int) -> tuple[np.float32, np.float32]:
+def possible_range(sim: GroupSim, till: int) -> tuple[np.float32, np.float32]:
     """The least and the greatest estimate with what may have been by then, taken in the order of requests."""
     known, closes, splits, settings = sim.memory.possible[0], sim.closes, sim.splits, sim.settings[0]
     estimate = least = greatest = known.estimate
@@ -31,15 +31,15 @@ def possible_range(sim: Sim, till: int) -> tuple[np.float32, np.float32]:
         if closes[number].none_before > till:
             break
         if closes[number].earliest <= till:
-            estimate = updated(settings, estimate, closes[number].ratio)
+            estimate = updated_estimate(settings, estimate, closes[number].ratio)
             least, greatest = min(least, estimate), max(greatest, estimate)
     if known.splits < len(splits) and splits[known.splits].earliest <= till:
-        greatest = max(greatest, after_split(settings.profile, splits[known.splits].ratio))
+        greatest = max(greatest, estimate_after_split(settings.profile, splits[known.splits].ratio))
     return least, greatest
 
 
 @kernel
-def range_of(sim: Sim, number: int, least: np.float32, greatest: np.float32) -> tuple[int, int]:
+def batch_size_range(sim: GroupSim, number: int, least: np.float32, greatest: np.float32) -> tuple[int, int]:
     """The least and the greatest batch.size under which a batch ends where it did; the first above the second for none.
 
     least, greatest: the estimates between which it can have been created.
@@ -61,13 +61,13 @@ def range_of(sim: Sim, number: int, least: np.float32, greatest: np.float32) -> 
 
 
 @kernel
-def find_ranges(sim: Sim, ranges: Ints) -> None:
-    """Write `range_of` each batch: int64[2, batches]."""
+def find_ranges(sim: GroupSim, ranges: Ints) -> None:
+    """Write the `batch_size_range` of each batch: int64[2, batches]."""
     for number in range(len(sim.batches)):
         time = sim.batches[number].time
         follow_in_turn(sim, time)
         least, greatest = possible_range(sim, time + US_PER_MS)
-        ranges[0, number], ranges[1, number] = range_of(sim, number, least, greatest)
+        ranges[0, number], ranges[1, number] = batch_size_range(sim, number, least, greatest)
 
 
 def with_estimate(group: Group) -> Group:
@@ -92,13 +92,13 @@ def inferred_batch_size(
         ranges.append(np.zeros((2, len(group.batches)), np.int64))
         find_ranges(new_sim(group, records, settings, memory, in_order=False), ranges[-1])
     least, most = np.concatenate(ranges, axis=1)
-    candidates = in_most_ranges(least[least <= most], most[least <= most], default)
+    candidates = values_in_most_ranges(least[least <= most], most[least <= most], default)
 
     def disagreeing(batch_size: int) -> int:
         """How many batches cannot have ended where they did under a batch.size."""
         changed = settings.copy()
         changed["batch_size"] = batch_size
-        verdicts = [judge(group, records, changed, memory)[0] for group in known]
+        verdicts = [judge_group(group, records, changed, memory)[0] for group in known]
         return int(np.isin(np.concatenate(verdicts), (FEWER_RECORDS, MORE_RECORDS)).sum())
 
     return candidates[0] if len(candidates) == 1 else min(candidates, key=disagreeing)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from udfs.columns.arrays import Record
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
-from udfs.replay.batch_split.estimate import after_split, updated
-from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATES, Sim
+from udfs.replay.batch_split.estimate import estimate_after_split, updated_estimate
+from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATES, GroupSim
 from udfs.replay.shared.resent_batches import NONE
 
 MOST_AHEAD = 62
@@ -19,7 +19,7 @@ TOO_MANY = MOST_ESTIMATES + 1
 
 
 @kernel
-def follow(sim: Sim, number: int) -> None:
+def follow_events(sim: GroupSim, number: int) -> None:
     """Have the estimates follow all closes and splits that may have been when a batch was created; LOST if too many
     may.
     """
@@ -38,19 +38,19 @@ def follow(sim: Sim, number: int) -> None:
         if sim.in_order and batch.before >= 0 and not sim.was_full[batch.before]:
             drop_unclosed(sim, batch.close_before)
     if progress.estimates == 0 or progress.estimates == TOO_MANY:
-        settle(sim)
-        lose(sim, batch.time)
+        keep_fewest_waits(sim)
+        lose_estimates(sim, batch.time)
 
 
 @kernel
-def may_split(sim: Sim, place: int) -> bool:
+def may_split(sim: GroupSim, place: int) -> bool:
     """Whether the split that comes next to a possible estimate may have been by then."""
     split = sim.memory.possible[place].splits
     return split < len(sim.splits) and sim.splits[split].earliest <= sim.memory.progress[0].till
 
 
 @kernel
-def add_closes(sim: Sim, place: int) -> None:
+def add_closes(sim: GroupSim, place: int) -> None:
     """Add the estimates that follow from a possible one by one more close: any close that may have been by then, and
     before all closes that are not yet behind the estimate.
     """
@@ -68,7 +68,7 @@ def add_closes(sim: Sim, place: int) -> None:
 
 
 @kernel
-def may_be_next(sim: Sim, place: int, number: int) -> bool:
+def may_be_next(sim: GroupSim, place: int, number: int) -> bool:
     """Whether a close may be the next one behind a possible estimate."""
     known, close, progress = sim.memory.possible[place], sim.closes[number], sim.memory.progress[0]
     if close.earliest > progress.till or close.earliest >= sim.closes[known.base].latest:
@@ -80,7 +80,7 @@ def may_be_next(sim: Sim, place: int, number: int) -> bool:
 
 
 @kernel
-def add_close(sim: Sim, place: int, bit: int) -> None:
+def add_close(sim: GroupSim, place: int, bit: int) -> None:
     """Add the estimate that follows from a possible one by one more close. bit: how far that close is from its base."""
     known, settings = sim.memory.possible[place], sim.settings[0]
     number, ratio = known.base + bit, sim.closes[known.base + bit].ratio
@@ -89,43 +89,43 @@ def add_close(sim: Sim, place: int, bit: int) -> None:
     while ahead & 1:
         base, ahead = base + 1, ahead >> 1
     added.base, added.ahead, added.splits, added.step = base, ahead, known.splits, known.step
-    added.waits = known.waits + has_to_wait(sim, sim.closes[number].earliest)
-    added.estimate = known.estimate if known.estimate < 0 else updated(settings, known.estimate, ratio)
+    added.waits = known.waits + comes_after_its_ms(sim, sim.closes[number].earliest)
+    added.estimate = known.estimate if known.estimate < 0 else updated_estimate(settings, known.estimate, ratio)
     keep_added(sim, number)
 
 
 @kernel
-def has_to_wait(sim: Sim, earliest: int) -> bool:
+def comes_after_its_ms(sim: GroupSim, earliest: int) -> bool:
     """Whether the batch that is judged was created after its ms, if what can be from `earliest` on was before it."""
     return bool(earliest > sim.batches[sim.memory.progress[0].batch].time + US_PER_MS)
 
 
 @kernel
-def is_behind(known: Record, close: int) -> bool:
+def is_close_behind(known: Record, close: int) -> bool:
     """Whether a close is behind a possible estimate; true of NONE."""
     ahead = close - known.base
     return ahead < 0 or (ahead <= MOST_AHEAD and bool((known.ahead >> ahead) & 1))
 
 
 @kernel
-def add_split(sim: Sim, place: int) -> None:
+def add_split(sim: GroupSim, place: int) -> None:
     """Add the estimate that follows from a possible one by the next split, if that may have been by then."""
     known, closes, progress = sim.memory.possible[place], sim.closes, sim.memory.progress[0]
     if progress.estimates == TOO_MANY or not may_split(sim, place):
         return
     split = sim.splits[known.splits]
-    if not is_behind(known, split.after):
+    if not is_close_behind(known, split.after):
         return
     if known.base == len(closes) or closes[known.base].latest > split.earliest:
         added = sim.memory.possible[progress.estimates]
         added.base, added.ahead, added.splits, added.step = known.base, known.ahead, known.splits + 1, known.step
-        added.waits = known.waits + has_to_wait(sim, split.earliest)
-        added.estimate = after_split(sim.settings[0].profile, split.ratio)
+        added.waits = known.waits + comes_after_its_ms(sim, split.earliest)
+        added.estimate = estimate_after_split(sim.settings[0].profile, split.ratio)
         keep_added(sim, len(closes) + known.splits)
 
 
 @kernel
-def keep_added(sim: Sim, event: int) -> None:
+def keep_added(sim: GroupSim, event: int) -> None:
     """Keep the estimate that was written behind the others, unless it is there already with no more waits. Note the
     step to it.
     """
@@ -157,7 +157,7 @@ def is_same(known: Record, other: Record) -> bool:
 
 
 @kernel
-def skip_closes(sim: Sim, time: int) -> None:
+def skip_closes(sim: GroupSim, time: int) -> None:
     """Have the only estimate, which is not known, leave behind it what surely was closed by now."""
     known = sim.memory.possible[0]
     while known.base < len(sim.closes) and sim.closes[known.base].latest <= time:
@@ -166,7 +166,7 @@ def skip_closes(sim: Sim, time: int) -> None:
 
 
 @kernel
-def drop_overdue(sim: Sim, time: int) -> None:
+def drop_overdue(sim: GroupSim, time: int) -> None:
     """Drop the estimates that leave out a close or split which surely was by now."""
     kept = 0
     for place in range(sim.memory.progress[0].estimates):
@@ -179,23 +179,23 @@ def drop_overdue(sim: Sim, time: int) -> None:
 
 
 @kernel
-def drop_unclosed(sim: Sim, close: int) -> None:
+def drop_unclosed(sim: GroupSim, close: int) -> None:
     """Drop the estimates that have not followed a close, unless none has."""
     kept, possible = 0, sim.memory.possible
     for place in range(sim.memory.progress[0].estimates):
-        kept += is_behind(possible[place], close)
+        kept += is_close_behind(possible[place], close)
     if kept == 0:
         return
     kept = 0
     for place in range(sim.memory.progress[0].estimates):
-        if is_behind(possible[place], close):
+        if is_close_behind(possible[place], close):
             possible[kept] = possible[place]
             kept += 1
     sim.memory.progress[0].estimates = kept
 
 
 @kernel
-def lose(sim: Sim, time: int) -> None:
+def lose_estimates(sim: GroupSim, time: int) -> None:
     """Go on with one estimate, LOST, that has followed what surely was by now; there were too many, or none."""
     known = sim.memory.possible[0]
     known.estimate, known.base, known.ahead, known.splits, known.step = LOST, 0, 0, 0, NONE
@@ -206,7 +206,7 @@ def lose(sim: Sim, time: int) -> None:
 
 
 @kernel
-def settle(sim: Sim) -> None:
+def keep_fewest_waits(sim: GroupSim) -> None:
     """Keep only the estimate with the fewest waits, and write the steps to it into the order."""
     memory, progress, known = sim.memory, sim.memory.progress[0], sim.memory.possible[0]
     least = 0
@@ -225,7 +225,7 @@ def settle(sim: Sim) -> None:
 
 
 @kernel
-def forget_steps(sim: Sim) -> None:
+def forget_steps(sim: GroupSim) -> None:
     """Forget what led to the estimates."""
     for place in range(sim.memory.progress[0].estimates):
         sim.memory.possible[place].step = NONE
@@ -233,7 +233,7 @@ def forget_steps(sim: Sim) -> None:
 
 
 @kernel
-def follow_in_turn(sim: Sim, time: int) -> None:
+def follow_in_turn(sim: GroupSim, time: int) -> None:
     """Have the first estimate follow what surely was by a time, in the order of requests."""
     known, settings, closes, splits = sim.memory.possible[0], sim.settings[0], sim.closes, sim.splits
     while True:
@@ -241,11 +241,11 @@ def follow_in_turn(sim: Sim, time: int) -> None:
         is_close = close < len(closes) and closes[close].latest <= time
         is_split = split < len(splits) and splits[split].latest <= time
         if is_split and (not is_close or splits[split].latest <= closes[close].latest):
-            known.estimate = after_split(settings.profile, splits[split].ratio)
+            known.estimate = estimate_after_split(settings.profile, splits[split].ratio)
             known.splits += 1
         elif is_close:
             if known.estimate >= 0 and not known.ahead & 1:
-                known.estimate = updated(settings, known.estimate, closes[close].ratio)
+                known.estimate = updated_estimate(settings, known.estimate, closes[close].ratio)
             known.base += 1
             known.ahead >>= 1
         else:

@@ -44,7 +44,7 @@ class Known(NamedTuple):
     first_part: Ints
 
 
-def groups_of(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]) -> Iterator[Group]:
+def groups_of_sendings(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]) -> Iterator[Group]:
     """A stretch of sendings, by topic and codec. known: the estimates before it, by topic and codec, where there are
     any.
     """
@@ -63,7 +63,7 @@ def groups_of(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]
             topic=topic,
             codec=codec,
             is_of=is_of,
-            batches=created_of(sent, batches, times.place, linger_us, closed),
+            batches=created_batches(sent, batches, times.place, linger_us, closed),
             closes=closes_of(sendings, times, closed, refused),
             splits=new_records(
                 SPLIT,
@@ -71,7 +71,7 @@ def groups_of(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]
                 earliest=sendings["response_time"][refused],
                 latest=times.first_part[refused],
                 after=closes_before_parts(sent, times, closed, refused),
-                ratio=ratios(sendings[refused]),
+                ratio=compression_ratios(sendings[refused]),
             ),
             closed=closed,
             refused=refused,
@@ -161,7 +161,7 @@ def closes_of(sendings: Records, times: Known, closed: Ints, refused: Ints) -> R
         none_before=np.minimum.accumulate(earliest[::-1])[::-1],
         after=times.last_place[closed],
         splits=np.where(made_by != NONE, number[made_by], 0),
-        ratio=ratios(sendings[closed]),
+        ratio=compression_ratios(sendings[closed]),
     )
 
 
@@ -192,13 +192,13 @@ def last_events_before(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:
     return np.append(order, NONE)[place_of_last_before(keys[order], times[order], key, time)]
 
 
-def ratios(sendings: Records) -> Singles:
+def compression_ratios(sendings: Records) -> Singles:
     """The compression ratios of sendings, as clients see them: float32[sendings]."""
     inside: Singles = (sendings["size"] - RECORD_BATCH_OVERHEAD).astype(np.float32)
     return np.divide(inside, np.maximum(sendings["uncompressed"], 1).astype(np.float32), dtype=np.float32)
 
 
-def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int, closed: Ints) -> Records:
+def created_batches(sent: Sent, batches: Ints, place: Ints, linger_us: int, closed: Ints) -> Records:
     """The batches in the order of their creation, with what may have ended each: CREATED[batches].
 
     batches: int64[batches], their numbers. place: int64[records], as in `Known`. closed: the sendings that were closed.
@@ -219,13 +219,13 @@ def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int, closed: I
     comes = np.where(has_next | is_other, comes, NEVER)
     has_lingered = comes >= np.maximum(not_before, first["time"] + linger_us)
     in_turn = records["time"][sent.capture.append_order]
-    may_wait = has_next & (waits_until(in_turn, place[np.minimum(captured["end"], len(records) - 1)]) >= not_before)
+    may_wait = has_next & (latest_appends(in_turn, place[np.minimum(captured["end"], len(records) - 1)]) >= not_before)
     places = place[captured["first"]]
     return new_records(
         CREATED,
         len(captured),
         time=first["time"],
-        until=waits_until(in_turn, places),
+        until=latest_appends(in_turn, places),
         place=places,
         later=np.searchsorted(in_turn, first["time"], side="right"),
         first=captured["first"],
@@ -240,7 +240,7 @@ def created_of(sent: Sent, batches: Ints, place: Ints, linger_us: int, closed: I
     )
 
 
-def waits_until(in_turn: Ints, places: Ints) -> Ints:
+def latest_appends(in_turn: Ints, places: Ints) -> Ints:
     """By when records surely were appended, which is when the ms of the record that was sent next has ended:
     int64[places], us.
 

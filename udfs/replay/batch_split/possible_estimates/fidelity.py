@@ -9,7 +9,12 @@ from udfs.columns.arrays import Ints, Record, Records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import estimated_bytes, has_room, record_bytes, upper_bound
-from udfs.replay.batch_split.possible_estimates.estimates import follow, follow_in_turn, forget_steps, settle
+from udfs.replay.batch_split.possible_estimates.estimates import (
+    follow_events,
+    follow_in_turn,
+    forget_steps,
+    keep_fewest_waits,
+)
 from udfs.replay.batch_split.possible_estimates.state import (
     EARLY,
     LINGERED,
@@ -19,8 +24,8 @@ from udfs.replay.batch_split.possible_estimates.state import (
     UNKNOWN,
     WAITED,
     Group,
+    GroupSim,
     Memory,
-    Sim,
     new_sim,
 )
 from udfs.replay.batch_split.state import bytes_in_batch
@@ -41,7 +46,7 @@ def bytes_of_next(batch: Record, first_timestamp: int) -> int:
 
 
 @kernel
-def verdict_with(sim: Sim, number: int, estimate: np.float32, cut: int) -> int:
+def verdict_with(sim: GroupSim, number: int, estimate: np.float32, cut: int) -> int:
     """Whether a batch that was created with this estimate ends where it was captured: AGREED, FEWER_ or MORE_RECORDS.
 
     cut: the least `cut` with which a batch may end before it is full: WAITED, EARLY, LINGERED or more.
@@ -63,7 +68,7 @@ def verdict_with(sim: Sim, number: int, estimate: np.float32, cut: int) -> int:
 
 
 @kernel
-def verdict_within_bounds(sim: Sim, number: int) -> int:
+def verdict_within_bounds(sim: GroupSim, number: int) -> int:
     """The verdict on a batch that was created with any estimate within the bounds: ORDER_OPEN where it depends on it.
 
     The larger the estimate, the fewer records: a verdict that both bounds give, all estimates between them give.
@@ -76,7 +81,7 @@ def verdict_within_bounds(sim: Sim, number: int) -> int:
 
 
 @kernel
-def verdict_on(sim: Sim, number: int, cut: int) -> int:
+def verdict_over_estimates(sim: GroupSim, number: int, cut: int) -> int:
     """The verdict over all possible estimates: AGREED if each of them agrees, ORDER_OPEN if some do. Writes those that
     do to `agreeing`. cut: as in `verdict_with`.
     """
@@ -99,14 +104,14 @@ def verdict_on(sim: Sim, number: int, cut: int) -> int:
 
 
 @kernel
-def judge_batch(sim: Sim, number: int) -> None:
+def judge_batch(sim: GroupSim, number: int) -> None:
     """Write the verdict on a batch. If one order is sought, a batch ends early without reason only if nothing else
     fits.
     """
     cut, verdict, progress = LINGERED if sim.in_order else EARLY, AGREED, sim.memory.progress[0]
     progress.agreeing = 0
     while cut >= (WAITED if sim.in_order else EARLY) and progress.agreeing == 0:
-        verdict = verdict_on(sim, number, cut)
+        verdict = verdict_over_estimates(sim, number, cut)
         cut -= 1
     if verdict == FEWER_RECORDS and sim.batches[number].cut == WAITED:
         verdict = ORDER_OPEN
@@ -116,7 +121,7 @@ def judge_batch(sim: Sim, number: int) -> None:
 
 
 @kernel
-def is_full_with_any(sim: Sim, number: int) -> bool:
+def is_full_with_any(sim: GroupSim, number: int) -> bool:
     """Whether one of the agreeing estimates leaves no room for the record that may have ended the batch."""
     for place in range(sim.memory.progress[0].agreeing):
         if verdict_with(sim, number, sim.memory.agreeing[place].estimate, LINGERED + 1) == AGREED:
@@ -125,7 +130,7 @@ def is_full_with_any(sim: Sim, number: int) -> bool:
 
 
 @kernel
-def keep_agreeing(sim: Sim, number: int) -> None:
+def keep_agreeing(sim: GroupSim, number: int) -> None:
     """Go on with only those possible estimates that agree with a batch, if the batch shows which of them it was."""
     memory, progress = sim.memory, sim.memory.progress[0]
     if 0 < progress.agreeing < progress.estimates and (sim.in_order or is_alone(sim, number)):
@@ -135,7 +140,7 @@ def keep_agreeing(sim: Sim, number: int) -> None:
 
 
 @kernel
-def is_alone(sim: Sim, number: int) -> bool:
+def is_alone(sim: GroupSim, number: int) -> bool:
     """Whether no other batch was created in the same ms: of such batches the capture does not show the order."""
     batches = sim.batches
     is_first = number == 0 or batches[number - 1].time < batches[number].time
@@ -143,24 +148,24 @@ def is_alone(sim: Sim, number: int) -> bool:
 
 
 @kernel
-def judge_batches(sim: Sim) -> float:
+def judge_batches(sim: GroupSim) -> float:
     """Write the verdict on every batch, and the order. Returns the estimate at the end, or UNKNOWN or LOST."""
     progress = sim.memory.progress[0]
     progress.estimates = 1
     for number in range(len(sim.batches)):
-        follow(sim, number)
+        follow_events(sim, number)
         judge_batch(sim, number)
         keep_agreeing(sim, number)
         if not sim.in_order:
             forget_steps(sim)
         elif progress.estimates == 1 or progress.steps > MOST_STEPS // 2:
-            settle(sim)
-    settle(sim)
+            keep_fewest_waits(sim)
+    keep_fewest_waits(sim)
     follow_in_turn(sim, NEVER)
     return float(sim.memory.possible[0].estimate)
 
 
-def judge(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
+def judge_group(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
     """(the verdict on each batch of a group, each in every possible order: AGREED or a code of SPLITS; an estimate that
     is possible at the end, UNKNOWN or LOST).
     """
@@ -168,7 +173,7 @@ def judge(group: Group, records: Records, settings: Records, memory: Memory) -> 
     return sim.verdicts, judge_batches(sim)
 
 
-def judge_in_order(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, Records]:
+def judge_group_in_order(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, Records]:
     """(the verdict on each batch of a group in one order of closes and splits; that order, PLACED[closes, then
     splits]).
 

@@ -31,7 +31,9 @@ def no_order(sendings: int) -> Records:
 
 
 def write_order(order: Records, group: Group, number: int, placed: Records) -> None:
-    """Write the order of a group, as `judge_in_order` returns it: PLACED[closes, then splits]. number: of the group."""
+    """Write the order of a group, as `judge_group_in_order` returns it: PLACED[closes, then splits]. number: of the
+    group.
+    """
     closes = len(group.closed)
     for kind, sendings, events, earliest in (
         (CLOSE, group.closed, placed[:closes], group.closes["earliest"]),

@@ -127,7 +127,7 @@ class Group(NamedTuple):
     initial: float
 
 
-class Sim(NamedTuple):
+class GroupSim(NamedTuple):
     """The batches of a group, and the estimates that are possible when each of them is created.
 
     records: RECORD[records]. settings: SETTINGS[1], the captured ones. bounds: float32[2], of every estimate. in_order:
@@ -156,11 +156,11 @@ def new_memory() -> Memory:
     return Memory(possible, agreeing, np.zeros(MOST_STEPS, STEP), np.zeros(1, PROGRESS))
 
 
-def new_sim(group: Group, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> Sim:
+def new_sim(group: Group, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> GroupSim:
     """A group's batches, before the first of them is created. settings: SETTINGS[lanes]."""
     memory.progress[0] = 0
     memory.possible[0] = (0, 0, 0, NONE, 0, group.initial)
-    return Sim(
+    return GroupSim(
         batches=read_only(group.batches),
         closes=read_only(group.closes),
         splits=read_only(group.splits),

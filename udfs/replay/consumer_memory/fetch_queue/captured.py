@@ -26,7 +26,7 @@ LATE = 0.5
 """A fetch that comes at least so many times fetch.queue.backoff.ms after the response before it is late."""
 
 
-def responses_of(fetches: Records, backoff_us: int) -> Records:
+def responses_with_records(fetches: Records, backoff_us: int) -> Records:
     """The responses with records: RESPONSE[n]. fetches: EXCHANGE[m], those of a consumer that were answered, in any
     order.
 
@@ -61,7 +61,7 @@ def responses_of(fetches: Records, backoff_us: int) -> Records:
         value_bytes=fetches["value_bytes"][rows],
         record_bytes=fetches["record_bytes"][rows],
     )
-    responses["following"] = following_of(responses["fetcher"])
+    responses["following"] = following_responses(responses["fetcher"])
     note_reopened(responses, is_first[rows])
     return responses
 
@@ -96,7 +96,7 @@ def note_reopened(responses: Records, is_first: Bools) -> None:
     responses["gap_us"][behind] = np.where(is_first[behind], gap_us, responses["gap_us"][behind])
 
 
-def following_of(fetcher: Ints) -> Ints:
+def following_responses(fetcher: Ints) -> Ints:
     """The place of the next response of the same fetcher, or NONE: int64[n]. fetcher: int64[n], of each response."""
     order = np.argsort(fetcher, kind="stable")
     following = np.full(len(fetcher), NONE)
@@ -105,7 +105,7 @@ def following_of(fetcher: Ints) -> Ints:
     return following
 
 
-def in_parts(responses: Records, max_bytes: int) -> Records:
+def cut_responses(responses: Records, max_bytes: int) -> Records:
     """The responses, where each with more than `max_bytes` of records is cut into several of about the same size:
     RESPONSE[m]. Each of these is asked for when the one before has come.
     """
@@ -118,7 +118,7 @@ def in_parts(responses: Records, max_bytes: int) -> Records:
         whole = parts[name].copy()
         parts[name] = whole * (place + 1) // count - whole * place // count
     parts["gap_us"] = np.where(place == 0, parts["gap_us"], 0)
-    parts["following"] = following_of(parts["fetcher"])
+    parts["following"] = following_responses(parts["fetcher"])
     return parts
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, Pace, Sim
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, Pace, QueueSim
 
 LEAST_BACKOFF_US = 1000
 """Where fetch.queue.backoff.ms is 0, the thread decides whenever it wakes up."""
 
 
 @kernel
-def work_until(pace: Pace, messages: int) -> float:
+def work_end(pace: Pace, messages: int) -> float:
     """How long the application works on the first so many messages (us)."""
     last = len(pace.messages) - 1
     if messages >= pace.messages[last]:
@@ -34,7 +34,7 @@ def work_until(pace: Pace, messages: int) -> float:
 
 
 @kernel
-def take_finished(sim: Sim, time: int) -> None:
+def take_finished(sim: QueueSim, time: int) -> None:
     """Have the application take the responses that it has finished by then."""
     queue = sim.queue[0]
     while queue.first < queue.arrived and sim.queued[queue.first].ends_at <= time:
@@ -42,7 +42,7 @@ def take_finished(sim: Sim, time: int) -> None:
 
 
 @kernel
-def share_taken(sim: Sim, place: int, time: int) -> float:
+def share_taken(sim: QueueSim, place: int, time: int) -> float:
     """Which share of a response that has come the application has taken by then."""
     queued = sim.queued[place]
     if time >= queued.ends_at:
@@ -53,7 +53,7 @@ def share_taken(sim: Sim, place: int, time: int) -> float:
 
 
 @kernel
-def queued_at(sim: Sim, time: int) -> tuple[int, int]:
+def queued_at(sim: QueueSim, time: int) -> tuple[int, int]:
     """(bytes, messages) in the queue, after `take_finished` of the same time."""
     queue = sim.queue[0]
     if queue.first == queue.arrived:
@@ -67,21 +67,21 @@ def queued_at(sim: Sim, time: int) -> tuple[int, int]:
 
 
 @kernel
-def is_full(sim: Sim, queued_bytes: int, messages: int) -> bool:
+def is_queue_full(sim: QueueSim, queued_bytes: int, messages: int) -> bool:
     """Whether the queue is at a threshold."""
     thresholds = sim.thresholds[0]
     return bool(queued_bytes >= thresholds.max_bytes or messages >= thresholds.min_messages)
 
 
 @kernel
-def full_until(sim: Sim) -> int:
+def full_until(sim: QueueSim) -> int:
     """When the queue is below its thresholds again, if nothing else comes (us)."""
     queue, thresholds = sim.queue[0], sim.thresholds[0]
     for place in range(queue.first, queue.arrived):
         queued = sim.queued[place]
         response = sim.responses[queued.response]
         left_bytes, left = queue.bytes - queued.bytes_before, queue.messages - queued.messages_before
-        if is_full(sim, left_bytes - response.value_bytes, left - response.messages):
+        if is_queue_full(sim, left_bytes - response.value_bytes, left - response.messages):
             continue
         share = 0.0
         if response.value_bytes > 0:
@@ -93,13 +93,13 @@ def full_until(sim: Sim) -> int:
 
 
 @kernel
-def in_window(sim: Sim, time: int) -> bool:
+def is_time_in_window(sim: QueueSim, time: int) -> bool:
     """Whether a time counts."""
     return bool(sim.window[0] <= time < sim.window[1])
 
 
 @kernel
-def decide(sim: Sim, number: int) -> None:
+def ask_or_back_off(sim: QueueSim, number: int) -> None:
     """Have a fetcher ask, or wait for its backoff if the queue is full.
 
     It looks again only when the queue can be below its thresholds: until then each look would find it full.
@@ -108,10 +108,10 @@ def decide(sim: Sim, number: int) -> None:
     now, response = fetcher.at, sim.responses[fetcher.response]
     take_finished(sim, now)
     queued_bytes, messages = queued_at(sim, now)
-    if is_full(sim, queued_bytes, messages):
+    if is_queue_full(sim, queued_bytes, messages):
         backoff = max(sim.thresholds[0].backoff_us, LEAST_BACKOFF_US)
         looks = max((full_until(sim) - now + backoff - 1) // backoff, 1)
-        outcome.held_back += looks if in_window(sim, now) else 0
+        outcome.held_back += looks if is_time_in_window(sim, now) else 0
         fetcher.full_since = now if fetcher.full_since == NONE else fetcher.full_since
         fetcher.at = now + looks * backoff
         return
@@ -122,13 +122,13 @@ def decide(sim: Sim, number: int) -> None:
 
 
 @kernel
-def receive(sim: Sim, number: int) -> None:
+def enqueue_response(sim: QueueSim, number: int) -> None:
     """Have a fetcher put a response into the queue, and turn to the next."""
     fetcher, queue, outcome = sim.fetchers[number], sim.queue[0], sim.outcome[0]
     now, response = fetcher.at, sim.responses[fetcher.response]
     queued = sim.queued[queue.arrived]
     before = sim.queued[queue.arrived - 1].ends_at if queue.arrived > 0 else now
-    work = work_until(sim.pace, queue.messages + response.messages) - work_until(sim.pace, queue.messages)
+    work = work_end(sim.pace, queue.messages + response.messages) - work_end(sim.pace, queue.messages)
     queued.response, queued.begins_at = fetcher.response, max(now, before)
     queued.ends_at = queued.begins_at + round(work)
     queued.messages_before, queued.bytes_before = queue.messages, queue.bytes
@@ -137,13 +137,13 @@ def receive(sim: Sim, number: int) -> None:
     queue.bytes += response.value_bytes
     take_finished(sim, now)
     queued_bytes, messages = queued_at(sim, now)
-    if in_window(sim, now):
+    if is_time_in_window(sim, now):
         # What ends a time without work: a thread that waited for its backoff could have asked from when that began.
         outcome.idle_us += max(sim.held_back_until[fetcher.response] - before, 0)
         outcome.most_bytes, outcome.most_messages = (
             max(outcome.most_bytes, queued_bytes), max(outcome.most_messages, messages)
         )  # fmt: skip
-        if is_full(sim, queued_bytes, messages):
+        if is_queue_full(sim, queued_bytes, messages):
             until = min(full_until(sim), sim.window[1])
             outcome.full_us += max(until - max(now, queue.full_until), 0)
             queue.full_until = max(queue.full_until, until)
@@ -152,7 +152,7 @@ def receive(sim: Sim, number: int) -> None:
 
 
 @kernel
-def replay_queue(sim: Sim) -> None:
+def replay_queue(sim: QueueSim) -> None:
     """Have all fetchers ask for all responses, in the order of time; those of the lowest number first."""
     outcome = sim.outcome[0]
     outcome.began_at = NEVER
@@ -166,8 +166,8 @@ def replay_queue(sim: Sim) -> None:
         if len(sim.fetchers) == 0 or sim.fetchers[number].response == NONE:
             break
         if sim.fetchers[number].has_asked == 1:
-            receive(sim, number)
+            enqueue_response(sim, number)
         else:
-            decide(sim, number)
+            ask_or_back_off(sim, number)
     queue = sim.queue[0]
     outcome.ended_at = sim.queued[queue.arrived - 1].ends_at if queue.arrived > 0 else outcome.began_at

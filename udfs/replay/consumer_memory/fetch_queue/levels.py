@@ -57,7 +57,7 @@ class CapturedQueue(NamedTuple):
     taken: Records
 
 
-def levels_of(responses: Records, thresholds: Records) -> Records:
+def known_levels(responses: Records, thresholds: Records) -> Records:
     """What is known of the queue at each response: LEVEL[n]. responses: RESPONSE[n]. thresholds: THRESHOLDS[1]."""
     n, levels = len(responses), np.zeros(len(responses), LEVEL)
     time = np.concatenate([responses["arrived_at"], responses["requested_at"]])
@@ -75,7 +75,7 @@ def levels_of(responses: Records, thresholds: Records) -> Records:
 
 
 @kernel
-def share_of(amount: int, whole: int, total: int) -> int:
+def proportional_share(amount: int, whole: int, total: int) -> int:
     """The same share of `total` that `amount` is of `whole`; 0 if `whole` is 0."""
     return amount * total // whole if whole > 0 else 0
 
@@ -95,17 +95,17 @@ def take_at_least(view: CapturedQueue, messages: int, value_bytes: int) -> None:
     more, more_bytes = messages - view.messages[taken.by_messages], value_bytes - view.value_bytes[taken.by_bytes]
     if more > 0:
         value_bytes = max(
-            value_bytes, view.value_bytes[taken.by_messages] + share_of(more, one.messages, one.value_bytes)
+            value_bytes, view.value_bytes[taken.by_messages] + proportional_share(more, one.messages, one.value_bytes)
         )
     if more_bytes > 0:
         messages = max(
-            messages, view.messages[taken.by_bytes] + share_of(more_bytes, other.value_bytes, other.messages)
+            messages, view.messages[taken.by_bytes] + proportional_share(more_bytes, other.value_bytes, other.messages)
         )
     taken.messages, taken.bytes = max(taken.messages, messages), max(taken.bytes, value_bytes)
 
 
 @kernel
-def exceeds(thresholds: Record, messages: int, value_bytes: int) -> int:
+def exceeds_threshold(thresholds: Record, messages: int, value_bytes: int) -> int:
     """1 if so many messages and bytes fill the queue, else 0."""
     return 1 if messages >= thresholds.min_messages or value_bytes >= thresholds.max_bytes else 0
 
@@ -127,8 +127,8 @@ def note_levels(view: CapturedQueue, time: int, come: int) -> tuple[int, int]:
     for number in range(len(view.shown)):
         fetcher = view.shown[number]
         others, others_bytes = pending - fetcher.messages, pending_bytes - fetcher.bytes
-        fetcher.may_be_full |= exceeds(view.thresholds[0], messages, value_bytes)
-        fetcher.is_full_at_most |= exceeds(view.thresholds[0], messages - others, value_bytes - others_bytes)
+        fetcher.may_be_full |= exceeds_threshold(view.thresholds[0], messages, value_bytes)
+        fetcher.is_full_at_most |= exceeds_threshold(view.thresholds[0], messages - others, value_bytes - others_bytes)
     return pending, pending_bytes
 
 

@@ -18,17 +18,17 @@ from schemas.tables.values import (
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.consumer_memory.consumers import Consumers, chosen
+from udfs.replay.consumer_memory.consumers import Consumers, limits_by_unit
 from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, Limits, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
-    in_parts,
+    cut_responses,
     late_for_full_queue,
-    responses_of,
+    responses_with_records,
     stated_pace,
 )
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
-from udfs.replay.consumer_memory.fetch_queue.levels import levels_of
+from udfs.replay.consumer_memory.fetch_queue.levels import known_levels
 from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, new_queue
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.state import NONE
@@ -86,8 +86,8 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
     unmeasured = int(fetches["unmeasured"].sum())
     thresholds = [thresholds_of(lanes, lane, release) for lane in range(len(lanes.names))]
     captured = thresholds[CAPTURED]
-    responses = responses_of(fetches, int(captured["backoff_us"][0]))
-    levels = levels_of(responses, captured)
+    responses = responses_with_records(fetches, int(captured["backoff_us"][0]))
+    levels = known_levels(responses, captured)
     is_full = late_for_full_queue(responses, levels)
     pace = captured_pace(responses, is_full, captured)
     responses["gap_us"][is_full] = 0  # the replay decides how long a full queue holds it back
@@ -99,7 +99,7 @@ def replay_consumer(consumers: Consumers, unit: int, lanes: MemoryLanes) -> Repl
         messages=int(counted["records"].sum()),
         value_bytes=int(counted["value_bytes"].sum()),
         unmeasured=unmeasured,
-        at_most=None if unmeasured else most_in(queue),
+        at_most=None if unmeasured else most_held(queue),
         lanes=replayed_lanes(queue, consumers, unit, fetches, lanes, thresholds),
         decisions=compared_decisions(queue, captured),
     )
@@ -170,7 +170,7 @@ def fetch_limits_in(consumers: Consumers, unit: int, number: int, captured: Reco
         max_bytes = asked_max_bytes(before, int(captured["max_bytes"][0]), int(thresholds["max_bytes"][0]))
     return Limits(
         max_bytes=min(max_bytes, int(of_lane["broker_max_bytes"])),
-        partition_max_bytes=int(chosen(int(of_lane["partition_max_bytes"]), partition_max_bytes)[0]),
+        partition_max_bytes=int(limits_by_unit(int(of_lane["partition_max_bytes"]), partition_max_bytes)[0]),
         is_captured=number == CAPTURED,
         asks_less=max_bytes < before,
     )
@@ -188,26 +188,26 @@ def replayed_lane(
     if queue.unmeasured or not limits.is_captured or pace is None:
         why = SIZES_NOT_MEASURED if queue.unmeasured else OTHER_FETCH_LIMITS if not limits.is_captured else NEVER_FULL
         return QueueLane(thresholds, bound, None, None, why)
-    responses = in_parts(queue.responses, limits.max_bytes) if limits.asks_less else queue.responses
-    sim = new_queue(responses, pace, thresholds, ends_of(queue.window))
+    responses = cut_responses(queue.responses, limits.max_bytes) if limits.asks_less else queue.responses
+    sim = new_queue(responses, pace, thresholds, ends_of_window(queue.window))
     replay_queue(sim)
     outcome = sim.outcome
-    if not outcome["full_us"][0] and is_larger(thresholds, captured):
+    if not outcome["full_us"][0] and may_hold_more(thresholds, captured):
         return QueueLane(thresholds, bound, None, None, CAPTURE_TOO_SHORT)
     return QueueLane(thresholds, bound, outcome, STATED if is_stated else BY_CAPTURE, None)
 
 
-def is_larger(thresholds: Records, captured: Records) -> bool:
+def may_hold_more(thresholds: Records, captured: Records) -> bool:
     """Whether a queue may hold more than the captured one. thresholds, captured: THRESHOLDS[1]."""
     return any(bool(thresholds[name][0] > captured[name][0]) for name in ("max_bytes", "min_messages"))
 
 
-def ends_of(window: Window) -> Ints:
+def ends_of_window(window: Window) -> Ints:
     """A window's begin and end (us)."""
     return np.array([window.begin, window.end], np.int64)
 
 
-def most_in(queue: Queue) -> int:
+def most_held(queue: Queue) -> int:
     """The most bytes that the queue can have had in the window, as captured."""
     return int(queue.levels["most_bytes"][queue.is_counted].max(initial=0))
 
@@ -226,7 +226,7 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
             [is_late & ~may_be_full, may_be_full], [QUEUE.waited_otherwise, QUEUE.pace_unknown], NO_REASON
         )
     else:
-        sim = new_queue(responses, queue.pace, captured, ends_of(queue.window))
+        sim = new_queue(responses, queue.pace, captured, ends_of_window(queue.window))
         replay_queue(sim)
         in_capture = np.where(queue.is_full, responses["requested_at"], NONE)
         by_replay, within_us = sim.held_back_until, tolerance_of(responses, captured)

@@ -78,7 +78,7 @@ class Pace(NamedTuple):
     time: Ints
 
 
-class Sim(NamedTuple):
+class QueueSim(NamedTuple):
     """The replay of a consumer's queue in one lane.
 
     responses: RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n]. queue:
@@ -97,7 +97,7 @@ class Sim(NamedTuple):
     outcome: Records
 
 
-def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints) -> Sim:
+def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints) -> QueueSim:
     """The replay before it begins. thresholds: THRESHOLDS[1]."""
     n = len(responses)
     fetchers = np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_STATE)
@@ -109,7 +109,7 @@ def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints)
     fetchers["at"], fetchers["has_asked"] = np.maximum(first["requested_at"] + first["answer_us"], first["ready_at"]), 1
     queue = np.zeros(1, QUEUE)
     queue["full_until"] = ALWAYS
-    return Sim(
+    return QueueSim(
         responses=read_only(responses),
         pace=Pace(*map(read_only, pace)),
         thresholds=read_only(thresholds),

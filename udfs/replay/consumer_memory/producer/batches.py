@@ -17,7 +17,7 @@ from udfs.columns.groups import group_numbers
 from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.consumer_memory.producer.events import NONE
-from udfs.replay.consumer_memory.producer.requests import lingers_of, requests_of, shares_behind
+from udfs.replay.consumer_memory.producer.requests import lingers_of, requests_of_sendings, shares_behind
 from udfs.replay.shared.resent_batches import Rows, mark_resent
 from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -69,17 +69,17 @@ class Produced(NamedTuple):
     window: Window = WHOLE
 
 
-def produced(sendings: Records, units: int, window: Window = WHOLE) -> Produced:
+def read_produced(sendings: Records, units: int, window: Window = WHOLE) -> Produced:
     """What so many producers sent. sendings: SENDING[n]."""
     rows = sendings[np.lexsort((sendings["sent_at"], sendings["appended_at"], sendings["unit"]))]
-    parent, offset = parents(rows)
+    parent, offset = parents_of_sendings(rows)
     is_whole, end_at = held_until(rows, parent, offset)
     is_first = parent == NONE
     connection, firsts = group_numbers(rows["unit"], rows["connection"])
     stream, first_of_stream = group_numbers(connection[is_first], rows["stream"][is_first])
     answered_at = np.where(rows["answered_at"] == NEVER, rows["sent_at"], rows["answered_at"])
-    requests, request = requests_of(connection, rows["request"], rows["sent_at"], answered_at)
-    batches = batches_of(rows[is_first], end_at[is_first], answered_at[is_first], stream)
+    requests, request = requests_of_sendings(connection, rows["request"], rows["sent_at"], answered_at)
+    batches = batches_of_sendings(rows[is_first], end_at[is_first], answered_at[is_first], stream)
     stream_connections, unit = connection[is_first][first_of_stream], rows["unit"][firsts]
     owner, appended_at, is_counted = unit[requests["connection"]], batches["appended_at"], window.has(rows["sent_at"])
     producers = new_records(
@@ -101,7 +101,7 @@ def produced(sendings: Records, units: int, window: Window = WHOLE) -> Produced:
     return Produced(producers, batches, requests, stream_connections, window)
 
 
-def batches_of(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:
+def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:
     """BATCH[n] of the first sendings of batches, SENDING[n].
 
     end_at: int64[n], us, until when each holds its memory. answered_at: int64[n], us, its first answer. stream:
@@ -131,7 +131,7 @@ def batches_of(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> 
 def held_until(rows: Records, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:
     """(whether each sending is that of a whole batch again, until when a batch holds its memory, us).
 
-    rows: SENDING[n]. parent, offset: int64[n], as `parents` has them.
+    rows: SENDING[n]. parent, offset: int64[n], as `parents_of_sendings` has them.
     """
     sent_at, answered_at, records = rows["sent_at"], rows["answered_at"], rows["records"]
     is_again = parent != NONE
@@ -146,7 +146,7 @@ def held_until(rows: Records, parent: Ints, offset: Ints) -> tuple[Bools, Ints]:
     return is_whole, np.minimum(end_at, split_at)
 
 
-def parents(rows: Records) -> tuple[Ints, Ints]:
+def parents_of_sendings(rows: Records) -> tuple[Ints, Ints]:
     """(the sending of the same records before, NONE for the first; the place of the first record in that).
 
     rows: SENDING[n], each producer's in the order of their appending, then their sending.

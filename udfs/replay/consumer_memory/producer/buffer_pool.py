@@ -49,7 +49,7 @@ def fill_buffers(pool: Record, total: int, poolable: int) -> None:
 
 
 @kernel
-def available(pool: Record) -> int:
+def available_memory(pool: Record) -> int:
     """BufferPool.availableMemory: bytes that nobody holds. Parts that waiters have taken are held."""
     return int(pool.non_pooled + pool.free * pool.poolable)
 
@@ -114,7 +114,7 @@ def allocate(pool: Record, waiters: Waiters, number: int, size: int) -> int:
         allocation.state = ILLEGAL
     elif size == pool.poolable and pool.free > 0:
         pool.free -= 1
-    elif available(pool) >= size:
+    elif available_memory(pool) >= size:
         free_up(pool, size)
         pool.non_pooled -= size
     else:
@@ -137,7 +137,7 @@ def deallocate(pool: Record, waiters: Waiters, size: int) -> None:
 
 
 @kernel
-def give_up(pool: Record, waiters: Waiters, number: int) -> None:
+def give_up_waiting(pool: Record, waiters: Waiters, number: int) -> None:
     """Have a waiter leave the queue, and give back its part, because max.block.ms is over (BufferExhaustedException).
     `signal_if_any_left` is still to be called, as for every allocation.
     """

@@ -16,21 +16,21 @@ from udfs.replay.consumer_memory.producer.buffer_pool import (
     allocate,
     deallocate,
     fill_buffers,
-    give_up,
+    give_up_waiting,
     is_awaited,
     signal_if_any_left,
 )
-from udfs.replay.consumer_memory.producer.state import Sim
+from udfs.replay.consumer_memory.producer.state import BatchSim
 from udfs.replay.consumer_memory.producer.window import count_from_here, end_window
 from udfs.replay.consumer_memory.usage import (
-    advance,
-    begin,
+    advance_meter,
+    begin_metering,
     count_wait,
     enters_window,
     is_in_time,
     note_waited,
     sum_up,
-    use,
+    use_bytes,
     wait_more,
 )
 from udfs.replay.shared.event_heap import INDEX, kinds, pop, push
@@ -42,7 +42,7 @@ RELEASED = -1
 
 
 @kernel
-def grant(sim: Sim, lane: int, number: int, time: int) -> None:
+def grant_memory(sim: BatchSim, lane: int, number: int, time: int) -> None:
     """Give a batch its memory, and schedule when it is sent and when it gives that back. number: of the batch."""
     batch, state = sim.batches[number], sim.states[number]
     waited_us = time - batch.appended_at
@@ -52,7 +52,7 @@ def grant(sim: Sim, lane: int, number: int, time: int) -> None:
     if lane == CAPTURED:
         state.waited_us = min(waited_us, batch.held_us)
         sim.outcomes[lane].late += 1 if time > max(batch.filled_at, batch.appended_at) else 0
-    use(sim.meter, sim.waiters.allocations[number].size)
+    use_bytes(sim.meter, sim.waiters.allocations[number].size)
     state.release_at = time + batch.held_us - state.waited_us
     push(sim.heap, state.release_at, RELEASE | number)
     push(sim.heap, max(time, state.release_at - batch.sending_us), SEND | number)
@@ -62,7 +62,7 @@ def grant(sim: Sim, lane: int, number: int, time: int) -> None:
 
 
 @kernel
-def send_if_exhausted(sim: Sim, time: int) -> None:
+def send_if_exhausted(sim: BatchSim, time: int) -> None:
     """Have the sender look: if somebody waits for memory, it sends all batches that linger."""
     if not is_awaited(sim.pool[0]):
         return
@@ -76,15 +76,15 @@ def send_if_exhausted(sim: Sim, time: int) -> None:
 
 
 @kernel
-def grant_woken(sim: Sim, lane: int, first: int, time: int) -> None:
+def grant_woken(sim: BatchSim, lane: int, first: int, time: int) -> None:
     """Give memory to the batches that were woken: those from place `first` of the queue on."""
     for place in range(first, sim.pool[0].first):
         wait_more(sim.meter, -1)
-        grant(sim, lane, sim.waiters.order[place], time)
+        grant_memory(sim, lane, sim.waiters.order[place], time)
 
 
 @kernel
-def memory_of(sim: Sim, lane: int, number: int) -> int:
+def memory_of_batch(sim: BatchSim, lane: int, number: int) -> int:
     """Bytes of the pool that a batch takes.
 
     What it grows beyond that is not the pool's (ByteBufferOutputStream.expandBuffer), as where compression is worse
@@ -96,14 +96,14 @@ def memory_of(sim: Sim, lane: int, number: int) -> int:
 
 
 @kernel
-def on_allocation(sim: Sim, lane: int, number: int, time: int) -> None:
+def on_allocation(sim: BatchSim, lane: int, number: int, time: int) -> None:
     """Append a batch's first record, for which the batch takes memory or waits."""
     outcome, first = sim.outcomes[lane], sim.pool[0].first
-    state = allocate(sim.pool[0], sim.waiters, number, memory_of(sim, lane, number))
+    state = allocate(sim.pool[0], sim.waiters, number, memory_of_batch(sim, lane, number))
     if state == ILLEGAL:
         outcome.too_large += 1
     elif state == GRANTED:
-        grant(sim, lane, number, time)
+        grant_memory(sim, lane, number, time)
         grant_woken(sim, lane, first, time)
     else:
         outcome.waits += 1
@@ -112,29 +112,29 @@ def on_allocation(sim: Sim, lane: int, number: int, time: int) -> None:
 
 
 @kernel
-def on_expiry(sim: Sim, lane: int, number: int, time: int) -> None:
+def on_batch_expiry(sim: BatchSim, lane: int, number: int, time: int) -> None:
     """Have a batch give up that has waited for max.block.ms."""
     wait_more(sim.meter, -1)
     sim.outcomes[lane].exhausted += 1
-    give_up(sim.pool[0], sim.waiters, number)
+    give_up_waiting(sim.pool[0], sim.waiters, number)
     first = sim.pool[0].first
     signal_if_any_left(sim.pool[0], sim.waiters)
     grant_woken(sim, lane, first, time)
 
 
 @kernel
-def on_release(sim: Sim, lane: int, number: int, time: int) -> None:
+def on_batch_release(sim: BatchSim, lane: int, number: int, time: int) -> None:
     """Have a batch give back its memory."""
     first, size = sim.pool[0].first, sim.waiters.allocations[number].size
     sim.states[number].release_at = RELEASED
-    use(sim.meter, -size)
+    use_bytes(sim.meter, -size)
     deallocate(sim.pool[0], sim.waiters, size)
     grant_woken(sim, lane, first, time)
     send_if_exhausted(sim, time)
 
 
 @kernel
-def is_past(sim: Sim, kind: int, number: int, time: int) -> bool:
+def is_batch_event_past(sim: BatchSim, kind: int, number: int, time: int) -> bool:
     """Whether what was to happen to a batch at this time has happened before."""
     state = sim.states[number]
     if kind == EXPIRE:
@@ -144,36 +144,36 @@ def is_past(sim: Sim, kind: int, number: int, time: int) -> bool:
 
 
 @kernel
-def expect(sim: Sim, number: int) -> None:
+def schedule_append(sim: BatchSim, number: int) -> None:
     """Schedule the append of a batch's first record. One batch is scheduled at a time, so that the heap stays small."""
     if number < len(sim.batches):
         push(sim.heap, sim.batches[number].appended_at, ALLOCATE | number)
 
 
 @kernel
-def replay_lane(sim: Sim, lane: int) -> None:
+def replay_lane(sim: BatchSim, lane: int) -> None:
     """Replay all batches of a lane, up to the window's end."""
     settings = sim.settings[lane]
     fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
-    begin(sim.meter, sim.batches[0].appended_at)
+    begin_metering(sim.meter, sim.batches[0].appended_at)
     sim.lingers[0] = 0
     for number in range(len(sim.batches)):
         sim.states[number].is_granted = 0
-    expect(sim, 0)
+    schedule_append(sim, 0)
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         time, code = pop(sim.heap)
         kind, number = code & ~INDEX, code & INDEX
         if kind == ALLOCATE:
-            expect(sim, number + 1)
-        if is_past(sim, kind, number, time):
+            schedule_append(sim, number + 1)
+        if is_batch_event_past(sim, kind, number, time):
             continue
         if enters_window(sim.meter, time):
             count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
-        advance(sim.meter, time)
+        advance_meter(sim.meter, time)
         if kind == RELEASE:
-            on_release(sim, lane, number, time)
+            on_batch_release(sim, lane, number, time)
         elif kind == EXPIRE:
-            on_expiry(sim, lane, number, time)
+            on_batch_expiry(sim, lane, number, time)
         elif kind == SEND:
             send_if_exhausted(sim, time)
         else:
@@ -184,7 +184,7 @@ def replay_lane(sim: Sim, lane: int) -> None:
 
 
 @kernel
-def replay_lanes(sim: Sim) -> None:
+def replay_lanes(sim: BatchSim) -> None:
     """Replay the batches in every lane."""
     for lane in range(len(sim.settings)):
         replay_lane(sim, lane)

@@ -11,7 +11,7 @@ from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import GrowingRecords, int_fields, new_records
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.units import Counted, resized
+from udfs.replay.consumer_memory.units import Counted, resize_to_units
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column
 
@@ -35,7 +35,7 @@ SENDING = int_fields(
 """A batch in a produce request: the same batch may be sent again, or be split and its parts sent."""
 
 
-def sendings_of(rows: pa.RecordBatch, unit: Ints) -> Records:
+def sendings_of_units(rows: pa.RecordBatch, unit: Ints) -> Records:
     """SENDING[rows] of rows of a producer. unit: int64[rows]."""
     t = MEMORY_EVENTS
     return new_records(
@@ -72,8 +72,8 @@ class ProducerEvents:
     def add(self, rows: pa.RecordBatch, unit: Ints) -> None:
         """Take rows of MEMORY_EVENTS, which follow those before. unit: int64[rows]."""
         is_kept = self.counted.places(unit, np.ones(len(unit), np.bool_)) < MOST_EXCHANGES
-        self.gathered.add(sendings_of(rows, unit)[is_kept])
-        self.is_java = resized(self.is_java, int(unit[-1]) + 1, True)
+        self.gathered.add(sendings_of_units(rows, unit)[is_kept])
+        self.is_java = resize_to_units(self.is_java, int(unit[-1]) + 1, True)
         np.logical_and.at(self.is_java, unit, int_column(rows, MEMORY_EVENTS.is_java, 1) == 1)
 
     def left_out(self) -> Ints:

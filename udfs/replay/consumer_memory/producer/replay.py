@@ -103,7 +103,7 @@ def pieces_of(batches: Records) -> Records:
     return pieces[np.argsort(due_at, kind="stable")]
 
 
-def connections_of(produced: Produced, producer: np.void) -> tuple[Records, Records]:
+def streams_and_connections(produced: Produced, producer: np.void) -> tuple[Records, Records]:
     """(STREAM[streams], CONNECTION[connections]) of a producer, one of produced.producers."""
     streams = slice(int(producer["first_stream"]), int(producer["end_stream"]))
     requests = slice(int(producer["first_request"]), int(producer["end_request"]))
@@ -128,7 +128,7 @@ def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outc
     producer = produced.producers[unit]
     batches = produced.batches[producer["first_batch"] : producer["end_batch"]].copy()
     batches["stream"] -= producer["first_stream"]
-    pieces, (streams, connections) = pieces_of(batches), connections_of(produced, producer)
+    pieces, (streams, connections) = pieces_of(batches), streams_and_connections(produced, producer)
     n = len(pieces)
     return Loop(
         pieces=read_only(pieces),

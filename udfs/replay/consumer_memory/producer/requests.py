@@ -25,7 +25,7 @@ REQUEST = int_fields(
 """A captured request."""
 
 
-def requests_of(connection: Ints, request: Ints, sent_at: Ints, answered_at: Ints) -> tuple[Records, Ints]:
+def requests_of_sendings(connection: Ints, request: Ints, sent_at: Ints, answered_at: Ints) -> tuple[Records, Ints]:
     """(the requests by connection and time: REQUEST[requests]; which of them each sending is in: int64[n]).
 
     connection: int64[n], of each sending. request: int64[n], a number that tells those of a connection apart. sent_at,

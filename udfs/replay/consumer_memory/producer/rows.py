@@ -17,7 +17,7 @@ from udfs.facts.arrow_tables import table_rows
 from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.replay import ProducersReplayed
 from udfs.replay.consumer_memory.producer.state import NONE
-from udfs.replay.consumer_memory.rows import grid, key_columns, used_and_waits
+from udfs.replay.consumer_memory.rows import key_columns, units_and_lanes, used_and_waits
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.units import Units
 from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 BATCHES_WITHOUT_WAIT, CLOSED_LOOP_SENDS = "batches_without_wait", "closed_loop_sends"
 
 
-def producer_rows(
+def producer_memory_rows(
     units: Units, produced: Produced, replayed: ProducersReplayed, lanes: MemoryLanes, left_out: Ints, numbers: Ints
 ) -> Rows:  # fmt: skip
     """All rows of some producers. left_out: int64[units]. numbers: int64[n], of the producers."""
     t = PRODUCER_MEMORY
-    unit, lane = grid(numbers, np.arange(len(lanes.names)))
+    unit, lane = units_and_lanes(numbers, np.arange(len(lanes.names)))
     outcomes, in_loop = replayed.outcomes[unit, lane], replayed.in_loop[unit, lane]
     producers, settings = produced.producers[unit], lanes.producer[lane]
     columns: Mapping[str, Cell] = {
@@ -70,12 +70,12 @@ def verdicts_on_producers(
         if not is_java[unit]:
             yield unit, compared(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)
             continue
-        yield unit, cases(BATCHES_WITHOUT_WAIT, count, BUFFERS.waited_for_memory, int(waited[unit]))
+        yield unit, cases_of_metric(BATCHES_WITHOUT_WAIT, count, BUFFERS.waited_for_memory, int(waited[unit]))
         if replayed.late[unit] != NONE:
-            yield unit, cases(CLOSED_LOOP_SENDS, count, BUFFERS.sent_later, int(replayed.late[unit]))
+            yield unit, cases_of_metric(CLOSED_LOOP_SENDS, count, BUFFERS.sent_later, int(replayed.late[unit]))
 
 
-def cases(metric: str, batches: int, reason: str, differing: int) -> Compared:
+def cases_of_metric(metric: str, batches: int, reason: str, differing: int) -> Compared:
     """The cases of a metric of which so many batches do not agree, for a reason. Of those, some may have begun before
     the window.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.producer.buffer_pool import deallocate, is_awaited
 from udfs.replay.consumer_memory.producer.state import NONE, Loop
-from udfs.replay.consumer_memory.usage import use
+from udfs.replay.consumer_memory.usage import use_bytes
 from udfs.replay.shared.event_heap import kinds, push
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 
@@ -25,7 +25,7 @@ MAX_REQUEST_SIZE = 1 << 20
 
 
 @kernel
-def is_due(sim: Loop, lane: int, batch: int, time: int) -> bool:
+def is_batch_due(sim: Loop, lane: int, batch: int, time: int) -> bool:
     """Whether a stream's first batch is to be sent, although nobody waits: it is full, or has lingered."""
     built = sim.built[batch]
     is_full = built.is_sealed == 1 or built.next != NONE or built.size >= sim.settings[lane].batch_size
@@ -33,7 +33,7 @@ def is_due(sim: Loop, lane: int, batch: int, time: int) -> bool:
 
 
 @kernel
-def is_ready(sim: Loop, lane: int, connection: int, time: int) -> bool:
+def is_connection_ready(sim: Loop, lane: int, connection: int, time: int) -> bool:
     """Whether the sender would send something to the connection (RecordAccumulator.ready)."""
     line = sim.connections[connection]
     if line.queued == 0:
@@ -42,7 +42,7 @@ def is_ready(sim: Loop, lane: int, connection: int, time: int) -> bool:
         return True
     for stream in range(line.first_stream, line.end_stream):
         head = sim.streams[stream].head
-        if head != NONE and is_due(sim, lane, head, time):
+        if head != NONE and is_batch_due(sim, lane, head, time):
             return True
     return False
 
@@ -71,7 +71,7 @@ def take_head(sim: Loop, stream: int) -> int:
 
 
 @kernel
-def drain(sim: Loop, connection: int, time: int) -> None:
+def drain_batches(sim: Loop, connection: int, time: int) -> None:
     """Send one request: the first batch of each partition (RecordAccumulator.drainBatchesForOneNode)."""
     line = sim.connections[connection]
     first, last, size, start = NONE, NONE, 0, line.turn
@@ -97,17 +97,19 @@ def drain(sim: Loop, connection: int, time: int) -> None:
 
 
 @kernel
-def look(sim: Loop, lane: int, time: int) -> None:
+def run_sender(sim: Loop, lane: int, time: int) -> None:
     """Have the sender send whatever is ready, on every connection."""
     for connection in range(len(sim.connections)):
-        while sim.connections[connection].in_flight < MAX_IN_FLIGHT and is_ready(sim, lane, connection, time):
-            drain(sim, connection, time)
+        while sim.connections[connection].in_flight < MAX_IN_FLIGHT and is_connection_ready(
+            sim, lane, connection, time
+        ):
+            drain_batches(sim, connection, time)
 
 
 @kernel
-def give_back(sim: Loop, size: int) -> None:
+def give_back_memory(sim: Loop, size: int) -> None:
     """Give memory back to the pool."""
-    use(sim.meter, -size)
+    use_bytes(sim.meter, -size)
     deallocate(sim.pool[0], sim.waiters, size)
 
 
@@ -123,5 +125,5 @@ def on_answer(sim: Loop, first: int, time: int) -> None:
         if held_after_us > 0:
             push(sim.heap, time + held_after_us, RETURN | batch)
         else:
-            give_back(sim, built.held)
+            give_back_memory(sim, built.held)
         batch = built.next

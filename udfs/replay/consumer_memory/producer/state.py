@@ -34,7 +34,7 @@ BATCH_STATE = int_fields(
 """A batch in the lane that is replayed by captured times."""
 
 
-class Sim(NamedTuple):
+class BatchSim(NamedTuple):
     """The replay of a producer's batches in every lane by captured times.
 
     batches: BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a batch. states: BATCH_STATE[n].
@@ -55,10 +55,10 @@ class Sim(NamedTuple):
     nothing: Records
 
 
-def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records) -> Sim:
+def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records) -> BatchSim:
     """A replay by captured times in which nothing has happened. Arguments as in Sim."""
     n = len(batches)
-    return Sim(
+    return BatchSim(
         batches=read_only(batches),
         settings=read_only(settings),
         waiters=new_waiters(n),

@@ -15,7 +15,7 @@ from udfs.replay.consumer_memory.producer.buffer_pool import (
     WAITING,
     allocate,
     fill_buffers,
-    give_up,
+    give_up_waiting,
     signal_if_any_left,
 )
 from udfs.replay.consumer_memory.producer.sender import (
@@ -24,21 +24,21 @@ from udfs.replay.consumer_memory.producer.sender import (
     EXPIRE,
     LINGER,
     RETURN,
-    give_back,
-    look,
+    give_back_memory,
     on_answer,
+    run_sender,
 )
 from udfs.replay.consumer_memory.producer.state import NONE, Loop
 from udfs.replay.consumer_memory.producer.window import count_from_here, end_window
 from udfs.replay.consumer_memory.usage import (
-    advance,
-    begin,
+    advance_meter,
+    begin_metering,
     count_wait,
     enters_window,
     is_in_time,
     note_waited,
     sum_up,
-    use,
+    use_bytes,
     wait_more,
 )
 from udfs.replay.shared.event_heap import INDEX, pop, push
@@ -50,7 +50,7 @@ TOLERANCE_US = 100_000
 
 
 @kernel
-def build(sim: Loop, piece: int, time: int) -> None:
+def append_to_new_batch(sim: Loop, piece: int, time: int) -> None:
     """Append a piece to a new batch."""
     threads, batch = sim.threads[0], sim.threads[0].built
     threads.built += 1
@@ -99,15 +99,15 @@ def note_append(sim: Loop, lane: int, piece: int, time: int) -> None:
 
 
 @kernel
-def note_grant(sim: Loop, lane: int, piece: int, waited_us: int) -> None:
+def note_memory_granted(sim: Loop, lane: int, piece: int, waited_us: int) -> None:
     """Note that a thread got memory."""
     count_wait(sim.meter, waited_us)
     note_waited(sim.outcomes[lane], waited_us)
-    use(sim.meter, sim.waiters.allocations[piece].size)
+    use_bytes(sim.meter, sim.waiters.allocations[piece].size)
 
 
 @kernel
-def send(sim: Loop, lane: int, time: int) -> None:
+def append_next_piece(sim: Loop, lane: int, time: int) -> None:
     """Have a free thread append the next piece, or wait for memory for it."""
     threads, piece = sim.threads[0], sim.threads[0].next_piece
     threads.next_piece += 1
@@ -119,8 +119,8 @@ def send(sim: Loop, lane: int, time: int) -> None:
     if state == ILLEGAL:
         sim.outcomes[lane].too_large += 1
     elif state == GRANTED:
-        note_grant(sim, lane, piece, 0)
-        build(sim, piece, time)
+        note_memory_granted(sim, lane, piece, 0)
+        append_to_new_batch(sim, piece, time)
         note_append(sim, lane, piece, time)
     else:
         sim.outcomes[lane].waits += 1
@@ -138,18 +138,18 @@ def wake_thread(sim: Loop, lane: int, time: int) -> None:
     threads.gone_on += 1
     threads.free += 1
     wait_more(sim.meter, -1)
-    note_grant(sim, lane, piece, time - sim.waiting_since[piece])
+    note_memory_granted(sim, lane, piece, time - sim.waiting_since[piece])
     if append_if_room(sim, lane, piece):
-        give_back(sim, sim.waiters.allocations[piece].size)
+        give_back_memory(sim, sim.waiters.allocations[piece].size)
     else:
-        build(sim, piece, time)
+        append_to_new_batch(sim, piece, time)
     note_append(sim, lane, piece, time)
 
 
 @kernel
-def on_expiry(sim: Loop, lane: int, piece: int) -> None:
+def on_thread_expiry(sim: Loop, lane: int, piece: int) -> None:
     """Have a thread give up that has waited for max.block.ms. Those that were woken before have already gone on."""
-    give_up(sim.pool[0], sim.waiters, piece)
+    give_up_waiting(sim.pool[0], sim.waiters, piece)
     sim.threads[0].gone_on = sim.pool[0].first
     signal_if_any_left(sim.pool[0], sim.waiters)
     wait_more(sim.meter, -1)
@@ -167,7 +167,7 @@ def is_piece_due(sim: Loop, time: int) -> bool:
 
 
 @kernel
-def settle(sim: Loop, lane: int, time: int) -> None:
+def do_what_is_due(sim: Loop, lane: int, time: int) -> None:
     """Do all that happens at this time: woken threads go on, the sender looks, free threads take what is due."""
     threads = sim.threads[0]
     while True:
@@ -175,9 +175,9 @@ def settle(sim: Loop, lane: int, time: int) -> None:
             wake_thread(sim, lane, time)
         elif threads.is_awake == 1:
             threads.is_awake = 0
-            look(sim, lane, time)
+            run_sender(sim, lane, time)
         elif is_piece_due(sim, time):
-            send(sim, lane, time)
+            append_next_piece(sim, lane, time)
         else:
             break
     if threads.next_piece < len(sim.pieces) and threads.due_piece < threads.next_piece:
@@ -190,7 +190,7 @@ def start_lane(sim: Loop, lane: int) -> None:
     """Begin a lane in which nothing was sent yet."""
     threads, settings, first_at = sim.threads[0], sim.settings[lane], sim.pieces[0].due_at
     fill_buffers(sim.pool[0], settings.buffer_memory, settings.batch_size)
-    begin(sim.meter, first_at)
+    begin_metering(sim.meter, first_at)
     threads.next_piece, threads.due_piece, threads.gone_on, threads.is_awake, threads.built = 0, NONE, 0, 0, 0
     threads.free = settings.threads
     for stream in range(len(sim.streams)):
@@ -203,7 +203,7 @@ def start_lane(sim: Loop, lane: int) -> None:
 
 
 @kernel
-def is_past(sim: Loop, kind: int, index: int) -> bool:
+def is_thread_event_past(sim: Loop, kind: int, index: int) -> bool:
     """Whether an event is out of date: the thread that was to give up no longer waits, or nothing lingers any more."""
     if kind == EXPIRE:
         return bool(sim.waiters.allocations[index].state != WAITING)
@@ -217,20 +217,20 @@ def loop_lane(sim: Loop, lane: int) -> None:
     while sim.heap.events[0] > 0 and is_in_time(sim.meter, sim.heap.time[0]):
         time, code = pop(sim.heap)
         kind, index = code & ~INDEX, code & INDEX
-        if is_past(sim, kind, index):
+        if is_thread_event_past(sim, kind, index):
             continue
         if enters_window(sim.meter, time):
             count_from_here(sim.meter, sim.outcomes, sim.nothing, lane)
-        advance(sim.meter, time)
+        advance_meter(sim.meter, time)
         if kind == ANSWER:
             on_answer(sim, index, time)
         elif kind == RETURN:
-            give_back(sim, sim.built[index].held)
+            give_back_memory(sim, sim.built[index].held)
         elif kind == EXPIRE:
-            on_expiry(sim, lane, index)
+            on_thread_expiry(sim, lane, index)
         if kind != DUE:
             sim.threads[0].is_awake = 1
-        settle(sim, lane, time)
+        do_what_is_due(sim, lane, time)
     end_window(sim.meter, sim.outcomes, sim.nothing, lane, sim.heap)
     sim.outcomes[lane].granted = sim.meter.usage[0].waits_counted
     sum_up(sim.meter, sim.outcomes[lane])

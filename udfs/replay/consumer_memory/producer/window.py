@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.usage import Meter, advance, begin_window, enters_window
+from udfs.replay.consumer_memory.usage import Meter, advance_meter, begin_window, enters_window
 from udfs.replay.shared.event_heap import Heap
 
 
@@ -27,5 +27,5 @@ def end_window(meter: Meter, outcomes: Records, nothing: Records, lane: int, hea
     if enters_window(meter, usage.window_begins_at):
         count_from_here(meter, outcomes, nothing, lane)
     if heap.events[0] > 0:
-        advance(meter, max(usage.time, usage.window_ends_at))
+        advance_meter(meter, max(usage.time, usage.window_ends_at))
         heap.events[0] = 0

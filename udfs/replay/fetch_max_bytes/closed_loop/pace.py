@@ -9,7 +9,7 @@ import numpy as np
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.kernels.kernel import allocating_kernel, kernel
 from udfs.replay.fetch_max_bytes.closed_loop.state import POINT, first_above
-from udfs.replay.shared.line_fit import fitted_line
+from udfs.replay.shared.line_fit import fit_line
 
 LONG_AGO = -(1 << 62)
 
@@ -92,14 +92,14 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Ob
 
 
 class Sample(NamedTuple):
-    """Which rows of Timings count, and in which order. share: where `fitted_line` puts the time of an amount of 0."""
+    """Which rows of Timings count, and in which order. share: where `fit_line` puts the time of an amount of 0."""
 
     rows: Ints
     share: float
 
 
 MOST_SHARE = 0.5
-"""The largest share that `fitted_line` is given: an empty response is taken to need between the shortest time, and this
+"""The largest share that `fit_line` is given: an empty response is taken to need between the shortest time, and this
 far from there to the median. On a live cluster librdkafka was nearer to the shortest time, and Java clients were about
 half this far from it.
 """
@@ -167,7 +167,7 @@ def lines(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple
     base, slope = np.zeros(nodes), np.zeros(nodes)
     for n in range(nodes):
         is_of_node = node == n
-        base[n], slope[n] = fitted_line(amount[is_of_node], time[is_of_node], sample.share)
+        base[n], slope[n] = fit_line(amount[is_of_node], time[is_of_node], sample.share)
     curves = 1 if together else nodes
     points, first = np.zeros(len(rows) + curves, POINT), np.zeros(curves + 1, np.int64)
     for curve in range(curves):

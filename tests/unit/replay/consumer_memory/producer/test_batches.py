@@ -6,7 +6,7 @@ import numpy as np
 
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
-from udfs.replay.consumer_memory.producer.batches import Produced, produced
+from udfs.replay.consumer_memory.producer.batches import Produced, read_produced
 from udfs.replay.consumer_memory.producer.events import SENDING
 
 Sending = tuple[int, int, int, int, int, int, int]  # appended at, sent at, answered at, size, sequence, records, error
@@ -26,7 +26,7 @@ def sent(*sendings: Sending, last_ms: int = 5, is_compressed: int = 0) -> Produc
         last_timestamp_ms=last_ms,
         is_compressed=is_compressed,
     )
-    return produced(rows, 1)
+    return read_produced(rows, 1)
 
 
 def resent(found: Produced) -> int:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.producer.batches import BATCH
 from udfs.replay.consumer_memory.producer.captured_times import replay_lanes
-from udfs.replay.consumer_memory.producer.state import OUTCOME, Sim, new_sim
+from udfs.replay.consumer_memory.producer.state import OUTCOME, BatchSim, new_sim
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS
 from udfs.replay.consumer_memory.usage import new_meter
 
@@ -21,7 +21,7 @@ PLENTY = 1 << 40
 def replayed(
     batches: list[tuple[int, int, int]], buffer_memory: int, batch_size: int = 10, max_block_us: int = 1000,
     captured_memory: int = PLENTY, may_grow: int = 0, filled_at: int = PLENTY, sending_us: int = PLENTY,
-) -> Sim:  # fmt: skip
+) -> BatchSim:  # fmt: skip
     """Batches of (time, size, time held) in a buffer of so much, and of captured_memory in the captured lane.
     sending_us: for how long, of the time held, each is in a request.
     """
@@ -39,7 +39,7 @@ def replayed(
     return sim
 
 
-def outcome(sim: Sim, lane: int = CHANGED) -> dict[str, int]:
+def outcome(sim: BatchSim, lane: int = CHANGED) -> dict[str, int]:
     return {name: int(sim.outcomes[lane][name]) for name in sim.outcomes.dtype.names or ()}
 
 
