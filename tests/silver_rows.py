@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from schemas.tables.table import Table
 from tests.gate_rows import TIME, Row, whole
-from udfs.replay.shared.dealing import DEALT, Step, deal, in_order, with_texts_once
+from udfs.replay.shared.dealing import DEALT, Step, deal, rows_in_order, with_texts_once
 
 TIME_US = int(TIME.timestamp() * 1_000_000)
 """TIME as events have it."""
@@ -48,4 +48,4 @@ def in_turn(batches: Iterable[pa.RecordBatch], step: Step) -> list[pa.RecordBatc
     """Rows of the step's table as the only task takes them."""
     parts = plain(deal(batches, step, 1))
     parts.sort(key=lambda part: (part["unit"], part["first"]))  # as Spark does
-    return list(in_order([pa.RecordBatch.from_pylist([part], schema=DEALT) for part in parts], step))
+    return list(rows_in_order([pa.RecordBatch.from_pylist([part], schema=DEALT) for part in parts], step))

@@ -25,7 +25,7 @@ from udfs.columns.arrow_columns import arrow_array, concatenate_batches, diction
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import nulls_besides, table_rows
 from udfs.replay.session_cache.broker import new_broker
-from udfs.replay.session_cache.events import OF_FETCH, Keys, Part, parts_of
+from udfs.replay.session_cache.events import OF_FETCH, Keys, Part, parts_by_life
 from udfs.replay.session_cache.replay import play_until, replay_sessions, take_fetches
 from udfs.replay.session_cache.settings import CURRENT, SHARDS, SessionLanes, cache_settings
 from udfs.replay.session_cache.state import GREATEST_ID
@@ -179,7 +179,7 @@ def compare(partitions: int, rounds: int) -> str:
     """One lane beside Kafka's class, from the records of fetches on and from their step rows on."""
     traffic = Traffic(brokers=1, clients=200, partitions=partitions, rounds=rounds, every_ms=1)
     batches, one = batches_of(traffic), lanes(SLOTS)
-    parts = list(parts_of(batches, Keys()))
+    parts = list(parts_by_life(batches, Keys()))
 
     def from_records() -> None:
         broker = new_broker("1", one, "bench")

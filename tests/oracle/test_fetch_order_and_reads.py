@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.oracle.conftest import KAFKA_NEWEST, Jars, RunJava
-from udfs.replay.fetch_max_bytes.closed_loop.order import move_to_end
+from udfs.replay.fetch_max_bytes.closed_loop.order import move_partitions_to_end
 from udfs.replay.fetch_max_bytes.read_from_log import bytes_read
 
 SEED = 5
@@ -25,7 +25,7 @@ def test_partitions_move_to_the_end_as_in_partition_states(kafka_clients: Path, 
         served = chance.sample(order, chance.randint(0, len(order)))
         lines.append(f"{' '.join(map(str, order))}|{' '.join(map(str, served))}")
         found = np.array(order, np.int64)
-        move_to_end(found, len(order), np.array(served, np.int64), len(served), np.zeros(12, np.int64))
+        move_partitions_to_end(found, len(order), np.array(served, np.int64), len(served), np.zeros(12, np.int64))
         expected.append(found.tolist())
     printed = run_java("PartitionOrder.java", kafka_clients, stdin="\n".join(lines))
     assert [[int(word) for word in line.split()] for line in printed.splitlines()] == expected

@@ -21,8 +21,8 @@ from udfs.replay.session_cache.cache import next_epoch
 from udfs.replay.session_cache.clients import larger_clients, new_clients, note_clients
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
-from udfs.replay.session_cache.events import Keys, parts_of
-from udfs.replay.session_cache.settings import SessionLanes, cache_settings, rules_of, shards_of
+from udfs.replay.session_cache.events import Keys, parts_by_life
+from udfs.replay.session_cache.settings import SessionLanes, cache_settings, eviction_rules, shards_of_release
 from udfs.replay.session_cache.state import GREATEST_ID
 
 METRICS_JAR = "com.yammer.metrics:metrics-core:2.2.0"
@@ -46,11 +46,11 @@ class Release:
 
     @property
     def shards(self) -> int:
-        return shards_of(self.profile)
+        return shards_of_release(self.profile)
 
     @property
     def rules(self) -> int:
-        return rules_of(self.profile)
+        return eviction_rules(self.profile)
 
 
 def artifacts(group: str, version: str, *names: str) -> tuple[str, ...]:
@@ -337,7 +337,7 @@ def test_each_error_of_a_session_is_among_them(kafka: Blocks) -> None:
 
 def measured(block: Block) -> Records:
     """Every fetch with what is in it."""
-    ((fetches, rows),) = parts_of([block.rows], Keys())
+    ((fetches, rows),) = parts_by_life([block.rows], Keys())
     fetches["number"] = np.arange(len(fetches))
     clients, done = new_clients(), 0
     while (done := note_clients(fetches, done, read_only(rows), clients)) < len(fetches):

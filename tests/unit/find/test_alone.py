@@ -25,7 +25,7 @@ from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT, OF_CLUSTER, OF_TOPIC
 from tests.unit.find.test_search import FETCH, PARTITION, READER, SLOTS, Made, MiB, aim, outcome_of
 from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, replayed
-from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import figures_of
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import figures_of_lanes
 
 BATCH, BUFFER = "producer.batch.size", "producer.buffer.memory"
 SMALL = [Part([90] * 40), Part([700, 90] * 6), Part([60] * 30, node=1)]
@@ -73,7 +73,7 @@ def dense(parts: Sequence[Part]) -> Mapping[tuple[int, int], Mapping[str, float]
     """What a reader comes to in closed loop under each pair of limits."""
     clients = [Client(size, partition_max_bytes=of_partition) for size, of_partition in GRID]
     outcome = replayed(parts, clients, pace=Times(gap=9e4, answer=4e4, byte=70.0, taking=((500, 3e6),)))
-    figures = figures_of(outcome, np.zeros(len(parts), bool))
+    figures = figures_of_lanes(outcome, np.zeros(len(parts), bool))
     names = {"catch_up": figures.catch_up_ms, "held": figures.held_bytes, "longest_wait": figures.longest_wait_ms}
     return {pair: {name: float(of[lane]) for name, of in names.items()} for lane, pair in enumerate(GRID)}
 

@@ -19,7 +19,7 @@ from jobs.scenarios.settings import Value
 from jobs.units import parse_bytes
 from schemas.tables.outcomes import outcomes_of
 from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, replayed
-from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import figures_of
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import figures_of_lanes
 
 KiB, MiB = 1 << 10, 1 << 20
 FETCH, PARTITION = "consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes"
@@ -62,7 +62,7 @@ READER = [
 def of_reader(clients: Sequence[Client]) -> list[Mapping[str, float]]:
     """What the reader comes to in closed loop under each client's settings."""
     found = replayed(READER, clients, pace=Times(gap=900.0, answer=400.0, byte=0.7, taking=((500, 30_000.0),)))
-    figures = figures_of(found, np.zeros(len(READER), bool))
+    figures = figures_of_lanes(found, np.zeros(len(READER), bool))
     names = {"catch_up": figures.catch_up_ms, "held": figures.held_bytes, "longest_wait": figures.longest_wait_ms}
     return [{name: float(of[lane]) for name, of in names.items()} for lane in range(len(clients))]
 

@@ -24,7 +24,7 @@ from udfs.replay.batch_split.fidelity import Metric
 from udfs.replay.batch_split.producer import Producer
 from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
 from udfs.replay.batch_split.state import MICRO, SPAN
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compared, fidelity_rows
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, count_cases, fidelity_rows
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.replications import quantiles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -53,7 +53,7 @@ def cases_by_metric(producer: Producer) -> Iterator[Compared]:
         if count:
             by_metric.setdefault(str(metric), {})[WORDS[code]] = count
     for name, verdicts in by_metric.items():
-        yield compared(name, verdicts, SPLITS)._replace(
+        yield count_cases(name, verdicts, SPLITS)._replace(
             client_id=producer.client_id, client_address=producer.client_address, reader=PRODUCER
         )
 

@@ -20,16 +20,16 @@ from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
     append_times,
+    base_sequences,
+    constant_text_column,
     event_rows,
     is_known,
     is_text,
     list_or_empty,
-    micros,
     rows_where,
-    same,
-    sequence,
+    same_columns,
     text_or_empty,
-    the_text,
+    us_since_1970,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 
@@ -143,12 +143,12 @@ def sent_batches(
         rows = rows_where(batch, pc.and_(is_produced, pc.equal(batch[b.magic], MAGIC_VALUE_V2)))
         is_java = producers.is_java.of(rows[b.connection_id], None)
         columns = {
-            **same(AS_SENT, rows),
-            t.client_id: the_text("", rows) if by_host else text_or_empty(rows[b.client_id]),
-            t.append_from: pc.coalesce(append_times(rows), micros(rows[b.request_time])),
-            t.base_sequence: sequence(rows),
-            t.request_time: micros(rows[b.request_time]),
-            t.response_time: micros(rows[b.response_time]),
+            **same_columns(AS_SENT, rows),
+            t.client_id: constant_text_column("", rows) if by_host else text_or_empty(rows[b.client_id]),
+            t.append_from: pc.coalesce(append_times(rows), us_since_1970(rows[b.request_time])),
+            t.base_sequence: base_sequences(rows),
+            t.request_time: us_since_1970(rows[b.request_time]),
+            t.response_time: us_since_1970(rows[b.response_time]),
             **{column: list_or_empty(rows[column]) for column in LISTS},
             t.is_java: pc.equal(is_java, 1),
             t.halves: pc.equal(producers.halves.of(rows[b.connection_id], None), 1),

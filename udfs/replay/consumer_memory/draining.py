@@ -19,7 +19,7 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.units import resize_to_units
 from udfs.replay.shared.fidelity_rows import AGREED
-from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of, put, roomy
+from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of_key, put_key, with_room_for
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 UNKNOWN = -1
@@ -98,8 +98,8 @@ def follow_fetch_events(events: Records, exchanges: Records, fetches: Fetches) -
     used, more = len(fetches.known_partitions), len(events)
     after = fetches._replace(
         partitions=with_free_records(fetches.partitions, used, more),
-        partition_numbers=roomy(fetches.partition_numbers, more),
-        broker_numbers=roomy(fetches.broker_numbers, more),
+        partition_numbers=with_room_for(fetches.partition_numbers, more),
+        broker_numbers=with_room_for(fetches.broker_numbers, more),
     )
     follow_partitions(read_only(events), exchanges, after)
     return after
@@ -109,16 +109,16 @@ def follow_fetch_events(events: Records, exchanges: Records, fetches: Fetches) -
 def number_if_new(numbers: IntMap, unit: int, key: int) -> bool:
     """Give a unit's key the next number if it has none; returns whether it had none."""
     mixed = key ^ unit * UNIT_MIX
-    if numbers.values[place_of(numbers, mixed)] != ABSENT:
+    if numbers.values[place_of_key(numbers, mixed)] != ABSENT:
         return False
-    put(numbers, mixed, numbers.used[0])
+    put_key(numbers, mixed, numbers.used[0])
     return True
 
 
 @kernel
 def number_of_unit(numbers: IntMap, unit: int, key: int) -> int:
     """The number of a unit's key, which has one."""
-    return numbers.values[place_of(numbers, key ^ unit * UNIT_MIX)]
+    return numbers.values[place_of_key(numbers, key ^ unit * UNIT_MIX)]
 
 
 @kernel

@@ -14,7 +14,7 @@ from udfs.replay.consumer_memory.consumers import Consumers
 from udfs.replay.consumer_memory.draining import ANOTHER_CONNECTION
 from udfs.replay.consumer_memory.state import Traces
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
-from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
+from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, count_cases
 from udfs.replay.shared.lanes import CAPTURED
 
 DRAINED_PARTITIONS, CLOSED_LOOP_HELD = "drained_partitions", "closed_loop_held"
@@ -95,7 +95,7 @@ def given_verdicts(verdicts: dict[str, int]) -> dict[str, int]:
 def drained_partitions(verdicts: Ints) -> Compared:
     """How often the rule holds by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
     words = (NO_REASON, *DRAINED.words)
-    return compared(DRAINED_PARTITIONS, given_verdicts(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
+    return count_cases(DRAINED_PARTITIONS, given_verdicts(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
 
 
 def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> Compared:
@@ -108,16 +108,16 @@ def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -
     if consumers.verdicts[unit, ANOTHER_CONNECTION]:
         obstacles.append(HELD.another_connection)
     if obstacles:
-        return compared(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)
+        return count_cases(CLOSED_LOOP_HELD, {obstacles[0]: PIECES}, HELD)
     captured, replayed = consumers.captured_traces, consumers.unchanged_traces
     in_capture, in_loop = (
         messages[consumers.window.has(messages["requested_at"])]
         for messages in (messages_of_unit(captured, unit), messages_of_unit(replayed, unit))
     )
     if not len(in_capture):
-        return compared(CLOSED_LOOP_HELD, {}, HELD)
+        return count_cases(CLOSED_LOOP_HELD, {}, HELD)
     verdicts = held_alike(in_capture, in_loop, given_up_at)
-    return compared(CLOSED_LOOP_HELD, given_verdicts(verdicts), HELD)
+    return count_cases(CLOSED_LOOP_HELD, given_verdicts(verdicts), HELD)
 
 
 def messages_of_unit(traces: Traces, unit: int) -> Records:

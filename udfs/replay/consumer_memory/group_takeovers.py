@@ -29,16 +29,16 @@ from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import codes_of, int_column, rows_alike
 from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
+    constant_text_column,
     event_rows,
     is_known,
     is_text,
-    micros,
+    null_unless,
     partition_key,
     rows_where,
-    same,
+    same_columns,
     text_or_empty,
-    the_text,
-    where,
+    us_since_1970,
 )
 
 JOIN_GROUP = JOIN_GROUP_REQUEST.api_key
@@ -87,9 +87,9 @@ def member_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _members(rows: pa.RecordBatch, *, with_times: bool) -> pa.RecordBatch:
     x = EXCHANGES
     texts: list[Any] = [text_or_empty(rows[x.client_id]), rows[x.client_address], rows[x.group_id]]
-    times = [micros(rows[time]) for time in (x.request_time, x.response_time)]
+    times = [us_since_1970(rows[time]) for time in (x.request_time, x.response_time)]
     if not with_times:
-        times = [where(pa.repeat(False, rows.num_rows), time) for time in times]
+        times = [null_unless(pa.repeat(False, rows.num_rows), time) for time in times]
     return pa.RecordBatch.from_arrays([*(text.dictionary_decode() for text in texts), *times], schema=MEMBERS)
 
 
@@ -135,9 +135,9 @@ def group_fetches(batches: Iterable[pa.RecordBatch], groups: Mapping[Process, st
         members = rows.filter(pa.array(kept))
         yield event_rows(
             {
-                **same((g.topic, g.partition, g.connection_id, g.exchange_no, g.client_address), members),
+                **same_columns((g.topic, g.partition, g.connection_id, g.exchange_no, g.client_address), members),
                 g.group_id: pa.DictionaryArray.from_arrays(group[kept].astype(np.int32), pa.array(names, pa.string())),
-                g.time: micros(members[f.request_time]),
+                g.time: us_since_1970(members[f.request_time]),
                 g.client_id: text_or_empty(members[f.client_id]),
             }
         )
@@ -183,10 +183,10 @@ def takeover_events(
     last_joins, last_joined, has_joined = joins_before(int_column(after, g.time, 0), by, joins)
     return event_rows(
         {
-            t.side: the_text(CONSUMER, before),
+            t.side: constant_text_column(CONSUMER, before),
             t.unit: before[g.client_id],
             t.unit_address: before[g.client_address],
-            **same((t.connection_id, t.exchange_no, t.time), after),
+            **same_columns((t.connection_id, t.exchange_no, t.time), after),
             t.kind: kind_column(MemoryEvent.TAKEN_OVER, before),
             t.started: arrow_array(last_joins, has_joined),
             t.came: arrow_array(last_joined, has_joined),

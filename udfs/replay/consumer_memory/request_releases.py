@@ -23,8 +23,16 @@ from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.silver_events import kind_column
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.dealing import FIRST_OF_ALL, Step
-from udfs.replay.shared.rows_by_key import FETCH, boundaries, whole_fetches
-from udfs.replay.shared.silver_columns import event_rows, is_known, is_text, micros, rows_where, same, the_text
+from udfs.replay.shared.rows_by_key import FETCH, key_boundaries, whole_fetches
+from udfs.replay.shared.silver_columns import (
+    constant_text_column,
+    event_rows,
+    is_known,
+    is_text,
+    rows_where,
+    same_columns,
+    us_since_1970,
+)
 
 _L, _B = LOG_BATCHES, RECORD_BATCHES
 PARTITIONS = Step(_L, (_L.broker, _L.topic, _L.partition), (_L.base_offset, _L.is_produced))
@@ -44,10 +52,10 @@ def log_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         is_fetched = pc.and_(is_text(batch[b.source], FROM_FETCH), pc.and_(is_in_log, is_known(batch[b.response_time])))
         is_produced = pc.and_(pc.fill_null(is_produced, False), is_known(batch[b.request_time]))
         columns = {
-            **same((t.broker, t.topic, t.partition, t.base_offset, t.connection_id, t.exchange_no), batch),
+            **same_columns((t.broker, t.topic, t.partition, t.base_offset, t.connection_id, t.exchange_no), batch),
             t.is_produced: is_produced,
-            t.request_time: micros(batch[b.request_time]),
-            t.response_time: micros(batch[b.response_time]),
+            t.request_time: us_since_1970(batch[b.request_time]),
+            t.response_time: us_since_1970(batch[b.response_time]),
         }
         yield rows_where(event_rows(columns), pc.or_(is_produced, is_fetched))
 
@@ -62,7 +70,7 @@ def first_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     for batch in batches:
         if not batch.num_rows:
             continue
-        begins = boundaries(batch, (*PARTITIONS.unit, t.base_offset))
+        begins = key_boundaries(batch, (*PARTITIONS.unit, t.base_offset))
         is_produced = int_column(batch, t.is_produced, 0) == 1
         fetched = np.where(is_produced, NEVER, int_column(batch, t.response_time, NEVER))
         first_fetch = np.minimum.reduceat(fetched, begins[:-1])
@@ -73,10 +81,10 @@ def first_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         rows = batch.filter(pa.array(is_produced))
         yield event_rows(
             {
-                e.side: the_text(BROKER, rows),
+                e.side: constant_text_column(BROKER, rows),
                 e.unit: rows[t.broker],
-                e.unit_address: the_text("", rows),
-                **same((e.connection_id, e.exchange_no), rows),
+                e.unit_address: constant_text_column("", rows),
+                **same_columns((e.connection_id, e.exchange_no), rows),
                 e.time: rows[t.request_time],
                 e.kind: kind_column(MemoryEvent.FETCHED, rows),
                 e.released: arrow_array(of_row, of_row != NEVER),
@@ -99,7 +107,7 @@ def with_releases(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def released_earlier(batch: pa.RecordBatch, kinds: Ints) -> pa.RecordBatch:
     """Whole exchanges, whose requests were handled when a fetch had returned all that they brought, if not before."""
     t = MEMORY_EVENTS
-    begins = boundaries(batch, FETCH)
+    begins = key_boundaries(batch, FETCH)
     is_fetched = kinds == MemoryEvent.FETCHED
     when_fetched = np.where(is_fetched, int_column(batch, t.released, NEVER), FIRST_OF_ALL)
     of_row = np.repeat(np.maximum.reduceat(when_fetched, begins[:-1]), np.diff(begins))

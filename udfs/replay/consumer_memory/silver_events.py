@@ -19,22 +19,22 @@ from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
-    added,
     append_times,
+    base_sequences,
+    constant_column,
+    constant_text_column,
     event_rows,
     is_known,
     is_text,
-    micros,
+    null_unless,
     number_of_all,
     partition_key,
-    repeated,
     rows_where,
-    same,
-    sequence,
+    same_columns,
+    sum_or_null,
     text_number,
     text_or_empty,
-    the_text,
-    where,
+    us_since_1970,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2, RECORD_BATCH_OVERHEAD
 
@@ -71,7 +71,7 @@ def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
     """The unit of a client's rows, and the exchange that each is of."""
     t, x = MEMORY_EVENTS, EXCHANGES
     return {
-        t.side: the_text(side, rows),
+        t.side: constant_text_column(side, rows),
         t.unit: text_or_empty(rows[x.client_id]),
         t.unit_address: rows[x.client_address],
         t.connection_id: rows[x.connection_id],
@@ -81,7 +81,7 @@ def unit_of_client(rows: pa.RecordBatch, side: str) -> dict[str, Column]:
 
 def kind_column(event: MemoryEvent, rows: pa.RecordBatch) -> Column:
     """The kind of the rows."""
-    return repeated(event, rows, pa.int8())
+    return constant_column(event, rows, pa.int8())
 
 
 def exchange_events(batches: Iterable[pa.RecordBatch], librdkafka: ByConnection) -> Iterator[pa.RecordBatch]:
@@ -103,9 +103,9 @@ def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.Record
         {
             **unit_of_client(rows, CONSUMER),
             t.kind: kind_column(MemoryEvent.EXCHANGE, rows),
-            t.time: micros(rows[x.request_time]),
-            t.started: micros(rows[x.response_first_time]),
-            t.came: where(is_text(rows[x.status], ANSWERED), micros(rows[x.response_time])),
+            t.time: us_since_1970(rows[x.request_time]),
+            t.started: us_since_1970(rows[x.response_first_time]),
+            t.came: null_unless(is_text(rows[x.status], ANSWERED), us_since_1970(rows[x.response_time])),
             t.size: pc.subtract(rows[x.response_bytes], SIZE_BYTES),
             t.max_bytes: rows[x.fetch_max_bytes].cast(pa.int64()),
             t.api_key: rows[x.api_key],
@@ -118,19 +118,19 @@ def response_events(rows: pa.RecordBatch, librdkafka: ByConnection) -> pa.Record
 def request_events(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Every broker's requests, with when each was handled where a request log tells that."""
     t, x = MEMORY_EVENTS, EXCHANGES
-    requested, answered = micros(rows[x.request_time]), micros(rows[x.response_time])
+    requested, answered = us_since_1970(rows[x.request_time]), us_since_1970(rows[x.response_time])
     handled_ms = pc.add(rows[x.request_queue_time_ms], rows[x.local_time_ms])
     handled = pc.round(pc.multiply(handled_ms, float(US_PER_MS)), round_mode="half_towards_infinity")
-    by_log = added(requested, whole_number(handled))  # a log may say anything
+    by_log = sum_or_null(requested, whole_number(handled))  # a log may say anything
     return event_rows(
         {
-            t.side: the_text(BROKER, rows),
+            t.side: constant_text_column(BROKER, rows),
             t.unit: rows[x.broker],
-            t.unit_address: the_text("", rows),
-            **same((t.connection_id, t.exchange_no, t.api_key), rows),
+            t.unit_address: constant_text_column("", rows),
+            **same_columns((t.connection_id, t.exchange_no, t.api_key), rows),
             t.kind: kind_column(MemoryEvent.EXCHANGE, rows),
             t.time: requested,
-            t.started: micros(rows[x.request_first_time]),
+            t.started: us_since_1970(rows[x.request_first_time]),
             t.came: requested,
             t.size: pc.subtract(rows[x.request_bytes], SIZE_BYTES),
             t.held: pc.if_else(is_text(rows[x.status], ANSWERED), pc.subtract(answered, requested), 0),
@@ -156,10 +156,10 @@ def partition_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
             {
                 **unit_of_client(rows, CONSUMER),
                 t.kind: kind_column(MemoryEvent.PARTITION, rows),
-                t.time: micros(rows[f.request_time]),
+                t.time: us_since_1970(rows[f.request_time]),
                 t.broker_key: text_number(rows[f.broker]),
                 t.partition_key: partition_key(rows[_F.topic], rows[_F.partition]),
-                t.fetch_offset: where(is_known(rows[f.read_position]), rows[f.fetch_offset]),
+                t.fetch_offset: null_unless(is_known(rows[f.read_position]), rows[f.fetch_offset]),
                 t.partition_max_bytes: rows[f.partition_max_bytes].cast(pa.int64()),
                 t.returned_bytes: rows[f.returned_bytes],
             }
@@ -186,18 +186,18 @@ def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
     # In wrappers of the formats before, every message has a header of its own.
     is_new = pc.fill_null(pc.equal(rows[b.magic], MAGIC_VALUE_V2), False)
     header = pc.if_else(is_new, pa.scalar(RECORD_BATCH_OVERHEAD, pa.int64()), pa.scalar(0, pa.int64()))
-    behind = added(rows[b.base_offset], pc.add(rows[b.last_offset_delta].cast(pa.int64()), 1))
+    behind = sum_or_null(rows[b.base_offset], pc.add(rows[b.last_offset_delta].cast(pa.int64()), 1))
     return event_rows(
         {
             **unit_of_client(rows, CONSUMER),
             t.kind: kind_column(MemoryEvent.BATCH, rows),
-            t.time: micros(rows[b.request_time]),
+            t.time: us_since_1970(rows[b.request_time]),
             t.size: rows[b.available_bytes],
             t.partition_key: partition_key(rows[_F.topic], rows[_F.partition]),
-            t.end_offset: where(is_whole, behind),
-            t.cut_end_offset: where(pc.invert(is_whole), behind),
-            t.records: where(is_whole, rows[b.record_count]).cast(pa.int64()),
-            t.uncompressed: where(is_compressed, pc.add(rows[b.uncompressed_bytes], header)),
+            t.end_offset: null_unless(is_whole, behind),
+            t.cut_end_offset: null_unless(pc.invert(is_whole), behind),
+            t.records: null_unless(is_whole, rows[b.record_count]).cast(pa.int64()),
+            t.uncompressed: null_unless(is_compressed, pc.add(rows[b.uncompressed_bytes], header)),
             t.compressed: is_compressed,
         }
     )
@@ -206,18 +206,20 @@ def fetched_batches(rows: pa.RecordBatch) -> pa.RecordBatch:
 def produced_batches(rows: pa.RecordBatch, java: ByConnection) -> pa.RecordBatch:
     """The batches of produce requests, from their first record on where its time can be that of the append."""
     t, b = MEMORY_EVENTS, RECORD_BATCHES
-    requested = micros(rows[b.request_time])
+    requested = us_since_1970(rows[b.request_time])
     key = number_of_all(text_number(rows[b.topic]), rows[b.partition], rows[b.producer_id], rows[b.producer_epoch])
     return event_rows(
         {
             **unit_of_client(rows, PRODUCER),
             t.kind: kind_column(MemoryEvent.BATCH, rows),
-            t.time: pc.coalesce(where(is_text(rows[b.timestamp_type], "CreateTime"), append_times(rows)), requested),
+            t.time: pc.coalesce(
+                null_unless(is_text(rows[b.timestamp_type], "CreateTime"), append_times(rows)), requested
+            ),
             t.started: requested,
-            t.came: micros(rows[b.response_time]),
+            t.came: us_since_1970(rows[b.response_time]),
             t.size: pc.coalesce(rows[b.size_bytes], rows[b.available_bytes]),
             t.partition_key: key,
-            t.sequence: sequence(rows).cast(pa.int64()),
+            t.sequence: base_sequences(rows).cast(pa.int64()),
             t.records: rows[b.record_count].cast(pa.int64()),
             t.compressed: pc.invert(is_text(rows[b.codec], "none")),
             t.error_code: rows[b.error_code],

@@ -14,7 +14,7 @@ import pyarrow as pa
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Array, Bools, Ints
 from udfs.columns.picking import position_among
-from udfs.replay.shared.rows_by_key import boundaries
+from udfs.replay.shared.rows_by_key import key_boundaries
 
 UNIT = (MEMORY_EVENTS.side, MEMORY_EVENTS.unit, MEMORY_EVENTS.unit_address)
 ROWS_TOGETHER = 1 << 14
@@ -64,7 +64,7 @@ def _cut_into_units(
     for batch in batches:
         if not batch.num_rows:
             continue
-        edges, numbers, begin = boundaries(batch, UNIT).tolist(), np.zeros(batch.num_rows, np.int64), 0
+        edges, numbers, begin = key_boundaries(batch, UNIT).tolist(), np.zeros(batch.num_rows, np.int64), 0
         columns = [batch[name] for name in UNIT]
         for start, end in pairwise(edges):
             side, name, address = (str(column[start]) for column in columns)

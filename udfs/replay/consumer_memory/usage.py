@@ -12,7 +12,7 @@ import numpy as np
 from udfs.columns.arrays import Ints, Record, Records
 from udfs.columns.records import int_fields, new_records
 from udfs.kernels.kernel import kernel
-from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile_of
+from udfs.replay.shared.histogram import BUCKETS, bucket_of_value, quantile_of
 from udfs.replay.shared.window import WHOLE, Window
 
 SLOTS = 256
@@ -165,7 +165,7 @@ def advance_meter(meter: Meter, time: int) -> None:
     """Go on to a time, up to which nothing changes."""
     usage = meter.usage[0]
     if time > usage.time:
-        bucket = bucket_of(usage.used)
+        bucket = bucket_of_value(usage.used)
         meter.level_us[bucket] += time - usage.time
         meter.level_bytes[bucket] = max(meter.level_bytes[bucket], usage.used)
         usage.top_level = max(usage.top_level, bucket)
@@ -203,7 +203,7 @@ def wait_more(meter: Meter, more: int) -> None:
 @kernel
 def count_wait(meter: Meter, waited_us: int) -> None:
     """Count that somebody got memory after so long."""
-    usage, bucket = meter.usage[0], bucket_of(waited_us)
+    usage, bucket = meter.usage[0], bucket_of_value(waited_us)
     meter.waits[bucket] += 1
     usage.top_wait = max(usage.top_wait, bucket)
     usage.waits_counted += 1

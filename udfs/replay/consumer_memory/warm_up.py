@@ -20,7 +20,7 @@ from udfs.replay.consumer_memory.settings import (
 )
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.replay import replay_responses
-from udfs.replay.fetch_max_bytes.warm_up import log_and_read, two_fetch_lanes
+from udfs.replay.fetch_max_bytes.warm_up import sample_log_and_read, two_fetch_lanes
 from udfs.replay.shared.lanes import AS_CAPTURED
 from udfs.replay.shared.line_fit import fit_line
 
@@ -31,7 +31,7 @@ def warm_up() -> None:
     """
     for _ in replay_memory([sample_fetch(), two_batches()], two_lanes(), ""):
         pass
-    for _ in replay_responses(read_rows([log_and_read()], 1 << 20), two_fetch_lanes()):
+    for _ in replay_responses(read_rows([sample_log_and_read()], 1 << 20), two_fetch_lanes()):
         pass
     fit_line(np.ones(1, np.int64), np.ones(1, np.int64), 0.0)  # of responses under other limits
 

@@ -18,7 +18,7 @@ from udfs.columns.records import join_records, pick_records
 from udfs.facts.arrow_tables import table_rows
 from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED, READ, UNKNOWN
 from udfs.replay.shared.key_numbers import key_numbers
-from udfs.replay.shared.rows_by_key import FETCH, boundaries
+from udfs.replay.shared.rows_by_key import FETCH, key_boundaries
 
 READER = (READS.client_id, READS.client_address, READS.reader)
 """What rows of one reader have in common."""
@@ -107,7 +107,7 @@ def reads_of(rows: pa.RecordBatch) -> Reads:
     ends, raw = offsets_and_bytes(rows[READS.lists])
     size_ends = (ends - ends[0]) // SIZE_BYTES
     reads["first_size"], reads["end_size"] = size_ends[:-1], size_ends[1:]
-    return Reads(reads, boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
+    return Reads(reads, key_boundaries(rows, FETCH), raw[ends[0] : ends[-1]].view(np.int32).astype(np.int64))
 
 
 def carried_of(rows: pa.RecordBatch) -> Records:
@@ -116,7 +116,7 @@ def carried_of(rows: pa.RecordBatch) -> Records:
     return raw[starts[0] : starts[-1]].view(CARRIED)
 
 
-def answered(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.RecordBatch]:
+def answered_fetches(fetches: Reads, rows: pa.RecordBatch) -> tuple[Reads, pa.RecordBatch]:
     """The fetches that were answered, with their rows."""
     reads, first_read, sizes = fetches
     is_answered, lengths = reads["returned_bytes"][first_read[:-1]] != UNKNOWN, np.diff(first_read)
@@ -135,7 +135,7 @@ def partition_numbers(known: dict[str, int], rows: pa.RecordBatch, partition: In
     return key_numbers(known, rows[READS.broker], rows[READS.topic], partitions)
 
 
-def logs_of(rows: pa.RecordBatch, known: dict[str, int]) -> Logs:
+def logs_from_rows(rows: pa.RecordBatch, known: dict[str, int]) -> Logs:
     """The logs of rows that have them. known: numbers of partitions by their keys, to which new ones are added."""
     ends, raw = offsets_and_bytes(rows[READS.lists])
     return Logs(

@@ -8,8 +8,8 @@ from udfs.columns.arrays import Floats, Ints, Record, Records, all_read_only, re
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.events import Reads
-from udfs.replay.fetch_max_bytes.state import Sums, new_partitions
-from udfs.replay.shared.histogram import bucket_of
+from udfs.replay.fetch_max_bytes.state import Sums, new_sums
+from udfs.replay.shared.histogram import bucket_of_value
 
 
 def with_partitions(sums: Sums, partitions: int) -> Sums:
@@ -17,7 +17,7 @@ def with_partitions(sums: Sums, partitions: int) -> Sums:
     more = partitions - len(sums.partitions)
     if more <= 0:
         return sums
-    added = new_partitions(max(more, len(sums.partitions)), sums.partitions.shape[1])
+    added = new_sums(max(more, len(sums.partitions)), sums.partitions.shape[1])
     return sums._replace(partitions=np.concatenate([sums.partitions, added]))
 
 
@@ -53,7 +53,7 @@ def add_response(sums: Sums, lane: int, size: int, overrides: int, unknown: int)
     """Add a response of so many record bytes; overrides, unknown: how many of its reads are."""
     responses = sums.responses[lane]
     if size > 0:
-        sums.sizes[lane, bucket_of(size)] += 1
+        sums.sizes[lane, bucket_of_value(size)] += 1
         responses.largest = max(responses.largest, size)
     responses.overrides += min(overrides, 1)
     responses.unknown += min(unknown, 1)
@@ -74,7 +74,7 @@ def add_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Records) -
             add_response(sums, lane, size, overrides, unknown)
 
 
-def added(sums: Sums, fetches: Reads, available: Ints, answers: Records) -> Sums:
+def sums_with_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Records) -> Sums:
     """The sums with whole fetches of the reader added, which come in the order of their times.
 
     available: int64[reads] bytes. answers: ANSWER[lanes, reads].

@@ -17,7 +17,7 @@ from udfs.replay.shared.fidelity_rows import AGREED
 _R = OPEN_FETCHES
 
 
-def judge(fetches: Reads, captured: Records, reader: str) -> Ints:
+def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
     """The verdict on each fetch: AGREED or a code of OPEN_FETCHES, int64[fetches].
 
     captured: FETCH_LIMITS[1]. reader: the kind of reader that the fetches are of.
@@ -41,7 +41,9 @@ def judge(fetches: Reads, captured: Records, reader: str) -> Ints:
     possible = any_of(low_bytes != high_bytes) & ~any_of(returned != middle)
     explained = equal | (possible & ~undecided)
     is_held_back = (
-        any_of(held_back(fetches, low_bytes, there, captured)) if reader == FOLLOWER else np.zeros(count, np.bool_)
+        any_of(reads_held_back(fetches, low_bytes, there, captured))
+        if reader == FOLLOWER
+        else np.zeros(count, np.bool_)
     )
     first_that_applies = (
         (any_of(returned == UNKNOWN), _R.no_response),
@@ -67,7 +69,7 @@ def judge(fetches: Reads, captured: Records, reader: str) -> Ints:
     return np.select([*conditions], codes, default=_R.codes[_R.more_bytes])
 
 
-def held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:
+def reads_held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:
     """The reads that a leader's replication quota left empty (KIP-73), bool[reads].
 
     Such a partition takes nothing of the limits (ReplicaManager.readFromLog). So all others come as if it had nothing,

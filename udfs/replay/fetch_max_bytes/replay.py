@@ -26,20 +26,20 @@ from udfs.replay.fetch_max_bytes.closed_loop.rows import closed_rows, range_rows
 from udfs.replay.fetch_max_bytes.events import (
     READER,
     Reads,
-    answered,
+    answered_fetches,
     logs_and_reads,
     partition_numbers,
     reads_of,
 )
-from udfs.replay.fetch_max_bytes.fairness import added
-from udfs.replay.fetch_max_bytes.fidelity import fetch_of_reads, judge
+from udfs.replay.fetch_max_bytes.fairness import sums_with_fetches
+from udfs.replay.fetch_max_bytes.fidelity import fetch_of_reads, judge_fetches
 from udfs.replay.fetch_max_bytes.read_from_log import answers_to
 from udfs.replay.fetch_max_bytes.rows import (
     OPEN_LOOP,
     Labels,
     Outcome,
-    consumer_rows,
     fairness_rows,
+    fetch_consumer_rows,
     memory_bounds,
     verdict_rows,
 )
@@ -93,13 +93,13 @@ def rows_of_readers(
         progress = Progress(Reader(*key), no_sums(0, len(lanes.names)))
         for logs, reads in map(logs_and_reads, parts):
             progress.captured.note_logs(logs)
-            wanted = in_window(reads, lanes.window)
+            wanted = reads_in_window(reads, lanes.window)
             if wanted.num_rows:
                 take_fetches(progress, wanted, lanes)
         yield from rows_of_reader(progress, lanes, run_id, responses_under)
 
 
-def in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
+def reads_in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
     """The reads of fetches that were sent in the window. In closed loop a reader begins with the first of them.
 
     What logs hold is known from all of the capture.
@@ -110,13 +110,13 @@ def in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
 def take_fetches(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
     limits, fetches = lanes.limits(progress.reader.kind), reads_of(rows)
-    verdicts = judge(fetches, limits[CAPTURED : CAPTURED + 1], progress.reader.kind)
+    verdicts = judge_fetches(fetches, limits[CAPTURED : CAPTURED + 1], progress.reader.kind)
     note_verdicts(progress, rows, fetches, verdicts)
     fetches.reads["throttled"] |= (verdicts == REPLICATION_THROTTLED)[fetch_of_reads(fetches)]
     fetches = note_for_closed_loop(progress.captured, fetches, rows)
     reads = fetches.reads
     available = reads["available_high"].copy()
-    progress.sums = added(progress.sums, fetches, available, answers_to(fetches, available, limits))
+    progress.sums = sums_with_fetches(progress.sums, fetches, available, answers_to(fetches, available, limits))
     progress.requests += len(fetches.first_read) - 1
     progress.max_bytes = max(progress.max_bytes, int(reads["max_bytes"].max(initial=0)))
     largest = int(reads["partition_max_bytes"].max(initial=0))
@@ -128,7 +128,7 @@ def note_for_closed_loop(captured: CapturedFetches, fetches: Reads, rows: pa.Rec
 
     Returns those that were answered, with the number of each read's partition. rows: of READS, those of all fetches.
     """
-    fetches, rows = answered(fetches, rows)
+    fetches, rows = answered_fetches(fetches, rows)
     fetches.reads["number"] = partition_numbers(captured.partitions, rows, fetches.reads["partition"])
     captured.note_reads(fetches, rows)
     return fetches
@@ -183,7 +183,7 @@ def open_rows(progress: Progress, labels: Labels, memory_bound: Ints) -> Iterato
         requests = np.full(len(labels.lanes), progress.requests)
         outcome = Outcome(OPEN_LOOP, progress.sums, requests, memory_bound)
         yield FETCH_FAIRNESS, fairness_rows(labels, outcome)
-        yield FETCH_CONSUMERS, consumer_rows(labels, outcome)
+        yield FETCH_CONSUMERS, fetch_consumer_rows(labels, outcome)
 
 
 def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> Iterator[pa.RecordBatch]:
@@ -197,7 +197,7 @@ def replay_responses(batches: Iterable[pa.RecordBatch], limits: FetchLanes) -> I
             continue
         for logs, reads in map(logs_and_reads, parts):
             captured.note_logs(logs)
-            rows = in_window(reads, limits.window)
+            rows = reads_in_window(reads, limits.window)
             if rows.num_rows:
                 note_for_closed_loop(captured, reads_of(rows), rows)
         intent = intent_of(captured, reader.kind, int(limits.limits(reader.kind)["broker_max_bytes"][CAPTURED]))

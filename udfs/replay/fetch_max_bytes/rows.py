@@ -20,7 +20,7 @@ from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import Values, table_rows
 from udfs.replay.fetch_max_bytes.fairness import jain_index
 from udfs.replay.fetch_max_bytes.state import Reader, Sums
-from udfs.replay.shared.fidelity_rows import compared, fidelity_rows
+from udfs.replay.shared.fidelity_rows import count_cases, fidelity_rows
 from udfs.replay.shared.histogram import quantile_within
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -100,7 +100,7 @@ def verdict_rows(
         groups[broker, metric][word] = count
     client_id, client_address, kind = labels.reader
     columns = [
-        compared(metric, words, reasons)._replace(
+        count_cases(metric, words, reasons)._replace(
             broker=broker, client_id=client_id, client_address=client_address, reader=kind
         )
         for (broker, metric), words in groups.items()
@@ -108,12 +108,12 @@ def verdict_rows(
     return fidelity_rows(columns, algorithms.FETCH_MAX_BYTES, labels.run_id)
 
 
-def nullable(values: Floats) -> pa.Array[Any]:
+def null_for_nan(values: Floats) -> pa.Array[Any]:
     """Numbers, null for nan."""
     return arrow_array(values, ~np.isnan(values))
 
 
-def shares(values: Ints) -> Floats:
+def shares_of_sum(values: Ints) -> Floats:
     """Each value's part of the sum over the first axis; 0 where the sum is."""
     total = values.sum(axis=0)
     return np.where(total > 0, values / np.maximum(total, 1), 0.0)
@@ -134,7 +134,7 @@ def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
     of_closed_loop: dict[str, Values] = {
         t.backlog_bytes: in_each_lane(outcome.backlog),
         t.catch_up_ms: (
-            pa.nulls(n, pa.float64()) if outcome.catch_up_ms is None else nullable(by_lane(outcome.catch_up_ms))
+            pa.nulls(n, pa.float64()) if outcome.catch_up_ms is None else null_for_nan(by_lane(outcome.catch_up_ms))
         ),
         t.is_given_up: in_each_lane(outcome.given_up).cast(pa.bool_()),
     }
@@ -150,8 +150,8 @@ def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
             t.requests: by_lane(sums["requests"]),
             t.bytes: by_lane(sums["returned"]),
             t.available_bytes: by_lane(sums["available"]),
-            t.share_of_bytes: by_lane(shares(sums["returned"])),
-            t.share_of_available: by_lane(shares(sums["available"])),
+            t.share_of_bytes: by_lane(shares_of_sum(sums["returned"])),
+            t.share_of_available: by_lane(shares_of_sum(sums["available"])),
             t.empty_though_available: by_lane(sums["empty"]),
             t.longest_wait_requests: by_lane(sums["longest_requests"]),
             t.longest_wait_ms: by_lane(sums["longest_us"] / US_PER_MS),
@@ -163,7 +163,7 @@ def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
     )
 
 
-def consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
+def fetch_consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
     """Rows of `fetch_consumers`: one a lane."""
     n, t = len(labels.lanes), FETCH_CONSUMERS
     sums, responses = outcome.sums.partitions[: len(labels.partitions)], outcome.sums.responses
@@ -218,4 +218,4 @@ def slowest_catch_ups(outcome: Outcome, lanes: int) -> pa.Array[Any]:
     """catch_up_ms of each lane: until the backlog of every partition was read that was not given up."""
     if outcome.catch_up_ms is None or outcome.given_up is None:
         return pa.nulls(lanes, pa.float64())
-    return nullable(outcome.catch_up_ms[outcome.given_up == 0].max(axis=0, initial=0))
+    return null_for_nan(outcome.catch_up_ms[outcome.given_up == 0].max(axis=0, initial=0))

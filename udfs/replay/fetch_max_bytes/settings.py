@@ -109,15 +109,15 @@ def fetch_lanes(lanes: LaneSettings) -> FetchLanes:
     """The lanes as the replay takes them; what a lane does not change is as captured."""
     return FetchLanes(
         names=lanes.names,
-        consumer=fetch_limits(lanes, CONSUMER),
-        follower=fetch_limits(lanes, FOLLOWER),
+        consumer=fetch_limits_of_lanes(lanes, CONSUMER),
+        follower=fetch_limits_of_lanes(lanes, FOLLOWER),
         consumer_client=client_settings(lanes, CONSUMER),
         follower_client=client_settings(lanes, FOLLOWER),
         traffic_speed=np.array([float(speed or 1.0) for speed in lanes.values(TRAFFIC_SPEED)]),
     )
 
 
-def fetch_limits(lanes: LaneSettings, reader: str) -> Records:
+def fetch_limits_of_lanes(lanes: LaneSettings, reader: str) -> Records:
     """FETCH_LIMITS[lanes] of a kind of reader. Only consumers have a quota."""
     max_bytes, partition_max_bytes = REQUEST_LIMITS[reader]
     broker_max_bytes, rate = lanes.ints(BROKER_MAX_BYTES), lanes.ints(CONSUMER_QUOTA) * (reader == CONSUMER)

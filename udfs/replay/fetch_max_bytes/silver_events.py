@@ -18,17 +18,17 @@ from udfs.replay.shared.dealing import Step
 from udfs.replay.shared.silver_columns import (
     ByConnection,
     Column,
-    added,
+    constant_column,
     event_rows,
     first_text,
     is_known,
     is_text,
-    micros,
-    repeated,
+    null_unless,
     rows_where,
-    same,
+    same_columns,
+    sum_or_null,
     text_or_empty,
-    where,
+    us_since_1970,
 )
 from udfs.wire.record_batches import MAGIC_VALUE_V2
 
@@ -71,7 +71,7 @@ MOST_BATCH_BYTES = (1 << 31) - 1
 _MAJOR = re.compile(r"[0-9]{1,9}(?![0-9])")  # a client may write any text, of any length
 
 
-def profiles_of(software: Mapping[int, Software]) -> ByConnection:
+def profiles_by_connection(software: Mapping[int, Software]) -> ByConnection:
     """The rules that each connection's client follows (client_order), of the clients that are known."""
     profiles = {connection: _profile(of) for connection, of in software.items()}
     return numbers_by_connection({connection: number for connection, number in profiles.items() if number is not None})
@@ -92,7 +92,7 @@ def batch_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     b, t = RECORD_BATCHES, LOG_EVENTS
     for batch in batches:
         delta = batch[b.last_offset_delta].cast(pa.int64())
-        last = added(batch[b.base_offset], delta)  # null of a header that is cut or cannot be
+        last = sum_or_null(batch[b.base_offset], delta)  # null of a header that is cut or cannot be
         is_produced = is_text(batch[b.source], FROM_PRODUCE)
         in_log = pc.and_(pc.less_equal(batch[b.size_bytes], MOST_BATCH_BYTES), is_known(last))
         appended = pc.or_(pc.invert(is_produced), pc.equal(pc.fill_null(batch[b.error_code], 0), 0))
@@ -102,19 +102,19 @@ def batch_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             pc.less_equal(batch[b.record_count].cast(pa.int64()), delta),
         )
         columns = {
-            **same((t.topic, t.partition, t.connection_id, t.exchange_no, t.api_version, t.size_bytes), batch),
+            **same_columns((t.topic, t.partition, t.connection_id, t.exchange_no, t.api_version, t.size_bytes), batch),
             t.topic_key: first_text(batch[b.topic_id], batch[b.topic]),
-            t.kind: repeated(LogEvent.BATCH, batch, pa.int8()),
+            t.kind: constant_column(LogEvent.BATCH, batch, pa.int8()),
             t.position: batch[b.base_offset],
             t.last_offset: last,
             t.is_old_format: pc.less(batch[b.magic], MAGIC_VALUE_V2),
             t.is_sparse: is_sparse,
-            t.records: where(is_known(last), given_records(batch)),
-            t.producer_id: where(pc.fill_null(batch[b.is_transactional], False), batch[b.producer_id]),
+            t.records: null_unless(is_known(last), given_records(batch)),
+            t.producer_id: null_unless(pc.fill_null(batch[b.is_transactional], False), batch[b.producer_id]),
             t.is_control: batch[b.is_control],
-            t.leader_epoch: where(pc.invert(is_produced), batch[b.partition_leader_epoch]),
-            t.append_after: where(is_produced, micros(batch[b.request_time])),
-            t.append_before: micros(batch[b.response_time]),
+            t.leader_epoch: null_unless(pc.invert(is_produced), batch[b.partition_leader_epoch]),
+            t.append_after: null_unless(is_produced, us_since_1970(batch[b.request_time])),
+            t.append_before: us_since_1970(batch[b.response_time]),
         }
         yield rows_where(event_rows(columns), pc.and_(in_log, appended))
 
@@ -140,9 +140,9 @@ def aborted_events(rows: pa.RecordBatch) -> pa.RecordBatch:
     of = naming.take(pc.list_parent_indices(producers))
     return event_rows(
         {
-            **same((t.topic, t.partition, t.connection_id, t.exchange_no), of),
+            **same_columns((t.topic, t.partition, t.connection_id, t.exchange_no), of),
             t.topic_key: first_text(of[f.topic_id], of[f.topic]),
-            t.kind: repeated(LogEvent.ABORTED, of, pa.int8()),
+            t.kind: constant_column(LogEvent.ABORTED, of, pa.int8()),
             t.position: pc.list_flatten(offsets),
             t.producer_id: pc.list_flatten(producers),
         }
@@ -160,24 +160,24 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
         sent_on = pc.greater_equal(pc.fill_null(rows[f.preferred_read_replica], -1), 0)
         stopped = pc.or_(pc.not_equal(pc.fill_null(rows[f.error_code], 0), 0), sent_on)
         to_log_end = pc.or_(is_follower, pc.equal(rows[f.replica_id], FUTURE_LOCAL_REPLICA_ID))
-        bound, bound_of_log = bounds(rows, to_log_end, stopped)
+        bound, bound_of_log = bounds_of_reads(rows, to_log_end, stopped)
         columns = {
-            **same(AS_READ, rows),
+            **same_columns(AS_READ, rows),
             t.topic: rows[f.topic],
             t.topic_key: first_text(rows[f.topic_id], rows[f.topic]),
-            t.kind: repeated(LogEvent.READ, rows, pa.int8()),
-            t.position: micros(rows[f.request_time]),
+            t.kind: constant_column(LogEvent.READ, rows, pa.int8()),
+            t.position: us_since_1970(rows[f.request_time]),
             t.bound_low: bound,
             t.bound_high: bound,
             t.bound_known: pc.or_(pc.or_(stopped, to_log_end), is_known(bound_of_log)),
             t.redirected: stopped,
             t.sent_to_replica: sent_on,
             t.client_id: text_or_empty(rows[f.client_id]),
-            t.request_time: micros(rows[f.request_time]),
-            t.response_time: micros(rows[f.response_time]),
+            t.request_time: us_since_1970(rows[f.request_time]),
+            t.response_time: us_since_1970(rows[f.response_time]),
             t.refused: pc.not_equal(pc.fill_null(rows[f.response_error_code], 0), 0),
             t.throttled: pc.greater(pc.fill_null(rows[f.throttle_time_ms], 0), 0),
-            t.response_bound: where(pc.invert(stopped), bound_of_log),
+            t.response_bound: null_unless(pc.invert(stopped), bound_of_log),
             t.in_session: pc.greater(pc.coalesce(rows[f.response_session_id], rows[f.session_id]), 0),
             t.opens_session: is_text(rows[f.kind], FULL),
             t.profile: profiles.of(rows[f.connection_id], None),
@@ -190,7 +190,7 @@ def read_events(batches: Iterable[pa.RecordBatch], profiles: ByConnection) -> It
         yield aborted_events(rows)
 
 
-def bounds(rows: pa.RecordBatch, to_log_end: Column, stopped: Column) -> tuple[Column, Column]:
+def bounds_of_reads(rows: pa.RecordBatch, to_log_end: Column, stopped: Column) -> tuple[Column, Column]:
     """(up to which offset each read could go, null where only appends tell that; the high watermark or last stable
     offset that the response shows).
 
@@ -200,8 +200,8 @@ def bounds(rows: pa.RecordBatch, to_log_end: Column, stopped: Column) -> tuple[C
     """
     f = FETCH_PARTITIONS
     is_committed = pc.fill_null(pc.equal(rows[f.isolation_level], READ_COMMITTED), False)
-    of_log = pc.coalesce(where(is_committed, rows[f.last_stable_offset]), rows[f.high_watermark])
-    of_consumer = where(pc.invert(to_log_end), pc.coalesce(of_log, rows[f.fetch_offset]))
+    of_log = pc.coalesce(null_unless(is_committed, rows[f.last_stable_offset]), rows[f.high_watermark])
+    of_consumer = null_unless(pc.invert(to_log_end), pc.coalesce(of_log, rows[f.fetch_offset]))
     return pc.if_else(stopped, rows[f.fetch_offset], of_consumer), of_log
 
 
@@ -213,5 +213,5 @@ def witness_events(reads: pa.RecordBatch, is_follower: Column) -> pa.RecordBatch
     disturbed = pc.or_(pc.or_(reads[t.refused], reads[t.throttled]), reads[t.redirected])
     is_sound = pc.and_(pc.invert(disturbed), is_known(reads[t.returned_bytes]))
     kind = reads.schema.names.index(t.kind)
-    witnesses = reads.set_column(kind, str(t.kind), repeated(LogEvent.WITNESS, reads, pa.int8()))
+    witnesses = reads.set_column(kind, str(t.kind), constant_column(LogEvent.WITNESS, reads, pa.int8()))
     return rows_where(witnesses.select([t.kind, *AS_WITNESS]), pc.and_(shows, is_sound))

@@ -115,11 +115,11 @@ class Sums(NamedTuple):
 def no_sums(partitions: int, lanes: int) -> Sums:
     """The sums before the first fetch."""
     return Sums(
-        new_partitions(partitions, lanes), np.zeros(lanes, RESPONSES), np.zeros((lanes, BUCKETS), np.int64)
+        new_sums(partitions, lanes), np.zeros(lanes, RESPONSES), np.zeros((lanes, BUCKETS), np.int64)
     )  # fmt: skip
 
 
-def new_partitions(partitions: int, lanes: int) -> Records:
+def new_sums(partitions: int, lanes: int) -> Records:
     """SUMS of partitions of which nothing was read."""
     sums = np.zeros((partitions, lanes), SUMS)
     sums["waiting_since"] = NEVER

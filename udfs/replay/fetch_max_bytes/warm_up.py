@@ -18,12 +18,12 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 def warm_up() -> None:
     """An aborted transaction, a batch, a witness and a read of one partition, in two lanes."""
-    for _ in replay_fetches(read_rows([log_and_read()], 1 << 20), two_fetch_lanes(), ""):
+    for _ in replay_fetches(read_rows([sample_log_and_read()], 1 << 20), two_fetch_lanes(), ""):
         pass
     quantile(np.ones(BUCKETS, np.int64), 0.5)  # of waits, which these fetches have none of
 
 
-def log_and_read() -> pa.RecordBatch:
+def sample_log_and_read() -> pa.RecordBatch:
     """An aborted transaction, a batch, a witness and a read of one partition."""
     return blank_rows(LOG_EVENTS, len(LogEvent), kind=np.array([*LogEvent]), size_bytes=np.full(len(LogEvent), 100))
 

@@ -20,11 +20,11 @@ from udfs.replay.partition_limits.placement.limited import place_limited
 from udfs.replay.partition_limits.placement.striped import place_striped
 from udfs.replay.partition_limits.request_limits import (
     check_request,
+    count_new_partitions,
     error_of_checks,
     is_within_quota,
-    new_partitions,
+    note_refusal,
     partitions_allowed,
-    refuse,
     refuse_by_quota,
 )
 from udfs.replay.partition_limits.schedule import UNLIMITED
@@ -44,7 +44,7 @@ from udfs.replay.partition_limits.state import (
     REFUSED_BEFORE,
     REQUEST_PARTITIONS,
     VANISH,
-    Simulation,
+    ClusterSim,
 )
 from udfs.replay.partition_limits.topics import (
     UNPLACED,
@@ -53,27 +53,27 @@ from udfs.replay.partition_limits.topics import (
     copy_counts,
     empty_cluster,
     move_partition,
-    remember,
+    note_before_change,
     remove_topic,
     slot_in_chunk,
 )
 
 
 @kernel
-def is_exempt(sim: Simulation, change: int) -> bool:
+def is_exempt(sim: ClusterSim, change: int) -> bool:
     """Whether the limits of KIP-578 let the change pass, whatever it needs."""
     record = sim.changes[change]
     return bool(record.is_internal or record.by_broker)
 
 
 @kernel
-def broker_limit(sim: Simulation, change: int) -> int:
+def broker_limit(sim: ClusterSim, change: int) -> int:
     """max.broker.partitions as the change meets it."""
     return UNLIMITED if is_exempt(sim, change) else int(sim.cluster[0].max_broker_partitions)
 
 
 @kernel
-def add_replicas(sim: Simulation, change: int, first: int, size: int) -> int:
+def add_replicas(sim: ClusterSim, change: int, first: int, size: int) -> int:
     """Put the change's replicas on named_brokers[first : first + size]. Returns the first broker that this takes above
     its limit, NONE if there is none.
     """
@@ -91,28 +91,28 @@ def add_replicas(sim: Simulation, change: int, first: int, size: int) -> int:
 
 
 @kernel
-def place_as_named(sim: Simulation, lane: int, change: int, size: int) -> bool:
+def place_as_named(sim: ClusterSim, lane: int, change: int, size: int) -> bool:
     """Put `size` replicas where the request says, unless that takes a broker it names above its limit."""
     record, outcome = sim.changes[change], sim.outcomes[lane, change]
     if record.named_size != size:
-        return refuse(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=size)
+        return note_refusal(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=size)
     full = add_replicas(sim, change, record.named, size)
     if full != NONE:
         limit, present, added = broker_limit(sim, change), sim.broker_replicas[full], sim.added[full]
         outcome.broker = full
-        refuse(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=added)
+        note_refusal(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=added)
     return full == NONE
 
 
 @kernel
-def is_shown(sim: Simulation, change: int, first: int, new: int, factor: int) -> bool:
+def is_shown(sim: ClusterSim, change: int, first: int, new: int, factor: int) -> bool:
     """Whether Metadata shows where these partitions of the change's topic are."""
     record = sim.changes[change]
     return bool(first + new <= record.shown_partitions and factor == record.shown_factor)
 
 
 @kernel
-def place(sim: Simulation, lane: int, change: int, new: int, factor: int) -> bool:
+def place_partitions(sim: ClusterSim, lane: int, change: int, new: int, factor: int) -> bool:
     """Put the change's new partitions on brokers, into its slots: where the request says, else where Metadata shows
     them, unless that is above the limit, else where they are drawn. Returns whether that could be done.
     """
@@ -123,11 +123,11 @@ def place(sim: Simulation, lane: int, change: int, new: int, factor: int) -> boo
     shown, size = record.shown + first * factor, new * factor
     if is_shown(sim, change, first, new, factor) and add_replicas(sim, change, shown, size) == NONE:
         return True
-    return draw(sim, lane, change, new, factor)
+    return draw_placement(sim, lane, change, new, factor)
 
 
 @kernel
-def draw(sim: Simulation, lane: int, change: int, new: int, factor: int) -> bool:
+def draw_placement(sim: ClusterSim, lane: int, change: int, new: int, factor: int) -> bool:
     """Put the change's new partitions where Kafka's placer, or the proposal's, draws them, if the brokers are known.
     Returns whether that could be done.
     """
@@ -143,38 +143,40 @@ def draw(sim: Simulation, lane: int, change: int, new: int, factor: int) -> bool
     placement.start, placement.limit = DRAWN, limit
     if limit == UNLIMITED and sim.lanes[lane].has_kraft:
         error = place_striped(sim.brokers, sim.stripes, placement, sim.slots)
-        return error == 0 or refuse(outcome, error, NO_LIMIT, requested=replicas)
+        return error == 0 or note_refusal(outcome, error, NO_LIMIT, requested=replicas)
     if place_limited(sim.brokers, sim.arrangement, placement, sim.broker_replicas, sim.slots) == new:
         return True
     if limit == UNLIMITED:  # fewer brokers are up than replicas are wanted
-        return refuse(outcome, INVALID_REPLICATION_FACTOR, NO_LIMIT, requested=replicas)
+        return note_refusal(outcome, INVALID_REPLICATION_FACTOR, NO_LIMIT, requested=replicas)
     present = sim.cluster[0].replicas
-    return refuse(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=replicas)
+    return note_refusal(
+        outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=replicas
+    )
 
 
 @kernel
-def fits(sim: Simulation, lane: int, change: int, replicas: int) -> bool:
+def fits_in_cluster(sim: ClusterSim, lane: int, change: int, replicas: int) -> bool:
     """Whether max.partitions leaves room for so many replicas in the cluster, and there are slots for them."""
     record, outcome, cluster = sim.changes[change], sim.outcomes[lane, change], sim.cluster[0]
     limit, present = cluster.max_partitions, cluster.replicas
     if not is_exempt(sim, change) and present + replicas > limit:
-        return refuse(outcome, POLICY_VIOLATION, MAX_PARTITIONS, limit=limit, present=present, requested=replicas)
+        return note_refusal(outcome, POLICY_VIOLATION, MAX_PARTITIONS, limit=limit, present=present, requested=replicas)
     if replicas > record.slots:
-        return refuse(outcome, POLICY_VIOLATION, REQUEST_PARTITIONS, limit=record.slots, requested=replicas)
+        return note_refusal(outcome, POLICY_VIOLATION, REQUEST_PARTITIONS, limit=record.slots, requested=replicas)
     return True
 
 
 @kernel
-def refuse_invalid(sim: Simulation, lane: int, change: int, error: int) -> None:
+def refuse_invalid(sim: ClusterSim, lane: int, change: int, error: int) -> None:
     """Note an error of Kafka's own checks. That a topic is absent may come from the refusal of its creation."""
     topic = sim.topics[sim.changes[change].topic]
     is_consequence = error == UNKNOWN_TOPIC_OR_PARTITION and topic.was_refused == 1
     decided_by = REFUSED_BEFORE if is_consequence else NO_LIMIT
-    refuse(sim.outcomes[lane, change], error, decided_by, present=topic.partitions)
+    note_refusal(sim.outcomes[lane, change], error, decided_by, present=topic.partitions)
 
 
 @kernel
-def make_partitions(sim: Simulation, lane: int, change: int) -> None:
+def make_partitions(sim: ClusterSim, lane: int, change: int) -> None:
     """CreateTopics, CreatePartitions and creation by a Metadata request."""
     record, outcome = sim.changes[change], sim.outcomes[lane, change]
     topic = sim.topics[record.topic]
@@ -186,10 +188,14 @@ def make_partitions(sim: Simulation, lane: int, change: int) -> None:
         refuse_invalid(sim, lane, change, error)
         return
     factor = topic.replication_factor if record.kind == GROW else record.replication_factor
-    new = new_partitions(sim, change)
+    new = count_new_partitions(sim, change)
     outcome.requested, outcome.present = new * factor, sim.cluster[0].replicas
     made = partitions_allowed(sim, lane, change, new)
-    done = made > 0 and fits(sim, lane, change, made * factor) and place(sim, lane, change, made, factor)
+    done = (
+        made > 0
+        and fits_in_cluster(sim, lane, change, made * factor)
+        and place_partitions(sim, lane, change, made, factor)
+    )
     if record.validate_only:
         return
     if done:
@@ -200,14 +206,14 @@ def make_partitions(sim: Simulation, lane: int, change: int) -> None:
 
 
 @kernel
-def refuse_absent(sim: Simulation, lane: int, change: int) -> None:
+def refuse_absent(sim: ClusterSim, lane: int, change: int) -> None:
     """Note that the change is about a topic that is not there."""
     was_refused = sim.topics[sim.changes[change].topic].was_refused == 1
-    refuse(sim.outcomes[lane, change], UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if was_refused else NO_LIMIT)
+    note_refusal(sim.outcomes[lane, change], UNKNOWN_TOPIC_OR_PARTITION, REFUSED_BEFORE if was_refused else NO_LIMIT)
 
 
 @kernel
-def reassign(sim: Simulation, lane: int, change: int) -> None:
+def reassign_partition(sim: ClusterSim, lane: int, change: int) -> None:
     """AlterPartitionReassignments of one partition: only the replicas that are new to it need room. Those that it loses
     are gone when the move is done, which a replay takes to be at once.
     """
@@ -218,16 +224,16 @@ def reassign(sim: Simulation, lane: int, change: int) -> None:
         refuse_absent(sim, lane, change)
     elif record.named != NONE:  # else a move is cancelled
         if record.named_size != factor:
-            refuse(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=factor)
+            note_refusal(outcome, INVALID_REPLICA_ASSIGNMENT, NO_LIMIT, requested=factor)
         elif put_moved(sim, lane, change, number):
             growth = max(factor - sim.chunks[number].replication_factor, 0)
             outcome.requested = growth
-            if growth == 0 or fits(sim, lane, change, growth):
+            if growth == 0 or fits_in_cluster(sim, lane, change, growth):
                 move_partition(sim, change, number)
 
 
 @kernel
-def put_moved(sim: Simulation, lane: int, change: int, number: int) -> bool:
+def put_moved(sim: ClusterSim, lane: int, change: int, number: int) -> bool:
     """Put the replicas of a partition of a chunk into the slots of its move, unless that takes a broker above its limit
     which has none of them yet.
     """
@@ -243,12 +249,14 @@ def put_moved(sim: Simulation, lane: int, change: int, number: int) -> bool:
         if is_new and present + 1 > limit:
             outcome = sim.outcomes[lane, change]
             outcome.broker = broker
-            return refuse(outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=1)
+            return note_refusal(
+                outcome, POLICY_VIOLATION, MAX_BROKER_PARTITIONS, limit=limit, present=present, requested=1
+            )
     return True
 
 
 @kernel
-def appear(sim: Simulation, change: int) -> None:
+def add_shown_partitions(sim: ClusterSim, change: int) -> None:
     """Add partitions that no captured request makes, where Metadata shows them."""
     record = sim.changes[change]
     topic, factor = sim.topics[record.topic], record.replication_factor
@@ -260,7 +268,7 @@ def appear(sim: Simulation, change: int) -> None:
 
 
 @kernel
-def delete_topic(sim: Simulation, lane: int, change: int) -> None:
+def delete_topic(sim: ClusterSim, lane: int, change: int) -> None:
     """DeleteTopics of one topic."""
     partitions = sim.topics[sim.changes[change].topic].partitions
     if partitions == 0:
@@ -272,23 +280,23 @@ def delete_topic(sim: Simulation, lane: int, change: int) -> None:
 
 
 @kernel
-def apply_change(sim: Simulation, lane: int, change: int) -> None:
+def apply_change(sim: ClusterSim, lane: int, change: int) -> None:
     """Do one change in a lane, or refuse it."""
     record, outcome, present = sim.changes[change], sim.outcomes[lane, change], sim.cluster[0].replicas
     topic, kind = sim.topics[record.topic], record.kind
     outcome.error, outcome.decided_by, outcome.broker = 0, NO_LIMIT, NONE
     outcome.limit, outcome.present, outcome.requested = 0, present, 0
-    remember(sim, change)
+    note_before_change(sim, change)
     if kind == NOTHING:
         outcome.decided_by = NOT_TRIED
     elif record.captured_error:
-        refuse(outcome, record.captured_error, CAPTURED_ERROR, present=present)
+        note_refusal(outcome, record.captured_error, CAPTURED_ERROR, present=present)
     elif kind == APPEAR:
-        appear(sim, change)
+        add_shown_partitions(sim, change)
     elif kind == VANISH:
         remove_topic(sim, change)
     elif kind == MOVE:
-        reassign(sim, lane, change)
+        reassign_partition(sim, lane, change)
     elif kind == DELETE:
         delete_topic(sim, lane, change)
     else:
@@ -299,7 +307,7 @@ def apply_change(sim: Simulation, lane: int, change: int) -> None:
 
 
 @kernel
-def follow_limits(sim: Simulation, lane: int, time: int) -> None:
+def follow_limits(sim: ClusterSim, lane: int, time: int) -> None:
     """Have the limits in force that the lane has at this time."""
     cluster, end = sim.cluster[0], sim.lanes[lane].end_step
     while cluster.step + 1 < end and sim.steps[cluster.step + 1].time <= time:
@@ -309,7 +317,7 @@ def follow_limits(sim: Simulation, lane: int, time: int) -> None:
 
 
 @kernel
-def replay_lanes(sim: Simulation, times: Ints, samples: Ints) -> None:
+def replay_lanes(sim: ClusterSim, times: Ints, samples: Ints) -> None:
     """Every change in every lane.
 
     times: int64[times], us. samples: int64[lanes, times + 1, brokers], which is set to the replicas on each broker when

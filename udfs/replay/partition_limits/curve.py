@@ -16,7 +16,7 @@ from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve_passes import FIRST_REFUSAL, FREE, fill_curve, new_passes
 from udfs.replay.partition_limits.placement.brokers import are_known
 from udfs.replay.partition_limits.schedule import UNLIMITED
-from udfs.replay.partition_limits.settings import unlimited
+from udfs.replay.partition_limits.settings import unlimited_lane
 from udfs.replay.partition_limits.state import (
     APPEAR,
     GROW,
@@ -26,7 +26,7 @@ from udfs.replay.partition_limits.state import (
     NONE,
     VANISH,
     History,
-    new_simulation,
+    new_sim,
 )
 
 
@@ -37,7 +37,7 @@ def limit_curves(history: History) -> dict[int, Records]:
     Replicas are placed as KIP-578 proposes, with the draws of every other lane. Where the brokers are not known there
     is no curve of the first limit, for nobody knows what it would refuse.
     """
-    sim = new_simulation(history, unlimited())
+    sim = new_sim(history, unlimited_lane())
     replay_lanes(sim, read_only(np.zeros(0, np.int64)), np.zeros((1, 1, len(sim.broker_replicas)), np.int64))
     outcomes = sim.outcomes[FREE].copy()
     curves = {MAX_PARTITIONS: cluster_curve(history.changes, outcomes)}
@@ -48,7 +48,7 @@ def limit_curves(history: History) -> dict[int, Records]:
     )
     fill_curve(sim, passes)
     tried = int(passes.state["tried"][0])
-    return {MAX_BROKER_PARTITIONS: steps(passes.curve[1 : tried + 2]), **curves}
+    return {MAX_BROKER_PARTITIONS: drop_repeated_steps(passes.curve[1 : tried + 2]), **curves}
 
 
 def last_limits(history: History, outcomes: Records) -> Ints:
@@ -77,7 +77,7 @@ def are_exempt(changes: Records) -> Bools:
     return (changes["is_internal"] == 1) | (changes["by_broker"] == 1)
 
 
-def steps(by_limit: Records) -> Records:
+def drop_repeated_steps(by_limit: Records) -> Records:
     """Only the first of limits in a row that refuse the same change first. by_limit: FIRST_REFUSAL, ascending."""
     return by_limit[np.append(True, np.diff(by_limit["change"]) != 0)]
 

@@ -29,15 +29,15 @@ from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     NO_LIMIT,
     NONE,
-    Simulation,
+    ClusterSim,
 )
 from udfs.replay.partition_limits.topics import (
     add_chunk,
     copy_counts,
     count_replicas,
     empty_cluster,
-    remember,
-    take_back,
+    note_before_change,
+    take_back_change,
 )
 
 FREE = 0
@@ -92,7 +92,7 @@ def new_passes(last_limits: Ints, brokers: int, limits: int) -> Passes:
 
 
 @kernel
-def full_brokers(sim: Simulation, passes: Passes) -> int:
+def full_brokers(sim: ClusterSim, passes: Passes) -> int:
     """The sum of the keys of brokers without room."""
     full, limit = 0, passes.state[0].limit
     for broker in range(len(sim.broker_replicas)):
@@ -102,7 +102,7 @@ def full_brokers(sim: Simulation, passes: Passes) -> int:
 
 
 @kernel
-def is_taken_over(sim: Simulation, passes: Passes, change: int) -> bool:
+def is_taken_over(sim: ClusterSim, passes: Passes, change: int) -> bool:
     """Have the change make the partitions that are in its slots, if these are the same in this pass. Otherwise nothing
     is done: if other brokers are full, or the change fills one, since the replicas behind that would be elsewhere.
     """
@@ -111,12 +111,12 @@ def is_taken_over(sim: Simulation, passes: Passes, change: int) -> bool:
         return False
     chunk, topic = sim.chunks[change], sim.topics[sim.changes[change].topic]
     first, partitions, factor = chunk.first_partition, chunk.partitions, chunk.replication_factor
-    remember(sim, change)
+    note_before_change(sim, change)
     add_chunk(sim, change, first, partitions, factor)
     for replica in range(slot, slot + partitions * factor):
         if sim.broker_replicas[sim.slots[replica]] >= state.limit:
             count_replicas(sim, slot, partitions * factor, -1)
-            take_back(sim, change)
+            take_back_change(sim, change)
             return False
     topic.partitions, topic.replication_factor, topic.was_refused = first + partitions, factor, 0
     sim.outcomes[FREE, change].decided_by = NO_LIMIT
@@ -124,7 +124,7 @@ def is_taken_over(sim: Simulation, passes: Passes, change: int) -> bool:
 
 
 @kernel
-def is_where_shown(sim: Simulation, change: int) -> bool:
+def is_where_shown(sim: ClusterSim, change: int) -> bool:
     """Whether the partitions that the change has made are where Metadata shows them, if it does. Where a limit keeps
     them from there, a higher one may not, whichever brokers are full.
     """
@@ -139,7 +139,7 @@ def is_where_shown(sim: Simulation, change: int) -> bool:
 
 
 @kernel
-def can_be_taken_over(sim: Simulation, change: int) -> bool:
+def can_be_taken_over(sim: ClusterSim, change: int) -> bool:
     """Whether the change has just made partitions that count, where any limit puts them with the same brokers full."""
     record, outcome = sim.changes[change], sim.outcomes[FREE, change]
     is_placed = record.kind in (CREATE, AUTO_CREATE, GROW) and record.named == NONE
@@ -149,7 +149,7 @@ def can_be_taken_over(sim: Simulation, change: int) -> bool:
 
 
 @kernel
-def note_full(sim: Simulation, passes: Passes, change: int) -> None:
+def note_full(sim: ClusterSim, passes: Passes, change: int) -> None:
     """Note the brokers that are full after a change that was not taken over."""
     state, full = passes.state[0], full_brokers(sim, passes)
     is_same = full == state.full and can_be_taken_over(sim, change)
@@ -158,7 +158,7 @@ def note_full(sim: Simulation, passes: Passes, change: int) -> None:
 
 
 @kernel
-def highest_count(sim: Simulation, change: int) -> int:
+def highest_count(sim: ClusterSim, change: int) -> int:
     """The most replicas on a broker when the change was done, also where it was only to be validated."""
     record, outcome = sim.changes[change], sim.outcomes[FREE, change]
     is_validated = record.validate_only and not record.is_internal and outcome.error == 0
@@ -172,25 +172,25 @@ def highest_count(sim: Simulation, change: int) -> int:
 
 
 @kernel
-def return_to_first(sim: Simulation, passes: Passes, change: int) -> int:
+def return_to_first(sim: ClusterSim, passes: Passes, change: int) -> int:
     """Take back the changes from the first of the pass to this one. Returns the first."""
     state = passes.state[0]
     for done in range(change, state.first - 1, -1):
-        take_back(sim, done)
+        take_back_change(sim, done)
     copy_counts(passes.before, sim.broker_replicas)
     sim.cluster[0].replicas = state.replicas
     return state.first
 
 
 @kernel
-def begin_pass(sim: Simulation, passes: Passes, limit: int) -> None:
+def begin_pass(sim: ClusterSim, passes: Passes, limit: int) -> None:
     """Begin a pass under a limit."""
     passes.state[0].limit = limit
     passes.state[0].full = full_brokers(sim, passes)
 
 
 @kernel
-def after_unlimited(sim: Simulation, passes: Passes, change: int) -> int:
+def after_unlimited(sim: ClusterSim, passes: Passes, change: int) -> int:
     """A change was done without a limit: returns the next one, or the same with the first limit that is to be tried."""
     state, highest = passes.state[0], highest_count(sim, change)
     last_limit = min(highest, passes.last_limits[change])
@@ -208,7 +208,7 @@ def after_unlimited(sim: Simulation, passes: Passes, change: int) -> int:
 
 
 @kernel
-def after_limited(sim: Simulation, passes: Passes, change: int) -> int:
+def after_limited(sim: ClusterSim, passes: Passes, change: int) -> int:
     """A change was done, or refused, in a pass under a limit: returns the next one of the pass, or the first one of the
     next pass, or that with which to go on without a limit.
     """
@@ -227,7 +227,7 @@ def after_limited(sim: Simulation, passes: Passes, change: int) -> int:
 
 
 @kernel
-def fill_curve(sim: Simulation, passes: Passes) -> None:
+def fill_curve(sim: ClusterSim, passes: Passes) -> None:
     """Do all changes without a limit, and in passes under each limit."""
     cluster, state, change = sim.cluster[0], passes.state[0], 0
     empty_cluster(sim, FREE)

@@ -59,22 +59,22 @@ def event_batches(cluster: DescribedCluster, seed: int) -> Iterator[pa.RecordBat
     """The rows of the brokers, and of each size of topics."""
     nodes, racks = zip(*sorted(cluster.brokers), strict=True)
     brokers = brokers_of(nodes, racks, [True] * len(nodes))
-    yield broker_rows(nodes, racks)
+    yield described_broker_rows(nodes, racks)
     for number, topics in enumerate(cluster.present):
         yield present_rows(topics, brokers, cluster.start_us, seed + number)
     for number, topics in enumerate(cluster.coming):
         yield coming_rows(topics, cluster, number)
 
 
-def event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
+def topic_event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
     """Rows of TOPIC_EVENTS that are null besides these columns."""
     return table_rows(_E, {**columns, **nulls_besides(_E, columns, rows)})
 
 
-def broker_rows(nodes: Sequence[int], racks: Sequence[str | None]) -> pa.RecordBatch:
+def described_broker_rows(nodes: Sequence[int], racks: Sequence[str | None]) -> pa.RecordBatch:
     """The brokers."""
     entry, node_id = np.full(len(nodes), TopicEvent.BROKER), np.array(nodes)
-    return event_rows(len(nodes), entry=entry, node_id=node_id, rack=pa.array(racks, pa.string()))
+    return topic_event_rows(len(nodes), entry=entry, node_id=node_id, rack=pa.array(racks, pa.string()))
 
 
 def numbered_names(name: str, count: int) -> pa.Array[Any]:
@@ -99,7 +99,7 @@ def present_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int
     place_topics(brokers, new_stripes(brokers, java_random(seed)), placement, replicas)
     nodes = arrow_array(brokers.table["node_id"][replicas].astype(np.int32))
     names = numbered_names(topics.name, topics.how_many) if topics.how_many > 1 else pa.array([topics.name])
-    return event_rows(
+    return topic_event_rows(
         n,
         entry=np.full(n, TopicEvent.SIGHTING),
         time=np.full(n, start_us - 1),
@@ -120,7 +120,7 @@ def coming_rows(topics: SizedTopics, cluster: DescribedCluster, number: int) -> 
     """CreateTopics requests for topics of one size. number: distinguishes these requests from others."""
     times = coming_times(topics.per_day, cluster.days, cluster.start_us)
     n = len(times)
-    return event_rows(
+    return topic_event_rows(
         n,
         entry=np.full(n, TopicEvent.CHANGE),
         time=times,

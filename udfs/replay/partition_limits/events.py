@@ -109,18 +109,18 @@ class Assignments(NamedTuple):
     factor: Ints
 
 
-def read_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
+def read_topic_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
     """The events of one cluster. batches: rows of TOPIC_EVENTS, in any order."""
-    ordered = sorted_rows(batches)
+    ordered = sort_topic_events(batches)
     kinds = TopicEvent.BROKER, TopicEvent.SIGHTING, TopicEvent.CHANGE
     listed, sighted, requested = (ordered.filter(pc.equal(ordered[_E.entry], entry)) for entry in kinds)
     names: pa.Array[Any] = pc.unique(pa.concat_arrays([sighted[_E.topic], requested[_E.topic]]))
     assignments, replicas = parse_assignments(requested[_E.assignments]), pc.list_flatten(sighted[_E.replica_nodes])
-    shown_nodes = ints_of(replicas, -1)
+    shown_nodes = int_values_of(replicas, -1)
     nodes, brokers = known_brokers(listed, np.concatenate([shown_nodes, assignments.nodes]))
     return TopicEvents(
         rows=requested,
-        requests=requests_of(requested, names, assignments),
+        requests=requests_from_rows(requested, names, assignments),
         named_brokers=np.searchsorted(nodes, assignments.nodes),
         sightings=sightings_of(sighted, names),
         shown_brokers=np.searchsorted(nodes, shown_nodes),
@@ -129,7 +129,7 @@ def read_events(batches: Iterable[pa.RecordBatch]) -> TopicEvents:
     )
 
 
-def sorted_rows(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+def sort_topic_events(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of all batches in one order, whatever order they come in."""
     schema, held = arrow_schema(TOPIC_EVENTS), list(batches)
     # Spark names the items of a list in another way, and says of no column that it has no nulls.
@@ -138,14 +138,14 @@ def sorted_rows(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     return ordered.to_batches()[0] if ordered.num_rows else empty_batch(TOPIC_EVENTS)
 
 
-def ints_of(column: pa.Array[Any], missing: int) -> Ints:
+def int_values_of(column: pa.Array[Any], missing: int) -> Ints:
     """A column of whole numbers as int64, `missing` where it is null."""
     return pc.fill_null(column.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
 
 
-def numbered(column: pa.Array[Any], names: pa.Array[Any]) -> Ints:
+def places_among_names(column: pa.Array[Any], names: pa.Array[Any]) -> Ints:
     """The place of each value among the names, -1 where it is none of them."""
-    return ints_of(pc.index_in(column, value_set=names), -1)
+    return int_values_of(pc.index_in(column, value_set=names), -1)
 
 
 def known_brokers(listed: pa.RecordBatch, named: Ints) -> tuple[Ints, Brokers]:
@@ -165,12 +165,12 @@ def parse_assignments(column: pa.Array[Any]) -> Assignments:
     """The assignments of requests, from lists of PARTITION:NODE,NODE..."""
     request = pc.list_parent_indices(column).to_numpy().astype(np.int64)
     parts = pc.split_pattern(pc.list_flatten(column), ":", max_splits=1)
-    partition = ints_of(pc.list_element(parts, 0), 0)
+    partition = int_values_of(pc.list_element(parts, 0), 0)
     order = arrow_array(np.lexsort((partition, request)))  # by request, and then by partition
     nodes = pc.split_pattern(pc.list_element(parts, 1), ",").take(order)
     texts = pc.list_flatten(nodes)
-    node = ints_of(pc.if_else(pc.equal(texts, ""), "-1", texts), -1)
-    width, n = ints_of(pc.list_value_length(nodes), 0), len(column)
+    node = int_values_of(pc.if_else(pc.equal(texts, ""), "-1", texts), -1)
+    width, n = int_values_of(pc.list_value_length(nodes), 0), len(column)
     partitions, replicas = np.bincount(request, minlength=n), np.bincount(request, width, n).astype(np.int64)
     factor = np.zeros(n, np.int64)
     np.maximum.at(factor, request, width)
@@ -179,7 +179,7 @@ def parse_assignments(column: pa.Array[Any]) -> Assignments:
     return Assignments(node, stretch_edges(replicas)[:-1], partitions, np.where(is_even, factor, UNEVEN))
 
 
-def requests_of(rows: pa.RecordBatch, names: pa.Array[Any], assignments: Assignments) -> Records:
+def requests_from_rows(rows: pa.RecordBatch, names: pa.Array[Any], assignments: Assignments) -> Records:
     """The changes requested: REQUEST[rows]."""
     requests, kind_names = np.zeros(rows.num_rows, REQUEST), pa.array(list(KINDS))
     for name, column, missing in (
@@ -194,11 +194,11 @@ def requests_of(rows: pa.RecordBatch, names: pa.Array[Any], assignments: Assignm
         ("error_code", _E.error_code, NO_RESPONSE),
     ):
         requests[name] = int_column(rows, column, missing)
-    requests["kind"] = np.array([*KINDS.values(), NOTHING])[numbered(rows[_E.kind], kind_names)]
-    requests["topic"] = numbered(rows[_E.topic], names)
+    requests["kind"] = np.array([*KINDS.values(), NOTHING])[places_among_names(rows[_E.kind], kind_names)]
+    requests["topic"] = places_among_names(rows[_E.topic], names)
     requests["request"] = request_numbers(rows)
     for name, column in (("client", _E.client_id), ("connection", _E.connection_id)):
-        requests[name] = numbered(rows[column], rows[column].unique())
+        requests[name] = places_among_names(rows[column], rows[column].unique())
     requests["is_done"] = (requests["error_code"] == 0) & (requests["validate_only"] == 0)
     is_internal = pc.is_in(names, value_set=pa.array(INTERNAL_TOPICS)).to_numpy(zero_copy_only=False)
     requests["is_internal"] = is_internal[requests["topic"]]
@@ -218,10 +218,10 @@ def request_numbers(rows: pa.RecordBatch) -> Ints:
 def sightings_of(rows: pa.RecordBatch, names: pa.Array[Any]) -> Records:
     """The partitions that Metadata shows: SIGHTING[rows]."""
     sightings, ids = np.zeros(rows.num_rows, SIGHTING), rows[_E.topic_id]
-    sightings["topic"] = numbered(rows[_E.topic], names)
-    sightings["topic_id"] = numbered(ids, ids.drop_null().unique()) + 1
+    sightings["topic"] = places_among_names(rows[_E.topic], names)
+    sightings["topic_id"] = places_among_names(ids, ids.drop_null().unique()) + 1
     sightings["partition"], sightings["time"] = int_column(rows, _E.partition, 0), int_column(rows, _E.time, NEVER)
     sightings["is_internal"] = int_column(rows, _E.is_internal, 0)
-    sightings["replicas"] = ints_of(pc.list_value_length(rows[_E.replica_nodes]), 0)
+    sightings["replicas"] = int_values_of(pc.list_value_length(rows[_E.replica_nodes]), 0)
     sightings["first_replica"] = stretch_edges(sightings["replicas"])[:-1]
     return sightings

@@ -54,13 +54,13 @@ def limit_fidelity_rows(
     captured, is_tried = history.captured, outcomes["decided_by"] != NOT_TRIED
     judged = np.flatnonzero(history.in_window & (captured["row"] != NONE) & (is_tried | (captured["reason"] != AGREED)))
     rows, verdicts = history.rows.take(arrow_array(captured["row"][judged])), change_verdicts(history, outcomes, judged)
-    change_rows = compared(rows[TOPIC_EVENTS.kind], rows[TOPIC_EVENTS.client_id], verdicts)
+    change_rows = sum_verdicts(rows[TOPIC_EVENTS.kind], rows[TOPIC_EVENTS.client_id], verdicts)
     yield FIDELITY, fidelity_rows(change_rows, algorithms.PARTITION_LIMITS, run_id)
     is_placed = (chunks["partitions"] > 0) & (outcomes["error"] == 0) & were_placed(history, outcomes)
     placed = np.flatnonzero(history.in_window & is_placed)
     clients = history.rows.take(arrow_array(captured["row"][placed]))[TOPIC_EVENTS.client_id]
     verdicts = placement_verdicts(history, settings, chunks, placed)
-    placement_rows = compared(repeated_text_column(PLACEMENTS, len(placed)), clients, verdicts)
+    placement_rows = sum_verdicts(repeated_text_column(PLACEMENTS, len(placed)), clients, verdicts)
     yield FIDELITY, fidelity_rows(placement_rows, algorithms.PARTITION_LIMITS, run_id)
 
 
@@ -106,7 +106,7 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
     return Verdicts(draws["rounds"], draws["possible"], (~is_checked).astype(np.int64), reason)
 
 
-def compared(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdicts) -> list[Compared]:
+def sum_verdicts(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdicts) -> list[Compared]:
     """Sums by metric and client, and how often each reason was given."""
     words = pa.array([NO_REASON, *CHANGES.words]).take(arrow_array(verdicts.reason))
     counts = {name: arrow_array(getattr(verdicts, name)) for name in ("checked", "agreed", "unknown")}

@@ -13,13 +13,13 @@ from udfs.columns.arrays import Ints, Records, read_only
 from udfs.facts.arrow_tables import pack_rows
 from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve import limit_curves
-from udfs.replay.partition_limits.events import read_events
+from udfs.replay.partition_limits.events import read_topic_events
 from udfs.replay.partition_limits.fidelity import limit_fidelity_rows
 from udfs.replay.partition_limits.history.changes import history_of
-from udfs.replay.partition_limits.rows import LaneResults, curve_rows, lane_rows, request_groups
+from udfs.replay.partition_limits.rows import LaneResults, lane_rows, limit_curve_rows, request_groups
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.silver_events import topic_events
-from udfs.replay.partition_limits.state import APPEAR, VANISH, History, new_simulation
+from udfs.replay.partition_limits.state import APPEAR, VANISH, History, new_sim
 from udfs.replay.shared.lanes import CAPTURED
 
 SAMPLES = 100
@@ -35,7 +35,7 @@ def replay_topics(
 
     seed: of the draws by which Kafka places, the same in every lane.
     """
-    history = history_of(read_events(batches), settings, seed)
+    history = history_of(read_topic_events(batches), settings, seed)
     for table, rows in replay_history(history, settings, run_id):
         yield from pack_rows(table, rows)
 
@@ -51,7 +51,7 @@ def replay_history(history: History, settings: LimitSettings, run_id: str) -> It
     """Rows of the gold tables and of `fidelity`."""
     times, requests = sample_times(history.changes[history.in_window]), request_groups(history)
     groups = lane_groups(history, len(settings.names))
-    sim = new_simulation(history, settings, max(end - first for first, end in groups))
+    sim = new_sim(history, settings, max(end - first for first, end in groups))
     captured_samples: Ints = np.zeros(0, np.int64)
     for first, end in groups:
         part = settings.part(first, end)
@@ -69,7 +69,7 @@ def replay_history(history: History, settings: LimitSettings, run_id: str) -> It
             captured_samples=captured_samples,
         )
         yield from lane_rows(history, requests, results, run_id)
-    yield from (curve_rows(history, limit, curve, run_id) for limit, curve in limit_curves(history).items())
+    yield from (limit_curve_rows(history, limit, curve, run_id) for limit, curve in limit_curves(history).items())
 
 
 def lane_groups(history: History, lanes: int) -> list[tuple[int, int]]:

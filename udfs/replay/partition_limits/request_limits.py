@@ -25,7 +25,7 @@ from udfs.replay.partition_limits.state import (
     NONE,
     REQUEST_PARTITIONS,
     REQUEST_RECORDS,
-    Simulation,
+    ClusterSim,
 )
 
 MAX_PER_REQUEST = 10_000
@@ -35,7 +35,9 @@ TO_CONTROLLER_US = 1000
 
 
 @kernel
-def refuse(outcome: Record, error: int, decided_by: int, limit: int = 0, present: int = 0, requested: int = 0) -> bool:
+def note_refusal(
+    outcome: Record, error: int, decided_by: int, limit: int = 0, present: int = 0, requested: int = 0
+) -> bool:
     """Note a refusal. Returns False."""
     outcome.error, outcome.decided_by, outcome.limit = error, decided_by, limit
     outcome.present, outcome.requested = present, requested
@@ -43,7 +45,7 @@ def refuse(outcome: Record, error: int, decided_by: int, limit: int = 0, present
 
 
 @kernel
-def error_of_checks(sim: Simulation, change: int) -> int:
+def error_of_checks(sim: ClusterSim, change: int) -> int:
     """The error of Kafka's own checks of a topic in a CreateTopics or CreatePartitions request, 0 for none."""
     record = sim.changes[change]
     partitions = sim.topics[record.topic].partitions
@@ -60,7 +62,7 @@ def error_of_checks(sim: Simulation, change: int) -> int:
 
 
 @kernel
-def new_partitions(sim: Simulation, change: int) -> int:
+def count_new_partitions(sim: ClusterSim, change: int) -> int:
     """Partitions that the change would make, not below 0."""
     record = sim.changes[change]
     present = sim.topics[record.topic].partitions if record.kind == GROW else 0
@@ -68,14 +70,14 @@ def new_partitions(sim: Simulation, change: int) -> int:
 
 
 @kernel
-def check_request(sim: Simulation, lane: int, first: int) -> None:
+def check_request(sim: ClusterSim, lane: int, first: int) -> None:
     """Look at the request whose first change is `first`: does one of today's limits refuse it as a whole?"""
     settings, cluster, kind = sim.lanes[lane], sim.cluster[0], sim.changes[first].kind
     cluster.checked_request = sim.changes[first].request
     partitions, records, change = 0, 0, first
     while change < len(sim.changes) and sim.changes[change].request == cluster.checked_request:
         is_valid = sim.changes[change].captured_error == 0 and error_of_checks(sim, change) == 0
-        new = new_partitions(sim, change)
+        new = count_new_partitions(sim, change)
         partitions += new if kind != GROW or is_valid else 0
         records += new + 1 + sim.changes[change].configs if is_valid else 0
         change += 1
@@ -88,7 +90,7 @@ def check_request(sim: Simulation, lane: int, first: int) -> None:
 
 
 @kernel
-def time_read(sim: Simulation, change: int) -> int:
+def time_read(sim: ClusterSim, change: int) -> int:
     """When the broker reads the change's request (us): one on a throttled connection has to wait."""
     record, cluster = sim.changes[change], sim.cluster[0]
     if cluster.read_request != record.request:
@@ -98,7 +100,7 @@ def time_read(sim: Simulation, change: int) -> int:
 
 
 @kernel
-def is_within_quota(sim: Simulation, lane: int, change: int, cost: int) -> bool:
+def is_within_quota(sim: ClusterSim, lane: int, change: int, cost: int) -> bool:
     """KIP-599's token bucket: a strict request is refused if the bucket is below 0 already, and charged otherwise.
 
     A client that finds the bucket below 0, or leaves it so with an old version, is throttled until it would be 0 again:
@@ -124,19 +126,21 @@ def is_within_quota(sim: Simulation, lane: int, change: int, cost: int) -> bool:
 
 
 @kernel
-def refuse_by_quota(sim: Simulation, lane: int, change: int, cost: int) -> bool:
+def refuse_by_quota(sim: ClusterSim, lane: int, change: int, cost: int) -> bool:
     """Note that the controller mutation quota refuses the change. Returns False."""
     rate = int(sim.lanes[lane].mutation_rate)
-    return refuse(sim.outcomes[lane, change], THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, limit=rate, requested=cost)
+    return note_refusal(
+        sim.outcomes[lane, change], THROTTLING_QUOTA_EXCEEDED, MUTATION_QUOTA, limit=rate, requested=cost
+    )
 
 
 @kernel
-def partitions_allowed(sim: Simulation, lane: int, change: int, new: int) -> int:
+def partitions_allowed(sim: ClusterSim, lane: int, change: int, new: int) -> int:
     """Today's limits: how many of the new partitions are made, NONE where the change is refused; a refusal is noted."""
     cluster, outcome = sim.cluster[0], sim.outcomes[lane, change]
     records = cluster.request_records
     if cluster.request_refused_by:
-        refuse(outcome, POLICY_VIOLATION, cluster.request_refused_by, limit=MAX_PER_REQUEST, requested=records)
+        note_refusal(outcome, POLICY_VIOLATION, cluster.request_refused_by, limit=MAX_PER_REQUEST, requested=records)
         return NONE
     if not is_within_quota(sim, lane, change, new):
         refuse_by_quota(sim, lane, change, new)
@@ -147,5 +151,7 @@ def partitions_allowed(sim: Simulation, lane: int, change: int, new: int) -> int
     made: int = min(new, MAX_PER_REQUEST - records)
     cluster.request_records += made
     if made < new:
-        refuse(outcome, UNKNOWN_SERVER_ERROR, REQUEST_RECORDS, limit=MAX_PER_REQUEST, present=records, requested=new)
+        note_refusal(
+            outcome, UNKNOWN_SERVER_ERROR, REQUEST_RECORDS, limit=MAX_PER_REQUEST, present=records, requested=new
+        )
     return made

@@ -87,12 +87,12 @@ def topic_prefixes(topics: pa.Array[Any]) -> pa.Array[Any]:
     return pc.replace_substring_regex(topics, "^(.[^-._]*)[-._].*$", "\\1")
 
 
-def principals(rows: pa.RecordBatch) -> pa.Array[Any]:
+def principals_of_requests(rows: pa.RecordBatch) -> pa.Array[Any]:
     """Who requested changes, empty where no log tells."""
     return pc.fill_null(rows[_E.principal], "")
 
 
-def group_numbers(columns: list[pa.Array[Any]]) -> Ints:
+def number_alike_texts(columns: list[pa.Array[Any]]) -> Ints:
     """The same number for rows that have the same texts in all columns."""
 
     def finer(groups: Ints, column: pa.Array[Any]) -> Ints:
@@ -123,9 +123,9 @@ def request_groups(history: History) -> RequestGroups:
         t.kind: rows[_E.kind],
         t.topic_prefix: topic_prefixes(rows[_E.topic]),
         t.client_id: rows[_E.client_id],
-        t.principal: principals(rows),
+        t.principal: principals_of_requests(rows),
     }
-    group = group_numbers([*keys.values()])
+    group = number_alike_texts([*keys.values()])
     first_row = arrow_array(np.unique(group, return_index=True)[1])
     # A change without a captured request has row NONE, -1: it takes what is appended behind the rows.
     row, changes = history.captured["row"], np.zeros(len(history.changes), GROUPED)
@@ -180,7 +180,7 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
             t.scenario: results.names(lane),
             t.request_time: rows[_E.time],
             **{name: rows[name] for name in same_names},
-            t.principal: principals(rows),
+            t.principal: principals_of_requests(rows),
             t.produces_failed: int_column(rows, _E.produce_requests, 0) * outcomes["is_absent"],
             t.fetches_failed: int_column(rows, _E.fetch_requests, 0) * outcomes["is_absent"],
             t.metadata_failed: int_column(rows, _E.metadata_requests, 0) * outcomes["is_absent"],
@@ -190,7 +190,7 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
             t.present: outcomes["present"],
             t.asked: outcomes["requested"],
             t.broker: arrow_array(node, broker != NONE),
-            t.message: messages(outcomes, node),
+            t.message: messages_of_refusals(outcomes, node),
             t.captured_error_code: arrow_array(error, error != NO_RESPONSE),
         },
     )
@@ -202,7 +202,7 @@ def names_by_code(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
     return pa.array([names[code] for code in range(least, max(names) + 1)]).take(arrow_array(codes - least))
 
 
-def messages(outcomes: Records, node: Ints) -> pa.Array[Any]:
+def messages_of_refusals(outcomes: Records, node: Ints) -> pa.Array[Any]:
     """What each refusal says: the limit, what is present and what was requested, as KIP-578 wants it.
 
     outcomes: OUTCOME[refusals]. node: int64[refusals], the id of a single broker that would exceed the limit.
@@ -302,7 +302,7 @@ def breach_times(counts: Ints, times: Ints, limit: Ints, growth: Floats) -> Ints
     return np.where(reached.any(axis=0), within, later)
 
 
-def curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:
+def limit_curve_rows(history: History, limit: int, curve: Records, run_id: str) -> tuple[Table, pa.RecordBatch]:
     """Rows of `partition_limit_curve`: for each range of values of one limit, the change that it refuses first.
 
     limit: a code of LIMIT_NAMES. curve: FIRST_REFUSAL[steps], from the lowest value on, of which each step goes up to

@@ -38,7 +38,7 @@ def parse_schedule(text: str) -> Schedule:
     words = _CHANGE.split(text.strip())
     times = tuple(_instant(text, word) for word in words[1::2])
     if any(later <= earlier for earlier, later in pairwise(times)):
-        raise _refused(text, "its times do not ascend")
+        raise _limit_error(text, "its times do not ascend")
     return Schedule((-UNLIMITED, *times), tuple(_value(text, word) for word in words[::2]))
 
 
@@ -58,7 +58,7 @@ def _value(text: str, word: str) -> int:
         raise ValueError(f"`{text}` is not {EXPECTED}")
     value = int(count[1] or word.replace("_", ""))
     if not 1 <= value < UNLIMITED:
-        raise _refused(text, f"a number is between 1 and {UNLIMITED - 1}")
+        raise _limit_error(text, f"a number is between 1 and {UNLIMITED - 1}")
     return value
 
 
@@ -68,11 +68,11 @@ def _instant(text: str, word: str) -> int:
         us = round(instant.timestamp() * 1_000_000)
         datetime.fromtimestamp(us / 1_000_000, UTC)
     except (ValueError, OverflowError):
-        raise _refused(text, f"`{word}` is no ISO 8601 time of the years 1 to 9999") from None
+        raise _limit_error(text, f"`{word}` is no ISO 8601 time of the years 1 to 9999") from None
     if instant.tzinfo is None:
-        raise _refused(text, f"the time {word} has no time zone; end it with Z or an offset")
+        raise _limit_error(text, f"the time {word} has no time zone; end it with Z or an offset")
     return us
 
 
-def _refused(text: str, why: str) -> ValueError:
+def _limit_error(text: str, why: str) -> ValueError:
     return ValueError(f"`{text}`: {why}; expected {EXPECTED}")

@@ -84,7 +84,7 @@ class LimitSettings(NamedTuple):
 
 def limit_lanes(lanes: LaneSettings) -> LimitSettings:
     """The settings of the replay, from what the scenario sets. The setting `kafka` must be in force."""
-    brokers, cluster = (schedules(lanes, key) for key in ("max.broker.partitions", "max.partitions"))
+    brokers, cluster = (schedules_of_lanes(lanes, key) for key in ("max.broker.partitions", "max.partitions"))
     steps = [limits_over_time(*pair) for pair in zip(brokers, cluster, strict=True)]
     releases = [release_numbers(value) for value in lanes.values(KAFKA_RELEASE)]
     table = np.zeros(len(releases), LANE)
@@ -101,11 +101,11 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
         steps=read_only(np.concatenate(steps)),
         num_partitions=int(lanes.in_force.get("broker.num.partitions", 1)),
         replication_factor=int(lanes.in_force.get("broker.default.replication.factor", 1)),
-        brokers_create_topics=is_before(releases[CAPTURED], FORWARDED_SINCE),
+        brokers_create_topics=is_release_before(releases[CAPTURED], FORWARDED_SINCE),
     )
 
 
-def schedules(lanes: LaneSettings, key: str) -> list[Schedule]:
+def schedules_of_lanes(lanes: LaneSettings, key: str) -> list[Schedule]:
     """A limit over time in each lane."""
     return [parse_schedule(NONE if value is None else str(value)) for value in lanes.values(key)]
 
@@ -119,14 +119,14 @@ def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records
     return steps
 
 
-def unlimited() -> LimitSettings:
+def unlimited_lane() -> LimitSettings:
     """One lane without any limit, in which replicas are placed as the proposal has it."""
     lane, step = np.zeros(1, LANE), np.array([(-UNLIMITED, UNLIMITED, UNLIMITED)], LIMITS)
     lane["end_step"] = 1
     return LimitSettings(("unlimited",), read_only(lane), read_only(step))
 
 
-def is_before(release: tuple[int, ...] | None, first: tuple[int, ...]) -> bool:
+def is_release_before(release: tuple[int, ...] | None, first: tuple[int, ...]) -> bool:
     """Whether a release comes before the first one that has something; the proposal has what the newest one has."""
     return release is not None and release < first
 

@@ -24,15 +24,15 @@ from udfs.replay.shared.columns import codes_of, int_column
 from udfs.replay.shared.dealing import FIRST_OF_ALL, Step, whole_rows
 from udfs.replay.shared.silver_columns import (
     Column,
+    constant_column,
     event_rows,
     first_text,
     is_known,
     is_text,
-    micros,
-    repeated,
     rows_where,
-    same,
+    same_columns,
     text_or_empty,
+    us_since_1970,
 )
 from udfs.replay.shared.window import WHOLE, Window
 
@@ -76,33 +76,35 @@ def metadata_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     m = CLUSTER_METADATA
     for batch in batches:
         is_partition = pc.and_(is_text(batch[m.entry], values.PARTITION), is_known(batch[m.partition]))
-        yield first_of_each(sightings(rows_where(batch, is_partition)), PARTITION_KEY)
+        yield first_row_of_each(first_sightings(rows_where(batch, is_partition)), PARTITION_KEY)
         is_broker = pc.and_(is_text(batch[m.entry], values.BROKER), is_known(batch[m.node_id]))
-        yield last_of_each(brokers(rows_where(batch, is_broker)), BROKER_KEY)
+        yield last_row_of_each(listed_brokers(rows_where(batch, is_broker)), BROKER_KEY)
 
 
-def sightings(rows: pa.RecordBatch) -> pa.RecordBatch:
+def first_sightings(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Each partition of a topic id, as Metadata shows it first; ids are null of versions that have none."""
     t, m = TOPIC_EVENTS, CLUSTER_METADATA
     return event_rows(
         {
-            **same((t.partition, t.topic_id, t.replica_nodes, t.connection_id, t.exchange_no, t.position), rows),
-            t.entry: repeated(TopicEvent.SIGHTING, rows, pa.int8()),
+            **same_columns(
+                (t.partition, t.topic_id, t.replica_nodes, t.connection_id, t.exchange_no, t.position), rows
+            ),
+            t.entry: constant_column(TopicEvent.SIGHTING, rows, pa.int8()),
             t.topic: first_text(rows[m.topic], rows[m.topic_id]),
-            t.time: micros(rows[m.response_time]),
+            t.time: us_since_1970(rows[m.response_time]),
             t.is_internal: pc.fill_null(rows[m.is_internal], False),
         }
     )
 
 
-def brokers(rows: pa.RecordBatch) -> pa.RecordBatch:
+def listed_brokers(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Each broker that Metadata lists, with the rack it has last."""
     t, m = TOPIC_EVENTS, CLUSTER_METADATA
     return event_rows(
         {
-            **same((t.node_id, t.rack, t.connection_id, t.exchange_no, t.position), rows),
-            t.entry: repeated(TopicEvent.BROKER, rows, pa.int8()),
-            t.time: micros(rows[m.response_time]),
+            **same_columns((t.node_id, t.rack, t.connection_id, t.exchange_no, t.position), rows),
+            t.entry: constant_column(TopicEvent.BROKER, rows, pa.int8()),
+            t.time: us_since_1970(rows[m.response_time]),
         }
     )
 
@@ -113,9 +115,9 @@ def change_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     for rows in batches:
         yield event_rows(
             {
-                **same(AS_CHANGED, rows),
-                t.entry: repeated(TopicEvent.CHANGE, rows, pa.int8()),
-                t.time: micros(rows[c.request_time]),
+                **same_columns(AS_CHANGED, rows),
+                t.entry: constant_column(TopicEvent.CHANGE, rows, pa.int8()),
+                t.time: us_since_1970(rows[c.request_time]),
                 t.topic: first_text(rows[c.topic], rows[c.topic_id]),
                 t.client_id: text_or_empty(rows[c.client_id]),
             }
@@ -163,7 +165,7 @@ def produce_uses(
     b = RECORD_BATCHES
     for batch in batches:
         rows = rows_where(batch, is_text(batch[b.source], values.FROM_PRODUCE))
-        yield uses(rows, PRODUCE_REQUEST.api_key, changed, window)
+        yield uses_of_topics(rows, PRODUCE_REQUEST.api_key, changed, window)
 
 
 def fetch_uses(batches: Iterable[pa.RecordBatch], changed: Changed, window: Window = WHOLE) -> Iterator[pa.RecordBatch]:
@@ -171,7 +173,7 @@ def fetch_uses(batches: Iterable[pa.RecordBatch], changed: Changed, window: Wind
     f = FETCH_PARTITIONS
     for batch in batches:
         is_wanted = pc.and_(is_text(batch[f.reader], values.CONSUMER), is_known(batch[f.read_position]))
-        yield uses(rows_where(batch, is_wanted), FETCH_REQUEST.api_key, changed, window)
+        yield uses_of_topics(rows_where(batch, is_wanted), FETCH_REQUEST.api_key, changed, window)
 
 
 def metadata_uses(
@@ -180,10 +182,10 @@ def metadata_uses(
     """The Metadata requests that name changed topics, as far as they were answered, from rows of CLUSTER_METADATA."""
     m = CLUSTER_METADATA
     for batch in batches:
-        yield uses(rows_where(batch, batch[m.is_named]), METADATA_REQUEST.api_key, changed, window)
+        yield uses_of_topics(rows_where(batch, batch[m.is_named]), METADATA_REQUEST.api_key, changed, window)
 
 
-def uses(rows: pa.RecordBatch, api_key: int, changed: Changed, window: Window = WHOLE) -> pa.RecordBatch:
+def uses_of_topics(rows: pa.RecordBatch, api_key: int, changed: Changed, window: Window = WHOLE) -> pa.RecordBatch:
     """Rows of TOPIC_USES for requests in the window that use a topic between a change and the next one of it: each
     request once.
     """
@@ -265,8 +267,8 @@ def request_events(batches: Iterable[pa.RecordBatch], changed: Changed) -> Itera
         rows = rows.filter(pa.array([request in requests for request in numbers], pa.bool_()))
         yield event_rows(
             {
-                **same((t.connection_id, t.exchange_no, t.api_version), rows),
-                t.entry: repeated(TopicEvent.REQUEST, rows, pa.int8()),
+                **same_columns((t.connection_id, t.exchange_no, t.api_version), rows),
+                t.entry: constant_column(TopicEvent.REQUEST, rows, pa.int8()),
                 t.principal: text_or_empty(rows[x.principal]),
             }
         )
@@ -283,31 +285,31 @@ def topic_events(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     rows = concatenate_batches(held)
     entry = int_column(rows, t.entry, 0)
     of_kind = {kind: rows.filter(pa.array(entry == kind)) for kind in TopicEvent}
-    brokers = last_of_each(of_kind[TopicEvent.BROKER], BROKER_KEY)
-    shown = first_of_each(of_kind[TopicEvent.SIGHTING], PARTITION_KEY)
+    brokers = last_row_of_each(of_kind[TopicEvent.BROKER], BROKER_KEY)
+    shown = first_row_of_each(of_kind[TopicEvent.SIGHTING], PARTITION_KEY)
     requests, uses = of_kind[TopicEvent.REQUEST], of_kind[TopicEvent.USES]
     changes = with_columns(of_kind[TopicEvent.CHANGE], requests, REQUEST, (t.api_version, t.principal))
     changes = with_columns(changes, uses, (*REQUEST, t.position), tuple(COUNTED.values()))
-    parts = (without(brokers, t.time, *PLACE), without(shown, *PLACE), changes)
+    parts = (with_nulls_in(brokers, t.time, *PLACE), with_nulls_in(shown, *PLACE), changes)
     return pa.Table.from_batches(parts).cast(schema)
 
 
-def first_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
+def first_row_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
     """The first row of each key in the order of Metadata responses; `is_internal` where any of them is."""
-    order, begins = ordered(rows, key)
+    order, begins = places_by_key(rows, key)
     first = rows.take(order[begins[:-1]])
     is_internal = int_column(rows, TOPIC_EVENTS.is_internal, 0)[order]
     internal = np.maximum.reduceat(is_internal, begins[:-1]) == 1 if rows.num_rows else is_internal == 1
-    return replaced(first, {TOPIC_EVENTS.is_internal: arrow_array(internal)})
+    return replace_columns(first, {TOPIC_EVENTS.is_internal: arrow_array(internal)})
 
 
-def last_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
+def last_row_of_each(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
     """The last row of each key in the order of Metadata responses."""
-    order, begins = ordered(rows, key)
+    order, begins = places_by_key(rows, key)
     return rows.take(order[begins[1:] - 1])
 
 
-def ordered(rows: pa.RecordBatch, key: Sequence[str]) -> tuple[Ints, Ints]:
+def places_by_key(rows: pa.RecordBatch, key: Sequence[str]) -> tuple[Ints, Ints]:
     """(the places of rows by key and then in the order of Metadata responses; where each key begins, and the end)."""
     keys = [codes_of(rows[column])[0] for column in key]
     order = np.lexsort(
@@ -326,16 +328,16 @@ def with_columns(
     place = {of: number for number, of in enumerate(keys)}
     wanted = zip(*(int_column(rows, column, 0).tolist() for column in key), strict=True)
     places = pa.array([place.get(of) for of in wanted], pa.int64())
-    return replaced(rows, {column: others[column].take(places) for column in columns})
+    return replace_columns(rows, {column: others[column].take(places) for column in columns})
 
 
-def replaced(rows: pa.RecordBatch, columns: Mapping[str, Column]) -> pa.RecordBatch:
+def replace_columns(rows: pa.RecordBatch, columns: Mapping[str, Column]) -> pa.RecordBatch:
     """The rows with other columns in place of their own."""
     names = rows.schema.names
     return pa.RecordBatch.from_arrays([columns.get(name, rows[name]) for name in names], names=names)
 
 
-def without(rows: pa.RecordBatch, *columns: str) -> pa.RecordBatch:
+def with_nulls_in(rows: pa.RecordBatch, *columns: str) -> pa.RecordBatch:
     """The rows with null in these columns."""
     nulls: Any = pa.nulls
-    return replaced(rows, {column: nulls(rows.num_rows, rows[column].type) for column in columns})
+    return replace_columns(rows, {column: nulls(rows.num_rows, rows[column].type) for column in columns})

@@ -136,7 +136,7 @@ class History(NamedTuple):
     in_window: Bools
 
 
-class Simulation(NamedTuple):
+class ClusterSim(NamedTuple):
     """A cluster's replay in one lane after the other.
 
     The history and the settings are only read: changes, named_brokers, brokers, lanes (LANE[lanes]) and steps (LIMITS).
@@ -168,11 +168,11 @@ class Simulation(NamedTuple):
     replicas: Ints
 
 
-def new_simulation(history: History, settings: LimitSettings, lanes: int = 1) -> Simulation:
+def new_sim(history: History, settings: LimitSettings, lanes: int = 1) -> ClusterSim:
     """The replay of a history, with room for the outcomes of so many lanes at once."""
     changes, random = history.changes, java_random(0)
     n, brokers = len(changes), len(history.brokers.table)
-    return Simulation(
+    return ClusterSim(
         changes=changes,
         named_brokers=history.named_brokers,
         brokers=history.brokers,

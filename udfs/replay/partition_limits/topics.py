@@ -5,7 +5,7 @@ from __future__ import annotations
 from udfs.columns.arrays import Ints, Record
 from udfs.columns.time_units import ALWAYS
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.state import NO_LIMIT, NONE, Simulation
+from udfs.replay.partition_limits.state import NO_LIMIT, NONE, ClusterSim
 
 UNPLACED = -1
 """In a slot: the replica's broker is not known."""
@@ -14,7 +14,7 @@ MOVED = 1 << 20
 
 
 @kernel
-def empty_cluster(sim: Simulation, lane: int) -> None:
+def empty_cluster(sim: ClusterSim, lane: int) -> None:
     """Begin a lane: no topics, full buckets of the mutation quota."""
     cluster, settings = sim.cluster[0], sim.lanes[lane]
     cluster.replicas, cluster.step = 0, settings.first_step
@@ -41,7 +41,7 @@ def copy_counts(counts: Ints, target: Ints) -> None:
 
 
 @kernel
-def count_replicas(sim: Simulation, first: int, size: int, sign: int) -> None:
+def count_replicas(sim: ClusterSim, first: int, size: int, sign: int) -> None:
     """Add the replicas in slots[first : first + size] to the counts, or take them away; not those moved elsewhere."""
     counted = 0
     for slot in range(first, first + size):
@@ -53,7 +53,7 @@ def count_replicas(sim: Simulation, first: int, size: int, sign: int) -> None:
 
 
 @kernel
-def add_chunk(sim: Simulation, change: int, first: int, partitions: int, factor: int) -> None:
+def add_chunk(sim: ClusterSim, change: int, first: int, partitions: int, factor: int) -> None:
     """Give the change's topic the partitions whose replicas are in the change's slots."""
     record, chunk = sim.changes[change], sim.chunks[change]
     topic = sim.topics[record.topic]
@@ -65,7 +65,7 @@ def add_chunk(sim: Simulation, change: int, first: int, partitions: int, factor:
 
 
 @kernel
-def remove_topic(sim: Simulation, change: int) -> None:
+def remove_topic(sim: ClusterSim, change: int) -> None:
     """Delete the change's topic."""
     record = sim.changes[change]
     topic = sim.topics[record.topic]
@@ -79,7 +79,7 @@ def remove_topic(sim: Simulation, change: int) -> None:
 
 
 @kernel
-def slot_in_chunk(sim: Simulation, number: int, partition: int) -> int:
+def slot_in_chunk(sim: ClusterSim, number: int, partition: int) -> int:
     """Where the replicas of a partition of the chunk begin, if they are not moved elsewhere; NONE otherwise."""
     chunk = sim.chunks[number]
     nth = partition - chunk.first_partition
@@ -90,7 +90,7 @@ def slot_in_chunk(sim: Simulation, number: int, partition: int) -> int:
 
 
 @kernel
-def chunk_of(sim: Simulation, topic: Record, partition: int) -> int:
+def chunk_of(sim: ClusterSim, topic: Record, partition: int) -> int:
     """The change in whose slots the partition's replicas are, NONE where there is none."""
     number: int = topic.newest_chunk
     while number != NONE and slot_in_chunk(sim, number, partition) == NONE:
@@ -99,7 +99,7 @@ def chunk_of(sim: Simulation, topic: Record, partition: int) -> int:
 
 
 @kernel
-def move_partition(sim: Simulation, change: int, number: int) -> None:
+def move_partition(sim: ClusterSim, change: int, number: int) -> None:
     """Give a partition of a chunk the replicas in the change's slots, in the place of those it had."""
     record, undo, factor = sim.changes[change], sim.undo[change], sim.chunks[number].replication_factor
     slot = slot_in_chunk(sim, number, record.partition)
@@ -112,8 +112,8 @@ def move_partition(sim: Simulation, change: int, number: int) -> None:
 
 
 @kernel
-def remember(sim: Simulation, change: int) -> None:
-    """Note what the change is about to alter, for `take_back`."""
+def note_before_change(sim: ClusterSim, change: int) -> None:
+    """Note what the change is about to alter, for `take_back_change`."""
     topic, undo = sim.topics[sim.changes[change].topic], sim.undo[change]
     undo.partitions, undo.replication_factor = topic.partitions, topic.replication_factor
     undo.newest_chunk, undo.was_refused = topic.newest_chunk, topic.was_refused
@@ -121,7 +121,7 @@ def remember(sim: Simulation, change: int) -> None:
 
 
 @kernel
-def take_back(sim: Simulation, change: int) -> None:
+def take_back_change(sim: ClusterSim, change: int) -> None:
     """Undo what the change did to its topic; the counts of replicas are the caller's to restore."""
     topic, undo = sim.topics[sim.changes[change].topic], sim.undo[change]
     topic.partitions, topic.replication_factor = undo.partitions, undo.replication_factor

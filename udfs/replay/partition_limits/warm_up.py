@@ -11,7 +11,7 @@ from schemas.tables.values import CREATE_TOPIC
 from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.partition_limits.described_cluster import DescribedCluster, SizedTopics, described_events
 from udfs.replay.partition_limits.replay import replay_topics
-from udfs.replay.partition_limits.settings import unlimited
+from udfs.replay.partition_limits.settings import unlimited_lane
 
 
 def warm_up() -> None:
@@ -19,6 +19,6 @@ def warm_up() -> None:
     created = blank_rows(
         TOPIC_EVENTS, 2, entry=np.array([TopicEvent.BROKER, TopicEvent.CHANGE]), kind=pa.array([None, CREATE_TOPIC])
     )
-    for _ in replay_topics([created], unlimited(), 0, ""):
+    for _ in replay_topics([created], unlimited_lane(), 0, ""):
         pass
     described_events(DescribedCluster([(0, None)], [SizedTopics("t", 1, 1, how_many=1)], [], 0, 1.0), seed=0)

@@ -109,11 +109,11 @@ def make_room_to_play(replay: BrokerReplay, buckets: int, grants: int) -> None:
     clients, lanes, captured = int(replay.clients.known[0]), replay.lanes, replay.captured
     replay.lanes = lanes._replace(
         cache=with_clients(lanes.cache, clients),
-        awaited=lengthened(lanes.awaited, clients, NONE),
-        names=lengthened(lanes.names, clients, 0),
+        awaited=lengthen_array(lanes.awaited, clients, NONE),
+        names=lengthen_array(lanes.names, clients, 0),
         buckets=with_buckets(lanes.buckets, buckets),
     )
-    verdicts = lengthened(captured.verdicts, 2 * len(replay.names), 0)
+    verdicts = lengthen_array(captured.verdicts, 2 * len(replay.names), 0)
     replay.captured = captured._replace(
         cache=with_clients(captured.cache, clients), verdicts=verdicts, spans=with_spans(captured.spans, grants)
     )
@@ -126,7 +126,7 @@ def make_headroom(replay: BrokerReplay) -> None:
     replay.captured = replay.captured._replace(cache=with_headroom(replay.captured.cache))
 
 
-def lengthened(values: Ints, length: int, filler: int) -> Ints:
+def lengthen_array(values: Ints, length: int, filler: int) -> Ints:
     """The values, if they are long enough; else with `filler` behind them, up to twice the length that is asked for."""
     if len(values) >= length:
         return values

@@ -103,7 +103,7 @@ def close_idle(cache: Cache, lane: int, shard: int, now_ms: int) -> None:
 
 
 @kernel
-def touch(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
+def use_session(cache: Cache, lane: int, session: Record, size: int, now_ms: int) -> None:
     """Use a session. This decides whether it can be evicted, until its next use."""
     settings = cache.settings[lane]
     if settings.rules == OLDEST_CREATED:
@@ -126,7 +126,7 @@ def next_shard(cache: Cache, lane: int) -> int:
 
 
 @kernel
-def is_full(cache: Cache, lane: int, shard: int) -> bool:
+def is_shard_full(cache: Cache, lane: int, shard: int) -> bool:
     """Has the shard no free slot?"""
     return bool(cache.live[lane, shard] >= cache.settings[lane].slots)
 
@@ -154,7 +154,7 @@ def open_session(cache: Cache, lane: int, session_id: int, fetch: Record, now_ms
     session.created_ms = session.last_used_ms = now_ms
     totals.followers += fetch.privileged
     cache.clients[fetch.owner, lane].place = place
-    touch(cache, lane, session, fetch.size, now_ms)
+    use_session(cache, lane, session, fetch.size, now_ms)
     return place
 
 

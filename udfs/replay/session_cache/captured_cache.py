@@ -16,9 +16,9 @@ from udfs.replay.session_cache.cache import (
     next_epoch,
     open_session,
     shard_of,
-    touch,
+    use_session,
 )
-from udfs.replay.session_cache.eviction import is_older, victim
+from udfs.replay.session_cache.eviction import find_victim, is_older
 from udfs.replay.session_cache.state import GREATEST_ID, NONE, Cache, Captured, uses_topic_ids
 from udfs.replay.shared.lanes import CAPTURED
 
@@ -48,7 +48,7 @@ def put_session(cache: Cache, session_id: int, fetch: Record, now_ms: int) -> in
     settings = cache.settings[CAPTURED]
     shard = shard_of(session_id, settings.shards)
     if cache.live[CAPTURED, shard] >= max(settings.slots, 1):
-        place = victim(cache, CAPTURED, shard, fetch, now_ms)
+        place = find_victim(cache, CAPTURED, shard, fetch, now_ms)
         close_session(cache, CAPTURED, place if place != NONE else oldest_session(cache, shard))
     return open_session(cache, CAPTURED, session_id, fetch, now_ms)
 
@@ -103,4 +103,4 @@ def go_on_in_session(cache: Cache, fetch: Record, place: int, error: int, now_ms
         return
     session = cache.sessions[CAPTURED, place]
     session.epoch, session.uses_topic_ids = next_epoch(fetch.epoch), uses_topic_ids(fetch)
-    touch(cache, CAPTURED, session, fetch.size, now_ms)
+    use_session(cache, CAPTURED, session, fetch.size, now_ms)

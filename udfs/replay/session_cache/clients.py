@@ -31,11 +31,11 @@ from udfs.replay.session_cache.state import (
     WRONG_EPOCH,
     Clients,
 )
-from udfs.replay.shared.int_map import ABSENT, new_map, place_of, put, roomy
+from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, with_room_for
 
 
 @kernel
-def take_response(client: Record, error: int, response_session_id: int) -> None:
+def follow_response(client: Record, error: int, response_session_id: int) -> None:
     """Have the client's session follow from a response, as FetchSessionHandler.handleResponse does.
 
     A response without error is taken for one with the right partitions, as all that were captured are.
@@ -67,9 +67,9 @@ def new_client(clients: Clients) -> int:
 @kernel
 def owner_of(clients: Clients, connection: int, session_id: int) -> int:
     """The client behind a connection. A connection that goes on with a session is that of the session's client."""
-    connected, in_session = clients.by_connection.values[place_of(clients.by_connection, connection)], ABSENT
+    connected, in_session = clients.by_connection.values[place_of_key(clients.by_connection, connection)], ABSENT
     if session_id != NO_SESSION:
-        in_session = clients.by_session.values[place_of(clients.by_session, session_id)]
+        in_session = clients.by_session.values[place_of_key(clients.by_session, session_id)]
     if in_session != ABSENT and clients.state[in_session].id == session_id:
         owner = in_session
     elif connected != ABSENT:
@@ -77,12 +77,12 @@ def owner_of(clients: Clients, connection: int, session_id: int) -> int:
     else:
         owner = new_client(clients)
     if owner != connected:
-        put(clients.by_connection, connection, owner)
+        put_key(clients.by_connection, connection, owner)
     return owner
 
 
 @kernel
-def skips(client: Record, fetch: Record) -> bool:
+def skips_epochs(client: Record, fetch: Record) -> bool:
     """Did the broker take a later epoch than the session's? Then the fetches between were not captured.
 
     FetchManager.newContext takes an epoch before it finds the use of topic ids wrong. If the response was not captured,
@@ -93,11 +93,11 @@ def skips(client: Record, fetch: Record) -> bool:
 
 
 @kernel
-def is_expected(client: Record, fetch: Record) -> int:
+def is_request_expected(client: Record, fetch: Record) -> int:
     """Is the request's session and epoch what the rules say?"""
     if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
         return AS_EXPECTED
-    if skips(client, fetch):
+    if skips_epochs(client, fetch):
         return AFTER_LOSS
     return UNEXPECTED if client.is_certain == 1 and client.connection == fetch.connection else AFTER_LOSS
 
@@ -126,7 +126,7 @@ def note_loss(client: Record, fetch: Record) -> None:
         client.is_lost = 0
     elif (
         fetch.act == FROM_BEFORE or client.is_certain == 0 or client.connection != fetch.connection
-        or skips(client, fetch)
+        or skips_epochs(client, fetch)
     ):  # fmt: skip
         client.is_lost = 1
     fetch.is_lost = client.is_lost
@@ -164,7 +164,7 @@ def go_on_from(client: Record, fetch: Record) -> None:
     client.answered_us = fetch.response_us
     client.is_certain = 1 if fetch.response_us != NO_TIME else 0
     if client.is_certain == 1:
-        take_response(client, fetch.error, fetch.response_session_id)
+        follow_response(client, fetch.error, fetch.response_session_id)
     elif fetch.epoch > 0:
         client.epoch = next_epoch(fetch.epoch)
 
@@ -174,7 +174,7 @@ def note_client(clients: Clients, fetch: Record) -> Record:
     """Note with a fetch whose it is and why it was sent. Returns the client, as the fetches before left it."""
     fetch.owner = owner_of(clients, fetch.connection, fetch.session_id)
     client = clients.state[fetch.owner]
-    fetch.expected = is_expected(client, fetch)
+    fetch.expected = is_request_expected(client, fetch)
     fetch.act = act_of(client, fetch)
     note_loss(client, fetch)
     return client
@@ -200,7 +200,7 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
         note_times(fetch, max(fetch.request_us, client.answered_us) if waits else fetch.request_us, max_wait_ms)
         go_on_from(client, fetch)
         if client.id != NO_SESSION:
-            put(clients.by_session, client.id, fetch.owner)
+            put_key(clients.by_session, client.id, fetch.owner)
     return len(fetches)
 
 
@@ -217,7 +217,9 @@ def has_room_for_client(clients: Clients) -> bool:
 def larger_clients(clients: Clients) -> Clients:
     """The clients, with room for twice as many."""
     state = np.concatenate([clients.state, np.zeros(len(clients.state), CLIENT)])
-    by_connection, by_session = (roomy(known, len(known.keys)) for known in (clients.by_connection, clients.by_session))
+    by_connection, by_session = (
+        with_room_for(known, len(known.keys)) for known in (clients.by_connection, clients.by_session)
+    )
     return Clients(state, clients.known, by_connection, by_session)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from udfs.columns.arrays import Record
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.cache import close_session, find_owned, next_epoch, session_error, touch
-from udfs.replay.session_cache.clients import take_response
-from udfs.replay.session_cache.grants import admit, create, outcome_of
+from udfs.replay.session_cache.cache import close_session, find_owned, next_epoch, session_error, use_session
+from udfs.replay.session_cache.clients import follow_response
+from udfs.replay.session_cache.grants import admit_session, create_session, outcome_in_bucket
 from udfs.replay.session_cache.state import (
     BEGIN_ANEW,
     FINAL_EPOCH,
@@ -32,7 +32,7 @@ from udfs.replay.session_cache.state import (
 
 
 @kernel
-def act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
+def follow_act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """Change the client's session as the client did of its own accord, before it sends its fetch."""
     client = lanes.cache.clients[fetch.owner, lane]
     if fetch.act == BEGIN_ANEW:
@@ -42,7 +42,7 @@ def act(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     elif fetch.act == WITHOUT_SESSION:
         client.epoch = FINAL_EPOCH
     elif fetch.act == FROM_BEFORE:
-        admit(lanes, lane, fetch, now_ms)
+        admit_session(lanes, lane, fetch, now_ms)
 
 
 @kernel
@@ -55,7 +55,7 @@ def count_incremental(outcome: Record, fetch: Record) -> None:
 @kernel
 def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
     """Take up a full fetch, which closes the session that it names."""
-    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
+    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_in_bucket(lanes, lane)
     place = find_owned(lanes.cache, lane, fetch.owner, client.id)
     if place != NONE:
         close_session(lanes.cache, lane, place)
@@ -70,7 +70,7 @@ def request_full(lanes: Lanes, lane: int, fetch: Record) -> None:
 def request_incremental(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
     """FetchManager.newContext for a fetch in a session; returns its error, 0 for none."""
     cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
-    count_incremental(outcome_of(lanes, lane), fetch)
+    count_incremental(outcome_in_bucket(lanes, lane), fetch)
     place = find_owned(cache, lane, fetch.owner, client.id)
     if place == NONE:
         return FETCH_SESSION_ID_NOT_FOUND
@@ -82,17 +82,17 @@ def request_incremental(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> 
         close_session(cache, lane, place)
         client.answer = SESSIONLESS
         return 0
-    touch(cache, lane, session, fetch.size, now_ms)
+    use_session(cache, lane, session, fetch.size, now_ms)
     session.epoch = next_epoch(session.epoch)
     client.answer = INCREMENTAL
     return 0
 
 
 @kernel
-def request(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
+def send_client_fetch(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """Have a client send its fetch and, if that gets an error, a full one."""
     client = lanes.cache.clients[fetch.owner, lane]
-    act(lanes, lane, fetch, now_ms)
+    follow_act(lanes, lane, fetch, now_ms)
     if client.epoch > 0:
         error = request_incremental(lanes, lane, fetch, now_ms)
         if error == 0:
@@ -100,22 +100,22 @@ def request(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
         if fetch.is_throttled == 1:  # its response has no error, and no session
             client.answer = SESSIONLESS
             return
-        refuse(lanes, lane, fetch, error)
+        answer_session_error(lanes, lane, fetch, error)
     request_full(lanes, lane, fetch)
 
 
 @kernel
-def refuse(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
+def answer_session_error(lanes: Lanes, lane: int, fetch: Record, error: int) -> None:
     """Answer a fetch with an error of its session, from which the client begins anew."""
-    outcome = outcome_of(lanes, lane)
+    outcome = outcome_in_bucket(lanes, lane)
     outcome.not_found += error == FETCH_SESSION_ID_NOT_FOUND
     lanes.cache.totals[lane].not_found += error == FETCH_SESSION_ID_NOT_FOUND
     outcome.response_bytes += fetch.response_empty
-    take_response(lanes.cache.clients[fetch.owner, lane], error, NO_SESSION)
+    follow_response(lanes.cache.clients[fetch.owner, lane], error, NO_SESSION)
 
 
 @kernel
-def refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
+def error_of_refusal(lanes: Lanes, lane: int, fetch: Record) -> int:
     """The error of a fetch that the captured broker refused; 0 where the lane has none for it."""
     client = lanes.cache.clients[fetch.owner, lane]
     if client.epoch <= 0 or fetch.act == FROM_BEFORE:
@@ -134,23 +134,23 @@ def request_refused(lanes: Lanes, lane: int, fetch: Record) -> None:
 
     If not, the client sends nothing here: its next fetch, which the capture shows whole, takes the place of this one.
     """
-    error = refusal(lanes, lane, fetch)
+    error = error_of_refusal(lanes, lane, fetch)
     if error != 0:
-        count_incremental(outcome_of(lanes, lane), fetch)
-        refuse(lanes, lane, fetch, error)
+        count_incremental(outcome_in_bucket(lanes, lane), fetch)
+        answer_session_error(lanes, lane, fetch, error)
 
 
 @kernel
-def respond(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
+def build_response(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """Have the broker build its response, and the client take it."""
-    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_of(lanes, lane)
+    client, outcome = lanes.cache.clients[fetch.owner, lane], outcome_in_bucket(lanes, lane)
     issued, size = NO_SESSION, fetch.response_full
     if client.answer == INCREMENTAL:
         issued, size = client.id, fetch.response_incremental
     elif client.answer == FULL and fetch.is_throttled == 0:
-        issued = create(lanes, lane, fetch, now_ms)
+        issued = create_session(lanes, lane, fetch, now_ms)
     outcome.response_bytes += fetch.response_empty if fetch.is_throttled == 1 else size
-    take_response(client, 0, issued)
+    follow_response(client, 0, issued)
 
 
 @kernel
@@ -164,7 +164,7 @@ def play_request(lanes: Lanes, fetch: Record, now_ms: int) -> None:
         if is_refused:
             request_refused(lanes, lane, fetch)
         else:
-            request(lanes, lane, fetch, now_ms)
+            send_client_fetch(lanes, lane, fetch, now_ms)
 
 
 @kernel
@@ -174,4 +174,4 @@ def play_response(lanes: Lanes, fetch: Record, now_ms: int) -> None:
         return
     lanes.awaited[fetch.owner] = NONE
     for lane in range(len(lanes.cache.totals)):
-        respond(lanes, lane, fetch, now_ms)
+        build_response(lanes, lane, fetch, now_ms)

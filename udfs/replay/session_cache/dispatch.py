@@ -10,7 +10,7 @@ from udfs.replay.session_cache.closed_loop import play_request, play_response
 from udfs.replay.session_cache.fidelity import judge_contents, judge_grant, judge_request
 from udfs.replay.session_cache.memory import has_headroom
 from udfs.replay.session_cache.order import is_placed
-from udfs.replay.session_cache.slots import note_gone, note_grant, note_served
+from udfs.replay.session_cache.slots import note_gone, note_served, note_session_granted
 from udfs.replay.session_cache.state import NO_SESSION, NO_TIME, Buckets, Cache, Captured, Lanes
 from udfs.replay.shared.lanes import CAPTURED
 
@@ -83,14 +83,14 @@ def on_response(captured: Captured, lanes: Lanes, event: Record, fetch: Record) 
         elif is_placed(fetch):
             bucket.created += fetch.response_session_id > NO_SESSION
             bucket.refused += fetch.response_session_id <= NO_SESSION
-            note_grant(captured.spans, event, fetch, captured.cache.settings[CAPTURED].shards)
+            note_session_granted(captured.spans, event, fetch, captured.cache.settings[CAPTURED].shards)
             judge_grant(captured, event, fetch, event.us // US_PER_MS)
     if fetch.error == 0:
         play_response(lanes, fetch, event.us // US_PER_MS)
 
 
 @kernel
-def dispatch(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
+def dispatch_event(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> None:
     """Have the broker take up a request, or answer it. Of a cut fetch only the time of its answer is known."""
     if event.is_response == 1:
         fetch.is_answered = 1
@@ -103,7 +103,7 @@ def dispatch(captured: Captured, lanes: Lanes, event: Record, fetch: Record) -> 
 
 
 @kernel
-def play(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
+def play_from(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
     """Play events from `first` on; stops where memory runs out and returns how far it came."""
     done = first
     while done < len(events) and has_room_for_event(captured.cache, lanes):
@@ -112,7 +112,7 @@ def play(fetches: Records, events: Records, first: int, captured: Captured, lane
             if done > first:
                 end_bucket(lanes)
             begin_bucket(lanes, number)
-        dispatch(captured, lanes, events[done], fetches[events[done].fetch])
+        dispatch_event(captured, lanes, events[done], fetches[events[done].fetch])
         done += 1
     end_bucket(lanes)
     return done

@@ -78,12 +78,12 @@ class Part(NamedTuple):
     rows: Records
 
 
-def parts_of(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
+def parts_by_life(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
     """The fetches of rows of SESSION_EVENTS, each part of one broker and one of its lives.
 
     The rows are sorted by broker, request time, fetch and position; batches may be cut anywhere.
     """
-    for whole in whole_fetches(batches, keys):
+    for whole in parts_of_whole_fetches(batches, keys):
         whole.fetches["is_throttled"] &= returned_partitions(whole) == 0
         broker, life = whole.fetches["broker"], whole.fetches["life"]
         changes = np.flatnonzero((np.diff(broker) != 0) | (np.diff(life) != 0)) + 1
@@ -102,15 +102,15 @@ def returned_partitions(part: Part) -> Ints:
     return before[part.fetches["end"]] - before[part.fetches["first"]]
 
 
-def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
+def parts_of_whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
     """The fetches of some batches at a time. The last of them waits, for the next batch may have more of its
     partitions.
     """
     held: list[Part] = []
     for batch in batches:
-        held.append(part_of(batch, keys))
+        held.append(part_of_batch(batch, keys))
         if sum(len(part.rows) for part in held) >= ROWS_AT_A_TIME:
-            part = joined_parts(held)
+            part = join_parts(held)
             if len(part.fetches) > 1:
                 last_row = int(part.fetches["first"][-1]) - 1
                 yield Part(part.fetches[:-1], part.rows[:last_row])
@@ -118,10 +118,10 @@ def whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Par
                 part.fetches["first"] = 1
             held = [part]
     if held:
-        yield joined_parts(held)
+        yield join_parts(held)
 
 
-def joined_parts(parts: list[Part]) -> Part:
+def join_parts(parts: list[Part]) -> Part:
     """The parts as one. Writes to each fetch its end, which is where the next fetch begins."""
     behind = stretch_edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
@@ -137,7 +137,7 @@ def joined_records(parts: Iterable[Records]) -> Records:
     return np.concatenate([array.view(np.uint8) for array in arrays]).view(arrays[0].dtype)
 
 
-def part_of(batch: pa.RecordBatch, keys: Keys) -> Part:
+def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> Part:
     """The fetches and partitions of a batch."""
     columns: dict[str, pa.Array[Any]] = dict(zip(batch.schema.names, batch.columns, strict=True))
     is_fetch = numbers_of(columns[_T.position]) == OF_FETCH

@@ -29,7 +29,7 @@ def is_smaller(one: Record, other: Record) -> bool:
 
 
 @kernel
-def yields(session: Record, fetch: Record, settings: Record, now_ms: int) -> bool:
+def yields_place(session: Record, fetch: Record, settings: Record, now_ms: int) -> bool:
     """Can the session of a full fetch take this one's place, if this is the smallest that can be evicted?
 
     At the same size it cannot: the new session's key is the smaller one, as its id is still 0.
@@ -43,15 +43,15 @@ def yields(session: Record, fetch: Record, settings: Record, now_ms: int) -> boo
 
 
 @kernel
-def can_go(session: Record, fetch: Record, settings: Record, now_ms: int) -> bool:
+def can_be_evicted(session: Record, fetch: Record, settings: Record, now_ms: int) -> bool:
     """Is a session in the map that a full fetch chooses from: evictableByPrivileged or evictableByAll?"""
     if settings.rules == KIP_TEXT:
-        return yields(session, fetch, settings, now_ms)
+        return yields_place(session, fetch, settings, now_ms)
     return bool((session.by_privileged if fetch.privileged else session.by_all) == 1)
 
 
 @kernel
-def victim(cache: Cache, lane: int, shard: int, fetch: Record, now_ms: int) -> int:
+def find_victim(cache: Cache, lane: int, shard: int, fetch: Record, now_ms: int) -> int:
     """The place of the session that makes room for that of a full fetch; NONE where that is refused (tryEvict)."""
     sessions, settings = cache.sessions[lane], cache.settings[lane]
     first = shard * cache.totals[lane].room
@@ -60,10 +60,12 @@ def victim(cache: Cache, lane: int, shard: int, fetch: Record, now_ms: int) -> i
         session = sessions[place]
         if oldest == NONE or is_older(session, sessions[oldest]):
             oldest = place
-        if can_go(session, fetch, settings, now_ms) and (smallest == NONE or is_smaller(session, sessions[smallest])):
+        if can_be_evicted(session, fetch, settings, now_ms) and (
+            smallest == NONE or is_smaller(session, sessions[smallest])
+        ):
             smallest = place
     if oldest != NONE and now_ms - sessions[oldest].last_used_ms > settings.eviction_ms:
         return oldest
-    if smallest != NONE and yields(sessions[smallest], fetch, settings, now_ms):
+    if smallest != NONE and yields_place(sessions[smallest], fetch, settings, now_ms):
         return smallest
     return NONE

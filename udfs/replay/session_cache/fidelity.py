@@ -12,7 +12,7 @@ from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.columns.arrays import Ints, Record
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.cache import is_full, session_error
+from udfs.replay.session_cache.cache import is_shard_full, session_error
 from udfs.replay.session_cache.captured_cache import (
     close_named,
     find_named,
@@ -21,7 +21,7 @@ from udfs.replay.session_cache.captured_cache import (
     put_session,
     put_unseen,
 )
-from udfs.replay.session_cache.eviction import victim
+from udfs.replay.session_cache.eviction import find_victim
 from udfs.replay.session_cache.order import OVERLAP_US, issued_shard
 from udfs.replay.session_cache.state import (
     AFTER_LOSS,
@@ -91,28 +91,28 @@ def judge_request(captured: Captured, fetch: Record, now_ms: int) -> None:
 
 
 @kernel
-def grants(cache: Cache, shard: int, fetch: Record, now_ms: int) -> bool:
+def is_session_granted(cache: Cache, shard: int, fetch: Record, now_ms: int) -> bool:
     """Do the rules give a full fetch a session?"""
-    return not is_full(cache, CAPTURED, shard) or victim(cache, CAPTURED, shard, fetch, now_ms) != NONE
+    return not is_shard_full(cache, CAPTURED, shard) or find_victim(cache, CAPTURED, shard, fetch, now_ms) != NONE
 
 
 @kernel
 def grant_verdict(captured: Captured, shard: int, event: Record, fetch: Record, now_ms: int) -> int:
     """The verdict on whether a full fetch gets a session."""
     cache, settings, is_shown = captured.cache, captured.cache.settings[CAPTURED], fetch.response_session_id > 0
-    if grants(cache, shard, fetch, now_ms) == is_shown:
+    if is_session_granted(cache, shard, fetch, now_ms) == is_shown:
         return ORDER_INFERRED if event.is_inferred == 1 else AGREED
     if event.is_certain == 0 and not is_shown:
         return NOT_CAPTURED
     if has_partial(cache, shard):
         return SESSION_FROM_BEFORE
-    has_slot, since_begin_us = not is_full(cache, CAPTURED, shard), event.us - captured.unseen[0].handled_us
+    has_slot, since_begin_us = not is_shard_full(cache, CAPTURED, shard), event.us - captured.unseen[0].handled_us
     if has_slot and settings.slots > 0 and since_begin_us <= settings.eviction_ms * US_PER_MS:
         return NOT_SEEN
     if has_slot and event.us - captured.closed_us[shard] <= OVERLAP_US:
         return CLOSE_GRANT_ORDER
     for away_ms in (-CLOCK_MS, CLOCK_MS):
-        if grants(cache, shard, fetch, now_ms + away_ms) == is_shown:
+        if is_session_granted(cache, shard, fetch, now_ms + away_ms) == is_shown:
             return EVICTION_TIME
     return GRANTED if is_shown else REFUSED
 

@@ -9,35 +9,35 @@ from udfs.replay.session_cache.cache import (
     close_session,
     find_owned,
     has_free_slot,
-    is_full,
+    is_shard_full,
     next_shard,
     open_session,
     random_id,
     shard_of,
 )
-from udfs.replay.session_cache.eviction import victim
+from udfs.replay.session_cache.eviction import find_victim
 from udfs.replay.session_cache.state import NO_SESSION, NONE, Lanes
 
 
 @kernel
-def outcome_of(lanes: Lanes, lane: int) -> Record:
+def outcome_in_bucket(lanes: Lanes, lane: int) -> Record:
     """What a lane has come to in the current bucket of time."""
     return lanes.buckets.outcomes[lanes.buckets.used[0] - 1, lane]
 
 
 @kernel
-def evict(lanes: Lanes, lane: int, place: int, fetch: Record) -> None:
+def evict_session(lanes: Lanes, lane: int, place: int, fetch: Record) -> None:
     """Take a session out for that of a full fetch."""
     eviction = lanes.evictions[lanes.evicted[0]]
     lanes.evicted[0] += 1
     eviction.lane, eviction.evictor = lane, fetch.name
     eviction.victim = lanes.names[lanes.cache.sessions[lane, place].owner]
-    outcome_of(lanes, lane).evicted += 1
+    outcome_in_bucket(lanes, lane).evicted += 1
     close_session(lanes.cache, lane, place)
 
 
 @kernel
-def grant(lanes: Lanes, lane: int, session_id: int, fetch: Record, now_ms: int) -> int:
+def grant_session(lanes: Lanes, lane: int, session_id: int, fetch: Record, now_ms: int) -> int:
     """Open a session in a shard that has room, and return its place."""
     cache, occupied = lanes.cache, lanes.buckets.occupied[lanes.buckets.used[0] - 1, lane]
     place = open_session(cache, lane, session_id, fetch, now_ms)
@@ -47,37 +47,37 @@ def grant(lanes: Lanes, lane: int, session_id: int, fetch: Record, now_ms: int) 
 
 
 @kernel
-def create(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
+def create_session(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> int:
     """maybeCreateSession: the id that a full response issues, NO_SESSION where it is refused.
 
     The id is the captured one, if that is of the shard whose turn it is; else it is drawn.
     """
-    cache, outcome, shard = lanes.cache, outcome_of(lanes, lane), next_shard(lanes.cache, lane)
+    cache, outcome, shard = lanes.cache, outcome_in_bucket(lanes, lane), next_shard(lanes.cache, lane)
     if cache.settings[lane].idle_go:
         close_idle(cache, lane, shard, now_ms)
-    if is_full(cache, lane, shard):
-        place = victim(cache, lane, shard, fetch, now_ms)
+    if is_shard_full(cache, lane, shard):
+        place = find_victim(cache, lane, shard, fetch, now_ms)
         if place == NONE:
             outcome.refused += 1
             outcome.refused_despite_room += has_free_slot(cache, lane)
             return NO_SESSION
         outcome.evicted_despite_room += has_free_slot(cache, lane)
-        evict(lanes, lane, place, fetch)
+        evict_session(lanes, lane, place, fetch)
     outcome.created += 1
     session_id = int(fetch.response_session_id)
     if session_id <= NO_SESSION or shard_of(session_id, cache.settings[lane].shards) != shard:
         session_id = random_id(cache, lane, shard)
-    grant(lanes, lane, session_id, fetch, now_ms)
+    grant_session(lanes, lane, session_id, fetch, now_ms)
     return session_id
 
 
 @kernel
-def admit(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
+def admit_session(lanes: Lanes, lane: int, fetch: Record, now_ms: int) -> None:
     """Take in a session that was opened before the capture began, if the lane has room for it."""
     cache, client = lanes.cache, lanes.cache.clients[fetch.owner, lane]
     client.id, client.epoch = fetch.session_id, fetch.epoch
     shard = shard_of(client.id, cache.settings[lane].shards)
-    if is_full(cache, lane, shard) or find_owned(cache, lane, fetch.owner, client.id) != NONE:
+    if is_shard_full(cache, lane, shard) or find_owned(cache, lane, fetch.owner, client.id) != NONE:
         return
-    session = cache.sessions[lane, grant(lanes, lane, client.id, fetch, now_ms)]
+    session = cache.sessions[lane, grant_session(lanes, lane, client.id, fetch, now_ms)]
     session.epoch, session.is_partial = fetch.epoch, 1

@@ -48,7 +48,7 @@ def note_fullest(cache: Cache) -> None:
     note_room(cache)
 
 
-def empty(cache: Cache) -> None:
+def empty_cache(cache: Cache) -> None:
     """Take out all sessions, and begin with the first shard, as a broker does that starts."""
     cache.sessions[...] = np.zeros(1, SESSION)
     cache.live[...] = 0

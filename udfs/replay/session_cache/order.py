@@ -26,7 +26,7 @@ TURN = np.dtype([("shard", np.int64), ("is_certain", np.int64)])
 has all full responses since the last id."""
 
 
-def events_of(fetches: Records) -> Records:
+def events_to_play(fetches: Records) -> Records:
     """The events of these fetches that have not been replayed yet, in the order of their times. At the same time, those
     of the earlier fetch come first, and its request before its response.
     """
@@ -158,7 +158,7 @@ def full_responses(fetches: Records) -> tuple[Records, Records]:
     """(The fetches whose responses the counter has a shard for, the events of these responses)."""
     is_placed_too = (fetches["epoch"] == INITIAL_EPOCH) & (fetches["error"] == 0) & (fetches["is_throttled"] == 0)
     placed = fetches.compress(is_placed_too)
-    events = events_of(placed)
+    events = events_to_play(placed)
     return placed, events.compress(events["is_response"] == 1)
 
 
@@ -166,17 +166,17 @@ def first_shard(fetches: Records, responses: Records, shards: int) -> int:
     """The shard of the first of these full responses: the one with which most of the ids that they issue are in turn,
     once the responses are put in order; NONE if none is.
     """
-    fits = [in_turn(fetches, responses.copy(), first, shards) for first in range(shards)]
+    fits = [order_by_turn(fetches, responses.copy(), first, shards) for first in range(shards)]
     return int(np.argmax(fits)) if any(fits) else NONE
 
 
 def begins_again(fetches: Records, responses: Records, expected: int, shards: int) -> bool:
     """Do more ids of these full responses come in their turn when shard 0 is the first than when `expected` is?"""
-    if_restarted, if_continued = (in_turn(fetches, responses.copy(), first, shards) for first in (0, expected))
+    if_restarted, if_continued = (order_by_turn(fetches, responses.copy(), first, shards) for first in (0, expected))
     return if_restarted > if_continued
 
 
-def in_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:
+def order_by_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:
     """How many ids are of the shard whose turn it is, if shard `first` begins; the responses are put in order."""
     order_responses(fetches, responses, len(responses), turn_of(first), shards)
     return issued_in_turn(fetches, responses, shards)

@@ -17,7 +17,7 @@ from udfs.replay.session_cache.broker import (
     begin_window,
     complete_buckets,
     count_evictions,
-    lengthened,
+    lengthen_array,
     make_headroom,
     make_room_to_play,
     new_broker,
@@ -25,12 +25,12 @@ from udfs.replay.session_cache.broker import (
 from udfs.replay.session_cache.clients import larger_clients, note_clients
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import with_entries, with_stretches
-from udfs.replay.session_cache.dispatch import BUCKET_US, play
-from udfs.replay.session_cache.events import Keys, Part, joined_records, parts_of
-from udfs.replay.session_cache.memory import empty
+from udfs.replay.session_cache.dispatch import BUCKET_US, play_from
+from udfs.replay.session_cache.events import Keys, Part, joined_records, parts_by_life
+from udfs.replay.session_cache.memory import empty_cache
 from udfs.replay.session_cache.order import (
     begins_again,
-    events_of,
+    events_to_play,
     first_shard,
     full_responses,
     order_responses,
@@ -59,7 +59,7 @@ def rows_of_brokers(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one broker after the other, some brokers at a time."""
     keys, results = Keys(), list[BrokerResult]()
-    for broker, parts in groupby(parts_of(batches, keys), key=lambda part: int(part.fetches["broker"][0])):
+    for broker, parts in groupby(parts_by_life(batches, keys), key=lambda part: int(part.fetches["broker"][0])):
         replay = new_broker(list(keys.brokers)[broker], lanes, seed)
         for part in parts:
             take_fetches(replay, part)
@@ -123,7 +123,7 @@ def begin_life(replay: BrokerReplay, life: int, begin_us: int) -> None:
 
 def number_names(replay: BrokerReplay, fetches: Records) -> None:
     """Number the clients' names, each an id and an address: a follower's number is odd, a consumer's even."""
-    replay.name_of = lengthened(replay.name_of, int(fetches["client"].max()) + 1, NONE)
+    replay.name_of = lengthen_array(replay.name_of, int(fetches["client"].max()) + 1, NONE)
     numbers = replay.name_of[fetches["client"]]
     if (numbers == NONE).any():
         new = np.unique(fetches["client"][numbers == NONE])
@@ -148,7 +148,7 @@ def play_until(replay: BrokerReplay, before_us: int | None) -> None:
     """Play the events before this time, or all of them if it is None; none after the window."""
     if not replay.knows_turn and not finds_first_turn(replay, before_us):
         return
-    fetches, events = replay.unfinished, events_of(replay.unfinished)
+    fetches, events = replay.unfinished, events_to_play(replay.unfinished)
     end_us = replay.window.end if before_us is None else min(before_us, replay.window.end)
     end = int(np.searchsorted(events["us"], end_us))
     order_responses(fetches, events, end, replay.turns, replay.shards)
@@ -186,18 +186,18 @@ def finds_first_turn(replay: BrokerReplay, before_us: int | None) -> bool:
             break
     replay.knows_turn = True
     if is_restarted:
-        restart(replay)
+        restart_broker(replay)
     elif expected == NONE:
         replay.turns["shard"] = shown
         replay.lanes.cache.totals["placed"] = max(shown, 0)
     return True
 
 
-def restart(replay: BrokerReplay) -> None:
+def restart_broker(replay: BrokerReplay) -> None:
     """Have the broker start anew: without sessions, and with its counter at the first shard."""
     replay.turns = turn_of(0)
     for cache in (replay.lanes.cache, replay.captured.cache):
-        empty(cache)
+        empty_cache(cache)
     note_all_gone(replay.captured.spans, replay.begin_us)
 
 
@@ -207,6 +207,6 @@ def play_events(replay: BrokerReplay, events: Records) -> None:
     buckets = len(np.unique(events["us"] // BUCKET_US))
     make_room_to_play(replay, buckets, int((fetches["epoch"] == INITIAL_EPOCH).sum()))
     done = 0
-    while (done := play(fetches, events, done, replay.captured, replay.lanes)) < len(events):
+    while (done := play_from(fetches, events, done, replay.captured, replay.lanes)) < len(events):
         make_headroom(replay)
     count_evictions(replay)

@@ -27,7 +27,7 @@ from udfs.replay.session_cache.fidelity import METRICS
 from udfs.replay.session_cache.settings import SessionLanes, ways_to_be_idle
 from udfs.replay.session_cache.slots import slots_range
 from udfs.replay.session_cache.state import CAPTURED_SUMS, HOLDINGS, SUMS, Buckets
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, compared, fidelity_rows
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, count_cases, fidelity_rows
 from udfs.replay.shared.key_numbers import client_of
 from udfs.replay.shared.window import Window
 
@@ -189,6 +189,6 @@ def session_fidelity(result: BrokerResult) -> Iterator[Compared]:
         by_code = verdicts[name, metric]
         counts = {REASONS[code]: int(by_code[code]) for code in np.flatnonzero(by_code).tolist()}
         client_id, client_address, reader = result.readers[name]
-        yield compared(METRICS[metric], counts, SESSIONS)._replace(
+        yield count_cases(METRICS[metric], counts, SESSIONS)._replace(
             broker=result.broker, client_id=client_id, client_address=client_address, reader=reader
         )

@@ -51,14 +51,14 @@ def session_lanes(lanes: LaneSettings) -> SessionLanes:
     """The settings of each lane; the number of shards is that of the lane's release, unless it is set."""
     releases, stated_shards = lanes.values(KAFKA_RELEASE), lanes.values(CACHE_SHARDS)
     shards = [
-        shards_of(release) if number is None else int(number)
+        shards_of_release(release) if number is None else int(number)
         for number, release in zip(stated_shards, releases, strict=True)
     ]
-    rules = [rules_of(release) for release in releases]
+    rules = [eviction_rules(release) for release in releases]
     return SessionLanes(lanes.names, cache_settings(lanes.ints(SLOTS), shards, lanes.ints(EVICTION_MS), rules))
 
 
-def shards_of(release: Value | None) -> int:
+def shards_of_release(release: Value | None) -> int:
     """The shards of a release's cache; the newest one's where no release is known. The KIP's text has one cache."""
     if release is None:
         return SHARDS
@@ -66,7 +66,7 @@ def shards_of(release: Value | None) -> int:
     return SHARDS if numbers is not None and numbers >= SHARDED_SINCE else 1
 
 
-def rules_of(release: Value | None) -> int:
+def eviction_rules(release: Value | None) -> int:
     """The rules of eviction of a release, or of the KIP's text."""
     if release == PROPOSAL:
         return KIP_TEXT

@@ -21,11 +21,11 @@ from udfs.replay.shared.silver_columns import (
     event_rows,
     first_text,
     is_known,
-    micros,
     rows_where,
     text_bytes,
     text_number,
     text_or_empty,
+    us_since_1970,
 )
 
 _T, _X, _F = SESSION_EVENTS, EXCHANGES, FETCH_PARTITIONS
@@ -79,10 +79,10 @@ def fetch_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> Iter
             **{c: rows[c] for c in (t.broker, t.connection_id, t.exchange_no, t.client_address, t.api_version)},
             t.throttle_time_ms: rows[x.throttle_time_ms],
             t.life: lives.of(rows[x.connection_id], 0),
-            t.request_time: micros(rows[x.request_time]),
+            t.request_time: us_since_1970(rows[x.request_time]),
             t.position: pa.repeat(pa.scalar(OF_FETCH, pa.int64()), rows.num_rows),
             t.client_id: text_or_empty(rows[x.client_id]),
-            t.response_time: pc.if_else(is_decoded, micros(answered), null),
+            t.response_time: pc.if_else(is_decoded, us_since_1970(answered), null),
             t.session_id: rows[x.fetch_session_id],
             t.session_epoch: rows[x.fetch_session_epoch],
             t.is_cut: pc.invert(is_known(rows[x.fetch_replica_id])),
@@ -110,7 +110,7 @@ def partition_events(batches: Iterable[pa.RecordBatch], lives: ByConnection) -> 
         columns = {
             **{c: rows[c] for c in as_they_are},
             t.life: lives.of(rows[f.connection_id], 0),
-            t.request_time: micros(rows[f.request_time]),
+            t.request_time: us_since_1970(rows[f.request_time]),
             t.position: pc.fill_null(rows[f.read_position], LAST).cast(pa.int64()),
             t.topic_key: text_number(first_text(rows[f.topic_id], rows[f.topic])),
             t.name_length: text_bytes(rows[f.topic]),

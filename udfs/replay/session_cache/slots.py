@@ -15,7 +15,7 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
 from udfs.replay.session_cache.order import OVERLAP_US
 from udfs.replay.session_cache.state import NO_SESSION, NONE, REFUSAL, SPAN, Spans
-from udfs.replay.shared.int_map import ABSENT, new_map, place_of, put, roomy
+from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, with_room_for
 
 
 def new_spans() -> Spans:
@@ -31,13 +31,13 @@ def with_spans(spans: Spans, more: int) -> Spans:
     if refused + more > len(spans.refusals):
         room = np.zeros(refused + 2 * more, REFUSAL)
         spans = spans._replace(refusals=np.concatenate([spans.refusals[:refused], room]))
-    return spans._replace(by_id=roomy(spans.by_id, more))
+    return spans._replace(by_id=with_room_for(spans.by_id, more))
 
 
 @kernel
 def note_gone(spans: Spans, session_id: int, us: int) -> None:
     """Note that a session is gone, if it is one whose beginning was captured."""
-    known = spans.by_id.values[place_of(spans.by_id, session_id)] if session_id > NO_SESSION else ABSENT
+    known = spans.by_id.values[place_of_key(spans.by_id, session_id)] if session_id > NO_SESSION else ABSENT
     if known != ABSENT:
         spans.spans[known].gone_us = min(spans.spans[known].gone_us, us)
 
@@ -54,18 +54,18 @@ def note_served(spans: Spans, fetch: Record, us: int) -> None:
     if fetch.error == FETCH_SESSION_ID_NOT_FOUND:
         note_gone(spans, fetch.session_id, us)
         return
-    known = spans.by_id.values[place_of(spans.by_id, fetch.session_id)]
+    known = spans.by_id.values[place_of_key(spans.by_id, fetch.session_id)]
     if known != ABSENT:
         spans.spans[known].served_us = max(spans.spans[known].served_us, fetch.handled_us)
 
 
 @kernel
-def note_grant(spans: Spans, event: Record, fetch: Record, shards: int) -> None:
+def note_session_granted(spans: Spans, event: Record, fetch: Record, shards: int) -> None:
     """Note that a full fetch got a session, or was refused one. There is room."""
     if fetch.response_session_id > NO_SESSION:
         number = spans.used[0]
         spans.used[0] += 1
-        put(spans.by_id, fetch.response_session_id, number)
+        put_key(spans.by_id, fetch.response_session_id, number)
         span = spans.spans[number]
         span.shard, span.gone_us = shard_of(fetch.response_session_id, shards), NEVER
         span.opened_us = span.served_us = event.us
@@ -85,16 +85,16 @@ def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, i
     for shard in range(shards):
         in_shard = sessions[sessions["shard"] == shard]
         opened, served = np.sort(in_shard["opened_us"]), np.sort(in_shard["served_us"])
-        least = max(least, int(np.max(_alive(opened, served, opened), initial=0)))
+        least = max(least, int(np.max(_count_alive(opened, served, opened), initial=0)))
         refused_us = refusals["us"][refusals["shard"] == shard]
         refused_us = refused_us[refused_us > unseen_until_us]
         if len(refused_us):
-            fullest = int(_alive(opened, np.sort(in_shard["gone_us"]), refused_us, OVERLAP_US).min())
+            fullest = int(_count_alive(opened, np.sort(in_shard["gone_us"]), refused_us, OVERLAP_US).min())
             most = fullest if most is None else min(most, fullest)
     return least * shards, None if most is None else (most + 1) * shards - 1
 
 
-def _alive(opened: Ints, ended: Ints, times: Ints, before_us: int = 0) -> Ints:
+def _count_alive(opened: Ints, ended: Ints, times: Ints, before_us: int = 0) -> Ints:
     """How many sessions live at each of these times: int64[times].
 
     opened, ended: int64[sessions] each, sorted, us. before_us: a session that ended no longer than that

@@ -9,7 +9,7 @@ from udfs.kernels.blank_rows import blank_rows
 from udfs.replay.session_cache.broker import make_headroom, new_broker
 from udfs.replay.session_cache.replay import replay_sessions
 from udfs.replay.session_cache.settings import CURRENT, SessionLanes, cache_settings
-from udfs.replay.shared.int_map import new_map, roomy
+from udfs.replay.shared.int_map import new_map, with_room_for
 
 
 def warm_up() -> None:
@@ -20,4 +20,4 @@ def warm_up() -> None:
         pass
     make_headroom(new_broker("", lanes, ""))  # as for a broker with more sessions
     known = new_map()
-    roomy(known, len(known.keys))  # the same
+    with_room_for(known, len(known.keys))  # the same

@@ -70,10 +70,10 @@ def deal(batches: Iterable[pa.RecordBatch], step: Step, shards: int) -> Iterator
         held.setdefault(columns, []).append(batch)
         held_bytes[columns] += batch.get_total_buffer_size()
         if held_bytes[columns] >= SORTED_BYTES:
-            yield dealt(concatenate_batches(held.pop(columns)), step, shards)
+            yield cut_into_dealt_rows(concatenate_batches(held.pop(columns)), step, shards)
             held_bytes[columns] = 0
     for rows in held.values():
-        yield dealt(concatenate_batches(rows), step, shards)
+        yield cut_into_dealt_rows(concatenate_batches(rows), step, shards)
 
 
 def deal_events(events: Events, step: Step, shards: int, batches: Iterable[pa.RecordBatch]) -> Rows:
@@ -83,22 +83,22 @@ def deal_events(events: Events, step: Step, shards: int, batches: Iterable[pa.Re
 
 def deal_on(events: Events, step: Step, to: Step, shards: int, batches: Iterable[pa.RecordBatch]) -> Rows:
     """Rows of DEALT for the step `to`, from the events that `events` makes of a shard's rows of `step` in order."""
-    yield from deal(events(in_order(batches, step)), to, shards)
+    yield from deal(events(rows_in_order(batches, step)), to, shards)
 
 
 def replay_dealt(replay: Events, step: Step, batches: Iterable[pa.RecordBatch]) -> Rows:
     """What a replay makes of a shard's rows in order, from rows of DEALT that are sorted by `unit` and `first`."""
-    yield from replay(in_order(batches, step))
+    yield from replay(rows_in_order(batches, step))
 
 
-def dealt(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
+def cut_into_dealt_rows(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
     """Some rows of the step's table, sorted and cut into parts, as rows of DEALT."""
     number, names = unit_numbers(rows, step.unit)
     shard_of_unit = np.array([zlib.crc32(name.encode()) % shards for name in names], np.int64)
     in_turn = np.array(sorted(range(len(names)), key=lambda unit: (shard_of_unit[unit], names[unit])), np.int64)
     place = np.zeros(len(names), np.int64)
     place[in_turn] = np.arange(len(names))
-    order = order_of(rows, step)
+    order = order_columns(rows, step)
     sorting = np.lexsort([*order[::-1], place[number]])
     in_order = rows.take(sorting)
     shard = shard_of_unit[number[sorting]]
@@ -122,7 +122,7 @@ def dealt(rows: pa.RecordBatch, step: Step, shards: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=DEALT)
 
 
-def order_of(rows: pa.RecordBatch, step: Step) -> list[Ints]:
+def order_columns(rows: pa.RecordBatch, step: Step) -> list[Ints]:
     """The numbers that order the rows of a unit: int64[rows] for each column. A column that the rows lack is null."""
     names = set(rows.schema.names)
     nulls = np.full(rows.num_rows, FIRST_OF_ALL)
@@ -153,10 +153,10 @@ def with_texts_once(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _narrow(column: Any) -> pa.Array[Any]:
-    return of_type(column, TEXT) if pa.types.is_dictionary(column.type) else column
+    return cast_column(column, TEXT) if pa.types.is_dictionary(column.type) else column
 
 
-def of_type(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+def cast_column(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     """The column as one of this type."""
     return column if column.type == kind else column.cast(kind)
 
@@ -184,7 +184,7 @@ class Part:
         return int(begin + np.searchsorted(self.first[begin:end], first))
 
 
-def part_of(rows: pa.RecordBatch, step: Step) -> Part:
+def rows_of_part(rows: pa.RecordBatch, step: Step) -> Part:
     """The rows of one part."""
     changed = np.zeros(max(rows.num_rows - 1, 0), np.bool_)
     for column in step.unit:
@@ -194,7 +194,7 @@ def part_of(rows: pa.RecordBatch, step: Step) -> Part:
     return Part(rows, begins, unit_names(rows, step.unit, begins[:-1]), first)
 
 
-def in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.RecordBatch]:
+def rows_in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.RecordBatch]:
     """A shard's rows of the step's table in order, from rows of DEALT that are sorted by `unit` and `first`."""
     held: list[Part] = []
     for batch in batches:
@@ -206,7 +206,7 @@ def in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.Recor
                 yield rows
                 continue
             yield from merged_before(held, step, (unit, first))
-            held.append(part_of(rows, step))
+            held.append(rows_of_part(rows, step))
     yield from merged_before(held, step, None)
 
 
@@ -216,7 +216,7 @@ def whole_rows(rows: pa.RecordBatch, table: Table) -> pa.RecordBatch:
     kinds = {str(column): TEXT if column.type == "string" else TYPES[column.type] for column in table.columns}
     nulls: Any = pa.nulls
     columns = [
-        of_type(rows[name], kind) if name in names else nulls(rows.num_rows, kind) for name, kind in kinds.items()
+        cast_column(rows[name], kind) if name in names else nulls(rows.num_rows, kind) for name, kind in kinds.items()
     ]
     return pa.RecordBatch.from_arrays(columns, names=list(kinds))
 
@@ -235,13 +235,13 @@ def merged_before(held: list[Part], step: Step, until: tuple[str, int] | None) -
     if len(pieces) == 1:
         yield pieces[0]
     elif pieces:
-        yield sorted_rows(concatenate_batches(pieces), step)
+        yield sort_rows_of_units(concatenate_batches(pieces), step)
 
 
-def sorted_rows(rows: pa.RecordBatch, step: Step) -> pa.RecordBatch:
+def sort_rows_of_units(rows: pa.RecordBatch, step: Step) -> pa.RecordBatch:
     """The rows sorted by unit, and within a unit by the step's order."""
     number, names = unit_numbers(rows, step.unit)
     rank = np.zeros(len(names), np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    order = order_of(rows, step)
+    order = order_columns(rows, step)
     return rows.take(np.lexsort([*order[::-1], rank[number]]))

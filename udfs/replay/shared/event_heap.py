@@ -29,7 +29,7 @@ class Heap(NamedTuple):
 
 
 @kernel
-def is_before(heap: Heap, a: int, b: int) -> bool:
+def is_event_before(heap: Heap, a: int, b: int) -> bool:
     """Whether the event at place a comes before the one at b."""
     return bool(heap.time[a] < heap.time[b] or (heap.time[a] == heap.time[b] and heap.code[a] < heap.code[b]))
 
@@ -47,7 +47,7 @@ def push(heap: Heap, time: int, code: int) -> None:
     place = heap.events[0]
     heap.events[0] += 1
     heap.time[place], heap.code[place] = time, code
-    while place > 0 and is_before(heap, place, (place - 1) // 2):
+    while place > 0 and is_event_before(heap, place, (place - 1) // 2):
         swap(heap, place, (place - 1) // 2)
         place = (place - 1) // 2
 
@@ -62,9 +62,9 @@ def pop(heap: Heap) -> tuple[int, int]:
     place = 0
     while 2 * place + 1 < last:
         child = 2 * place + 1
-        if child + 1 < last and is_before(heap, child + 1, child):
+        if child + 1 < last and is_event_before(heap, child + 1, child):
             child += 1
-        if not is_before(heap, child, place):
+        if not is_event_before(heap, child, place):
             break
         swap(heap, place, child)
         place = child

@@ -37,13 +37,13 @@ class Compared(NamedTuple):
     reader: str | None = None
 
 
-def compared(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons) -> Compared:
+def count_cases(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons) -> Compared:
     """The cases of a metric, from how often each word of its reasons was given, NO_REASON for agreement.
 
     A word counts as its declaration says: as unknown, as an agreement, or as a disagreement.
 
     >>> from schemas.tables.fidelity_reasons import OPEN_FETCHES
-    >>> compared("empty_fetches", {"": 5, "throttled": 2, "more_bytes": 1}, OPEN_FETCHES)[1:5]
+    >>> count_cases("empty_fetches", {"": 5, "throttled": 2, "more_bytes": 1}, OPEN_FETCHES)[1:5]
     (6, 5, 2, {'throttled': 2, 'more_bytes': 1})
     """
     unknown, agreeing = reasons.counted_as("unknown"), reasons.counted_as("equal")

@@ -12,7 +12,7 @@ BUCKETS = 64 * STEPS
 
 
 @kernel
-def bucket_of(value: int) -> int:
+def bucket_of_value(value: int) -> int:
     """The bucket of a positive value; values below STEPS have one each."""
     exponent = 0
     while value >> exponent >= 2 * STEPS:

@@ -27,7 +27,7 @@ def new_map(room: int = 64) -> IntMap:
 
 
 @kernel
-def place_of(known: IntMap, key: int) -> int:
+def place_of_key(known: IntMap, key: int) -> int:
     """Where a key is, or the empty place where it would go."""
     mask = len(known.keys) - 1
     place = ((key * MIX) >> 24) & mask
@@ -37,9 +37,9 @@ def place_of(known: IntMap, key: int) -> int:
 
 
 @kernel
-def put(known: IntMap, key: int, value: int) -> None:
+def put_key(known: IntMap, key: int, value: int) -> None:
     """Set a key's value, which is not negative; there has to be room."""
-    place = place_of(known, key)
+    place = place_of_key(known, key)
     known.used[0] += known.values[place] == ABSENT
     known.keys[place], known.values[place] = key, value
 
@@ -49,10 +49,10 @@ def copy_into(known: IntMap, larger: IntMap) -> None:
     """Put all of one map into another."""
     for place in range(len(known.keys)):
         if known.values[place] != ABSENT:
-            put(larger, known.keys[place], known.values[place])
+            put_key(larger, known.keys[place], known.values[place])
 
 
-def roomy(known: IntMap, more: int) -> IntMap:
+def with_room_for(known: IntMap, more: int) -> IntMap:
     """The same map with room for so many more keys, at most half full."""
     room = len(known.keys)
     while room < 2 * (int(known.used[0]) + more):

@@ -31,13 +31,13 @@ def key_numbers(index: dict[str, int], *parts: pa.Array[Any]) -> Ints:
     distinct = np.flatnonzero(first_row >= 0)
     distinct = distinct[np.argsort(first_row[distinct])]  # as they come
     rows = pa.array(first_row[distinct])
-    keys = zip(*(plain(part.take(rows)).to_pylist() for part in parts), strict=True)
+    keys = zip(*(plain_texts(part.take(rows)).to_pylist() for part in parts), strict=True)
     number = np.zeros(width, np.int64)
     number[distinct] = [index.setdefault("\0".join(key), len(index)) for key in keys]
     return number[code]
 
 
-def plain(texts: pa.Array[Any]) -> pa.Array[Any]:
+def plain_texts(texts: pa.Array[Any]) -> pa.Array[Any]:
     """The texts as a plain column, where they may come as a dictionary column."""
     return texts.dictionary_decode() if isinstance(texts, pa.DictionaryArray) else texts
 

@@ -59,7 +59,7 @@ def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints
             place = place_in(rows, earlier, row)
             if place != NONE:
                 parent[row], offset[row] = earlier, place
-            elif is_behind(rows, earlier, row):
+            elif comes_behind_row(rows, earlier, row):
                 break
             earlier = before[earlier]
         if parent[row] == NONE:
@@ -79,7 +79,7 @@ def place_in(rows: Rows, earlier: int, row: int) -> int:
 
 
 @kernel
-def is_behind(rows: Rows, earlier: int, row: int) -> bool:
+def comes_behind_row(rows: Rows, earlier: int, row: int) -> bool:
     """Whether the row's records come behind those of the earlier row, and so of all before that."""
     if rows.sequence[row] >= 0:
         return bool(rows.sequence[row] >= rows.sequence[earlier])

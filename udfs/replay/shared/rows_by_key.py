@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 """What rows have in the columns by which they belong together."""
 
 
-def boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
+def key_boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:
     """Where a row differs from the one before in any of the columns; and at the ends, 0 and the number of rows."""
     changed = np.zeros(max(batch.num_rows - 1, 0), np.bool_)
     for name in columns:
@@ -37,7 +37,7 @@ def by_key(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterato
     def parts() -> Iterator[tuple[Key, pa.RecordBatch]]:
         for batch in batches:
             if batch.num_rows:
-                for first, end in pairwise(boundaries(batch, columns).tolist()):
+                for first, end in pairwise(key_boundaries(batch, columns).tolist()):
                     yield tuple(batch[name][first].as_py() for name in columns), batch.slice(first, end - first)
 
     for key, alike in groupby(parts(), key=itemgetter(0)):
@@ -51,7 +51,7 @@ def whole_fetches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         if batch.num_rows == 0:
             continue
         joined = concatenate_batches([*held, batch])
-        last = int(boundaries(joined, FETCH)[-2])
+        last = int(key_boundaries(joined, FETCH)[-2])
         if last:
             yield joined.slice(0, last)
         held = [joined.slice(last)]

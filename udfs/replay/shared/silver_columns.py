@@ -28,18 +28,18 @@ def event_rows(columns: Mapping[Any, Column]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(map(str, columns)))
 
 
-def same(columns: Iterable[str], rows: pa.RecordBatch) -> dict[str, Column]:
+def same_columns(columns: Iterable[str], rows: pa.RecordBatch) -> dict[str, Column]:
     """These columns as the rows have them."""
     return {column: rows[column] for column in columns}
 
 
-def repeated(value: int | bool, rows: pa.RecordBatch, kind: pa.DataType) -> Column:
+def constant_column(value: int | bool, rows: pa.RecordBatch, kind: pa.DataType) -> Column:
     """The same value in each row."""
     make: Any = pa.repeat
     return make(pa.scalar(value, kind), rows.num_rows)
 
 
-def where(condition: Column, column: Column) -> Column:
+def null_unless(condition: Column, column: Column) -> Column:
     """The column where a condition holds, else null."""
     return compute.if_else(condition, column, pa.scalar(None, column.type))
 
@@ -49,7 +49,7 @@ def rows_where(rows: pa.RecordBatch, condition: Column) -> pa.RecordBatch:
     return rows if compute.all(compute.fill_null(condition, False)).as_py() else rows.filter(condition)
 
 
-def micros(column: Column) -> Column:
+def us_since_1970(column: Column) -> Column:
     """A column of times as microseconds since 1970."""
     return column.cast(pa.int64())
 
@@ -89,16 +89,16 @@ def text_number(column: Column) -> Column:
     return compute.take(pa.array(numbers, pa.int64()), column.indices)
 
 
-def added(one: Column, other: Column) -> Column:
+def sum_or_null(one: Column, other: Column) -> Column:
     """The sums of two columns of int64, null where they overflow."""
     total = compute.add(one, other)  # wraps around
     is_too_large = compute.and_(compute.greater_equal(other, 0), compute.less(total, one))
     is_too_small = compute.and_(compute.less(other, 0), compute.greater(total, one))
     overflows = compute.or_(is_too_large, is_too_small)
-    return where(compute.invert(overflows), total)
+    return null_unless(compute.invert(overflows), total)
 
 
-def the_text(text: str, rows: pa.RecordBatch) -> Column:
+def constant_text_column(text: str, rows: pa.RecordBatch) -> Column:
     """The same text in each row."""
     return pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), pa.array([text], pa.string()))
 
@@ -129,7 +129,7 @@ def list_or_empty(column: Column) -> Column:
     return pa.ListArray.from_arrays(column.offsets, column.values) if column.null_count else column
 
 
-def sequence(rows: pa.RecordBatch) -> Column:
+def base_sequences(rows: pa.RecordBatch) -> Column:
     """The base_sequence of each row of RECORD_BATCHES, int32, or NO_SEQUENCE without a producer id.
 
     Only with one is it a number (DefaultRecordBatch.hasProducerId): aiokafka writes 0 into every batch without.
@@ -144,12 +144,12 @@ def append_times(rows: pa.RecordBatch) -> Column:
     the time of the append, as where the application gives records timestamps of its own.
     """
     b = RECORD_BATCHES
-    requested, first_ms = micros(rows[b.request_time]), rows[b.base_timestamp]
+    requested, first_ms = us_since_1970(rows[b.request_time]), rows[b.base_timestamp]
     is_time = compute.less(compute.abs(first_ms), (1 << 62) // US_PER_MS)  # a client writes what it likes there
-    first = compute.multiply(where(is_time, first_ms), US_PER_MS)
+    first = compute.multiply(null_unless(is_time, first_ms), US_PER_MS)
     age = compute.subtract(requested, first)
     is_append = compute.and_(compute.greater_equal(age, 0), compute.less_equal(age, DELIVERY_TIMEOUT_MS * US_PER_MS))
-    return where(is_append, first)
+    return null_unless(is_append, first)
 
 
 class ByConnection(NamedTuple):

@@ -26,7 +26,7 @@ def file_parts(path: str, most_bytes: int) -> Iterator[FilePart]:
     """A file's row groups in parts of so many bytes, or of one row group. Raises LakeError for a file that cannot be
     read.
     """
-    with _named(path):
+    with _name_file_in_errors(path):
         footer = pq.read_metadata(path)
     groups: list[int] = []
     size = 0
@@ -43,13 +43,13 @@ def file_parts(path: str, most_bytes: int) -> Iterator[FilePart]:
 def columns_in(part: FilePart, table: Table, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """These columns of a part's rows; texts as dictionary columns. Raises LakeError for a file that cannot be read."""
     texts = [column for column in columns if getattr(table, column).type == "string"]
-    with _named(part.path), pq.ParquetFile(part.path, read_dictionary=texts) as file:
+    with _name_file_in_errors(part.path), pq.ParquetFile(part.path, read_dictionary=texts) as file:
         for group in part.groups:
             yield from file.read_row_group(group, columns=list(columns), use_threads=False).to_batches()
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _name_file_in_errors(path: str) -> Iterator[None]:
     """Raise LakeError, of one line that names the file, in place of what Arrow raises in the block."""
     try:
         yield

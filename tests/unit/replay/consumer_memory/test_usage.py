@@ -20,7 +20,7 @@ from udfs.replay.consumer_memory.usage import (
     sum_up,
     use_bytes,
 )
-from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile_of, quantile_within
+from udfs.replay.shared.histogram import BUCKETS, bucket_of_value, quantile_of, quantile_within
 
 
 def test_a_timeline_keeps_its_peaks_however_long_it_gets() -> None:
@@ -62,6 +62,6 @@ def test_a_lane_begins_without_what_the_lane_before_used() -> None:
 def test_a_kernel_finds_the_quantiles_that_are_found_otherwise(values: list[int], share: float) -> None:
     counts: Ints = np.zeros(BUCKETS, np.int64)
     for value in values:
-        counts[bucket_of(value)] += 1
+        counts[bucket_of_value(value)] += 1
     largest = max(values, default=0)
     assert quantile_of(counts, len(values), share, largest) == (quantile_within(counts, share, largest) or 0)

@@ -31,7 +31,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
     reads_of,
 )
 from udfs.replay.fetch_max_bytes.closed_loop import events, nodes
-from udfs.replay.fetch_max_bytes.closed_loop.fidelity import follows
+from udfs.replay.fetch_max_bytes.closed_loop.fidelity import follows_same_partition
 from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, time_until
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
@@ -380,7 +380,7 @@ def test_another_order_than_the_clients_is_told() -> None:
 
 def test_one_part_more_is_one_other_turn_and_not_all_behind_it() -> None:
     captured, given = [0, 1, 2] * 5, [0, 1, 2, 1, 2] + [0, 1, 2] * 4
-    same = follows(np.array(captured), np.array(given), np.zeros(3, np.int64))
+    same = follows_same_partition(np.array(captured), np.array(given), np.zeros(3, np.int64))
     assert np.flatnonzero(~same).tolist() == [4]  # the second part of 1 follows 2 in place of 0
 
 
@@ -388,9 +388,14 @@ ONE_NODE = np.zeros(2, np.int64)
 
 
 def test_a_turn_that_does_not_come_is_another() -> None:
-    assert follows(np.array([0, 1, 0, 1]), np.array([0, 1]), ONE_NODE).tolist() == [True, True, False, False]
-    assert follows(np.array([0, 1]), np.zeros(0, np.int64), ONE_NODE).tolist() == [False, False]
-    assert not len(follows(np.zeros(0, np.int64), np.array([0]), ONE_NODE))
+    assert follows_same_partition(np.array([0, 1, 0, 1]), np.array([0, 1]), ONE_NODE).tolist() == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert follows_same_partition(np.array([0, 1]), np.zeros(0, np.int64), ONE_NODE).tolist() == [False, False]
+    assert not len(follows_same_partition(np.zeros(0, np.int64), np.array([0]), ONE_NODE))
 
 
 def test_the_pace_keeps_the_times_in_all() -> None:

@@ -22,7 +22,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
 )
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.records import new_records
-from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, blocks, distinct_lanes, drawn_rows
+from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, draw_blocks, drawn_rows, rules_that_differ
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, LOG_BATCH, NODE, PARTITION, POINT, Unit
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
@@ -95,14 +95,14 @@ def test_lanes_whose_limits_nothing_reaches_are_replayed_as_one() -> None:
     unit = unit._replace(batches=new_records(LOG_BATCH, 3, bytes_before=[0, 100, 250]))
     rules = np.zeros((1, 4), RULES)
     rules["limit"] = [100, 251, 1000, 100]
-    distinct, of_lane = distinct_lanes(rules, unit)
+    distinct, of_lane = rules_that_differ(rules, unit)
     assert distinct["limit"].tolist() == [[100, 251]]
     assert of_lane.tolist() == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 10, 1000])
 def test_as_many_times_are_drawn_as_there_were_out_of_one_stretch_behind_the_first(count: int) -> None:
-    places = blocks(count, np.full(1, 7))
+    places = draw_blocks(count, np.full(1, 7))
     assert len(places) == count
     assert places[:1].tolist() == [0] * min(count, 1)
     drawn = places[places >= max(count // STRETCHES, 1) ** 0.5]

@@ -11,7 +11,7 @@ from schemas.tables.steps import READS
 from tests.unit.replay.fetch_max_bytes.captured_reader import batch_rows, catch_up, read_batch
 from tests.unit.replay.fetch_max_bytes.captured_reader import reads_of as read_table
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.events import KEYS, logs_and_reads, logs_of, reads_of
+from udfs.replay.fetch_max_bytes.events import KEYS, logs_and_reads, logs_from_rows, reads_of
 from udfs.replay.fetch_max_bytes.state import READ, UNKNOWN
 
 
@@ -19,7 +19,7 @@ def came(rows: pa.RecordBatch) -> dict[str, list[Any]]:
     """What rows of READS have, reads and logs apart: a list an entry, so that batches can be added up."""
     logs, reads = logs_and_reads(rows)
     fetches, known = reads_of(reads), dict[str, int]()
-    of_logs = logs_of(logs, known)
+    of_logs = logs_from_rows(logs, known)
     places = ("first_size", "end_size")
     names = [name for name in READ.names or () if name not in places]
     sizes = (fetches.sizes[first:end].tolist() for first, end in fetches.reads[list(places)].tolist())

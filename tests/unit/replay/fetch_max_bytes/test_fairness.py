@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from udfs.columns.arrays import stretch_edges
 from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.events import Reads
-from udfs.replay.fetch_max_bytes.fairness import added, jain_index
+from udfs.replay.fetch_max_bytes.fairness import jain_index, sums_with_fetches
 from udfs.replay.fetch_max_bytes.state import ANSWER, READ, Sums, no_sums
-from udfs.replay.shared.histogram import BUCKETS, bucket_of, quantile
+from udfs.replay.shared.histogram import BUCKETS, bucket_of_value, quantile
 
 Fetch = tuple[int, list[tuple[int, int, int]]]  # time, and (partition, available, returned) of each read
 
@@ -28,7 +28,7 @@ def summed(*calls: list[Fetch]) -> Sums:
         reads = new_records(READ, len(rows), request_time=time, number=partition)
         answers = new_records(ANSWER, len(rows), returned=returned).reshape((1, -1))
         first_read = stretch_edges([len(partitions) for _, partitions in fetches])
-        sums = added(sums, Reads(reads, first_read, np.zeros(0, np.int64)), available, answers)
+        sums = sums_with_fetches(sums, Reads(reads, first_read, np.zeros(0, np.int64)), available, answers)
     return sums
 
 
@@ -87,7 +87,7 @@ def test_a_quantile_is_within_0_4_percent_of_the_value_that_so_many_do_not_excee
 ) -> None:
     counts = np.zeros(BUCKETS, np.int64)
     for value in values:
-        counts[bucket_of(value)] += 1
+        counts[bucket_of_value(value)] += 1
     exact = sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
     found = quantile(counts, share)
     assert found is not None
@@ -96,10 +96,10 @@ def test_a_quantile_is_within_0_4_percent_of_the_value_that_so_many_do_not_excee
 
 def test_buckets_rise_with_their_values_and_hold_the_largest() -> None:
     edges = [value for power in range(62) for value in ((1 << power) - 1, 1 << power, (1 << power) + 1) if value > 0]
-    buckets = [bucket_of(value) for value in sorted(edges)]
+    buckets = [bucket_of_value(value) for value in sorted(edges)]
     assert buckets == sorted(buckets)
     assert buckets[-1] < BUCKETS
-    assert [bucket_of(value) for value in range(1, 257)] == list(range(1, 257))
+    assert [bucket_of_value(value) for value in range(1, 257)] == list(range(1, 257))
 
 
 def test_nothing_counted_has_no_quantile() -> None:

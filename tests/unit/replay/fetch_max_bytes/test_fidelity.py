@@ -14,7 +14,7 @@ from udfs.columns.arrays import stretch_edges
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import Reads
-from udfs.replay.fetch_max_bytes.fidelity import judge, lowest_available
+from udfs.replay.fetch_max_bytes.fidelity import judge_fetches, lowest_available
 from udfs.replay.fetch_max_bytes.state import READ, UNKNOWN
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import AS_CAPTURED
@@ -43,7 +43,7 @@ def verdicts(*fetches: list[dict[str, Any]], reader: str = CONSUMER) -> list[str
         for name in row.keys() - {"sizes"}:
             reads[name][i] = row[name]
     sizes = np.array([size for row in rows for size in row["sizes"]], np.int64)
-    codes = judge(Reads(reads, stretch_edges([len(fetch) for fetch in fetches]), sizes), CAPTURED, reader)
+    codes = judge_fetches(Reads(reads, stretch_edges([len(fetch) for fetch in fetches]), sizes), CAPTURED, reader)
     names = {AGREED: "agreed"} | {code: word for word, code in OPEN_FETCHES.codes.items()}
     return [names[int(code)] for code in codes]
 

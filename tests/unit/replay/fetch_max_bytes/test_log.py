@@ -14,10 +14,10 @@ from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, NO_BOUND
 from udfs.replay.fetch_max_bytes.partition_log.log import (
     PartitionLog,
-    built_log,
+    build_log,
     dated_by_followers,
     dated_by_parked_fetches,
-    readable,
+    readable_at_reads,
 )
 
 Batch = tuple[int, int, int, int, int]  # base offset, last offset, size, appended after, before
@@ -27,7 +27,7 @@ def log_of(*batches: Batch) -> PartitionLog:
     position, last, size, after, before = np.array(batches, np.int64).reshape(-1, 5).T
     rows = new_records(LOG_EVENT, len(batches), position=position, last_offset=last, size_bytes=size)
     rows["append_after"], rows["append_before"] = after, before
-    return built_log(rows, np.zeros(0, LOG_EVENT))
+    return build_log(rows, np.zeros(0, LOG_EVENT))
 
 
 def tens(*sizes: int, after: int = ALWAYS, before: int = NEVER) -> PartitionLog:
@@ -41,7 +41,7 @@ def read(
     """What a read finds that was asked for at `after` and answered at `before`."""
     bounds = {"bound_low": low, "bound_high": high}
     reads = new_records(LOG_EVENT, 1, fetch_offset=offset, request_time=after, response_time=before, **bounds)
-    return {name: values[0].item() for name, values in readable(log, reads)._asdict().items()}
+    return {name: values[0].item() for name, values in readable_at_reads(log, reads)._asdict().items()}
 
 
 def available(found: dict[str, Any]) -> tuple[int, int]:

@@ -14,9 +14,9 @@ from schemas.tables.steps import LOG_EVENTS, READS
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.fetch_max_bytes.events import logs_of
+from udfs.replay.fetch_max_bytes.events import logs_from_rows
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
-from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, built_log
+from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, build_log
 from udfs.replay.fetch_max_bytes.partition_log.rows import CONNECTION_COLUMNS, Readers, log_parts, log_rows
 from udfs.replay.fetch_max_bytes.state import UNKNOWN
 from udfs.replay.shared.key_numbers import partition_of
@@ -33,7 +33,7 @@ def log_of(batches: int, aborted: Records = NONE_ABORTED, **shown: Any) -> Parti
     offsets = {"position": number * 10, "last_offset": number * 10 + 9}
     known = {"records": UNKNOWN, "producer_id": UNKNOWN} | shown
     rows = new_records(LOG_EVENT, batches, size_bytes=100, append_before=number + 1, **offsets, **known)
-    return built_log(rows, aborted)
+    return build_log(rows, aborted)
 
 
 LOG = log_of(BATCHES)
@@ -64,7 +64,7 @@ def test_each_connection_gets_the_log_from_its_lowest_offset_on(cap: int) -> Non
     bases: dict[int, list[int]] = defaultdict(list)
     for part in log_parts(LOG, PARTITION, read_by, cap):
         rows, known = log_rows([part]), dict[str, int]()
-        logs = logs_of(rows, known)
+        logs = logs_from_rows(rows, known)
         assert len(logs.batches) <= 2 * cap
         assert {partition_of(key) for key in known} == {("x", "x", str(PARTITION))}
         for row, (first, end) in enumerate(pairwise(logs.first.tolist())):
@@ -91,7 +91,7 @@ def test_only_a_reader_of_committed_records_is_not_given_those_of_an_aborted_tra
     }  # fmt: skip
     log = log_of(6, new_records(LOG_EVENT, 2, position=10, producer_id=7), **shown)
     (part,) = log_parts(log, PARTITION, readers([(1, 0), (2, 0)], committed=(2,)))
-    logs = logs_of(log_rows([part]), {})
+    logs = logs_from_rows(log_rows([part]), {})
     given = {
         int(connection): logs.batches["records"][first:end].tolist()
         for connection, (first, end) in zip(logs.connection_id.tolist(), pairwise(logs.first.tolist()), strict=True)

@@ -8,12 +8,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from udfs.replay.fetch_max_bytes.closed_loop.order import begin_with, move_to_end, remove_unwanted, shuffle
+from udfs.replay.fetch_max_bytes.closed_loop.order import (
+    begin_order_with,
+    move_partitions_to_end,
+    remove_unwanted,
+    shuffle_order,
+)
 
 
 def moved(order: Sequence[int], *served: int) -> list[int]:
     found, spare = np.array(order, np.int64), np.zeros(max(order, default=0) + 1, np.int64)
-    move_to_end(found, len(order), np.array(served, np.int64), len(served), spare)
+    move_partitions_to_end(found, len(order), np.array(served, np.int64), len(served), spare)
     assert not spare.any()
     return found.tolist()
 
@@ -31,7 +36,7 @@ def test_moving_to_the_end_keeps_both_orders(order: list[int], served: list[int]
 
 def test_an_order_can_begin_with_any_of_its_partitions() -> None:
     order = np.array([5, 6, 7, 8], np.int64)
-    begin_with(order, 3, 2, np.zeros(4, np.int64))
+    begin_order_with(order, 3, 2, np.zeros(4, np.int64))
     assert order.tolist() == [7, 5, 6, 8]
 
 
@@ -39,7 +44,7 @@ def test_a_shuffle_gives_every_order_about_as_often() -> None:
     random, seen = np.array([42], np.int64), dict[tuple[int, ...], int]()
     for _ in range(6000):
         order = np.arange(3)
-        shuffle(order, 3, random)
+        shuffle_order(order, 3, random)
         seen[tuple(order.tolist())] = seen.get(tuple(order.tolist()), 0) + 1
     assert len(seen) == 6
     assert min(seen.values()) > 850

@@ -26,7 +26,7 @@ from udfs.replay.fetch_max_bytes.closed_loop import quota
 from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, THROTTLED
-from udfs.replay.fetch_max_bytes.settings import fetch_limits
+from udfs.replay.fetch_max_bytes.settings import fetch_limits_of_lanes
 from udfs.replay.shared.lanes import LaneSettings, Value
 
 KB, SECOND = 1000, 1000 * MS
@@ -147,20 +147,20 @@ def of_lanes(*settings: Mapping[str, Value]) -> LaneSettings:
 def test_a_quota_caps_responses_of_consumers_at_all_its_windows_but_one() -> None:
     other: dict[str, Value] = {"broker.quota.window.num": 4, "broker.quota.window.size.seconds": 2}
     quotas = of_lanes({}, {"consumer_byte_rate": 100}, {"consumer_byte_rate": 100, **other}, other)
-    assert fetch_limits(quotas, "consumer")["broker_max_bytes"].tolist() == [50_000, 1000, 600, 50_000]
-    assert fetch_limits(quotas, "consumer")["quota_window_ms"].tolist() == [0, 1000, 2000, 0]
-    assert fetch_limits(quotas, "follower")["broker_max_bytes"].tolist() == [50_000] * 4
-    assert not fetch_limits(quotas, "follower")["byte_rate"].any()
+    assert fetch_limits_of_lanes(quotas, "consumer")["broker_max_bytes"].tolist() == [50_000, 1000, 600, 50_000]
+    assert fetch_limits_of_lanes(quotas, "consumer")["quota_window_ms"].tolist() == [0, 1000, 2000, 0]
+    assert fetch_limits_of_lanes(quotas, "follower")["broker_max_bytes"].tolist() == [50_000] * 4
+    assert not fetch_limits_of_lanes(quotas, "follower")["byte_rate"].any()
 
 
 @pytest.mark.parametrize(("stated", "known"), [("none", [0, 0, 1, 1]), (1000, [1, 1, 1, 1])])
 def test_a_lanes_quota_is_known_where_somebody_says_it_or_that_there_is_none(stated: Value, known: list[int]) -> None:
     lanes = of_lanes({}, {"broker.fetch.max.bytes": 1024}, {"consumer_byte_rate": 100}, {"consumer_byte_rate": "none"})
     lanes = replace(lanes, in_force=dict(lanes.in_force) | {"consumer_byte_rate": stated})
-    assert fetch_limits(lanes, "consumer")["quota_is_known"].tolist() == known
-    assert fetch_limits(lanes, "follower")["quota_is_known"].tolist() == [0] * 4
+    assert fetch_limits_of_lanes(lanes, "consumer")["quota_is_known"].tolist() == known
+    assert fetch_limits_of_lanes(lanes, "follower")["quota_is_known"].tolist() == [0] * 4
 
 
 def test_the_largest_quota_caps_nothing() -> None:
     most = of_lanes({"consumer_byte_rate": 2**31 - 1, "broker.quota.window.num": 3600})
-    assert fetch_limits(most, "consumer")["broker_max_bytes"].tolist() == [50_000]
+    assert fetch_limits_of_lanes(most, "consumer")["broker_max_bytes"].tolist() == [50_000]

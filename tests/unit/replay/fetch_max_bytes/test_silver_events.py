@@ -20,7 +20,7 @@ from udfs.replay.fetch_max_bytes.silver_events import (
     LOGS,
     READ_COLUMNS,
     batch_events,
-    profiles_of,
+    profiles_by_connection,
     read_events,
 )
 from udfs.replay.shared import client_software
@@ -58,7 +58,9 @@ def test_whose_rules_a_client_follows_its_software_tells(
     """A client that is packed into another jar says `unknown` for its version (AppInfoParser)."""
     exchange = {"connection_id": 5, "client_software_name": name, "client_software_version": version}
     of = client_software.software_rows(silver_rows(EXCHANGES, client_software.COLUMNS, [exchange]))
-    profiles = profiles_of(client_software.software_by_connection(pa.Table.from_batches(of, client_software.SOFTWARE)))
+    profiles = profiles_by_connection(
+        client_software.software_by_connection(pa.Table.from_batches(of, client_software.SOFTWARE))
+    )
     fetches = silver_rows(FETCH_PARTITIONS, READ_COLUMNS, [READ | {"connection_id": number} for number in (5, 6)])
     rows = [row for row in plain(read_events(fetches, profiles)) if row[LOG_EVENTS.kind] == LogEvent.READ]
     assert [row[LOG_EVENTS.profile] for row in rows] == [profile, None]

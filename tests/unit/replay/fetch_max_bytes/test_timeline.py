@@ -10,8 +10,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import (
     BUCKETS,
     CELLS,
     TICKS,
-    align,
-    make_room,
+    align_lanes,
+    make_room_for_buckets,
     moment_of,
     new_timeline,
     note_bytes,
@@ -47,7 +47,7 @@ def test_buckets_double_until_the_last_time_is_in_one(last: int) -> None:
 def test_lanes_end_with_buckets_of_one_length() -> None:
     line = marked([0, 10**6])
     note_bytes(line, 1, 0, 5, 7)
-    align(line)
+    align_lanes(line)
     assert line.lanes["width"][0] == line.lanes["width"][1]
     assert line.buckets["bytes"].sum(axis=(1, 2)).tolist() == [20, 7]
 
@@ -55,7 +55,7 @@ def test_lanes_end_with_buckets_of_one_length() -> None:
 def test_of_two_buckets_the_sum_the_last_lag_and_the_longest_wait_remain() -> None:
     line = timeline(1, 1, (0, 1000))
     line.buckets[0, 0, :4] = [(1, 9, 1), (2, 8, 5), (3, 7, 2), (4, 6, 0)]
-    make_room(line, 0, int(line.lanes["width"][0]) * BUCKETS)
+    make_room_for_buckets(line, 0, int(line.lanes["width"][0]) * BUCKETS)
     assert line.buckets[0, 0, :3].tolist() == [(3, 8, 5), (7, 6, 2), (0, 0, 0)]
 
 

@@ -24,14 +24,14 @@ from tests.unit.replay.partition_limits.clusters import (
 from udfs.columns.arrays import read_only
 from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve import limit_curves
-from udfs.replay.partition_limits.events import read_events
+from udfs.replay.partition_limits.events import read_topic_events
 from udfs.replay.partition_limits.history.changes import history_of
 from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     NONE,
     History,
-    new_simulation,
+    new_sim,
 )
 
 CHANGES = 30
@@ -41,7 +41,9 @@ def history(rows: Rows, nodes: dict[int, str | None], release: str = "4.3") -> H
     """The history of a cluster with these brokers and their racks."""
     brokers = [{"entry": TopicEvent.BROKER, "node_id": node, "rack": rack} for node, rack in nodes.items()]
     return history_of(
-        read_events(event_table([*brokers, *rows]).to_batches()), settings_of({}, {**IN_FORCE, "kafka": release}), SEED
+        read_topic_events(event_table([*brokers, *rows]).to_batches()),
+        settings_of({}, {**IN_FORCE, "kafka": release}),
+        SEED,
     )
 
 
@@ -92,7 +94,7 @@ def first_refusals(cluster: History, limits: int) -> list[int]:
     """The first change that a lane with max.broker.partitions = 1, 2, ... refuses, NONE where it refuses none."""
     lanes = {str(limit): {**PROPOSAL, BROKER_LIMIT: limit} for limit in range(1, limits + 1)}
     settings = settings_of(lanes)
-    sim = new_simulation(cluster, settings, limits + 1)
+    sim = new_sim(cluster, settings, limits + 1)
     samples = np.zeros((limits + 1, 1, len(sim.broker_replicas)), np.int64)
     replay_lanes(sim, read_only(np.zeros(0, np.int64)), samples)
     is_refused = sim.outcomes["decided_by"][1:] == MAX_BROKER_PARTITIONS

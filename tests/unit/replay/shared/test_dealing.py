@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemas.tables.table import Spec as C
 from schemas.tables.table import table
 from udfs.replay.shared import dealing
-from udfs.replay.shared.dealing import Step, deal, in_order
+from udfs.replay.shared.dealing import Step, deal, rows_in_order
 
 VISITS = table(
     "visits", "silver", "Rows that are dealt.", ("who",), "who",
@@ -46,7 +46,7 @@ def by_task(batches: Iterable[pa.RecordBatch], shards: int) -> dict[int, list[pa
 def taken(batches: Iterable[pa.RecordBatch], shards: int) -> list[list[Visit]]:
     """The visits that each task takes, in the order in which they come."""
     return [
-        [tuple(row[name] for name in ("who", "where", "time", "number")) for rows in in_order(parts, STEP)
+        [tuple(row[name] for name in ("who", "where", "time", "number")) for rows in rows_in_order(parts, STEP)
          for row in rows.to_pylist()]
         for parts in by_task(batches, shards).values()
     ]  # fmt: skip
@@ -96,7 +96,7 @@ def test_columns_that_some_rows_lack_are_null() -> None:
     full = batch_of([("a", 1, 5, 0)])
     narrow = batch_of([("a", 1, 3, 1)]).select(["who", "where", "number"])
     (parts,) = by_task([full, narrow], 1).values()
-    rows = [row for batch in in_order(parts, STEP) for row in batch.to_pylist()]
+    rows = [row for batch in rows_in_order(parts, STEP) for row in batch.to_pylist()]
     assert [(row["time"], row["number"]) for row in rows] == [(None, 1), (5, 0)]
     assert [row["sizes"] for row in rows] == [None, None]
 
@@ -107,7 +107,7 @@ def test_a_task_holds_no_more_than_the_parts_that_overlap(monkeypatch: pytest.Mo
     monkeypatch.setattr(dealing, "SORTED_BYTES", 1)
     batches = [batch_of([("a", 1, time, time) for time in range(first, first + 10)]) for first in range(0, 500, 10)]
     (parts,) = by_task(batches, 1).values()
-    handed_out = [rows.num_rows for rows in in_order(parts, STEP)]
+    handed_out = [rows.num_rows for rows in rows_in_order(parts, STEP)]
     assert sum(handed_out) == 500
     assert max(handed_out) <= 10
 
@@ -116,5 +116,5 @@ def test_rows_of_a_step_without_order_come_to_one_task_as_they_are() -> None:
     step = Step(VISITS, (), ())
     (dealt,) = deal([batch_of([("b", 1, 5, 0), ("a", None, None, 1)])], step, 1)
     assert dealt["shard"].to_pylist() == [0]
-    (rows,) = in_order([dealt], step)
+    (rows,) = rows_in_order([dealt], step)
     assert rows["number"].to_pylist() == [0, 1]

@@ -33,7 +33,7 @@ from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, new_
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, SPAN_TOLERANCE
-from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
+from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, count_cases
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.window import Window
 
@@ -218,7 +218,7 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
     captured: THRESHOLDS[1]. Where the queue cannot have been full, the pace does not matter.
     """
     if queue.unmeasured:
-        return compared(QUEUE_DECISIONS, {QUEUE.sizes_not_measured: int(queue.is_counted.sum())}, QUEUE)
+        return count_cases(QUEUE_DECISIONS, {QUEUE.sizes_not_measured: int(queue.is_counted.sum())}, QUEUE)
     responses, may_be_full = queue.responses, queue.levels["may_be_full"] == 1
     is_late = responses["is_late"] == 1
     if queue.pace is None:
@@ -240,7 +240,7 @@ def compared_decisions(queue: Queue, captured: Records) -> Compared:
             NO_REASON,
         )
     words, counts = np.unique(verdicts[queue.is_counted], return_counts=True)
-    return compared(QUEUE_DECISIONS, dict(zip(words.tolist(), counts.tolist(), strict=True)), QUEUE)
+    return count_cases(QUEUE_DECISIONS, dict(zip(words.tolist(), counts.tolist(), strict=True)), QUEUE)
 
 
 def tolerance_of(responses: Records, captured: Records) -> int:

@@ -20,7 +20,7 @@ from udfs.replay.consumer_memory.producer.state import NONE
 from udfs.replay.consumer_memory.rows import key_columns, units_and_lanes, used_and_waits
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.units import Units
-from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, compared
+from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, count_cases
 from udfs.replay.shared.lanes import CAPTURED
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def verdicts_on_producers(
     for unit in np.flatnonzero(batches).tolist():
         count = int(batches[unit])
         if not is_java[unit]:
-            yield unit, compared(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)
+            yield unit, count_cases(BATCHES_WITHOUT_WAIT, {BUFFERS.not_a_java_client: count}, BUFFERS)
             continue
         yield unit, cases_of_metric(BATCHES_WITHOUT_WAIT, count, BUFFERS.waited_for_memory, int(waited[unit]))
         if replayed.late[unit] != NONE:
@@ -81,4 +81,4 @@ def cases_of_metric(metric: str, batches: int, reason: str, differing: int) -> C
     """
     differing = min(differing, batches)
     verdicts = {NO_REASON: batches - differing, reason: differing}
-    return compared(metric, {word: count for word, count in verdicts.items() if count}, BUFFERS)
+    return count_cases(metric, {word: count for word, count in verdicts.items() if count}, BUFFERS)

@@ -10,7 +10,7 @@ from udfs.columns.arrays import Record
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.quota import PARTITION_BYTES, RESPONSE_BYTES, TOPIC_BYTES, throttle_ms
-from udfs.replay.fetch_max_bytes.closed_loop.state import Simulation, bytes_between, readable_to
+from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderSim, bytes_of_batches, readable_to
 from udfs.replay.fetch_max_bytes.read_from_log import bytes_read
 from udfs.replay.shared.lanes import AS_CAPTURED
 
@@ -24,13 +24,13 @@ def partition_limit(partition: Record, rules: Record) -> int:
 
 
 @kernel
-def end_of_read(sim: Simulation, begin: int, end: int) -> int:
+def end_of_read(sim: ReaderSim, begin: int, end: int) -> int:
     """How far a read from batch `begin` to `end` goes: it ends with the segment (LogSegment.read)."""
     return min(end, sim.unit.batches[begin].segment_end) if begin < end else end
 
 
 @kernel
-def read_from_log(sim: Simulation, lane: int, node: int, time: int) -> int:
+def read_from_log(sim: ReaderSim, lane: int, node: int, time: int) -> int:
     """ReplicaManager.readFromLog for the node's request at that time, into `returned` of the answers.
 
     Returns record bytes in all. A request without max_bytes (Fetch before 3) is under FetchParams.hardMaxBytesLimit:
@@ -44,8 +44,8 @@ def read_from_log(sim: Simulation, lane: int, node: int, time: int) -> int:
         p = state.orders.requested[i]
         begin = state.partitions[p].position
         end = end_of_read(sim, begin, readable_to(sim, p, time))
-        available = bytes_between(sim, begin, end)
-        first_batch = bytes_between(sim, begin, begin + 1) if end > begin else 0
+        available = bytes_of_batches(sim, begin, end)
+        first_batch = bytes_of_batches(sim, begin, begin + 1) if end > begin else 0
         adjusted = min(partition_limit(sim.unit.partitions[p], rules), limit)
         returned = min(available, adjusted) if is_hard else bytes_read(adjusted, first_batch, available, min_one)
         state.answers[i].returned = returned
@@ -56,7 +56,7 @@ def read_from_log(sim: Simulation, lane: int, node: int, time: int) -> int:
 
 
 @kernel
-def answered_at(sim: Simulation, lane: int, node: int, returned: int) -> int:
+def answered_at(sim: ReaderSim, lane: int, node: int, returned: int) -> int:
     """When the broker answers a fetch that has come now and would return so many bytes: DelayedFetch.tryComplete.
 
     A parked fetch counts what is there up to each partition's limit, without the request's; it is answered at once
@@ -72,7 +72,7 @@ def answered_at(sim: Simulation, lane: int, node: int, returned: int) -> int:
             begin, end = state.partitions[p].position, readable_to(sim, p, time)
             if end_of_read(sim, begin, end) < end:
                 total = needed
-            total += min(bytes_between(sim, begin, end), partition_limit(sim.unit.partitions[p], rules))
+            total += min(bytes_of_batches(sim, begin, end), partition_limit(sim.unit.partitions[p], rules))
             if end < sim.unit.partitions[p].end_batch:
                 next_append = min(next_append, sim.unit.batches[end].visible_at)
         if total < needed:
@@ -81,7 +81,7 @@ def answered_at(sim: Simulation, lane: int, node: int, returned: int) -> int:
 
 
 @kernel
-def throttle(sim: Simulation, lane: int, node: int, returned: int) -> bool:
+def throttle_response(sim: ReaderSim, lane: int, node: int, returned: int) -> bool:
     """Record the response that was read with its client's quota. Where that is too much, the response is sent without
     its partitions, and the client waits (FetchContext.getThrottledResponse); returns whether that is so.
 

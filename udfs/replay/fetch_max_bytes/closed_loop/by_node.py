@@ -55,7 +55,7 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
     """All that the connections showed."""
     fetched = captured.fetched.records
     connection = fetched["connection"]
-    places, first_row, last_row = placed(fetched, nodes)
+    places, first_row, last_row = places_by_node(fetched, nodes)
     partitions = pick_records(fetched, first_row)
     partitions["last_fetch"] = places.last_fetch[last_row]
     for name in ("last_offset", "last_returned"):
@@ -92,7 +92,7 @@ def rows_by_node(nodes: Nodes, connection: Ints) -> Ints:
     return np.lexsort((nodes.place[connection], nodes.node[connection]))
 
 
-def placed(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
+def places_by_node(fetched: Records, nodes: Nodes) -> tuple[Places, Ints, Ints]:
     """(the places of the rows, the rows of each partition's first and of its last connection)."""
     connection = fetched["connection"]
     order = rows_by_node(nodes, connection)
@@ -162,7 +162,7 @@ def handovers_of(reads: NodeReads, nodes: Nodes, keys: Sequence[str]) -> Handove
     return Handovers(before[goes_on], after[goes_on])
 
 
-def left_at(handovers: Handovers, reads: NodeReads) -> Ints:
+def when_left(handovers: Handovers, reads: NodeReads) -> Ints:
     """When each partition is asked for at another broker (us), NEVER where it is not: int64[partitions]."""
     times = np.full(len(reads.partitions), NEVER)
     times[handovers.before] = reads.partitions["since"][handovers.after]

@@ -94,7 +94,7 @@ class Group(NamedTuple):
     changes: Records
 
 
-def group(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> Group:
+def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> Group:
     """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change."""
     columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
     return Group(node, new_records(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others}))
@@ -118,7 +118,7 @@ def changes_of(
     absent &= leaves_nothing_out[node] | (request[fetch] - request[left] > GIVEN_UP_US)
     sought = ~joins & ~lost & (batch != expected)
     jumps = sought & ~absent
-    gone = given_up(reads, fetches, leaves_nothing_out)
+    gone = partitions_given_up(reads, fetches, leaves_nothing_out)
     first_without = reads.partitions["last_fetch"][gone] + 1
     opened = np.flatnonzero(fetches.opens_session)
     stops = silences(fetches, [fetch[absent | sought | joins], left[absent], first_without, opened])
@@ -129,19 +129,19 @@ def changes_of(
     last_request = request[reads.partitions["last_fetch"][gone]]
     groups = [
         # Changes of the same time keep this order: the reader's own, then partitions that leave, then those that come.
-        group(fetches.node[stops], fetches.just_after(response, stops), STOP, request[stops]),
-        group(fetches.node[throttled], fetches.just_after(response, throttled), THROTTLED, request[throttled + 1]),
-        group(fetches.node[opened], fetches.just_after(response, opened), REOPEN, 0),
-        group(
+        group_changes(fetches.node[stops], fetches.just_after(response, stops), STOP, request[stops]),
+        group_changes(fetches.node[throttled], fetches.just_after(response, throttled), THROTTLED, request[throttled +
+        1]), group_changes(fetches.node[opened], fetches.just_after(response, opened), REOPEN, 0),
+        group_changes(
             node[absent], request[left[absent]], p[absent], LEAVE,
             captured_batch=expected[absent], until=asked_again[absent], since=asked_before[absent],
         ),
-        group(reads.node[gone], request[first_without], gone, LEAVE, until=NEVER, since=last_request),
-        group(reads.node[moved], left_at[moved], moved, LEAVE),
-        group(node[lost], answered[lost], p[lost], LEAVE, until=asked_again[lost], since=asked_before[lost]),
-        group(node[joins], reads.partitions["since"][p[joins]], p[joins], batch[joins]),
-        group(node[absent], requested[absent], p[absent], np.where(sought, batch, GO_ON)[absent]),
-        group(
+        group_changes(reads.node[gone], request[first_without], gone, LEAVE, until=NEVER, since=last_request),
+        group_changes(reads.node[moved], left_at[moved], moved, LEAVE),
+        group_changes(node[lost], answered[lost], p[lost], LEAVE, until=asked_again[lost], since=asked_before[lost]),
+        group_changes(node[joins], reads.partitions["since"][p[joins]], p[joins], batch[joins]),
+        group_changes(node[absent], requested[absent], p[absent], np.where(sought, batch, GO_ON)[absent]),
+        group_changes(
             node[jumps], answered[jumps], p[jumps], batch[jumps],
             captured_batch=expected[jumps], until=asked_again[jumps], since=asked_before[jumps],
         ),
@@ -156,7 +156,7 @@ def changes_of(
     )
 
 
-def given_up(reads: NodeReads, fetches: Fetches, leaves_nothing_out: Bools) -> Ints:
+def partitions_given_up(reads: NodeReads, fetches: Fetches, leaves_nothing_out: Bools) -> Ints:
     """The partitions that are not asked for any more when the capture ends."""
     last = reads.partitions["last_fetch"]
     silent = fetches.horizon[reads.node] - fetches.request[last]

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.order import begin_with, move_to_end, remove_unwanted, shuffle
-from udfs.replay.fetch_max_bytes.closed_loop.pace import time_of
+from udfs.replay.fetch_max_bytes.closed_loop.order import (
+    begin_order_with,
+    move_partitions_to_end,
+    remove_unwanted,
+    shuffle_order,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.pace import time_for_more
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     GO_ON,
     LEAVE,
@@ -19,7 +24,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     REOPEN,
     STOP,
     THROTTLED,
-    Simulation,
+    ReaderSim,
     position_behind,
 )
 from udfs.replay.fetch_max_bytes.settings import (
@@ -32,7 +37,7 @@ from udfs.replay.fetch_max_bytes.settings import (
 
 
 @kernel
-def change(sim: Simulation, lane: int, node: int) -> None:
+def make_changes(sim: ReaderSim, lane: int, node: int) -> None:
     """Have the client begin to want, give up and seek what it did in the capture up to now."""
     unit, state = sim.unit, sim.state.nodes[node]
     first, end = unit.nodes[node].first_change, unit.nodes[node].end_change
@@ -49,12 +54,12 @@ def change(sim: Simulation, lane: int, node: int) -> None:
         else:
             if lane == 0:
                 sim.outcome.captured.positions[index] = sim.state.partitions[p].position
-            turn_to(sim, node, p, destination(sim, p, to))
+            make_change(sim, node, p, destination_of_change(sim, p, to))
         state.changes += 1
 
 
 @kernel
-def destination(sim: Simulation, p: int, to: int) -> int:
+def destination_of_change(sim: ReaderSim, p: int, to: int) -> int:
     """The batch that a change leads to. A partition that comes from another broker goes on where that one had got to.
 
     What was left of its backlog at that broker is its backlog at this one.
@@ -68,7 +73,7 @@ def destination(sim: Simulation, p: int, to: int) -> int:
 
 
 @kernel
-def turn_to(sim: Simulation, node: int, p: int, to: int) -> None:
+def make_change(sim: ReaderSim, node: int, p: int, to: int) -> None:
     """Make one partition's change. Its records that are buffered or under way are dropped, unless it goes on as it was
     (SubscriptionState and Fetcher of kafka-clients).
     """
@@ -87,7 +92,7 @@ def turn_to(sim: Simulation, node: int, p: int, to: int) -> None:
 
 
 @kernel
-def want(sim: Simulation, lane: int, node: int) -> int:
+def note_wanted(sim: ReaderSim, lane: int, node: int) -> int:
     """Note which partitions the client asks for now; returns how many."""
     now, count = sim.state.nodes[node].now, 0
     skips_buffered = sim.rules[node, lane].profile == JAVA_3
@@ -103,7 +108,7 @@ def want(sim: Simulation, lane: int, node: int) -> int:
 
 
 @kernel
-def request_in_session(sim: Simulation, node: int) -> None:
+def order_in_session(sim: ReaderSim, node: int) -> None:
     """Request in the session's order (FetchSession): new partitions come last, unwanted ones are taken out."""
     state, first, marks = sim.state.nodes[node], sim.unit.nodes[node].first_partition, sim.state.marks
     client, session, requested = (
@@ -124,7 +129,7 @@ def request_in_session(sim: Simulation, node: int) -> None:
 
 
 @kernel
-def request_without_session(sim: Simulation, lane: int, node: int) -> None:
+def order_without_session(sim: ReaderSim, lane: int, node: int) -> None:
     """Request in the client's order, or in the order that the lane sets in its place."""
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     client, requested = sim.state.orders.client[first:], sim.state.orders.requested[first:]
@@ -137,30 +142,30 @@ def request_without_session(sim: Simulation, lane: int, node: int) -> None:
             state.requested += 1
     state.turn = (state.turn + 1) % state.known if turns else 0
     if rules.order == SHUFFLED_ORDER:
-        shuffle(requested, state.requested, sim.state.random)
+        shuffle_order(requested, state.requested, sim.state.random)
 
 
 @kernel
-def request(sim: Simulation, lane: int, node: int) -> None:
+def order_request(sim: ReaderSim, lane: int, node: int) -> None:
     """Put the wanted partitions into the order in which the broker reads them."""
     if sim.rules[node, lane].order == CLIENT_ORDER and sim.rules[node, lane].in_session == 1:
-        request_in_session(sim, node)
+        order_in_session(sim, node)
     else:
-        request_without_session(sim, lane, node)
+        order_without_session(sim, lane, node)
 
 
 @kernel
-def work_on(sim: Simulation, lane: int, node: int, done: int, records: int) -> int:
+def time_to_work_on(sim: ReaderSim, lane: int, node: int, done: int, records: int) -> int:
     """How long the application works on `records` records after the `done` ones that it had before (us)."""
     rules, unit_node = sim.rules[node, lane], sim.unit.nodes[node]
     if rules.us_per_record >= 0:
         return round(rules.speed * rules.us_per_record * records)
     taking = sim.unit.taking[unit_node.first_taking : unit_node.end_taking]
-    return round(rules.speed * time_of(taking, done, records))
+    return round(rules.speed * time_for_more(taking, done, records))
 
 
 @kernel
-def poll(sim: Simulation, lane: int, node: int, records: int, ready: int) -> int:
+def poll_records(sim: ReaderSim, lane: int, node: int, records: int, ready: int) -> int:
     """Have the application take records that are in the buffer at `ready`; returns when they have left it.
 
     FetchCollector.collectFetch: one poll() returns at most max.poll.records of what is buffered, of all nodes together
@@ -177,17 +182,17 @@ def poll(sim: Simulation, lane: int, node: int, records: int, ready: int) -> int
     if records > application.poll_room:
         more = (records - application.poll_room - 1) // rules.max_poll_records + 1
         before = application.poll_room + (more - 1) * rules.max_poll_records
-        application.poll_at = begin + work_on(sim, lane, node, application.records, before)
+        application.poll_at = begin + time_to_work_on(sim, lane, node, application.records, before)
         application.poll_room += more * rules.max_poll_records
     application.poll_room -= records
-    application.busy_until = begin + work_on(sim, lane, node, application.records, records)
+    application.busy_until = begin + time_to_work_on(sim, lane, node, application.records, records)
     application.records += records
     leaves_in_poll = rules.overlaps == 1 and application.poll_room > 0
     return int(application.poll_at if leaves_in_poll else application.busy_until)
 
 
 @kernel
-def next_poll(sim: Simulation, lane: int, node: int, time: int) -> int:
+def time_of_next_poll(sim: ReaderSim, lane: int, node: int, time: int) -> int:
     """When poll() is next called at or after `time` (us). A Java client sends fetches only in poll()
     (Fetcher.sendFetches).
 
@@ -202,7 +207,7 @@ def next_poll(sim: Simulation, lane: int, node: int, time: int) -> int:
     done = application.records - (rules.max_poll_records - application.poll_room)
     while done >= rules.max_poll_records:
         done -= rules.max_poll_records
-        poll_before = poll_at - work_on(sim, lane, node, done, rules.max_poll_records)
+        poll_before = poll_at - time_to_work_on(sim, lane, node, done, rules.max_poll_records)
         if poll_before < time:
             break
         poll_at = poll_before
@@ -210,7 +215,7 @@ def next_poll(sim: Simulation, lane: int, node: int, time: int) -> int:
 
 
 @kernel
-def take_response(sim: Simulation, lane: int, node: int) -> int:
+def take_response(sim: ReaderSim, lane: int, node: int) -> int:
     """Give the client the records of a response, at the earliest `gap_us` after it came.
 
     Returns when the client fetches again (us).
@@ -221,7 +226,7 @@ def take_response(sim: Simulation, lane: int, node: int) -> int:
     begin = state.now if rules.overlaps == 1 else max(state.now, application.busy_until)
     ready = begin + round(rules.speed * sim.unit.nodes[node].gap_us)
     served, last = 0, ready
-    polled_at = next_poll(sim, lane, node, ready)
+    polled_at = time_of_next_poll(sim, lane, node, ready)
     for i in range(first, first + state.requested):
         p, returned = sim.state.orders.requested[i], sim.state.answers[i].returned
         partition = sim.state.partitions[p]
@@ -236,38 +241,39 @@ def take_response(sim: Simulation, lane: int, node: int) -> int:
         served += 1
         batches = sim.unit.batches
         records = batches[partition.position].records_before - batches[first_batch].records_before
-        partition.taken_at = poll(sim, lane, node, records, ready) if records > 0 else ready
+        partition.taken_at = poll_records(sim, lane, node, records, ready) if records > 0 else ready
         last = max(last, partition.taken_at)
-    rotate(sim, lane, node, served)
+    rotate_order(sim, lane, node, served)
     # Where work and fetching do not overlap, the captured pace has the work before the next fetch, whatever the client.
     is_beside = rules.profile == JAVA_3 and rules.overlaps == 1
     return last if served > 0 and not is_beside else polled_at
 
 
 @kernel
-def rotate(sim: Simulation, lane: int, node: int, served: int) -> None:
+def rotate_order(sim: ReaderSim, lane: int, node: int, served: int) -> None:
     """Change the order for the next request. In a Java consumer and a follower, partitions that got records move to the
-    end. In the order `first_empty`, which KIP-74 suggests, the next request begins with the first that came empty.
+    end. In the order `first_empty`, which KIP-74 suggests, the next request begins with the first that came
+    empty.
 
     A response that opens the session moves nothing in the session's order.
     """
     rules, state, first = sim.rules[node, lane], sim.state.nodes[node], sim.unit.nodes[node].first_partition
     orders, marks = sim.state.orders, sim.state.marks
     if rules.order == CLIENT_ORDER and rules.profile != LIBRDKAFKA:
-        move_to_end(orders.client[first:], state.known, orders.served[first:], served, marks)
+        move_partitions_to_end(orders.client[first:], state.known, orders.served[first:], served, marks)
         if state.opens_session == 0:
-            move_to_end(orders.session[first:], state.in_session, orders.served[first:], served, marks)
+            move_partitions_to_end(orders.session[first:], state.in_session, orders.served[first:], served, marks)
     elif rules.order == FIRST_EMPTY_ORDER:
-        empty = first_empty(sim, node)
+        empty = first_empty_partition(sim, node)
         for i in range(state.known):
             if empty != NONE and orders.client[first + i] == empty:
-                begin_with(orders.client[first:], state.known, i, marks)
+                begin_order_with(orders.client[first:], state.known, i, marks)
                 break
     state.opens_session = 0
 
 
 @kernel
-def first_empty(sim: Simulation, node: int) -> int:
+def first_empty_partition(sim: ReaderSim, node: int) -> int:
     """The first partition that came empty behind one that has records; NONE where there is none."""
     first, has_records, earliest = sim.unit.nodes[node].first_partition, False, NONE
     for i in range(first, first + sim.state.nodes[node].requested):

@@ -71,7 +71,7 @@ class Drawn(NamedTuple):
 def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: ReplayedReader) -> Drawn:
     """Replay a reader in every lane, each time with a pace drawn anew. The draws are the same for the same reader."""
     given_up = replayed.outcome.given_up_backlogs == 1
-    rules, of_lane = distinct_lanes(lane_rules(intent, reader, lanes), intent.unit)
+    rules, of_lane = rules_that_differ(lane_rules(intent, reader, lanes), intent.unit)
     requests = int(replayed.outcome.lanes["requests"].sum()) * rules.shape[1] // len(of_lane)
     count = replications_within(FETCHES_AT_MOST, requests)
     # The same client at another address has the same draws.
@@ -86,15 +86,15 @@ def drawn_figures(intent: Intent, reader: Reader, lanes: FetchLanes, replayed: R
         if not len(wanted):
             break
         rules["seed"] += 1
-        unit = with_run(drawn_unit(intent, random, taking, sending), of_client, of_brokers)
+        unit = in_another_run(drawn_unit(intent, random, taking, sending), of_client, of_brokers)
         outcome = new_outcome(unit, len(intent.keys), len(wanted), buckets=LEAST_BUCKETS)
         replay_reader(unit, rules_of_lanes(rules, wanted), outcome)
-        figures.append(placed_figures(figures_of(outcome, given_up), wanted, len(counts)))
+        figures.append(placed_figures(figures_of_lanes(outcome, given_up), wanted, len(counts)))
     replications = (np.stack(of)[:, of_lane] for of in zip(*figures, strict=True))
-    return Drawn(figures_of(replayed.outcome, given_up), Figures(*replications), counts[of_lane])
+    return Drawn(figures_of_lanes(replayed.outcome, given_up), Figures(*replications), counts[of_lane])
 
 
-def distinct_lanes(rules: Records, unit: Unit) -> tuple[Records, Ints]:
+def rules_that_differ(rules: Records, unit: Unit) -> tuple[Records, Ints]:
     """(RULES[nodes, n], by which rules the reader is replayed in n lanes that differ; int64[lanes], which of them each
     lane is).
 
@@ -130,7 +130,7 @@ def placed_figures(figures: Figures, lanes: Ints, count: int) -> Figures:
     return Figures(*placed)
 
 
-def figures_of(outcome: Outcome, given_up: Ints) -> Figures:
+def figures_of_lanes(outcome: Outcome, given_up: Ints) -> Figures:
     """The figures of all lanes. given_up: bool[partitions], whose backlog the captured reader left."""
     took = outcome.catch_up_us[~given_up]
     took_ms = np.where(took == NEVER, np.inf, np.where(took == NO_BACKLOG, 0, took) / US_PER_MS)
@@ -159,7 +159,7 @@ def drawn_unit(intent: Intent, random: Ints, taking_share: float, sending_share:
     )
 
 
-def with_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
+def in_another_run(unit: Unit, of_client: float, of_brokers: float) -> Unit:
     """The same in another run, in which client and brokers take so many times as long."""
     nodes, taking, sending = unit.nodes, unit.taking.copy(), unit.sending.copy()
     nodes["gap_us"] *= of_client
@@ -183,9 +183,9 @@ def drawn_rows(node: Ints, begin: Ints, together: bool, random: Ints) -> Ints:
         for of in range(len(begin)):
             own = np.flatnonzero(node == of)
             of_node[0] = random[0] ^ begin[of]
-            drawn = np.append(drawn, own[blocks(len(own), of_node)])
+            drawn = np.append(drawn, own[draw_blocks(len(own), of_node)])
         return drawn
-    drawn = blocks(len(node), random)
+    drawn = draw_blocks(len(node), random)
     for of in range(len(begin)):
         if not np.any(node[drawn] == of):
             drawn = np.append(drawn, np.flatnonzero(node == of))
@@ -193,7 +193,7 @@ def drawn_rows(node: Ints, begin: Ints, together: bool, random: Ints) -> Ints:
 
 
 @allocating_kernel
-def blocks(count: int, random: Ints) -> Ints:
+def draw_blocks(count: int, random: Ints) -> Ints:
     """Places of `count` values in blocks out of one stretch of them: int64[count].
 
     The first block stays the first, for a client that has just started is slower, and so is a broker that reads what is

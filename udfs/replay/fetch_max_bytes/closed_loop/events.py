@@ -18,7 +18,7 @@ from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.picking import position_among
 from udfs.columns.records import GrowingRecords, int_fields, new_records, pick_records
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch_max_bytes.events import Logs, Reads, logs_of
+from udfs.replay.fetch_max_bytes.events import Logs, Reads, logs_from_rows
 from udfs.replay.fetch_max_bytes.state import UNKNOWN
 
 FETCH_CAP = 1 << 20
@@ -130,13 +130,13 @@ class CapturedFetches:
         """Keep rows of READS that have logs. Of a connection with more than BATCH_CAP batches none is kept, whichever
         came first.
         """
-        logs = logs_of(rows, self.log_partitions)
+        logs = logs_from_rows(rows, self.log_partitions)
         connection = self.connections_of(logs.connection_id, rows[READS.broker])
         batches = self.connections.records["batches"]
         np.add.at(batches, connection, np.diff(logs.first))
         self.logs.append(logs._replace(connection_id=connection))
         if (batches[connection] > BATCH_CAP).any():
-            self.logs = [kept_logs(logs, batches[logs.connection_id] <= BATCH_CAP) for logs in self.logs]
+            self.logs = [select_logs(logs, batches[logs.connection_id] <= BATCH_CAP) for logs in self.logs]
 
     def note_reads(self, fetches: Reads, rows: pa.RecordBatch) -> None:
         """Keep what matters of whole, answered fetches, which come in the order of their times. rows: of READS."""
@@ -218,7 +218,7 @@ class CapturedFetches:
         return places[which]
 
 
-def kept_logs(logs: Logs, kept: Bools) -> Logs:
+def select_logs(logs: Logs, kept: Bools) -> Logs:
     """Some of the rows. kept: bool[rows]."""
     counts = np.diff(logs.first)
     return Logs(

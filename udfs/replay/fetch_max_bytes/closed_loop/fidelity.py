@@ -40,10 +40,10 @@ class Compared(NamedTuple):
     verdict: Ints
 
 
-def judge(intent: Intent, replayed: CapturedLane) -> Verdicts:
+def judge_nodes(intent: Intent, replayed: CapturedLane) -> Verdicts:
     """The verdicts on all nodes."""
     obstacles, verdicts = obstacles_of(intent), Verdicts()
-    for metric, compared in comparisons(intent, replayed):
+    for metric, compared in comparisons_by_metric(intent, replayed):
         if not len(compared.node):
             continue
         obstacle = obstacles[compared.node]
@@ -81,7 +81,7 @@ def partition_nodes(intent: Intent) -> Ints:
     return np.repeat(np.arange(len(nodes)), nodes["end_partition"] - nodes["first_partition"])
 
 
-def comparisons(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[str, Compared]]:
+def comparisons_by_metric(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[str, Compared]]:
     """What each metric compares."""
     yield ORDER, compared_order(intent, replayed)
     yield BYTES, compared_bytes(intent, replayed)
@@ -90,7 +90,7 @@ def comparisons(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[str, C
     yield RESTARTS, compared_restarts(intent, replayed)
 
 
-def departures(is_less: Bools, less: str, is_more: Bools, more: str) -> Ints:
+def departure_codes(is_less: Bools, less: str, is_more: Bools, more: str) -> Ints:
     """The code of `less` or `more`, or AGREED: int64[n]."""
     return np.select([is_less, is_more], [_CODES[less], _CODES[more]], AGREED)
 
@@ -104,17 +104,17 @@ def compared_order(intent: Intent, replayed: CapturedLane) -> Compared:
     is_backlog = servings.begin < partitions["backlog_end"][servings.partition]
     turn = np.arange(len(replayed.turns)) - np.repeat(nodes["first_turn"], nodes["end_turn"] - nodes["first_turn"])
     is_there = turn < np.repeat(replayed.nodes["turns"], nodes["end_turn"] - nodes["first_turn"])
-    agrees = follows(servings.partition[is_backlog], replayed.turns[is_there], partition_nodes(intent))
+    agrees = follows_same_partition(servings.partition[is_backlog], replayed.turns[is_there], partition_nodes(intent))
     return Compared(servings.node[is_backlog], np.where(agrees, AGREED, _CODES[_R.other_partition]))
 
 
-def follows(captured: Ints, replayed: Ints, node: Ints) -> Bools:
+def follows_same_partition(captured: Ints, replayed: Ints, node: Ints) -> Bools:
     """Where the nth part of a partition follows one of the same partition in both orders: bool[n] of the captured.
 
     captured, replayed: int64[n], int64[m], the partition of each part; those of a node lie together. node: int64, of
     each partition.
 
-    >>> follows(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0, 1]), np.zeros(2, np.int64)).tolist()
+    >>> follows_same_partition(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0, 1]), np.zeros(2, np.int64)).tolist()
     [True, True, True, False]
     """
     by_partition, replayed_by_partition = (np.argsort(order, kind="stable") for order in (captured, replayed))
@@ -122,14 +122,14 @@ def follows(captured: Ints, replayed: Ints, node: Ints) -> Bools:
     partition = captured[by_partition]
     place = first_replayed[partition] + np.arange(len(captured)) - first[partition]
     is_replayed = place < first_replayed[partition + 1]
-    before, replayed_before = before_each(captured, node), before_each(replayed, node)
+    before, replayed_before = partition_before_each(captured, node), partition_before_each(replayed, node)
     is_next = np.zeros(len(captured), np.bool_)
     which = by_partition[is_replayed]
     is_next[which] = before[which] == replayed_before[replayed_by_partition[place[is_replayed]]]
     return is_next
 
 
-def before_each(order: Ints, node: Ints) -> Ints:
+def partition_before_each(order: Ints, node: Ints) -> Ints:
     """The partition before each in the order of its node, NONE for the first."""
     before = np.concatenate([np.full(min(len(order), 1), NONE), order[:-1]])
     return np.where(node[before] == node[order], before, NONE)
@@ -151,7 +151,7 @@ def compared_bytes(intent: Intent, replayed: CapturedLane) -> Compared:
     returned = np.cumsum(replayed.pieces, axis=1)[np.unique(servings.node)].reshape(-1)
     some = BYTES_TOLERANCE * np.bincount(servings.node, servings.size, len(nodes))[node]
     return Compared(
-        node, departures(returned < least - some, _R.fewer_bytes, returned > most + some, _R.more_bytes)
+        node, departure_codes(returned < least - some, _R.fewer_bytes, returned > most + some, _R.more_bytes)
     )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def compared_catch_up(intent: Intent, replayed: CapturedLane) -> Compared:
     rows = np.flatnonzero((captured != NEVER) & (captured != NO_BACKLOG))
     took, more = captured[rows], replayed.catch_up_us[rows] - captured[rows]
     is_near = np.abs(more) <= np.maximum(TIME_TOLERANCE * took, LEAST_TIME_US)
-    verdict = departures(~is_near & (more <= 0), _R.faster, ~is_near & (more > 0), _R.slower)
+    verdict = departure_codes(~is_near & (more <= 0), _R.faster, ~is_near & (more > 0), _R.slower)
     return Compared(partition_nodes(intent)[rows], verdict)
 
 
@@ -181,7 +181,7 @@ def compared_requests(intent: Intent, replayed: CapturedLane) -> Compared:
     captured = intent.nodes.nodes["fetches"] - intent.throttled
     more = replayed.nodes["requests"] - captured
     is_near = np.abs(more) <= np.maximum(REQUESTS_TOLERANCE * captured, LEAST_REQUESTS)
-    verdict = departures(~is_near & (more <= 0), _R.fewer_requests, ~is_near & (more > 0), _R.more_requests)
+    verdict = departure_codes(~is_near & (more <= 0), _R.fewer_requests, ~is_near & (more > 0), _R.more_requests)
     return Compared(np.arange(len(captured)), verdict)
 
 
@@ -197,5 +197,5 @@ def compared_restarts(intent: Intent, replayed: CapturedLane) -> Compared:
     if len(of_fetch):
         np.maximum.at(largest, servings.node[first], np.add.reduceat(servings.size, first))
     some = np.maximum(BYTES_TOLERANCE * np.bincount(servings.node, servings.size, len(nodes)), largest)[node]
-    verdict = departures(returned < captured - some, _R.fewer_bytes, returned > captured + some, _R.more_bytes)
+    verdict = departure_codes(returned < captured - some, _R.fewer_bytes, returned > captured + some, _R.more_bytes)
     return Compared(node, verdict)

@@ -13,23 +13,23 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     NodeReads,
     first_at_their_time,
     handovers_of,
-    left_at,
     node_reads,
+    when_left,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, Fetches, changes_of
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
-from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends, nodes_of
+from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections, nodes_of
 from udfs.replay.fetch_max_bytes.closed_loop.pace import Observed, Pace, PacedFetches, observed_pace, pace_of
 from udfs.replay.fetch_max_bytes.closed_loop.placing import (
     Logs,
     Servings,
+    build_logs,
     destinations_of,
-    logs_of,
-    segment_ends,
+    segment_ends_of_batches,
     servings_of,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.settings import profiles_of
+from udfs.replay.fetch_max_bytes.closed_loop.settings import profiles_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
 from udfs.replay.fetch_max_bytes.settings import JAVA_4, LIBRDKAFKA
 
@@ -74,17 +74,17 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
         return None
     reads = node_reads(captured, nodes)
     handovers = handovers_of(reads, nodes, keys)
-    logs = logs_of(reads, readable_logs(captured, nodes, reads, handovers), handovers)
+    logs = build_logs(reads, readable_logs(captured, nodes, reads, handovers), handovers)
     servings, max_bytes = servings_of(reads, logs), np.minimum(nodes.nodes["max_bytes"], broker_max_bytes)
-    logs.batches["segment_end"][:-1] = segment_ends(reads, logs, servings, max_bytes)
+    logs.batches["segment_end"][:-1] = segment_ends_of_batches(reads, logs, servings, max_bytes)
     changes = changes_of(
         reads,
-        fetches_of(reads, nodes),
+        fetches_for_changes(reads, nodes),
         destinations_of(reads, logs),
-        left_at(handovers, reads),
+        when_left(handovers, reads),
         leaves_nothing_out=nodes.nodes["profile"] == JAVA_4,
     )
-    profiles, paced = profiles_of(nodes, reads), paced_fetches(reads, nodes, logs, servings, changes)
+    profiles, paced = profiles_of_nodes(nodes, reads), paced_fetches(reads, nodes, logs, servings, changes)
     one_polls_for_all = nodes.is_one_process and bool((profiles < LIBRDKAFKA).all())
     observed = observed_pace(paced, len(nodes.nodes), one_polls_for_all)
     first, is_throttled = nodes.first_fetch[:-1], reads.fetches["throttled"] == 1
@@ -104,7 +104,7 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     )
 
 
-def fetches_of(reads: NodeReads, nodes: Nodes) -> Fetches:
+def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> Fetches:
     """The fetches as `changes_of` takes them."""
     fetches, first = reads.fetches, nodes.first_fetch
     node = nodes.node[fetches["connection"]]
@@ -118,7 +118,7 @@ def fetches_of(reads: NodeReads, nodes: Nodes) -> Fetches:
         last=first[node + 1] - 1,
         opens_session=(fetches["opens_session"] == 1) & may_open,
         is_throttled=(fetches["throttled"] == 1) & (fetches["returned"] == 0),
-        horizon=ends(nodes.nodes),
+        horizon=ends_of_connections(nodes.nodes),
     )
 
 
@@ -176,7 +176,7 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: 
                 first_turn=stretch_edges(turns)[:-1],
                 end_turn=stretch_edges(turns)[1:],
                 begin=nodes.nodes["begin"],
-                horizon=ends(nodes.nodes),
+                horizon=ends_of_connections(nodes.nodes),
                 request_cap=REQUESTS_A_FETCH * (np.diff(nodes.first_fetch) + batches) + MORE_REQUESTS,
             ),
             pace,

@@ -18,7 +18,7 @@ from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads, earlier_offsets
 from udfs.replay.fetch_max_bytes.closed_loop.events import NUMBER_BITS, CapturedFetches
-from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends
+from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections
 from udfs.replay.fetch_max_bytes.closed_loop.state import NONE, first_above
 from udfs.replay.fetch_max_bytes.events import Logs, joined_logs
 
@@ -160,7 +160,7 @@ def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, han
     """What can be read of each node's partitions until the capture's end."""
     batches, first_batch = batches_by_partition(captured, nodes, reads, handovers)
     sought, first_sought = sought_offsets(reads, handovers)
-    first_bound = boundaries(reads.bounds["partition"], len(reads.partitions))
+    first_bound = partition_boundaries(reads.bounds["partition"], len(reads.partitions))
     wanted = new_records(
         WANTED,
         len(reads.partitions),
@@ -175,16 +175,16 @@ def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, han
         end_sought=first_sought[1:],
     )
     bounds, highest = reads.bounds.copy(), reads.bounds["bound"].copy()
-    rise(highest, read_only(first_bound))
+    make_rising(highest, read_only(first_bound))
     bounds["bound"] = highest
-    shown = Shown(node_logs(nodes), requests_of(nodes, reads.fetches), wanted, batches, bounds, sought)
+    shown = Shown(node_logs(nodes), requests_from_fetches(nodes, reads.fetches), wanted, batches, bounds, sought)
     visible_at, reach = np.zeros(len(batches), np.int64), np.zeros(len(wanted), REACH)
     reach_of_logs(Shown(*all_read_only(shown)), visible_at, reach)
     reach["is_known"] &= nodes.has_logs[reads.node]
     return Log(batches, visible_at, reach)
 
 
-def boundaries(partition: Ints, count: int) -> Ints:
+def partition_boundaries(partition: Ints, count: int) -> Ints:
     """Where the rows of each of `count` partitions begin, and the last ones end. partition: of each row, rising."""
     return np.searchsorted(partition, np.arange(count + 1))
 
@@ -194,7 +194,7 @@ def batches_by_partition(
 ) -> tuple[Records, Ints]:
     """(each partition's known batches, each once, in the order of offsets; where those of each partition begin)."""
     logs, count = joined_logs(captured.logs), len(reads.partitions)
-    partition, rows = rows_of_partitions(partitions_of_logs(captured, nodes, reads, logs), count, handovers)
+    partition, rows = rows_by_partition(partitions_of_logs(captured, nodes, reads, logs), count, handovers)
     counts = np.diff(logs.first)[rows]
     batches, partition = (
         pick_records(logs.batches, numbers_in_stretches(logs.first[rows], counts)),
@@ -203,7 +203,7 @@ def batches_by_partition(
     order = np.lexsort((batches["base_offset"], partition))
     base, partition = batches["base_offset"][order], partition[order]
     is_first = np.append(True, (base[1:] != base[:-1]) | (partition[1:] != partition[:-1]))[: len(base)]
-    return pick_records(batches, order[is_first]), boundaries(partition[is_first], count)
+    return pick_records(batches, order[is_first]), partition_boundaries(partition[is_first], count)
 
 
 def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: Logs) -> Ints:
@@ -217,13 +217,13 @@ def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads
     return np.where((node != NONE) & (number != NONE) & (keys[place] == key), place, NONE)
 
 
-def rows_of_partitions(partition: Ints, count: int, handovers: Handovers) -> tuple[Ints, Ints]:
+def rows_by_partition(partition: Ints, count: int, handovers: Handovers) -> tuple[Ints, Ints]:
     """(partition, row of logs) of all that is known of each, int64[n] each. partition: of each row, or NONE.
 
     The log of a partition that comes from another broker is known as it was there.
     """
     order = np.argsort(partition, kind="stable")
-    first = boundaries(partition[order], count)
+    first = partition_boundaries(partition[order], count)
     if not len(handovers.before):
         return partition[order][first[0] :], order[first[0] :]
     rows = np.split(order, first)[1:-1]
@@ -238,7 +238,7 @@ def sought_offsets(reads: NodeReads, handovers: Handovers) -> tuple[Ints, Ints]:
     partition = np.append(reads.moves["partition"], moved)
     order = np.argsort(partition, kind="stable")
     offset = np.append(reads.moves["fetch_offset"], offsets)[order]
-    return offset, boundaries(partition[order], len(reads.partitions))
+    return offset, partition_boundaries(partition[order], len(reads.partitions))
 
 
 def node_logs(nodes: Nodes) -> Records:
@@ -248,20 +248,20 @@ def node_logs(nodes: Nodes) -> Records:
         len(nodes.nodes),
         first_fetch=nodes.first_fetch[:-1],
         end_fetch=nodes.first_fetch[1:],
-        horizon=ends(nodes.nodes),
+        horizon=ends_of_connections(nodes.nodes),
         answers_at_once=(nodes.nodes["min_bytes"] <= 1) & (nodes.reader != FOLLOWER),
     )
 
 
-def requests_of(nodes: Nodes, fetches: Records) -> Records:
+def requests_from_fetches(nodes: Nodes, fetches: Records) -> Records:
     """REQUEST[fetches]."""
     answered = fetches["response"].copy()
-    rise(answered, read_only(nodes.first_fetch))
+    make_rising(answered, read_only(nodes.first_fetch))
     return new_records(REQUEST, len(fetches), sent=fetches["request"], answered=answered)
 
 
 @kernel
-def rise(values: Ints, first: Ints) -> None:
+def make_rising(values: Ints, first: Ints) -> None:
     """Have each value of a stretch be the highest until then. first: int64[stretches + 1], where each begins."""
     for stretch in range(len(first) - 1):
         for i in range(first[stretch] + 1, first[stretch + 1]):

@@ -44,7 +44,7 @@ class Nodes(NamedTuple):
     first_fetch: Ints
 
 
-def ends(connections: Records) -> Ints:
+def ends_of_connections(connections: Records) -> Ints:
     """When the last response of each connection had come (us)."""
     return np.maximum(connections["begin"], connections["last_response"])
 
@@ -55,7 +55,7 @@ def is_one_process(connections: Records) -> bool:
     Where two overlap, several processes share name and address: the capture does not tell whose connections to
     different brokers belong together, and each has an application of its own.
     """
-    broker, begin, end = connections["broker"], connections["begin"], ends(connections)
+    broker, begin, end = connections["broker"], connections["begin"], ends_of_connections(connections)
     order = np.lexsort((end, begin, broker))
     same_broker = broker[order][1:] == broker[order][:-1]
     return not (same_broker & (end[order][:-1] > begin[order][1:])).any()
@@ -71,14 +71,16 @@ def nodes_of(captured: CapturedFetches, reader: str) -> Nodes | None:
     if not answered:
         return None
     is_one = is_one_process(pick_records(connections, np.array(answered)))
-    chains = chains_of(captured, answered) if is_one else {connection: [connection] for connection in answered}
+    chains = (
+        chains_of_connections(captured, answered) if is_one else {connection: [connection] for connection in answered}
+    )
     return nodes_of_chains(connections, [chains[first] for first in answered if first in chains], reader, is_one)
 
 
-def chains_of(captured: CapturedFetches, connections: Sequence[int]) -> dict[int, list[int]]:
+def chains_of_connections(captured: CapturedFetches, connections: Sequence[int]) -> dict[int, list[int]]:
     """One process's connections, by the first of each chain: each other one was opened anew for the one before it."""
     records = captured.connections.records
-    begin, end, limits = records["begin"], ends(records), limits_by_connection(records)
+    begin, end, limits = records["begin"], ends_of_connections(records), limits_by_connection(records)
     latest, chains = dict[int, Chain](), list[Chain]()
     for connection in sorted(connections, key=lambda c: (begin[c], end[c])):
         first_offsets, last_offsets = offsets_of(captured, connection)
@@ -87,7 +89,7 @@ def chains_of(captured: CapturedFetches, connections: Sequence[int]) -> dict[int
             chain is not None
             and begin[connection] - chain.end <= GONE_US
             and (limits[chain.connections[0]] == limits[connection]).all()
-            and goes_on(chain.last_offsets, first_offsets)
+            and continues_reads(chain.last_offsets, first_offsets)
         ):
             chain.connections.append(connection)
             chain.end = max(chain.end, int(records["last_response"][connection]))
@@ -110,7 +112,7 @@ class Chain:
     last_offsets: dict[int, int]
 
 
-def goes_on(last_offsets: Mapping[int, int], first_offsets: Mapping[int, int]) -> bool:
+def continues_reads(last_offsets: Mapping[int, int], first_offsets: Mapping[int, int]) -> bool:
     """Whether reads begin with a partition that was read before, and with none before where it was read last."""
     common = last_offsets.keys() & first_offsets.keys()
     return bool(common) and all(first_offsets[number] >= last_offsets[number] for number in common)

@@ -10,7 +10,7 @@ from udfs.kernels.kernel import kernel
 
 
 @kernel
-def move_to_end(order: Ints, n: int, moved: Ints, count: int, marks: Ints) -> None:
+def move_partitions_to_end(order: Ints, n: int, moved: Ints, count: int, marks: Ints) -> None:
     """Move the partitions moved[:count] behind the others, one after the other; both keep their order.
 
     PartitionStates.moveToEnd (kafka-clients) of partitions whose records were taken, and what FetchSession does with
@@ -30,7 +30,7 @@ def move_to_end(order: Ints, n: int, moved: Ints, count: int, marks: Ints) -> No
 
 
 @kernel
-def begin_with(order: Ints, n: int, first: int, marks: Ints) -> None:
+def begin_order_with(order: Ints, n: int, first: int, marks: Ints) -> None:
     """Turn the order so that the one at place `first` comes first. marks: int64[n], which is 0 again afterwards."""
     for i in range(n):
         marks[i] = order[(first + i) % n]
@@ -47,7 +47,7 @@ def draw_below(random: Ints, end: int) -> int:
 
 
 @kernel
-def shuffle(order: Ints, n: int, random: Ints) -> None:
+def shuffle_order(order: Ints, n: int, random: Ints) -> None:
     """Fisher and Yates' shuffle. random: as `draw_below` has it."""
     for i in range(n - 1, 0, -1):
         j = draw_below(random, i + 1)

@@ -105,14 +105,14 @@ half this far from it.
 """
 
 
-def as_captured(timings: Timings) -> Sample:
+def sample_as_captured(timings: Timings) -> Sample:
     """All rows in their order."""
     return Sample(np.arange(len(timings.node)), MOST_SHARE / 2)
 
 
 def pace_of(observed: Observed) -> Pace:
     """The pace of a reader. Under the captured responses its times add up to the captured ones."""
-    return pace_of_samples(observed, as_captured(observed.taking), as_captured(observed.sending))
+    return pace_of_samples(observed, sample_as_captured(observed.taking), sample_as_captured(observed.sending))
 
 
 def pace_of_samples(observed: Observed, taking_sample: Sample, sending_sample: Sample) -> Pace:
@@ -120,8 +120,8 @@ def pace_of_samples(observed: Observed, taking_sample: Sample, sending_sample: S
     order.
     """
     nodes = len(observed.late_us)
-    gap_us, taking = lines(observed.taking, taking_sample, nodes, observed.is_one_process)
-    answer_us, sending = lines(observed.sending, sending_sample, nodes, False)
+    gap_us, taking = fit_lines_of_nodes(observed.taking, taking_sample, nodes, observed.is_one_process)
+    answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes, False)
     return Pace(gap_us, answer_us, observed.late_us, taking, sending)
 
 
@@ -157,7 +157,7 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
 
 
 @allocating_kernel
-def lines(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple[Floats, Curves]:
+def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple[Floats, Curves]:
     """Each node's time for an amount of 0, float64[nodes] (us), and the curves of the time that amounts take beyond it.
 
     together: there is one curve for all nodes, else one a node.
@@ -206,6 +206,6 @@ def time_until(curve: Records, amount: int) -> float:
 
 
 @kernel
-def time_of(curve: Records, done: int, more: int) -> float:
+def time_for_more(curve: Records, done: int, more: int) -> float:
     """How long an amount of `more` takes after an amount of `done` (us). curve: POINT[points]."""
     return time_until(curve, done + more) - time_until(curve, done)

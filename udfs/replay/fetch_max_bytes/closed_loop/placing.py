@@ -32,7 +32,7 @@ class Logs(NamedTuple):
     captured: Records
 
 
-def logs_of(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
+def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
     """The partitions with their batches, one behind the other, each log in one segment."""
     lowest, counts = log.reach["lowest"], log.reach["end"] - log.reach["lowest"]
     first, rows = stretch_edges(counts), numbers_in_stretches(lowest, counts)
@@ -72,7 +72,7 @@ def hand_over(logs: Logs, handovers: Handovers) -> None:
                 partitions["previous"][after], partitions["batch_shift"][after] = before, here - first[before]
 
 
-def batches_of(logs: Logs, partition: Ints, offset: Ints, size: Ints) -> Records:
+def reads_of_batches(logs: Logs, partition: Ints, offset: Ints, size: Ints) -> Records:
     """READ_BATCHES of reads of so many bytes at these offsets, int64[n] each."""
     batches = new_records(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
     place_reads(Logs(*map(read_only, logs)), batches)
@@ -109,7 +109,7 @@ class Servings(NamedTuple):
 def servings_of(reads: NodeReads, logs: Logs) -> Servings:
     """The captured servings, placed in the logs."""
     served = reads.servings
-    placed = batches_of(logs, served["partition"], served["fetch_offset"], served["returned"])
+    placed = reads_of_batches(logs, served["partition"], served["fetch_offset"], served["returned"])
     return Servings(
         partition=served["partition"],
         node=reads.node[served["partition"]],
@@ -121,7 +121,7 @@ def servings_of(reads: NodeReads, logs: Logs) -> Servings:
     )
 
 
-def segment_ends(reads: NodeReads, logs: Logs, servings: Servings, max_bytes: Ints) -> Ints:
+def segment_ends_of_batches(reads: NodeReads, logs: Logs, servings: Servings, max_bytes: Ints) -> Ints:
     """Behind the last batch of each batch's segment, as far as the capture tells: int64[batches].
 
     A read that ended with a whole batch, below its limits and below the bound that the response has, ended where the
@@ -144,8 +144,8 @@ def destinations_of(reads: NodeReads, logs: Logs) -> Destinations:
     """Where moves lead to. For a log that breaks off, it is not known that a move leads elsewhere."""
     moves, partitions = reads.moves, logs.partitions
     p, offset = moves["partition"], moves["fetch_offset"]
-    begin = batches_of(logs, p, offset, np.zeros_like(offset))["begin"]
-    expected = batches_of(logs, p, moves["from_offset"], np.maximum(moves["returned"], 0))["end"]
+    begin = reads_of_batches(logs, p, offset, np.zeros_like(offset))["begin"]
+    expected = reads_of_batches(logs, p, moves["from_offset"], np.maximum(moves["returned"], 0))["end"]
     has_batches = (partitions["first_batch"] < partitions["end_batch"])[p]
     lowest = np.append(logs.captured["base_offset"], 0)[partitions["first_batch"][p]]
     behind = np.append(logs.captured["last_offset"], 0)[partitions["end_batch"][p] - 1] + 1

@@ -56,7 +56,7 @@ def begin_sample(sample: Record, time: int) -> None:
 
 
 @kernel
-def record(meters: Meters, number: int, rules: Record, size: int, time: int) -> None:
+def record_in_meter(meters: Meters, number: int, rules: Record, size: int, time: int) -> None:
     """Add bytes to a meter: SampledStat.record. rules: of RULES. time: ms."""
     meter, samples = meters.meters[number], meters.samples[number]
     if meter.samples == 0:
@@ -92,8 +92,8 @@ def excess_ms(meters: Meters, number: int, rules: Record, time: int) -> int:
 @kernel
 def throttle_ms(meters: Meters, number: int, rules: Record, size: int, time: int) -> int:
     """throttle_time_ms of a response of so many bytes, 0 where it is sent: KafkaApis.handleFetchRequest."""
-    record(meters, number, rules, size, time)
+    record_in_meter(meters, number, rules, size, time)
     waits = excess_ms(meters, number, rules, time)
     if waits > 0:
-        record(meters, number, rules, -size, time)
+        record_in_meter(meters, number, rules, -size, time)
     return waits

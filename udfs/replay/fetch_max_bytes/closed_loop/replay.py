@@ -11,9 +11,9 @@ from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge
+from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
-from udfs.replay.fetch_max_bytes.closed_loop.settings import rules_of
+from udfs.replay.fetch_max_bytes.closed_loop.settings import rules_by_node
 from udfs.replay.fetch_max_bytes.closed_loop.simulation import run_lane
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     GIVEN_UP,
@@ -22,12 +22,12 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     NONE,
     RESPONSE,
     Outcome,
-    Simulation,
+    ReaderSim,
     Unit,
     new_captured_lane,
-    new_simulation,
+    new_sim,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, align, new_timeline, reader_time, stays_of
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import BUCKETS, align_lanes, new_timeline, reader_time, stays_of
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader, no_sums
 from udfs.replay.shared.event_heap import pop, push
@@ -46,7 +46,9 @@ def replayed_reader(intent: Intent, reader: Reader, lanes: FetchLanes, response_
     """A reader replayed in every lane. response_room: so many responses are kept of each lane."""
     outcome = new_outcome(intent.unit, len(intent.keys), len(lanes.names), response_room)
     replay_reader(intent.unit, lane_rules(intent, reader, lanes), outcome)
-    return ReplayedReader(outcome, backlogs(intent.unit, len(intent.keys)), judge(intent, outcome.captured))
+    return ReplayedReader(
+        outcome, backlogs_of_partitions(intent.unit, len(intent.keys)), judge_nodes(intent, outcome.captured)
+    )
 
 
 def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
@@ -54,7 +56,7 @@ def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
     lanes, so that lanes with the same rules are the same.
     """
     seed = zlib.crc32("/".join([lanes.names[CAPTURED], *reader]).encode())
-    return rules_of(intent.nodes, intent.profiles, intent.largest, lanes, seed)
+    return rules_by_node(intent.nodes, intent.profiles, intent.largest, lanes, seed)
 
 
 def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> Outcome:
@@ -74,7 +76,7 @@ def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, bu
     )
 
 
-def backlogs(unit: Unit, numbers: int) -> Ints:
+def backlogs_of_partitions(unit: Unit, numbers: int) -> Ints:
     """Bytes that were there of each partition when the capture first asked for it: int64[numbers]."""
     before, partitions = unit.batches["bytes_before"], unit.partitions
     backlog = np.zeros(numbers, np.int64)
@@ -84,7 +86,7 @@ def backlogs(unit: Unit, numbers: int) -> Ints:
 
 
 @kernel
-def start_lane(sim: Simulation, lane: int) -> None:
+def start_lane(sim: ReaderSim, lane: int) -> None:
     """Set the state to what is captured first."""
     state, start, line, first = sim.state, sim.start, sim.outcome.timeline, NEVER
     for node in range(len(state.nodes)):
@@ -101,7 +103,7 @@ def start_lane(sim: Simulation, lane: int) -> None:
 
 
 @kernel
-def end_lane(sim: Simulation, lane: int) -> None:
+def end_lane(sim: ReaderSim, lane: int) -> None:
     """Sum up the lane's outcome."""
     outcome, nodes = sim.outcome, sim.state.nodes
     for node in range(len(nodes)):
@@ -119,7 +121,7 @@ def end_lane(sim: Simulation, lane: int) -> None:
 
 
 @kernel
-def hand_on_backlogs(sim: Simulation) -> None:
+def hand_on_backlogs(sim: ReaderSim) -> None:
     """Hand a backlog that was not read on to the broker that its partition went to, timed from its beginning."""
     state = sim.state
     for p in range(len(state.partitions)):
@@ -134,18 +136,18 @@ def hand_on_backlogs(sim: Simulation) -> None:
 
 
 @kernel
-def replay_lanes(sim: Simulation) -> None:
+def replay_lanes(sim: ReaderSim) -> None:
     """The reader in every lane; lanes do not affect one another."""
     for lane in range(len(sim.outcome.lanes)):
         start_lane(sim, lane)
         run_lane(sim, lane)
         end_lane(sim, lane)
-    align(sim.outcome.timeline)
+    align_lanes(sim.outcome.timeline)
 
 
 def replay_reader(unit: Unit, rules: Records, outcome: Outcome) -> None:
     """Replay a reader in every lane, into the outcome. rules: RULES[nodes, lanes]."""
-    replay_lanes(new_simulation(unit, rules, outcome))
+    replay_lanes(new_sim(unit, rules, outcome))
     by_their_own_clock(outcome, rules["speed"].max(axis=0))
 
 

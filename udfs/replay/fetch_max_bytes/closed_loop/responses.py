@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, NONE, Simulation, position_behind
+from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, NONE, ReaderSim, position_behind
 
 
 @kernel
-def keep_response(sim: Simulation, lane: int, node: int) -> None:
+def keep_response(sim: ReaderSim, lane: int, node: int) -> None:
     """Keep a response that has come, before the client takes it, if there is room."""
     outcome, state = sim.outcome, sim.state.nodes[node]
     at = outcome.lanes[lane].responses
@@ -29,7 +29,7 @@ def keep_response(sim: Simulation, lane: int, node: int) -> None:
 
 
 @kernel
-def given_up_by(sim: Simulation, node: int, partition: int, time: int) -> int:
+def given_up_by(sim: ReaderSim, node: int, partition: int, time: int) -> int:
     """The change by which the client gives up what came of the partition, or seeks elsewhere, before it has taken that;
     NONE where it does not by the time.
     """
@@ -48,7 +48,7 @@ def given_up_by(sim: Simulation, node: int, partition: int, time: int) -> int:
 
 
 @kernel
-def keep_given_up(sim: Simulation, lane: int, partition: int, by: int) -> bool:
+def keep_given_up(sim: ReaderSim, lane: int, partition: int, by: int) -> bool:
     """Note what is given up of the last response by a change; returns whether there was room."""
     outcome = sim.outcome
     at = outcome.lanes[lane].given_up
@@ -63,7 +63,7 @@ def keep_given_up(sim: Simulation, lane: int, partition: int, by: int) -> bool:
 
 
 @kernel
-def keep_drained(sim: Simulation, lane: int, node: int, following: int) -> None:
+def keep_drained(sim: ReaderSim, lane: int, node: int, following: int) -> None:
     """Note when the response that was kept last is drained; the client asks again at `following`."""
     at, outcome = sim.outcome.lanes[lane].responses - 1, sim.outcome
     if at >= outcome.responses.shape[1]:

@@ -26,8 +26,8 @@ from udfs.replay.fetch_max_bytes.rows import (
     CLOSED_LOOP,
     Labels,
     Outcome,
-    consumer_rows,
     fairness_rows,
+    fetch_consumer_rows,
     verdict_rows,
 )
 from udfs.replay.shared.replications import SHARES, quantiles
@@ -39,16 +39,16 @@ def closed_rows(
     labels: Labels, intent: Intent, replayed: ReplayedReader, memory_bound: Ints
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader that was replayed. memory_bound: int64[lanes], KIP-74's."""
-    outcome = outcome_of(intent, replayed, memory_bound)
+    outcome = outcome_of_reader(intent, replayed, memory_bound)
     verdicts = ((*key, count) for key, count in sorted(replayed.verdicts.items()))
     yield FIDELITY, verdict_rows(labels, verdicts, CLOSED_FETCHES)
     yield FETCH_FAIRNESS, fairness_rows(labels, outcome)
-    yield FETCH_CONSUMERS, consumer_rows(labels, outcome)
+    yield FETCH_CONSUMERS, fetch_consumer_rows(labels, outcome)
     yield FETCH_TIMELINE, timeline_rows(labels, replayed.outcome.timeline)
     yield FETCH_MEMORY, memory_rows(labels, replayed.outcome.timeline, memory_bound)
 
 
-def outcome_of(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> Outcome:
+def outcome_of_reader(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> Outcome:
     """The outcome as both loops have it."""
     outcome = replayed.outcome
     return Outcome(
@@ -134,10 +134,10 @@ def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.Record
             t.scenario: pa.array(list(labels.lanes), pa.string()),
             t.tick_ms: np.full(n, int(line.lanes["width"][0]) * line.buckets.shape[2] / TICKS / US_PER_MS),
             t.held_bytes: held_by_bucket(line),
-            t.bytes_p50: levels(held, 0.5),
-            t.bytes_p95: levels(held, 0.95),
-            t.bytes_p99: levels(held, 0.99),
-            t.bytes_max: levels(held, 1.0),
+            t.bytes_p50: quantiles_of_ticks(held, 0.5),
+            t.bytes_p95: quantiles_of_ticks(held, 0.95),
+            t.bytes_p99: quantiles_of_ticks(held, 0.99),
+            t.bytes_max: quantiles_of_ticks(held, 1.0),
             t.memory_bound_bytes: memory_bound,
             t.share_above_bound: np.array(above),
         },
@@ -161,21 +161,21 @@ def range_rows(labels: Labels, drawn: Drawn, has_quota: bool) -> pa.RecordBatch:
             **labels.columns(t, n),
             t.scenario: pa.array(list(labels.lanes) * len(figures), pa.string()),
             t.metric: pa.array(np.repeat(np.array(figures, object), lanes), pa.string()),
-            t.value: finite(np.concatenate(as_captured)),
-            t.p10: finite(p10),
-            t.p50: finite(p50),
-            t.p90: finite(p90),
+            t.value: null_for_inf(np.concatenate(as_captured)),
+            t.p10: null_for_inf(p10),
+            t.p50: null_for_inf(p50),
+            t.p90: null_for_inf(p90),
             t.is_exact: p10 == p90,
             t.replications: np.tile(drawn.counts, len(figures)),
         },
     )
 
 
-def finite(values: Floats) -> pa.Array[Any]:
+def null_for_inf(values: Floats) -> pa.Array[Any]:
     """Numbers, null for inf."""
     return arrow_array(values, np.isfinite(values))
 
 
-def levels(held: Sequence[Ints], share: float) -> Ints:
+def quantiles_of_ticks(held: Sequence[Ints], share: float) -> Ints:
     """The value that `share` of each lane's ticks do not exceed, which rise; 0 where there are none: int64[lanes]."""
     return np.array([of[max(ceil(share * len(of) - 1), 0)] if len(of) else 0 for of in held], np.int64)

@@ -54,7 +54,7 @@ RULES: Kind = np.dtype(
 OF_QUOTA = ("byte_rate", "quota_windows", "quota_window_ms", "quota_is_known")
 
 
-def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seed: int) -> Records:
+def rules_by_node(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, seed: int) -> Records:
     """RULES[nodes, lanes].
 
     Where records are produced twice as fast, the capture's clock ticks twice as fast for a client: what takes it 1 ms
@@ -65,22 +65,24 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     """
     limits, clients, captured = lanes.limits(nodes.reader), lanes.client(nodes.reader), nodes.nodes
     lane_rules = np.zeros((len(captured), len(limits)), RULES)
-    profile = chosen(clients["profile"], profiles)
-    lane_rules["limit"] = np.minimum(chosen(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"])
+    profile = set_or_captured(clients["profile"], profiles)
+    lane_rules["limit"] = np.minimum(
+        set_or_captured(limits["max_bytes"], captured["max_bytes"]), limits["broker_max_bytes"]
+    )
     # A lane with max_bytes is a client that knows it.
     is_old = (captured["api_version"] > UNKNOWN) & (captured["api_version"] < FIRST_WITH_MAX_BYTES)
     lane_rules["is_hard"] = is_old[:, np.newaxis] & (limits["max_bytes"] == AS_CAPTURED)
     for name in ("partition_max_bytes", "only_first", *OF_QUOTA):
         lane_rules[name] = limits[name]
-    lane_rules["min_bytes"] = chosen(clients["min_bytes"], np.maximum(captured["min_bytes"], 0))
+    lane_rules["min_bytes"] = set_or_captured(clients["min_bytes"], np.maximum(captured["min_bytes"], 0))
     lane_rules["max_wait_us"] = (
-        chosen(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS * lanes.traffic_speed
+        set_or_captured(clients["max_wait_ms"], captured["max_wait_ms"]) * US_PER_MS * lanes.traffic_speed
     )
     for name in ("max_poll_records", "us_per_record"):
         lane_rules[name] = clients[name]
-    lane_rules["overlaps"] = overlaps(clients, largest) & (profile < LIBRDKAFKA)
+    lane_rules["overlaps"] = works_beside_fetch(clients, largest) & (profile < LIBRDKAFKA)
     lane_rules["profile"] = profile
-    lane_rules["order"] = chosen(clients["order"], np.full(len(captured), CLIENT_ORDER))
+    lane_rules["order"] = set_or_captured(clients["order"], np.full(len(captured), CLIENT_ORDER))
     follows_capture = clients["profile"] == AS_CAPTURED
     lane_rules["in_session"] = np.where(
         follows_capture, captured["in_session"][:, np.newaxis] == 1, profile != LIBRDKAFKA
@@ -94,12 +96,12 @@ def rules_of(nodes: Nodes, profiles: Ints, largest: Ints, lanes: FetchLanes, see
     return lane_rules
 
 
-def chosen(values: Ints, captured: Ints) -> Ints:
+def set_or_captured(values: Ints, captured: Ints) -> Ints:
     """int64[nodes, lanes]: what the lane sets, else what the capture shows of the node."""
     return np.where(values == AS_CAPTURED, captured[:, np.newaxis], values)
 
 
-def overlaps(clients: Records, largest: Ints) -> Bools:
+def works_beside_fetch(clients: Records, largest: Ints) -> Bools:
     """Where work on the last records goes on beside the next fetch: bool[nodes, lanes].
 
     Where no captured response took two polls, the pace cannot distinguish work beside a fetch from what delays it.
@@ -110,7 +112,7 @@ def overlaps(clients: Records, largest: Ints) -> Bools:
     return took_two[:, np.newaxis] | changes
 
 
-def profiles_of(nodes: Nodes, reads: NodeReads) -> Ints:
+def profiles_of_nodes(nodes: Nodes, reads: NodeReads) -> Ints:
     """The rules that each node follows: those of its software, else by whether it uses sessions, and keeps an order.
 
     Brokers before 1.1 grant no session, and those before 2.4 do not learn the software.

@@ -9,17 +9,28 @@ from __future__ import annotations
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.broker import answered_at, partition_limit, read_from_log, throttle
-from udfs.replay.fetch_max_bytes.closed_loop.client import change, next_poll, request, take_response, want
-from udfs.replay.fetch_max_bytes.closed_loop.pace import time_of
+from udfs.replay.fetch_max_bytes.closed_loop.broker import (
+    answered_at,
+    partition_limit,
+    read_from_log,
+    throttle_response,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.client import (
+    make_changes,
+    note_wanted,
+    order_request,
+    take_response,
+    time_of_next_poll,
+)
+from udfs.replay.fetch_max_bytes.closed_loop.pace import time_for_more
 from udfs.replay.fetch_max_bytes.closed_loop.responses import keep_drained, keep_response
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
-    Simulation,
-    bytes_between,
+    ReaderSim,
+    bytes_of_batches,
     position_behind,
     readable_to,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.timeline import advance, note_bytes, note_held
+from udfs.replay.fetch_max_bytes.closed_loop.timeline import advance_timeline, note_bytes, note_held
 from udfs.replay.fetch_max_bytes.fairness import add_read, add_response
 
 ENDLESS_US = 31_536_000_000_000
@@ -27,7 +38,7 @@ ENDLESS_US = 31_536_000_000_000
 
 
 @kernel
-def add_answer(sim: Simulation, lane: int, node: int, place: int, limit: int) -> None:
+def add_answer(sim: ReaderSim, lane: int, node: int, place: int, limit: int) -> None:
     """Sum up what has come of one partition: the one at this place of the requested order.
 
     limit: how many bytes of the response's limit the partitions before it have left.
@@ -35,8 +46,8 @@ def add_answer(sim: Simulation, lane: int, node: int, place: int, limit: int) ->
     p, answer, now = sim.state.orders.requested[place], sim.state.answers[place], sim.state.nodes[node].now
     partition, state = sim.unit.partitions[p], sim.state.partitions[p]
     begin, end = state.position, readable_to(sim, p, sim.state.nodes[node].read_at)
-    available, whole = bytes_between(sim, begin, end), position_behind(sim, p, answer.returned)
-    answer.cut_tail = answer.returned - bytes_between(sim, begin, whole)
+    available, whole = bytes_of_batches(sim, begin, end), position_behind(sim, p, answer.returned)
+    answer.cut_tail = answer.returned - bytes_of_batches(sim, begin, whole)
     answer.overrides = 1 if answer.returned > min(partition_limit(partition, sim.rules[node, lane]), limit) else 0
     is_all_known = end == partition.end_batch and answer.returned == available
     answer.unknown = 1 if is_all_known and partition.is_known == 0 else 0
@@ -49,7 +60,7 @@ def add_answer(sim: Simulation, lane: int, node: int, place: int, limit: int) ->
 
 
 @kernel
-def note_turn(sim: Simulation, node: int, partition: int) -> None:
+def note_turn(sim: ReaderSim, node: int, partition: int) -> None:
     """Note in lane 0 that records of a partition's backlog have come, if there is room."""
     captured, unit_node = sim.outcome.captured, sim.unit.nodes[node]
     turn = unit_node.first_turn + captured.nodes[node].turns
@@ -59,7 +70,7 @@ def note_turn(sim: Simulation, node: int, partition: int) -> None:
 
 
 @kernel
-def add_answers(sim: Simulation, lane: int, node: int) -> int:
+def add_answers(sim: ReaderSim, lane: int, node: int) -> int:
     """Sum up a response that has come; returns its record bytes."""
     size = overrides = unknown = 0
     limit, first = sim.rules[node, lane].limit, sim.unit.nodes[node].first_partition
@@ -73,7 +84,7 @@ def add_answers(sim: Simulation, lane: int, node: int) -> int:
 
 
 @kernel
-def note_captured_time(sim: Simulation, node: int, size: int) -> None:
+def note_captured_time(sim: ReaderSim, node: int, size: int) -> None:
     """Count a request of lane 0, and the bytes of its response, where they come within the captured time.
 
     A request whose response a quota emptied does not count.
@@ -86,7 +97,7 @@ def note_captured_time(sim: Simulation, node: int, size: int) -> None:
 
 
 @kernel
-def hold_buffered(sim: Simulation, lane: int, time: int) -> None:
+def hold_buffered(sim: ReaderSim, lane: int, time: int) -> None:
     """Note how many bytes the client has received and its application has not taken yet.
 
     They count from one response until the next one, or until they are taken. The first application keeps the figure for
@@ -105,7 +116,7 @@ def hold_buffered(sim: Simulation, lane: int, time: int) -> None:
 
 
 @kernel
-def next_change(sim: Simulation, node: int) -> int:
+def next_change(sim: ReaderSim, node: int) -> int:
     """The next time that the client wants something else, or has taken records; NEVER for none."""
     unit_node, state, following = sim.unit.nodes[node], sim.state.nodes[node], NEVER
     if unit_node.first_change + state.changes < unit_node.end_change:
@@ -118,7 +129,7 @@ def next_change(sim: Simulation, node: int) -> int:
 
 
 @kernel
-def is_unread(sim: Simulation, node: int) -> bool:
+def is_unread(sim: ReaderSim, node: int) -> bool:
     """Whether anything is left to be read of partitions that are asked for."""
     left = False
     for p in range(sim.unit.nodes[node].first_partition, sim.unit.nodes[node].end_partition):
@@ -128,7 +139,7 @@ def is_unread(sim: Simulation, node: int) -> bool:
 
 
 @kernel
-def until_response(sim: Simulation, lane: int, node: int, returned: int, has_waited: bool) -> float:
+def until_response(sim: ReaderSim, lane: int, node: int, returned: int, has_waited: bool) -> float:
     """How long a response of `returned` bytes is on its way, from when the broker has read it (us).
 
     A batch can be read from the time when a captured response showed it (logs.py), so the wait for a batch has the time
@@ -141,22 +152,22 @@ def until_response(sim: Simulation, lane: int, node: int, returned: int, has_wai
     if has_waited and speed <= 1.0:
         return 0.0
     sending = sim.unit.sending[unit_node.first_sending : unit_node.end_sending]
-    taken: float = unit_node.answer_us + time_of(sending, sim.state.nodes[node].bytes, returned)
+    taken: float = unit_node.answer_us + time_for_more(sending, sim.state.nodes[node].bytes, returned)
     return (speed - 1.0) * taken if has_waited else speed * taken
 
 
 @kernel
-def send_fetch(sim: Simulation, lane: int, node: int) -> None:
+def send_fetch(sim: ReaderSim, lane: int, node: int) -> None:
     """Send one request; the node's clock moves on to its response."""
     state = sim.state.nodes[node]
-    request(sim, lane, node)
+    order_request(sim, lane, node)
     returned = read_from_log(sim, lane, node, state.now)
     read_at = answered_at(sim, lane, node, returned)
     has_waited = read_at > state.now
     if has_waited:
         returned = read_from_log(sim, lane, node, read_at)
     state.sent_at, state.read_at, state.in_flight, state.throttle_us = state.now, read_at, 1, 0
-    if sim.rules[node, lane].byte_rate > 0 and throttle(sim, lane, node, returned):
+    if sim.rules[node, lane].byte_rate > 0 and throttle_response(sim, lane, node, returned):
         returned, has_waited = 0, False
     state.now = read_at + round(until_response(sim, lane, node, returned, has_waited))
     state.bytes += returned
@@ -164,14 +175,14 @@ def send_fetch(sim: Simulation, lane: int, node: int) -> None:
 
 
 @kernel
-def receive(sim: Simulation, lane: int, node: int) -> None:
+def receive_response(sim: ReaderSim, lane: int, node: int) -> None:
     """Take a response; the node's clock moves on to the next request."""
     state = sim.state.nodes[node]
     size = add_answers(sim, lane, node)
     keep_response(sim, lane, node)
-    change(sim, lane, node)
+    make_changes(sim, lane, node)
     if state.throttle_us > 0:
-        following = next_poll(sim, lane, node, state.now + state.throttle_us)
+        following = time_of_next_poll(sim, lane, node, state.now + state.throttle_us)
     else:
         following = take_response(sim, lane, node)
     if size > 0:
@@ -184,13 +195,13 @@ def receive(sim: Simulation, lane: int, node: int) -> None:
 
 
 @kernel
-def step_node(sim: Simulation, lane: int, node: int) -> None:
+def step_node(sim: ReaderSim, lane: int, node: int) -> None:
     """What a node does next when it waits for no response.
 
     It goes on from the first captured fetch until the capture's end, and then until all that the capture shows is read.
     """
     unit_node, state = sim.unit.nodes[node], sim.state.nodes[node]
-    change(sim, lane, node)
+    make_changes(sim, lane, node)
     waits_endlessly = state.throttle_us > 0 and state.now > unit_node.horizon + ENDLESS_US
     if state.now > unit_node.horizon and not is_unread(sim, node):
         state.now = NEVER
@@ -199,14 +210,14 @@ def step_node(sim: Simulation, lane: int, node: int) -> None:
         state.now = NEVER
     elif state.now < state.stopped_until:
         state.now = state.stopped_until
-    elif want(sim, lane, node) > 0:
+    elif note_wanted(sim, lane, node) > 0:
         send_fetch(sim, lane, node)
     else:
         state.now = next_change(sim, node)
 
 
 @kernel
-def note_end(sim: Simulation, lane: int, node: int) -> None:
+def note_left_unread(sim: ReaderSim, lane: int, node: int) -> None:
     """Note, once, what a node has not read by the capture's end of the partitions that it asks for."""
     unit_node, state = sim.unit.nodes[node], sim.state.nodes[node]
     if state.is_over == 1 or state.now <= unit_node.horizon:
@@ -215,12 +226,12 @@ def note_end(sim: Simulation, lane: int, node: int) -> None:
     for p in range(unit_node.first_partition, unit_node.end_partition):
         partition = sim.state.partitions[p]
         if partition.is_assigned == 1:
-            unread = bytes_between(sim, partition.position, readable_to(sim, p, unit_node.horizon))
+            unread = bytes_of_batches(sim, partition.position, readable_to(sim, p, unit_node.horizon))
             sim.outcome.lanes[lane].end_lag += unread
 
 
 @kernel
-def first_node(sim: Simulation) -> int:
+def first_node(sim: ReaderSim) -> int:
     """The node at which something happens first."""
     first, nodes = 0, sim.state.nodes
     for node in range(1, len(nodes)):
@@ -230,17 +241,17 @@ def first_node(sim: Simulation) -> int:
 
 
 @kernel
-def run_lane(sim: Simulation, lane: int) -> None:
+def run_lane(sim: ReaderSim, lane: int) -> None:
     """All nodes of the reader, one event after the other."""
     node, nodes = first_node(sim), sim.state.nodes
     while nodes[node].now != NEVER:
-        advance(sim, lane, nodes[node].now)
-        note_end(sim, lane, node)
+        advance_timeline(sim, lane, nodes[node].now)
+        note_left_unread(sim, lane, node)
         if nodes[node].in_flight == 1:
-            receive(sim, lane, node)
+            receive_response(sim, lane, node)
         else:
             step_node(sim, lane, node)
         node = first_node(sim)
     for node in range(len(nodes)):
-        note_end(sim, lane, node)
+        note_left_unread(sim, lane, node)
     hold_buffered(sim, lane, NEVER)

@@ -312,7 +312,7 @@ class Start(NamedTuple):
     applications: Records
 
 
-class Simulation(NamedTuple):
+class ReaderSim(NamedTuple):
     """The replay of one reader in every lane. rules: RULES[nodes, lanes]."""
 
     unit: Unit
@@ -322,11 +322,11 @@ class Simulation(NamedTuple):
     outcome: Outcome
 
 
-def new_simulation(unit: Unit, rules: Records, outcome: Outcome) -> Simulation:
+def new_sim(unit: Unit, rules: Records, outcome: Outcome) -> ReaderSim:
     """The replay of a reader before its first lane."""
     state = new_state(unit, int(rules["quota_windows"].max(initial=0)))
     start = Start(*(read_only(records.copy()) for records in (state.partitions, state.nodes, state.applications)))
-    return Simulation(Unit(*map(read_only, unit)), read_only(rules), start, state, outcome)
+    return ReaderSim(Unit(*map(read_only, unit)), read_only(rules), start, state, outcome)
 
 
 @kernel
@@ -342,21 +342,21 @@ def first_above(values: Ints, low: int, high: int, value: int) -> int:
 
 
 @kernel
-def readable_to(sim: Simulation, partition: int, time: int) -> int:
+def readable_to(sim: ReaderSim, partition: int, time: int) -> int:
     """The index behind the last batch of the partition that can be read at this time (us)."""
     position, end = sim.state.partitions[partition].position, sim.unit.partitions[partition].end_batch
     return first_above(sim.unit.batches["visible_at"], position, end, time)
 
 
 @kernel
-def bytes_between(sim: Simulation, begin: int, end: int) -> int:
+def bytes_of_batches(sim: ReaderSim, begin: int, end: int) -> int:
     """Bytes of the batches [begin, end)."""
     size: int = sim.unit.batches[end].bytes_before - sim.unit.batches[begin].bytes_before
     return size
 
 
 @kernel
-def position_behind(sim: Simulation, partition: int, returned: int) -> int:
+def position_behind(sim: ReaderSim, partition: int, returned: int) -> int:
     """The index behind the last batch that is whole in the next `returned` bytes of the partition."""
     begin, end = sim.state.partitions[partition].position, sim.unit.partitions[partition].end_batch
     reached = sim.unit.batches[begin].bytes_before + returned

@@ -18,9 +18,9 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     BUCKET,
     LINE,
     STAY,
-    Simulation,
+    ReaderSim,
     Timeline,
-    bytes_between,
+    bytes_of_batches,
     first_above,
     readable_to,
 )
@@ -82,7 +82,7 @@ def moment_of(line: Timeline, gone: int) -> int:
 
 
 @kernel
-def halve(line: Timeline, lane: int) -> None:
+def halve_buckets(line: Timeline, lane: int) -> None:
     """Make one bucket of two."""
     partitions, buckets = line.buckets.shape[1:]
     for p in range(partitions):
@@ -108,17 +108,17 @@ def halve_ticks(ticks: Ints) -> None:
 
 
 @kernel
-def make_room(line: Timeline, lane: int, gone: int) -> None:
+def make_room_for_buckets(line: Timeline, lane: int, gone: int) -> None:
     """Have a bucket for when so much of the reader's time has gone by."""
     while gone >= line.lanes[lane].width * line.buckets.shape[2]:
-        halve(line, lane)
+        halve_buckets(line, lane)
 
 
 @kernel
 def note_bytes(line: Timeline, lane: int, number: int, time: int, size: int) -> None:
     """Note bytes that came of a partition."""
     gone = reader_time(line, time)
-    make_room(line, lane, gone)
+    make_room_for_buckets(line, lane, gone)
     line.buckets[lane, number, gone // line.lanes[lane].width].bytes += size
 
 
@@ -126,18 +126,18 @@ def note_bytes(line: Timeline, lane: int, number: int, time: int, size: int) -> 
 def note_held(line: Timeline, lane: int, time: int, until: int, size: int) -> None:
     """Note bytes that the client holds from one time to another."""
     begin, end = reader_time(line, time), reader_time(line, until)
-    make_room(line, lane, end)
+    make_room_for_buckets(line, lane, end)
     tick = line.lanes[lane].width * line.buckets.shape[2] // line.held.shape[1]
     for i in range(begin // tick, end // tick + 1):
         line.held[lane, i] = max(line.held[lane, i], size)
 
 
 @kernel
-def advance(sim: Simulation, lane: int, time: int) -> None:
+def advance_timeline(sim: ReaderSim, lane: int, time: int) -> None:
     """Note lags and waits at the ends of the buckets that are over at that time."""
     line, state = sim.outcome.timeline, sim.state
     gone = reader_time(line, time)
-    make_room(line, lane, gone)
+    make_room_for_buckets(line, lane, gone)
     of_lane = line.lanes[lane]
     while (of_lane.bucket + 1) * of_lane.width <= gone:
         end = moment_of(line, (of_lane.bucket + 1) * of_lane.width)
@@ -148,22 +148,22 @@ def advance(sim: Simulation, lane: int, time: int) -> None:
 
 
 @kernel
-def note_lag(sim: Simulation, lane: int, partition: int, end: int) -> None:
+def note_lag(sim: ReaderSim, lane: int, partition: int, end: int) -> None:
     """Note a partition's lag and wait at the end of the bucket that is over next."""
     line, number = sim.outcome.timeline, sim.unit.partitions[partition].number
     bucket = line.buckets[lane, number, line.lanes[lane].bucket]
-    bucket.lag += bytes_between(sim, sim.state.partitions[partition].position, readable_to(sim, partition, end))
+    bucket.lag += bytes_of_batches(sim, sim.state.partitions[partition].position, readable_to(sim, partition, end))
     since = sim.outcome.sums.partitions[number, lane].waiting_since
     if since != NEVER:
         bucket.wait = max(bucket.wait, end - since)
 
 
 @kernel
-def align(line: Timeline) -> None:
+def align_lanes(line: Timeline) -> None:
     """Give all lanes buckets of one length: that of the one whose are longest."""
     longest = 0
     for lane in range(len(line.lanes)):
         longest = max(longest, line.lanes[lane].width)
     for lane in range(len(line.lanes)):
         while line.lanes[lane].width < longest:
-            halve(line, lane)
+            halve_buckets(line, lane)

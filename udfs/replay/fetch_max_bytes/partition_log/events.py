@@ -84,7 +84,7 @@ def is_follower(reader: pa.Array[Any]) -> Bools:
     return compute.equal(reader, FOLLOWER).fill_null(False).to_numpy(zero_copy_only=False)
 
 
-def stretches(batch: pa.RecordBatch) -> Iterator[Stretch]:
+def stretches_of_events(batch: pa.RecordBatch) -> Iterator[Stretch]:
     """The stretches of rows of LOG_EVENTS, which are sorted by partition and kind."""
     keys, partitions = batch[LOG_EVENTS.topic_key], batch[LOG_EVENTS.partition].to_numpy()
     kinds, codes = batch[LOG_EVENTS.kind].to_numpy(), keys.dictionary_encode().indices.to_numpy()

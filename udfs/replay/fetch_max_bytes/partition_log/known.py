@@ -12,7 +12,7 @@ from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.partition_log.log import (
     PartitionLog,
-    built_log,
+    build_log,
     dated_by_followers,
     dated_by_parked_fetches,
 )
@@ -62,7 +62,7 @@ def known_log(batches: Records, witnesses: Records, aborted: Records) -> KnownLo
     reads = pick_records(witnesses, ~may_have_met(truncated, witnesses, bound))
     in_log = (is_new & ~has_other_size(batches)) | is_kept_old | (is_old & (not converts))
     of_followers = pick_records(reads, reads["is_follower"])
-    log = dated_by_followers(built_log(pick_records(batches, in_log & left), aborted), of_followers)
+    log = dated_by_followers(build_log(pick_records(batches, in_log & left), aborted), of_followers)
     log = dated_by_parked_fetches(log, pick_records(of_followers, of_followers["found_nothing"]))
     return KnownLog(
         log=log,

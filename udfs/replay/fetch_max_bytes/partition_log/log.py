@@ -53,7 +53,7 @@ class PartitionLog(NamedTuple):
         )
 
 
-def built_log(batches: Records, aborted: Records) -> PartitionLog:
+def build_log(batches: Records, aborted: Records) -> PartitionLog:
     """The log of LOG_EVENT[n], batches in any order, with copies: each when it was produced and at every fetch.
 
     aborted: LOG_EVENT[n], the transactions that were aborted, each any number of times.
@@ -154,7 +154,7 @@ class Readable(NamedTuple):
     available_first: Ints
 
 
-def readable(log: PartitionLog, reads: Records) -> Readable:
+def readable_at_reads(log: PartitionLog, reads: Records) -> Readable:
     """What was there for reads, LOG_EVENT[n], from their offset up to a bound that lies between two offsets.
 
     A bound of NO_BOUND is the log end at the time of the read, which is between its request and its response.

@@ -12,7 +12,7 @@ from schemas.tables.event_kinds import LogEvent
 from udfs.columns.arrays import Bools, Records
 from udfs.columns.records import join_records
 from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_reads
-from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, log_events, stretches
+from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT, log_events, stretches_of_events
 from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, known_log, shows_hole
 from udfs.replay.fetch_max_bytes.partition_log.rows import (
     BATCH_CAP,
@@ -88,7 +88,7 @@ def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.R
     partition, logs = Partition(), HeldLogs()
     for batch in batches:
         events, parts = log_events(batch), list[ReadPart]()
-        for key, number, kind, first, end in stretches(batch):
+        for key, number, kind, first, end in stretches_of_events(batch):
             if (key, number) != (partition.topic_key, partition.number):
                 yield from logs.rows(partition)
                 partition = Partition(key, number)

@@ -18,7 +18,7 @@ from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.events import KEYS, rows_of_logs
 from udfs.replay.fetch_max_bytes.partition_log.events import PASSED_ON
 from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, is_converted
-from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, Readable, readable
+from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, Readable, readable_at_reads
 from udfs.replay.fetch_max_bytes.partition_log.lost_batches import may_have_met
 from udfs.replay.fetch_max_bytes.partition_log.segment_ends import bytes_to_end
 from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED
@@ -44,7 +44,7 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
 
     is_compacted: bool[n], it is known by then that the log is compacted. byte_cap: as in `read_rows` of replay.py.
     """
-    log, read = known.log, readable(known.log, reads)
+    log, read = known.log, readable_at_reads(known.log, reads)
     low = bytes_to_end(log, read.first_batch, known.ends.shown, read.available_low)
     high = bytes_to_end(log, read.first_batch, known.ends.sure, read.available_high)
     carried = np.zeros(len(reads), CARRIED)
@@ -57,11 +57,11 @@ def read_part(known: KnownLog, reads: Records, is_compacted: Bools, byte_cap: in
     carried["segment_may_end"] = bytes_to_end(log, read.first_batch, known.ends.shown, high) < high
     carried["available_low"], carried["available_high"] = low, high
     carried["first_append"], carried["available_first"] = read.first_append, np.minimum(read.available_first, high)
-    counts = batch_counts(log, read, byte_cap)
+    counts = count_readable_batches(log, read, byte_cap)
     return ReadPart(carried, log.size[numbers_in_stretches(read.first_batch, counts)], counts)
 
 
-def batch_counts(log: PartitionLog, read: Readable, byte_cap: int) -> Ints:
+def count_readable_batches(log: PartitionLog, read: Readable, byte_cap: int) -> Ints:
     """How many batches each read could return in any lane: those that begin within `byte_cap`, or one."""
     begin = log.starts[np.minimum(read.first_batch, len(log.base))]
     within = np.searchsorted(log.starts[:-1], begin + byte_cap) - read.first_batch

@@ -14,7 +14,7 @@ from udfs.columns.time_units import ALWAYS
 from udfs.replay.partition_limits.events import NO_RESPONSE, TopicEvents
 from udfs.replay.partition_limits.history.requested_changes import requested_changes
 from udfs.replay.partition_limits.history.shown_partitions import Shown, first_shown, growth_times, shown_topics
-from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids
+from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids_in_order
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import APPEAR, CAPTURED, CHANGE, CREATE, NONE, VANISH, History
 
@@ -25,14 +25,14 @@ NO_REQUEST = -2
 def history_of(events: TopicEvents, settings: LimitSettings, seed: int) -> History:
     """The changes to a cluster's topics, up to the window's end. seed: of the draws by which Kafka places."""
     requests = events.requests
-    ids, id_of_sighting = topic_ids(events.sightings, requests)
+    ids, id_of_sighting = topic_ids_in_order(events.sightings, requests)
     subjects, shown = subjects_of(requests, ids), first_shown(events, id_of_sighting)
     growth = growth_times(requests, ids, subjects)
     topics = shown_topics(events, ids, subjects, shown, growth)
     requested, captured = requested_changes(requests, ids, subjects, topics, settings)
     appearing, appearing_brokers = appearing_changes(ids, shown, growth)
     uncaptured = np.concatenate([vanishing_changes(requests, ids), appearing])
-    set_times(uncaptured, requests["time"], settings.window.end)
+    date_earlier_partitions(uncaptured, requests["time"], settings.window.end)
     # In named_brokers those that appear come first, then those that requests name, then those that Metadata shows.
     requested["named"] += np.where(requested["named"] == NONE, 0, len(appearing_brokers))
     requested["shown"] += len(appearing_brokers) + len(events.named_brokers)
@@ -97,7 +97,7 @@ def appearing_changes(ids: Records, shown: Shown, growth: Ints) -> tuple[Records
     return changes, brokers
 
 
-def set_times(uncaptured: Records, requested: Ints, end: int) -> None:
+def date_earlier_partitions(uncaptured: Records, requested: Ints, end: int) -> None:
     """Have what was there before appear just before everything else that has a time, and before the end.
 
     requested: times, us. end: us.

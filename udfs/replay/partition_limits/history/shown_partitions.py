@@ -70,12 +70,12 @@ def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown
     is_done = np.isin(requests["kind"], (CREATE, GROW)) & (requests["is_done"] == 1)
     makes = is_done | (requests["kind"] == AUTO_CREATE)
     made = np.where(makes, subjects, NONE)
-    for name, by_id in placements(requests, len(ids), subjects, shown).items():
+    for name, by_id in placements_by_id(requests, len(ids), subjects, shown).items():
         topics[name] = np.append(by_id, 0)[made]
     return topics
 
 
-def placements(requests: Records, ids: int, subjects: Ints, shown: Shown) -> dict[str, Ints]:
+def placements_by_id(requests: Records, ids: int, subjects: Ints, shown: Shown) -> dict[str, Ints]:
     """By id where Kafka placed its partitions, columns of SHOWN_TOPIC: those from 0 on that are shown, have as many
     replicas as the first one, and were not moved before they were first shown.
     """
@@ -96,14 +96,14 @@ def placements(requests: Records, ids: int, subjects: Ints, shown: Shown) -> dic
 def moved_before(requests: Records, subjects: Ints, shown: Shown) -> Bools:
     """Partitions that a captured request moved before Metadata first showed them: bool[partitions]."""
     moves = np.flatnonzero((requests["kind"] == MOVE) & (requests["is_done"] == 1))
-    row = rows_of_partitions(shown, subjects[moves], requests["partition"][moves])
+    row = shown_rows_of(shown, subjects[moves], requests["partition"][moves])
     is_late = (row != NONE) & (np.append(shown.partitions["time"], 0)[row] > requests["time"][moves])
     moved = np.zeros(len(shown.partitions), np.bool_)
     moved[row[is_late]] = True
     return moved
 
 
-def rows_of_partitions(shown: Shown, topic_id: Ints, partition: Ints) -> Ints:
+def shown_rows_of(shown: Shown, topic_id: Ints, partition: Ints) -> Ints:
     """The row of each of these partitions, NONE where it is not shown."""
     known = shown.partitions["topic_id"] << 32 | shown.partitions["partition"]
     wanted = topic_id << 32 | partition

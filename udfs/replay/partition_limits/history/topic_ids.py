@@ -24,7 +24,7 @@ TOPIC_ID = int_fields(
 """A topic id that Metadata shows."""
 
 
-def topic_ids(sightings: Records, requests: Records) -> tuple[Records, Ints]:
+def topic_ids_in_order(sightings: Records, requests: Records) -> tuple[Records, Ints]:
     """The ids in the order of their topics and of when they were first shown: TOPIC_ID[ids]; and the number of the id
     of each sighting. sightings: SIGHTING; requests: REQUEST.
     """

@@ -48,7 +48,7 @@ def next_int(rng: Record, bound: int) -> int:
 
 
 @kernel
-def shuffle(rng: Record, values: Ints, first: int, size: int) -> None:
+def shuffle_as_java(rng: Record, values: Ints, first: int, size: int) -> None:
     """Collections.shuffle of values[first : first + size], in place."""
     for i in range(size, 1, -1):
         other, last = first + next_int(rng, i), first + i - 1

@@ -82,7 +82,7 @@ def count_candidates(brokers: Brokers, arrangement: Arrangement) -> None:
 
 
 @kernel
-def arrange(brokers: Brokers, arrangement: Arrangement) -> None:
+def alternate_racks(brokers: Brokers, arrangement: Arrangement) -> None:
     """AdminUtils.getRackAlternatedBrokerList over the brokers with room: one of each rack in turn."""
     count_candidates(brokers, arrangement)
     count, listed = len(arrangement.candidates), 0
@@ -111,7 +111,7 @@ def place_replica(brokers: Brokers, arrangement: Arrangement, broker: int) -> bo
 
 
 @kernel
-def after(place: int, places: int) -> int:
+def next_in_circle(place: int, places: int) -> int:
     """The next of so many places in a circle: a division for each would take most of a placement's time."""
     return place + 1 if place + 1 < places else 0
 
@@ -130,7 +130,7 @@ def assign_partition(brokers: Brokers, arrangement: Arrangement, factor: int, sl
     while placed < factor:
         place = state.leader + 1 + probe
         broker = arrangement.listed[place if place < n else place - n]
-        probe = after(probe, n - 1)
+        probe = next_in_circle(probe, n - 1)
         is_new_rack = arrangement.racks[brokers.table[broker].alternated_rack].newest_mark != mark
         is_new_broker = arrangement.candidates[broker].newest_mark != mark
         if (is_new_rack or racks_taken == state.racks) and (is_new_broker or placed == n):
@@ -150,7 +150,7 @@ def give_room(brokers: Brokers, arrangement: Arrangement, counts: Ints, limit: i
         candidate.room = max(0, limit - counts[broker]) if brokers.table[broker].unfenced else 0
         has_changed = has_changed or (candidate.room > 0) != (candidate.is_listed == 1)
     if has_changed:
-        arrange(brokers, arrangement)
+        alternate_racks(brokers, arrangement)
 
 
 @kernel
@@ -172,7 +172,7 @@ def place_limited(brokers: Brokers, arrangement: Arrangement, placement: Record,
     for i in range(placement.partitions):
         partition = placement.first_partition + i
         if is_same_list:
-            state.leader, nth = after(state.leader, n), after(nth, n)
+            state.leader, nth = next_in_circle(state.leader, n), next_in_circle(nth, n)
         else:
             n = state.brokers
             if n < factor:
@@ -183,5 +183,5 @@ def place_limited(brokers: Brokers, arrangement: Arrangement, placement: Record,
             state.probe = shift * state.racks % max(n - 1, 1)
         is_same_list = not assign_partition(brokers, arrangement, factor, slots, placement.slot + i * factor)
         if not is_same_list:
-            arrange(brokers, arrangement)
+            alternate_racks(brokers, arrangement)
     return placement.partitions

@@ -14,7 +14,7 @@ from udfs.columns.arrays import Ints, Record, Records
 from udfs.columns.records import int_fields
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import Brokers
-from udfs.replay.partition_limits.placement.java_random import next_int, shuffle
+from udfs.replay.partition_limits.placement.java_random import next_int, shuffle_as_java
 
 NO_BROKER = -1
 
@@ -118,11 +118,11 @@ def next_in_rack(stripes: Stripes, rack: int) -> int:
 def shuffle_stripes(brokers: Brokers, stripes: Stripes) -> None:
     """RackList.shuffle."""
     rng = stripes.random[0]
-    shuffle(rng, stripes.racks, 0, len(stripes.racks))
+    shuffle_as_java(rng, stripes.racks, 0, len(stripes.racks))
     for drawn in range(len(brokers.draw_order)):
         rack = brokers.draw_order[drawn]
         for number in (2 * rack + 1, 2 * rack):
-            shuffle(rng, stripes.brokers, stripes.lists[number].first, stripes.lists[number].size)
+            shuffle_as_java(rng, stripes.brokers, stripes.lists[number].first, stripes.lists[number].size)
 
 
 @kernel

@@ -41,7 +41,7 @@ def index_entries(contents: Contents, client: Record) -> None:
 
 
 @kernel
-def make_room(contents: Contents, client: Record, more: int) -> None:
+def make_room_for_entries(contents: Contents, client: Record, more: int) -> None:
     """Move the client's entries to where there is room for so many more."""
     if client.count + more <= client.room:
         return

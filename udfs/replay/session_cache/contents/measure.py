@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Record, Records
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.contents.entries import drop_forgotten, has_room_for_fetch, make_room, take_order
+from udfs.replay.session_cache.contents.entries import (
+    drop_forgotten,
+    has_room_for_fetch,
+    make_room_for_entries,
+    take_order,
+)
 from udfs.replay.session_cache.contents.request_lists import list_changes, list_partition
 from udfs.replay.session_cache.contents.response_lists import answer_errors, read_topic
 from udfs.replay.session_cache.contents.state import (
@@ -50,7 +55,7 @@ def read_partitions(contents: Contents, client: Record, rows: Records, fetch: Re
 @kernel
 def write_lists(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
     """Take a client's next fetch, and write its lists. There is room."""
-    make_room(contents, client, fetch.end - fetch.first)
+    make_room_for_entries(contents, client, fetch.end - fetch.first)
     old, forgets = client.count, False
     read_partitions(contents, client, rows, fetch)
     if contents.reading[0].changes or client.count > min(old, fetch.size):
@@ -62,7 +67,7 @@ def write_lists(contents: Contents, client: Record, rows: Records, fetch: Record
 
 
 @kernel
-def on_wire(captured: int, captured_body: int, body: int) -> int:
+def bytes_on_wire(captured: int, captured_body: int, body: int) -> int:
     """Bytes of a message that differs from the captured one in its body alone; a captured size below 0 is unknown."""
     return body if captured < 0 else captured + body - captured_body
 
@@ -76,8 +81,8 @@ def note_request(contents: Contents, fetch: Record) -> None:
     incremental = empty + tallied_bytes(tallies[LISTED], flexible) + tallied_bytes(tallies[FORGOTTEN], flexible)
     captured = incremental if is_incremental(fetch) else full
     fetch.listed = tallies[LISTED].partitions
-    fetch.request_full = on_wire(fetch.request_bytes, captured, full)
-    fetch.request_incremental = on_wire(fetch.request_bytes, captured, incremental)
+    fetch.request_full = bytes_on_wire(fetch.request_bytes, captured, full)
+    fetch.request_incremental = bytes_on_wire(fetch.request_bytes, captured, incremental)
 
 
 @kernel
@@ -92,10 +97,10 @@ def note_response(contents: Contents, fetch: Record) -> None:
     full = empty + tallied_bytes(tallies[ANSWERED], flexible) if fetch.error == 0 else 0
     captured = empty + tallied_bytes(tallies[IN_CAPTURE], flexible) if is_incremental(fetch) else full
     captured = empty if fetch.is_throttled == 1 else captured
-    fetch.response_empty = on_wire(fetch.response_bytes, captured, empty)
-    fetch.response_full = on_wire(fetch.response_bytes, captured, full)
+    fetch.response_empty = bytes_on_wire(fetch.response_bytes, captured, empty)
+    fetch.response_full = bytes_on_wire(fetch.response_bytes, captured, full)
     incremental = empty + tallied_bytes(tallies[RETURNED], flexible)
-    fetch.response_incremental = on_wire(fetch.response_bytes, captured, incremental)
+    fetch.response_incremental = bytes_on_wire(fetch.response_bytes, captured, incremental)
 
 
 @kernel
@@ -110,7 +115,7 @@ def measure_refused(contents: Contents, rows: Records, fetch: Record) -> None:
 
 
 @kernel
-def measure(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
+def measure_fetch(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
     """Note with a fetch what is in it. client: the STRETCH of its owner. rows: PARTITION[n]. There is room."""
     begin_lists(contents)
     if fetch.error != 0:
@@ -133,5 +138,5 @@ def measure_all(fetches: Records, first: int, rows: Records, contents: Contents)
         if not has_room_for_fetch(contents, client, fetch.end - fetch.first):
             return place
         if fetch.is_cut == 0:
-            measure(contents, client, rows, fetch)
+            measure_fetch(contents, client, rows, fetch)
     return len(fetches)

@@ -11,7 +11,7 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.contents.entries import is_altered, set_request
 from udfs.replay.session_cache.contents.state import FORGOTTEN, LISTED, Contents
 from udfs.replay.session_cache.state import is_incremental
-from udfs.replay.shared.int_map import ABSENT, place_of, put
+from udfs.replay.shared.int_map import ABSENT, place_of_key, put_key
 from udfs.wire.fetch_sizes import FORGOTTEN_BYTES, length_beyond_least, name_bytes, tally_partitions
 
 
@@ -26,10 +26,10 @@ def list_partition(contents: Contents, partition: Record, version: int) -> None:
 @kernel
 def topic_number(contents: Contents, topic: int) -> int:
     """The number of a topic of which partitions are forgotten."""
-    number: int = contents.topics.values[place_of(contents.topics, topic)]
+    number: int = contents.topics.values[place_of_key(contents.topics, topic)]
     if number == ABSENT:
         number = contents.topics.used[0]
-        put(contents.topics, topic, number)
+        put_key(contents.topics, topic, number)
     return number
 
 

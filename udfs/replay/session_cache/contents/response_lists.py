@@ -31,7 +31,7 @@ def must_return(entry: Record, row: Record) -> bool:
 
 
 @kernel
-def remember(entry: Record, row: Record) -> None:
+def remember_answer(entry: Record, row: Record) -> None:
     """Have the broker remember what it answered."""
     entry.high_watermark = NONE if row.error != 0 else row.high_watermark
     entry.log_start_offset = row.log_start_offset
@@ -66,7 +66,7 @@ def note_answered(contents: Contents, entry: Record, row: Record, fetch: Record)
         reading.in_capture_bytes += records
     if is_answer_known(fetch):
         fetch.misreturned += is_incremental(fetch) and returns != is_in_capture
-        remember(entry, row)
+        remember_answer(entry, row)
 
 
 @kernel

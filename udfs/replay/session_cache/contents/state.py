@@ -12,7 +12,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records
 from udfs.replay.session_cache.state import NONE
-from udfs.replay.shared.int_map import IntMap, new_map, roomy
+from udfs.replay.shared.int_map import IntMap, new_map, with_room_for
 from udfs.wire.fetch_sizes import TALLY, FetchSizes, fetch_sizes
 
 ENTRY = np.dtype(
@@ -104,7 +104,7 @@ def with_entries(contents: Contents) -> Contents:
     room = 2 * len(contents.entries)
     entries, slots = np.zeros(room, ENTRY), np.full(2 * room, NONE)
     entries[: len(contents.entries)], slots[: len(contents.slots)] = contents.entries, contents.slots
-    topics = roomy(contents.topics, len(contents.topics.keys))
+    topics = with_room_for(contents.topics, len(contents.topics.keys))
     return contents._replace(
         entries=entries,
         slots=slots,
