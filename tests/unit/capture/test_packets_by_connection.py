@@ -62,7 +62,7 @@ def test_rows_do_not_depend_on_what_memory_held_before(
             return array
 
         monkeypatch.setattr(np, "empty", filled)
-        monkeypatch.setattr(packet_store, "unwritten", filled)
+        monkeypatch.setattr(packet_store, "unwritten_array", filled)
         packets = packets_by_connection([stored(path).content], in_order=True)
         frames = packets.frames(range(len(packets.content.endpoints)))
         of_frames = [rows.tolist() for rows in (frames.requests, frames.responses, frames.losses)]

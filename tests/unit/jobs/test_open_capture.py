@@ -212,7 +212,7 @@ def test_a_machine_without_memory_for_the_packets_is_told(capture_file: Path, mo
     def fail(rows: int, dtype: object) -> None:
         raise MemoryError(f"malloc of size {rows} failed")
 
-    monkeypatch.setattr(packet_store, "unwritten", fail)
+    monkeypatch.setattr(packet_store, "unwritten_array", fail)
     with pytest.raises(CaptureError, match=r"more memory than there is \(malloc of size \d+ failed\).*sh ingest` read"):
         open_capture(capture_file)
 

@@ -236,7 +236,7 @@ def in_arena(frame: bytes) -> tuple[np.ndarray, int, int]:
 def junk_in_memory() -> Iterator[None]:
     """Columns that nobody has written to are full of junk, as memory that was used before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_buffer, "unwritten", lambda cells, dtype: np.full(cells, JUNK, dtype))
+        patch.setattr(column_buffer, "unwritten_array", lambda cells, dtype: np.full(cells, JUNK, dtype))
         yield
 
 
