@@ -19,10 +19,10 @@ from udfs.errors import SetupError
 FOLDER = "import udfs; print(udfs.kernel_cache_dir())"
 CALL = """
 import numpy as np
-from udfs.wire.primitives import put
+from udfs.wire.primitives import set_cell
 numbers = np.zeros(3, np.int64)
-put(numbers, 1, 7)
-print(numbers.tolist(), sum(put.stats.cache_hits.values()), sum(put.stats.cache_misses.values()))
+set_cell(numbers, 1, 7)
+print(numbers.tolist(), sum(set_cell.stats.cache_hits.values()), sum(put.stats.cache_misses.values()))
 """
 
 

@@ -110,9 +110,9 @@ def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(folder: Path) 
 THREADS = """
 from concurrent.futures import ThreadPoolExecutor
 from schemas.wire.metadata import METADATA_REQUEST
-from udfs.wire.message_reader import reader
+from udfs.wire.message_reader import reader_address
 with ThreadPoolExecutor(8) as pool:
-    found = list(pool.map(lambda number: reader(METADATA_REQUEST, number % 4), range(32)))
+    found = list(pool.map(lambda number: reader_address(METADATA_REQUEST, number % 4), range(32)))
 assert len(set(found)) == 4 and 0 not in found, found
 """
 
