@@ -17,9 +17,9 @@ from jobs.lake.delta_tables import rows_of_driver
 from jobs.session.one_shuffle import PACKED_COLUMNS
 from schemas.tables.silver import CAPTURES
 from udfs.capture.capture_points import FileOrder
-from udfs.capture.frame_dump import MAGICS, read_frames
+from udfs.capture.frame_dump import MAGICS, read_dump_frames
 from udfs.capture.packet_ranges import PacketRange
-from udfs.capture.packet_runs import PACKET_RUNS, packets_in, runs_of
+from udfs.capture.packet_runs import PACKET_RUNS, make_packet_runs, packets_of_runs
 from udfs.capture.packets import read_packets
 from udfs.capture.request_log_head import REQUEST_LOG
 from udfs.facts.arrow_tables import arrow_schema
@@ -58,10 +58,10 @@ def packed_rows(
     def read_ranges(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part, file_no in ranges_in(batches):
             for packets in packets_of_range(part, file_no, orders[file_no]):
-                yield runs_of(packets, shard_of[packets["bucket"].to_numpy()], in_order=in_order)
+                yield make_packet_runs(packets, shard_of[packets["bucket"].to_numpy()], in_order=in_order)
 
     def follow_connections(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        packets = chain.from_iterable(map(packets_in, batches))
+        packets = chain.from_iterable(map(packets_of_runs, batches))
         yield from rows_from_packets(packets, capture_id, pseudonyms, records)
 
     runs = range_tasks(spark, plan.packets).mapInArrow(read_ranges, from_arrow_schema(PACKET_RUNS))
@@ -75,7 +75,7 @@ def packed_rows(
 def packets_of_range(part: PacketRange, file_no: int, order: FileOrder) -> Iterator[pa.RecordBatch]:
     """The packets, or frames, of a range."""
     if part.format in MAGICS.values():
-        return read_frames(part, file_no=file_no, buckets=BUCKETS, order=order)
+        return read_dump_frames(part, file_no=file_no, buckets=BUCKETS, order=order)
     return read_packets(part, file_no=file_no, buckets=BUCKETS, batch_bytes=BATCH_BYTES, order=order)
 
 

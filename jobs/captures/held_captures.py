@@ -22,7 +22,7 @@ from jobs.paths import COMMAND
 from jobs.terminal.screen import with_rest_count
 from schemas.tables.table import Table
 from udfs.capture.capture_points import ALONE
-from udfs.capture.compression import unpacked_bytes
+from udfs.capture.compression import estimated_unpacked_bytes
 from udfs.capture.file_index import CaptureIndex
 from udfs.capture.frame_dump import MAGICS
 from udfs.capture.packet_store import Content, MemoryBudget, PacketStore
@@ -151,7 +151,7 @@ def hold_captures(
 
 
 def _read_file(memory: MemoryBudget, path: str) -> ReadFile:
-    packets = PacketStore(memory, unpacked_bytes(path))
+    packets = PacketStore(memory, estimated_unpacked_bytes(path))
     return ReadFile(packets, *index_or_fault(path, on_packets=packets.add))
 
 

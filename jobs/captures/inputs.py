@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from jobs.captures.remote_inputs import resolve_uri
 from jobs.terminal.screen import printable_text
-from udfs.capture.locations import NO_SECRETS, TO_CHECK, has_secret, is_uri, query_of, without_secret
+from udfs.capture.locations import NO_SECRETS, TO_CHECK, has_secret, is_uri, uri_options, without_secret
 from udfs.capture.request_log_head import UTC, is_capture_or_log
 from udfs.capture.storage import open_stored
 from udfs.columns.arrow_columns import compute
@@ -117,7 +117,7 @@ def _uris_named(name: str, faults: list[str]) -> list[str]:
 
 def _is_capture(path: str) -> bool:
     """Whether a file is to be read where its folder is named."""
-    name = path.removesuffix(query_of(path)) if is_uri(path) else path
+    name = path.removesuffix(uri_options(path)) if is_uri(path) else path
     if CAPTURE_NAME.search(name):
         return True
     try:
@@ -139,7 +139,7 @@ def _empty_folder_text(name: str) -> str:
 
 
 def _nothing_there_text(name: str) -> str:
-    is_pattern = glob.has_magic(name.removesuffix(query_of(name)))
+    is_pattern = glob.has_magic(name.removesuffix(uri_options(name)))
     return f"{name}: " + ("no file matches this pattern" if is_pattern else "there is no such file or folder")
 
 

@@ -37,7 +37,7 @@ from udfs.facts.captured_names import (
     SERVER,
     SHOWN_ID,
     captured_names,
-    distinct,
+    distinct_names,
 )
 from udfs.facts.cluster_names import ClusterNames, names_several_clusters, topic_of_cluster
 from udfs.facts.leading_names import LEADING_COLUMNS, leading_names
@@ -79,7 +79,7 @@ Rows = Mapping[str, Sequence[CapturedName]]
 
 
 def _names_by_kind(names: pa.Table) -> Rows:
-    rows = distinct(names.cast(CAPTURED_NAMES)).sort_by([(name, "ascending") for name in CAPTURED_NAMES.names])
+    rows = distinct_names(names.cast(CAPTURED_NAMES)).sort_by([(name, "ascending") for name in CAPTURED_NAMES.names])
     by_what: dict[str, list[CapturedName]] = defaultdict(list)
     for what, *values in zip(*(rows[name].to_pylist() for name in CAPTURED_NAMES.names), strict=True):
         by_what[what].append(CapturedName(values[0] or "", *values[1:]))

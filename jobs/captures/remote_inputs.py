@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from udfs.capture.locations import located, query_of, quoted
+from udfs.capture.locations import file_system_and_path, quote_path, uri_options
 
 DEEP = "**"
 
@@ -18,19 +18,19 @@ def resolve_uri(name: str) -> tuple[list[str], bool]:
 
     Raises OSError where the file system cannot be reached, or has no such bucket.
     """
-    query = query_of(name)
+    query = uri_options(name)
     path = name.removesuffix(query)
-    system, at = located(name)
+    system, at = file_system_and_path(name)
     file_info = system.get_file_info(at)
     if file_info.type == FileType.File:
-        return [quoted(path) + query], False
+        return [quote_path(path) + query], False
     if file_info.type == FileType.Directory:
         return [_uri_of_file(path, at, info, query) for info in _files_inside(system, at) if info.is_file], True
     if not glob.has_magic(path):
         _check_bucket(system, at)
         return [], False
     root, pattern = _split_at_pattern(path)
-    system, at = located(root + query)
+    system, at = file_system_and_path(root + query)
     matched = {info.path: info for info in _matching_files(system, at, pattern.split("/")) if info.is_file}
     return [_uri_of_file(root, at, info, query) for info in matched.values()], False
 
@@ -52,7 +52,7 @@ def _split_at_pattern(path: str) -> tuple[str, str]:
 def _uri_of_file(root: str, at: str, info: FileInfo, query: str) -> str:
     """The URI of a file below `root`, whose path on its file system is `at`."""
     below = info.path[len(at.rstrip("/")) :].lstrip("/").replace("%", "%25")
-    return f"{quoted(root.rstrip('/'))}/{quoted(below)}{query}"
+    return f"{quote_path(root.rstrip('/'))}/{quote_path(below)}{query}"
 
 
 def _files_inside(system: FileSystem, folder: str, *, deep: bool = False) -> Iterable[FileInfo]:

@@ -24,12 +24,12 @@ from schemas.tables.table import Table
 from tests.lakes import queried
 from tests.spark.test_tables import EXAMPLES, examples
 from udfs.errors import LakeError
-from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
+from udfs.facts.arrow_tables import PACKED, arrow_schema, pack_rows
 
 
 def packed(spark: SparkSession, rows: pa.Table, table: Table) -> DataFrame:
     """Rows of a table, packed."""
-    parts = (part for batch in rows.to_batches() for part in pack(table, batch))
+    parts = (part for batch in rows.to_batches() for part in pack_rows(table, batch))
     return rows_of_driver(spark, pa.Table.from_batches(parts, PACKED))
 
 

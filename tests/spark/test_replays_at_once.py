@@ -28,7 +28,7 @@ from schemas.tables.gold import FETCH_FAIRNESS, FIDELITY
 from schemas.tables.table import Table
 from tests.lakes import queried
 from udfs.errors import LakeError
-from udfs.facts.arrow_tables import PACKED, arrow_schema, pack
+from udfs.facts.arrow_tables import PACKED, arrow_schema, pack_rows
 from udfs.replay.shared.dealing import SHARD
 
 RUN = "a-run"
@@ -42,7 +42,7 @@ def packed(spark: SparkSession, topic: str) -> DataFrame:
         (FIDELITY, {FIDELITY.run_id: RUN, FIDELITY.reader: topic}),
     ]
     batches = ((table, pa.RecordBatch.from_pylist([row], schema=arrow_schema(table))) for table, row in rows)
-    parts = [part for table, batch in batches for part in pack(table, batch)]
+    parts = [part for table, batch in batches for part in pack_rows(table, batch)]
     return rows_of_driver(spark, pa.Table.from_batches(parts, PACKED))
 
 

@@ -29,10 +29,10 @@ from udfs.replay.consumer_memory.group_takeovers import (
     MEMBER_COLUMNS,
     MEMBERS,
     group_fetches,
-    groups_of,
+    groups_of_processes,
     joins_of,
     member_rows,
-    takeovers,
+    takeover_rows,
 )
 from udfs.replay.consumer_memory.replay import replay_memory
 from udfs.replay.consumer_memory.request_releases import LOG_COLUMNS, PARTITIONS, first_fetches, log_batches
@@ -103,12 +103,12 @@ def dealt_takeovers(source: Source, shards: int) -> DataFrame | None:
     where no group has several processes.
     """
     members = mapped_silver(source, [Read(EXCHANGES, MEMBER_COLUMNS, member_rows)], MEMBERS).toArrow()
-    groups = groups_of(members)
+    groups = groups_of_processes(members)
     if not groups:
         return None
     fetches = Read(FETCH_PARTITIONS, FETCH_COLUMNS, partial(group_fetches, groups=groups))
     dealt = dealt_silver(source, GROUPS, [fetches], shards)
-    return deal_again(dealt, GROUPS, UNITS, shards, partial(takeovers, joins=joins_of(members)))
+    return deal_again(dealt, GROUPS, UNITS, shards, partial(takeover_rows, joins=joins_of(members)))
 
 
 def dealt_responses(source: Source, limits: FetchLanes, shards: int) -> DataFrame:

@@ -17,7 +17,7 @@ from udfs.replay.fetch_max_bytes.silver_events import (
     READ_COLUMNS,
     READERS,
     batch_events,
-    profiles_of,
+    profiles_by_connection,
     read_events,
 )
 
@@ -27,7 +27,7 @@ KNOWN_BYTES_CAP = 64 << 20
 
 def dealt_reads(source: Source, shards: int) -> DataFrame:
     """Rows of DEALT for the step READERS: one shuffle by partition."""
-    profiles = profiles_of(client_software(source))
+    profiles = profiles_by_connection(client_software(source))
     reads = [
         Read(RECORD_BATCHES, BATCH_COLUMNS, batch_events),
         Read(FETCH_PARTITIONS, READ_COLUMNS, partial(read_events, profiles=profiles)),

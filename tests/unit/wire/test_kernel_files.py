@@ -22,7 +22,7 @@ import numpy as np
 from udfs.wire.primitives import set_cell
 numbers = np.zeros(3, np.int64)
 set_cell(numbers, 1, 7)
-print(numbers.tolist(), sum(set_cell.stats.cache_hits.values()), sum(put.stats.cache_misses.values()))
+print(numbers.tolist(), sum(set_cell.stats.cache_hits.values()), sum(set_cell.stats.cache_misses.values()))
 """
 
 
