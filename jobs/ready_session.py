@@ -20,9 +20,9 @@ from jobs.session.driver import driver_of
 from jobs.session.kernel_cache import choose_kernel_cache, why_not_kept
 from jobs.session.spark import spark_session
 from jobs.session.spark_properties import Workload
-from udfs.capture.compression import unpacked_bytes
+from udfs.capture.compression import estimated_unpacked_bytes
 from udfs.errors import SetupError
-from udfs.kernels.compiled_parts import DECODER, compiled
+from udfs.kernels.compiled_parts import DECODER, marker_of_part
 
 
 def ready_session(run: Run, algorithms: Sequence[str] = ()) -> SparkSession:
@@ -52,7 +52,7 @@ def begin_session(run: Run) -> SparkSession:
     if is_new:
         choose_kernel_cache()
     stored_bytes = largest_part(run.lake) if is_new and not captures else 0
-    work = Workload(sum(unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS, stored_bytes)
+    work = Workload(sum(estimated_unpacked_bytes(str(path)) for path in captures), run.job in REPLAYS, stored_bytes)
     spark = spark_session(run.session.master, f"refetch {run.job}", run.session.conf, work)
     check_reachable(spark, run.lake)
     return spark
@@ -69,7 +69,7 @@ def compile_meanwhile(algorithms: Sequence[str]) -> Iterator[None]:
     capture, facts = DECODER
     # Two processes, as the work of the decoder's parts is about the same; the algorithms are dealt out.
     wanted = ((capture, *algorithms[1::2]), (facts, *algorithms[::2]))
-    shares = [[part for part in share if not compiled(part).exists()] for share in wanted]
+    shares = [[part for part in share if not marker_of_part(part).exists()] for share in wanted]
     if any(shares):
         sys.stderr.write("refetch: compiling the kernels, once for this version ...\n")
     command = [sys.executable, "-m", "udfs.kernels.warm_up"]
@@ -97,7 +97,7 @@ def _check_compiled(last: str) -> None:
 
     Raises SetupError unless there is just no room for them, without which a run takes longer.
     """
-    folder = compiled(DECODER[0]).parent
+    folder = marker_of_part(DECODER[0]).parent
     fault = why_not_kept(folder)
     if fault is None:
         raise SetupError(f"The kernels could not be compiled: {last}. Try again; if that fails, too, delete {folder}.")
