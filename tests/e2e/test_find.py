@@ -93,3 +93,20 @@ def test_the_same_run_again_is_kept_with_its_lanes(spark: SparkSession, searched
     kept = replay(spark, searched.run, searched.capture_id, keep=True)
     assert (kept.run_id, kept.counts) == (searched.run_id, None)
     conclude_run(spark, searched.run, searched.capture_id, kept)
+
+
+def test_a_grid_in_which_consumers_wait_is_followed_by_a_search_for_limits(
+    spark: SparkSession, searched: Searched, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario = replace(resolve_scenario(None), replay={"fetch_max_bytes": {FETCH: (64 * KiB,)}})
+    run = replace(searched.run, scenario=scenario)
+    done = replay(spark, run, searched.capture_id)
+    assert "no lane meets `fetch_max_bytes: least catch_up where longest_wait <= 10ms`" in capsys.readouterr().err
+    conclude_run(spark, run, searched.capture_id, done)
+    of_run = f"run_id = '{done.run_id}'"
+    assert not queried(searched.run.lake, A, where=of_run), "nobody gave an aim"
+    (advised,) = [
+        row for row in queried(searched.run.lake, RECOMMENDATIONS, where=f"{of_run} and verdict = 'change'")
+        if (row[RECOMMENDATIONS.scope], row[RECOMMENDATIONS.setting]) == ("perf-consumer-client", FETCH)
+    ]  # fmt: skip
+    assert advised[RECOMMENDATIONS.gain_after] == 0

@@ -24,6 +24,7 @@ from schemas.tables.gold_splits import BATCH_SPLIT, BATCH_SPLIT_RANGES
 from schemas.tables.values import OF_CLIENT, OF_TOPIC
 from tests.e2e.conftest import RUN_AT
 from tests.lakes import queried
+from udfs.errors import ArgumentError
 
 BATCH, BUFFER = "producer.batch.size", "producer.buffer.memory"
 
@@ -101,3 +102,31 @@ def test_a_grid_that_does_not_end_what_hurts_is_followed_by_a_search(
     assert ("so one is looked for" in capsys.readouterr().err) == goes_on
     assert [row[A.is_met] for row in found] == [True] * goes_on
     assert {f"{key}={value}" for value in asked_for.split(",")} | {row[A.scenario] for row in found} <= lanes
+
+
+def test_an_aim_for_one_producer_has_the_largest_batch_size_that_suits_it(
+    spark: SparkSession, splits: Searched
+) -> None:
+    aim = (
+        f"batch_split: largest batch.size for client=split-z* where split_rate <= 1% over {BATCH}=4KiB,8KiB,12KiB,64KiB"
+    )
+    run = replace(splits.run, scenario=replace(resolve_scenario(None, (), (), [aim]), replay={"batch_split": {}}))
+    done = replay(spark, run, splits.capture_id)
+    conclude_run(spark, run, splits.capture_id, done)
+    of_run, r = f"run_id = '{done.run_id}'", BATCH_SPLIT_RANGES
+    (found,) = splits.rows(A, of_run)
+    rates = [
+        row[r.p90] for row in splits.rows(r, f"{of_run} and {r.scenario} = '{found[A.scenario]}'")
+        if (row[r.client_id], row[r.metric]) == ("split-zstd", "split_rate")
+    ]  # fmt: skip
+    assert dict(found[A.outcomes])["split_rate_p90"] == max(rates) <= FEW
+    advised = {row[R.scope]: row[R.reason] for row in splits.rows(R, f"{of_run} and {R.setting} = '{BATCH}'")}
+    assert "for client=split-z*" in advised.pop("split-zstd")
+    assert not [reason for reason in advised.values() if "for client" in reason]
+
+
+def test_an_aim_for_nobody_is_refused_with_the_names_that_there_are(spark: SparkSession, splits: Searched) -> None:
+    aim = "batch_split: largest batch.size for client=billing where split_rate <= 1%"
+    run = replace(splits.run, scenario=replace(resolve_scenario(None, (), (), [aim]), replay={"batch_split": {}}))
+    with pytest.raises(ArgumentError, match="no client in this replay is `billing`; there are split-lz4, split-zstd"):
+        replay(spark, run, splits.capture_id)
