@@ -12,25 +12,29 @@ import pyarrow as pa
 
 from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSIONLESS
-from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
+from schemas.wire.fetch import FETCH_REQUEST, FETCH_REQUEST_START, FETCH_RESPONSE
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import arrow_array, dictionary_column
 from udfs.columns.picking import pick_values, position_among
 from udfs.facts.arrow_tables import Values, table_rows
-from udfs.facts.cut_fetches import note_cut_sessions
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned, Rows
 from udfs.facts.fetch_session import NOWHERE, Session, new_session, resize_session
-from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
+from udfs.facts.message_bodies import note_faults, request_bodies, request_body_starts, response_bodies
 from udfs.facts.number_columns import Picked
 from udfs.facts.session_follower import follow_sessions
+from udfs.wire.encoding import least_bytes
+from udfs.wire.layout import newest_version
 from udfs.wire.messages import Decoded, decode_bodies
 
 ROWS_AT_A_TIME = 200_000
 KINDS = pa.array([FULL, INCREMENTAL, SESSIONLESS])
 READERS = pa.array([CONSUMER, FOLLOWER])
+_NEWEST = newest_version(FETCH_REQUEST_START.versions)
+START_BYTES = np.array([least_bytes(FETCH_REQUEST_START.fields, version, False) for version in range(_NEWEST + 1)])
+"""Bytes of a body up to its topics, by version: int64[versions]."""
 
 
 @dataclass
@@ -287,3 +291,19 @@ def aborted_lists(response: Decoded, name: str, returned: Ints) -> pa.Array[Any]
     values: pa.Array[Any] = pa.array(aborted.column(name), pa.int64())
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
     return lists.take(arrow_array(returned, ~has_none))
+
+
+def note_cut_sessions(exchanges: Exchanges, which: Ints) -> None:
+    """Note the session ids and epochs of cut requests in the Fetch exchanges `which`, unless a version is unknown."""
+    cut, bodies = request_body_starts(exchanges, which)
+    ends = bodies.starts + START_BYTES[np.clip(bodies.versions, 0, _NEWEST)]
+    is_there = ends <= bodies.ends
+    if not is_there.any():  # as nearly always: the reader need not be made
+        return
+    start = decode_bodies(
+        FETCH_REQUEST_START, exchanges.frames.arena, bodies.starts[is_there], ends[is_there], bodies.versions[is_there]
+    )
+    fine, top = start.fault == 0, start.levels[""]
+    exchange = cut[is_there][fine]
+    exchanges.fetch_session_id[exchange] = top.column("session_id")[fine]
+    exchanges.fetch_session_epoch[exchange] = top.column("session_epoch")[fine]

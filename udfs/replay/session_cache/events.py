@@ -13,6 +13,7 @@ import pyarrow as pa
 from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
 from udfs.columns.arrays import Ints, Records, stretch_edges
+from udfs.columns.records import join_records
 from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, NO_TIME, NONE, PARTITION, SIZE_UNKNOWN
 from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
@@ -126,15 +127,10 @@ def join_parts(parts: list[Part]) -> Part:
     behind = stretch_edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
         part.fetches["first"] += before
-    fetches, rows = joined_records(part.fetches for part in parts), joined_records(part.rows for part in parts)
+    fetches = join_records(FETCH, [part.fetches for part in parts])
+    rows = join_records(PARTITION, [part.rows for part in parts])
     fetches["end"] = np.append(fetches["first"][1:] - 1, len(rows))[: len(fetches)]
     return Part(fetches, rows)
-
-
-def joined_records(parts: Iterable[Records]) -> Records:
-    """The records of all parts. They are joined as bytes, for numpy would copy records field by field."""
-    arrays = list(parts)
-    return np.concatenate([array.view(np.uint8) for array in arrays]).view(arrays[0].dtype)
 
 
 def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> Part:

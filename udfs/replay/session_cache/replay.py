@@ -11,6 +11,7 @@ import pyarrow as pa
 from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.table import Table
 from udfs.columns.arrays import Records, read_only
+from udfs.columns.records import join_records
 from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.session_cache.broker import (
     BrokerReplay,
@@ -26,7 +27,7 @@ from udfs.replay.session_cache.clients import larger_clients, note_clients
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import with_entries, with_stretches
 from udfs.replay.session_cache.dispatch import BUCKET_US, play_from
-from udfs.replay.session_cache.events import Keys, Part, joined_records, parts_by_life
+from udfs.replay.session_cache.events import Keys, Part, parts_by_life
 from udfs.replay.session_cache.memory import empty_cache
 from udfs.replay.session_cache.order import (
     begins_again,
@@ -39,7 +40,7 @@ from udfs.replay.session_cache.order import (
 from udfs.replay.session_cache.rows import BrokerResult, all_rows, cache_rows, result_of
 from udfs.replay.session_cache.settings import SessionLanes
 from udfs.replay.session_cache.slots import note_all_gone
-from udfs.replay.session_cache.state import INITIAL_EPOCH, NONE
+from udfs.replay.session_cache.state import FETCH, INITIAL_EPOCH, NONE
 
 BROKERS_AT_ONCE, BUCKETS_AT_ONCE = 100, 100
 """The results of so many brokers, and so many buckets of one broker, are held before rows are made of them."""
@@ -93,7 +94,7 @@ def take_fetches(replay: BrokerReplay, part: Part) -> None:
     replay.fetches += len(fetches)
     number_names(replay, fetches)
     note_intents(replay, fetches, read_only(part.rows))
-    replay.unfinished = joined_records([replay.unfinished, fetches])
+    replay.unfinished = join_records(FETCH, [replay.unfinished, fetches])
     play_until(replay, int(fetches["request_us"][-1]))
 
 

@@ -10,7 +10,7 @@ from tests.unit.replay.fetch_max_bytes.test_old_formats import batch, fidelity, 
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
-from udfs.replay.fetch_max_bytes.partition_log.recompressed import has_other_size
+from udfs.replay.fetch_max_bytes.partition_log.known import has_other_size
 
 PRODUCED = [batch(first, first + 9, 100, is_old=False, produced=0) for first in (0, 10)]
 """Of which a read gets 150 bytes, if they are in the log as they are here."""

@@ -15,9 +15,11 @@ import numpy as np
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch_max_bytes.partition_log.aborted import in_aborted_transaction
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.state import BATCH, UNKNOWN
+
+END, BEGIN, DATA = range(3)
+"""What comes first of a producer at the same offset."""
 
 
 class PartitionLog(NamedTuple):
@@ -187,3 +189,28 @@ def readable_at_reads(log: PartitionLog, reads: Records) -> Readable:
         first_append=first_append,
         available_first=log.starts[np.minimum(known_low + 1, known_high)] - begin,
     )
+
+
+def in_aborted_transaction(batches: Records, aborted: Records) -> Bools:
+    """Which batches are of transactions that were aborted: bool[n] of LOG_EVENT[n], batches in any order.
+
+    A consumer of committed records is given none of them. The rules are those of CompletedFetch.nextFetchedRecord of
+    kafka-clients 4.3: a producer's batches are left out from the first offset of its aborted transaction on, which a
+    response names, until its end marker. aborted: LOG_EVENT[m], the transactions that were aborted.
+    """
+    n = len(batches)
+    in_aborted = np.zeros(n, np.bool_)
+    if not len(aborted):
+        return in_aborted
+    producer = np.concatenate([batches["producer_id"], aborted["producer_id"]])
+    offset = np.concatenate([batches["position"], aborted["position"]])
+    what = np.concatenate([np.where(batches["is_control"], END, DATA), np.full(len(aborted), BEGIN)])
+    order = np.lexsort((what, offset, producer))
+    what, producer = what[order], producer[order]
+    place = np.arange(len(order))
+    latest = np.maximum.accumulate(np.where(what == DATA, -1, place))
+    marks = np.maximum(latest, 0)
+    is_aborted = (latest >= 0) & (what[marks] == BEGIN) & (producer[marks] == producer) & (producer != UNKNOWN)
+    is_batch = order < n
+    in_aborted[order[is_batch]] = (is_aborted & (what == DATA))[is_batch]
+    return in_aborted
