@@ -12,7 +12,7 @@ from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
-from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, Fetches, changes_of
+from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, Fetches, changes_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, FETCHED_PARTITION, MOVE, SERVING
 from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, NONE
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
@@ -145,7 +145,7 @@ def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: 
     )
     batches = np.full(len(read_in), 4)
     stays = np.full(1, NEVER)
-    return changes_of(reads, times, Destinations(batches, batches), stays, np.full(1, leaves_nothing_out)).changes
+    return changes_of_nodes(reads, times, Destinations(batches, batches), stays, np.full(1, leaves_nothing_out)).changes
 
 
 def test_only_a_client_that_never_leaves_a_wanted_partition_out_gives_it_up_in_one_fetch() -> None:

@@ -19,7 +19,7 @@ The fetches alone show it, and it happens in every lane at the captured time:
   still. Where a lane's quota is known (quota.py), that alone says when it waits.
 
 A connection that is opened anew goes on as the one before (nodes.py). Partitions that go from one broker to another go
-on there (handovers.py).
+on there (by_node.py).
 """
 
 from __future__ import annotations
@@ -100,7 +100,21 @@ def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int,
     return Group(node, new_records(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others}))
 
 
-def changes_of(
+class MoveKinds(NamedTuple):
+    """What each move is, bool[moves] each; and the first fetch that may have left its partition out, int64[moves].
+
+    joins: the partition is asked for the first time. absent: it was left out before. sought: it is read from elsewhere
+    than where the read before had ended. lost: from where is not known.
+    """
+
+    joins: Bools
+    absent: Bools
+    sought: Bools
+    lost: Bools
+    left: Ints
+
+
+def changes_of_nodes(
     reads: NodeReads, fetches: Fetches, destinations: Destinations, left_at: Ints, leaves_nothing_out: Bools
 ) -> Changes:
     """The changes of all nodes.
@@ -108,52 +122,94 @@ def changes_of(
     left_at: int64[partitions], when each is asked for at another broker (us), or NEVER. leaves_nothing_out:
     bool[nodes], the client leaves nothing out that it wants.
     """
-    moves, request, response = reads.moves, fetches.request, fetches.response
-    p, fetch, (batch, expected) = moves["partition"], moves["fetch"], destinations
-    node, joins = reads.node[p], moves["before"] < 0
-    before = np.maximum(moves["before"], 0)
-    lost = ~joins & (batch == BATCH_UNKNOWN)
-    left = np.minimum(before + 1, fetches.last[fetch])
-    absent = ~joins & (fetch - before > 1)
-    absent &= leaves_nothing_out[node] | (request[fetch] - request[left] > GIVEN_UP_US)
-    sought = ~joins & ~lost & (batch != expected)
-    jumps = sought & ~absent
+    kinds = kinds_of_moves(reads, fetches, destinations, leaves_nothing_out)
     gone = partitions_given_up(reads, fetches, leaves_nothing_out)
-    first_without = reads.partitions["last_fetch"][gone] + 1
+    fetch, first_without = reads.moves["fetch"], reads.partitions["last_fetch"][gone] + 1
     opened = np.flatnonzero(fetches.opens_session)
-    stops = silences(fetches, [fetch[absent | sought | joins], left[absent], first_without, opened])
-    throttled = np.flatnonzero(fetches.is_throttled & (fetches.last != np.arange(len(request))))
-    moved = np.flatnonzero(left_at != NEVER)
-    asked_again, asked_before = request[fetch], request[before]
-    requested, answered = (fetches.just_after(times, fetch) for times in (request, response))
-    last_request = request[reads.partitions["last_fetch"][gone]]
+    begins = fetch[kinds.absent | kinds.sought | kinds.joins]
+    stops = silences(fetches, [begins, kinds.left[kinds.absent], first_without, opened])
+    throttled = np.flatnonzero(fetches.is_throttled & (fetches.last != np.arange(len(fetches.request))))
+    # Changes of the same time keep this order: the reader's own, then partitions that leave, then those that come.
     groups = [
-        # Changes of the same time keep this order: the reader's own, then partitions that leave, then those that come.
-        group_changes(fetches.node[stops], fetches.just_after(response, stops), STOP, request[stops]),
-        group_changes(fetches.node[throttled], fetches.just_after(response, throttled), THROTTLED, request[throttled +
-        1]), group_changes(fetches.node[opened], fetches.just_after(response, opened), REOPEN, 0),
-        group_changes(
-            node[absent], request[left[absent]], p[absent], LEAVE,
-            captured_batch=expected[absent], until=asked_again[absent], since=asked_before[absent],
-        ),
-        group_changes(reads.node[gone], request[first_without], gone, LEAVE, until=NEVER, since=last_request),
-        group_changes(reads.node[moved], left_at[moved], moved, LEAVE),
-        group_changes(node[lost], answered[lost], p[lost], LEAVE, until=asked_again[lost], since=asked_before[lost]),
-        group_changes(node[joins], reads.partitions["since"][p[joins]], p[joins], batch[joins]),
-        group_changes(node[absent], requested[absent], p[absent], np.where(sought, batch, GO_ON)[absent]),
-        group_changes(
-            node[jumps], answered[jumps], p[jumps], batch[jumps],
-            captured_batch=expected[jumps], until=asked_again[jumps], since=asked_before[jumps],
-        ),
-    ]  # fmt: skip
-    change_node, changes = np.concatenate([g.node for g in groups]), join_records(CHANGE, [g.changes for g in groups])
-    order = np.lexsort((changes["time"], change_node))
+        *changes_of_reader(fetches, stops, throttled, opened),
+        *leaving_partitions(reads, fetches, destinations, kinds, left_at, gone),
+        *coming_partitions(reads, fetches, destinations, kinds),
+    ]
+    node, changes = np.concatenate([g.node for g in groups]), join_records(CHANGE, [g.changes for g in groups])
+    order = np.lexsort((changes["time"], node))
     return Changes(
         changes=pick_records(changes, order),
-        node=change_node[order],
-        lost=np.bincount(node[lost], minlength=len(leaves_nothing_out)),
+        node=node[order],
+        lost=np.bincount(reads.node[reads.moves["partition"]][kinds.lost], minlength=len(leaves_nothing_out)),
         stopped=np.append(stops, throttled + 1),
     )
+
+
+def kinds_of_moves(
+    reads: NodeReads, fetches: Fetches, destinations: Destinations, leaves_nothing_out: Bools
+) -> MoveKinds:
+    """What each move is."""
+    node, fetch = reads.node[reads.moves["partition"]], reads.moves["fetch"]
+    joins, before = reads.moves["before"] < 0, np.maximum(reads.moves["before"], 0)
+    left = np.minimum(before + 1, fetches.last[fetch])
+    has_left = leaves_nothing_out[node] | (fetches.request[fetch] - fetches.request[left] > GIVEN_UP_US)
+    lost = ~joins & (destinations.batch == BATCH_UNKNOWN)
+    return MoveKinds(
+        joins=joins,
+        absent=~joins & (fetch - before > 1) & has_left,
+        sought=~joins & ~lost & (destinations.batch != destinations.expected),
+        lost=lost,
+        left=left,
+    )
+
+
+def changes_of_reader(fetches: Fetches, stops: Ints, throttled: Ints, opened: Ints) -> list[Group]:
+    """Where the reader stands still before some fetches or behind others, and where it opens a session."""
+    node, request = fetches.node, fetches.request
+    stop, throttle, opening = (fetches.just_after(fetches.response, of) for of in (stops, throttled, opened))
+    return [
+        group_changes(node[stops], stop, STOP, request[stops]),
+        group_changes(node[throttled], throttle, THROTTLED, request[throttled + 1]),
+        group_changes(node[opened], opening, REOPEN, 0),
+    ]
+
+
+def leaving_partitions(
+    reads: NodeReads, fetches: Fetches, destinations: Destinations, kinds: MoveKinds, left_at: Ints, gone: Ints
+) -> list[Group]:
+    """Partitions that are left out for a while, given up, asked for at another broker, or lost by a seek.
+
+    gone: those given up.
+    """
+    request, moves, absent, lost = fetches.request, reads.moves, kinds.absent, kinds.lost
+    p, asked_again, asked_before = moves["partition"], request[moves["fetch"]], request[np.maximum(moves["before"], 0)]
+    node, answered = reads.node[p], fetches.just_after(fetches.response, moves["fetch"])
+    last, moved = reads.partitions["last_fetch"][gone], np.flatnonzero(left_at != NEVER)
+    return [
+        group_changes(
+            node[absent], request[kinds.left[absent]], p[absent], LEAVE,
+            captured_batch=destinations.expected[absent], until=asked_again[absent], since=asked_before[absent],
+        ),
+        group_changes(reads.node[gone], request[last + 1], gone, LEAVE, until=NEVER, since=request[last]),
+        group_changes(reads.node[moved], left_at[moved], moved, LEAVE),
+        group_changes(node[lost], answered[lost], p[lost], LEAVE, until=asked_again[lost], since=asked_before[lost]),
+    ]  # fmt: skip
+
+
+def coming_partitions(reads: NodeReads, fetches: Fetches, destinations: Destinations, kinds: MoveKinds) -> list[Group]:
+    """Partitions that join, that come back, and that are read on from elsewhere."""
+    request, moves, joins, absent = fetches.request, reads.moves, kinds.joins, kinds.absent
+    p, batch, jumps = moves["partition"], destinations.batch, kinds.sought & ~absent
+    node, asked_again, asked_before = reads.node[p], request[moves["fetch"]], request[np.maximum(moves["before"], 0)]
+    requested, answered = (fetches.just_after(of, moves["fetch"]) for of in (request, fetches.response))
+    return [
+        group_changes(node[joins], reads.partitions["since"][p[joins]], p[joins], batch[joins]),
+        group_changes(node[absent], requested[absent], p[absent], np.where(kinds.sought, batch, GO_ON)[absent]),
+        group_changes(
+            node[jumps], answered[jumps], p[jumps], batch[jumps],
+            captured_batch=destinations.expected[jumps], until=asked_again[jumps], since=asked_before[jumps],
+        ),
+    ]  # fmt: skip
 
 
 def partitions_given_up(reads: NodeReads, fetches: Fetches, leaves_nothing_out: Bools) -> Ints:

@@ -16,7 +16,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     node_reads,
     when_left,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, Fetches, changes_of
+from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, Fetches, changes_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections, nodes_of
@@ -77,7 +77,7 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     logs = build_logs(reads, readable_logs(captured, nodes, reads, handovers), handovers)
     servings, max_bytes = servings_of(reads, logs), np.minimum(nodes.nodes["max_bytes"], broker_max_bytes)
     logs.batches["segment_end"][:-1] = segment_ends_of_batches(reads, logs, servings, max_bytes)
-    changes = changes_of(
+    changes = changes_of_nodes(
         reads,
         fetches_for_changes(reads, nodes),
         destinations_of(reads, logs),
@@ -105,7 +105,7 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
 
 
 def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> Fetches:
-    """The fetches as `changes_of` takes them."""
+    """The fetches as `changes_of_nodes` takes them."""
     fetches, first = reads.fetches, nodes.first_fetch
     node = nodes.node[fetches["connection"]]
     request = fetches["request"]
