@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.doc_pages.markdown import table_row
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.scenarios.settings import Setting, settings
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import NO_LIMIT
 
 PAGE = Path("docs/settings.md")
 INTRODUCTION = """\
@@ -58,8 +58,8 @@ def allowed_values(setting: Setting) -> str:
     if setting.choices:
         return ", ".join(f"`{choice}`" for choice in setting.choices)
     if setting.type == "limit":
-        return f"{setting.unit}, or `{NONE}`; may change with time"
+        return f"{setting.unit}, or `{NO_LIMIT}`; may change with time"
     least = "" if setting.minimum is None else f", from {setting.minimum:,}"
     most = "" if setting.maximum in (None, *ENDS_OF_TYPES) else f" to {setting.maximum:,}"
-    none = f", or `{NONE}`" if setting.is_optional else ""
+    none = f", or `{NO_LIMIT}`" if setting.is_optional else ""
     return f"{setting.unit}{least}{most}{none}"

@@ -12,7 +12,7 @@ from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import Setting, setting_of
 from jobs.terminal.lane_rows import SCENARIO, settings_in_name
 from jobs.terminal.wording import changed_settings
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import NO_LIMIT
 
 Subject = Literal["consumers", "brokers", "producers", "anyone"]
 _POOL_OF_BROKERS = ("broker.queued.max.request.bytes", "broker.socket.request.max.bytes")
@@ -62,7 +62,7 @@ def can_be_set(row: Row) -> bool:
 
 def _is_named(findings: Findings, key: str, value: str, subject: Subject) -> bool:
     """Whether a setting of a lane concerns the subject, and lifts no bound where there was none."""
-    lifts_nothing = value == NONE and setting_of(key).is_optional and key not in findings.captured
+    lifts_nothing = value == NO_LIMIT and setting_of(key).is_optional and key not in findings.captured
     return subject in ("anyone", _owner_of_setting(setting_of(key))) and not lifts_nothing
 
 

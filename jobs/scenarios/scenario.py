@@ -14,7 +14,7 @@ from jobs.scenarios.moment import Moment
 from jobs.scenarios.settings import Value, in_catalogue_order, key_with_topic, setting_of, settings
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.settings import TRAFFIC_SPEED
-from udfs.replay.shared.lanes import NONE, release_numbers
+from udfs.replay.shared.lanes import NO_LIMIT, release_numbers
 from udfs.replay.shared.window import Window
 
 Grids = Mapping[str, Mapping[str, tuple[Value, ...]]]
@@ -132,7 +132,7 @@ def with_grids(scenario: Scenario, grids: Grids) -> Scenario:
     in_force = {key: setting.default_value for key, setting in needed.items()} | dict(scenario.stated)
     return replace(
         scenario,
-        captured={key: value for key, value in in_force.items() if value not in (None, NONE)},
+        captured={key: value for key, value in in_force.items() if value not in (None, NO_LIMIT)},
         replay=grids,
         assumed=tuple(key for key in in_force if key not in scenario.stated),
         names_replays=True,

@@ -17,7 +17,7 @@ from jobs.paths import CONF, SHOWN_DOCS, own_text
 from jobs.units import format_bytes, format_ms, format_number, parse_bytes, parse_int, parse_ms, parse_number
 from udfs.errors import SettingError
 from udfs.replay.partition_limits.schedule import format_schedule, parse_schedule
-from udfs.replay.shared.lanes import NONE, release_number
+from udfs.replay.shared.lanes import NO_LIMIT, release_number
 from udfs.replay.shared.lanes import Value as Value
 
 _PARSERS: Mapping[str, Callable[[str], int | float]] = {
@@ -103,7 +103,7 @@ class Setting(BaseModel):
     @property
     def is_optional(self) -> bool:
         """Whether the setting can be `none`; if it can, that is the default."""
-        return self.default == NONE and not self.choices
+        return self.default == NO_LIMIT and not self.choices
 
     @property
     def default_value(self) -> Value | None:
@@ -123,8 +123,8 @@ class Setting(BaseModel):
             if text not in self.choices:
                 raise ValueError(f"`{text}` is none of {', '.join(self.choices)}{self._of_a_release(text)}")
             return text
-        if self.is_optional and text == NONE:
-            return NONE
+        if self.is_optional and text == NO_LIMIT:
+            return NO_LIMIT
         if self.type == "limit":
             return format_schedule(parse_schedule(text))
         value = _PARSERS[self.type](text)
@@ -170,7 +170,7 @@ class Setting(BaseModel):
             return *schedule.values, *schedule.times
         if self.choices:
             return (self.choices.index(str(value)),)
-        return (math.inf if value == NONE else float(value),)
+        return (math.inf if value == NO_LIMIT else float(value),)
 
 
 def followed_for(release: str, releases: Sequence[str]) -> str | None:

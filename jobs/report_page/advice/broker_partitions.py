@@ -12,7 +12,7 @@ from jobs.report_page.question import Findings
 from schemas.tables import algorithms
 from schemas.tables.gold_limits import PARTITION_LIMIT_CURVE
 from schemas.tables.values import DEFAULT, KEEP
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import NO_LIMIT
 
 
 def advise_partition_limits(findings: Findings) -> Iterable[Recommendation]:
@@ -26,8 +26,8 @@ def advise_partition_limits(findings: Findings) -> Iterable[Recommendation]:
             scope=Scope(),
             setting=row[c.refused_by],
             verdict=KEEP,
-            now=InForce(NONE, DEFAULT),
-            recommended=NONE,
+            now=InForce(NO_LIMIT, DEFAULT),
+            recommended=NO_LIMIT,
             sure=confidence_in_replay(findings, algorithms.PARTITION_LIMITS),
             enough=str(row[c.limit_from]),
             is_proposal=True,

@@ -14,7 +14,7 @@ from jobs.terminal.wording import short_size
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.values import CHANGE, KEEP, WITHHELD
 from udfs.facts.arrow_tables import arrow_schema
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import NO_LIMIT
 
 ORDER = (CHANGE, WITHHELD, KEEP)
 NO_BOUND = "no bound"
@@ -96,7 +96,7 @@ def value_text(setting: str, value: str | None) -> str:
     """A value for people: `1 MiB`, `1,000`, `no bound`, `not known`."""
     if value is None:
         return "not known"
-    if value == NONE:
+    if value == NO_LIMIT:
         return NO_BOUND
     parts = value.split(", ")
     if len(parts) > 1:

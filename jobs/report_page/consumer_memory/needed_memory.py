@@ -26,7 +26,7 @@ from schemas.tables import algorithms
 from schemas.tables.fidelity_reasons import DRAINED
 from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_memory import CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE, LIBRDKAFKA_QUEUE
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import NO_LIMIT
 
 CONSUMERS = "consumers"
 MOST_CONSUMERS, MOST_CURVES = 20, 5
@@ -204,7 +204,7 @@ def hungry_table(findings: Findings) -> Grid:
 def pool_bytes(lane: str) -> int | None:
     """The consumer's buffer.memory in a lane; None where it has no bound."""
     text = changed_settings(lane).get(BUFFER_MEMORY)
-    return None if text in (None, NONE) else parse_bytes(text)
+    return None if text in (None, NO_LIMIT) else parse_bytes(text)
 
 
 NEEDED = Question(

@@ -21,7 +21,7 @@ from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.recompression import size_model
-from udfs.replay.batch_split.state import BATCH, PART, PARTITION, RECORD, Capture
+from udfs.replay.batch_split.state import BATCH, PART, RECORD, SENT_PARTITION, Capture
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.requests_in_flight import before_requests
@@ -231,7 +231,7 @@ def captured_batches(rows: pa.RecordBatch, sendings: Records, first: Ints, colum
     is_sticky = np.bincount(first_sendings["topic"], keyed, topics) == 0
     members = np.unique(sendings["partition"], return_index=True)[1]
     topic = sendings["topic"][members]
-    partitions = new_records(PARTITION, len(members), topic=topic, is_sticky=is_sticky[topic])
+    partitions = new_records(SENT_PARTITION, len(members), topic=topic, is_sticky=is_sticky[topic])
     append_from = int_column(rows, SENT.append_from, 0)[first]
     records = records_in(first_sendings, append_from, columns.content[taken], columns.timestamp[taken])
     order = append_order(records, partitions, topics)

@@ -40,10 +40,10 @@ class Producer:
     release, in us. topics: their numbers, in the order in which they came up. created: the max.message.bytes that
     topics were created with, as far as the capture shows that. stored: by topic, the codec that brokers compress its
     batches into. inferred_size: batch.size in bytes, as the batches show it; None as long as there were none.
-    estimates: float32[lanes, topics, codecs]. outcomes: OUTCOME[lanes, topics]. spans: those of the timelines that are
-    full. last_codec: the codec that each topic was sent in last, by number. sent_from, sent_until: when the first and
-    the last request were sent (us). stretches: how many were read. replications: how often lanes are replayed with pace
-    drawn anew.
+    estimates: float32[lanes, topics, codecs]. outcomes: SPLIT_OUTCOME[lanes, topics]. spans: those of the timelines
+    that are full. last_codec: the codec that each topic was sent in last, by number. sent_from, sent_until: when the
+    first and the last request were sent (us). stretches: how many were read. replications: how often lanes are replayed
+    with pace drawn anew.
     """
 
     client_id: str
@@ -75,7 +75,7 @@ class Producer:
 
     @property
     def replicated(self) -> Records:
-        """What lanes come to with pace drawn anew: OUTCOME[replications, lanes, topics]."""
+        """What lanes come to with pace drawn anew: SPLIT_OUTCOME[replications, lanes, topics]."""
         outcomes = self.outcomes[self.at_once + 1 :]
         return outcomes.reshape(self.replications, self.at_once, outcomes.shape[1])
 

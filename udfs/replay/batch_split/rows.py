@@ -132,7 +132,9 @@ def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
 
 
 def figures_by_metric(outcomes: Records) -> dict[str, Floats]:
-    """The figures of `batch_split_ranges` by metric: float64, in the shape of the outcomes. outcomes: OUTCOME[...]."""
+    """The figures of `batch_split_ranges` by metric: float64, in the shape of the outcomes. outcomes:
+    SPLIT_OUTCOME[...].
+    """
     t, batches = BATCH_SPLIT, np.maximum(outcomes["batches"], 1)
     counts = {str(name): outcomes[str(name)].astype(np.float64) for name in (t.splits, t.batches, t.bytes_resent)}
     return {str(t.split_rate): counts[str(t.splits)] / batches} | counts

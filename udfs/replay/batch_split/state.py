@@ -68,7 +68,7 @@ PART = int_fields("end", "size", "sent_at", "answered_at")
 """A captured batch that the split of another one made: the record behind its last one, bytes, and when it was closed
 and answered (us); `answered_at` may be NEVER."""
 
-PARTITION = int_fields(
+SENT_PARTITION = int_fields(
     "topic",
     "is_sticky",  # 1: the built-in partitioner places the topic's records, for they have no key (KIP-794)
 )
@@ -107,7 +107,7 @@ NOT_CLOSED, MODELLED = 0, -1
 STUCK = 2
 """The split of the batch made the same batch again: Kafka goes on until delivery.timeout.ms, the replay gives up."""
 
-OUTCOME = np.dtype(
+SPLIT_OUTCOME = np.dtype(
     [
         (name, np.int64)
         for name in (
@@ -173,7 +173,7 @@ class Capture(NamedTuple):
     """What is captured of a producer, as its lanes replay it.
 
     records: RECORD[records]. append_order: int64[records], the records in the order in which they were appended.
-    batches: BATCH[batches]. parts: PART[parts]. partitions: PARTITION[partitions].
+    batches: BATCH[batches]. parts: PART[parts]. partitions: SENT_PARTITION[partitions].
     """
 
     records: Records
@@ -188,9 +188,9 @@ class ProducerSim(NamedTuple):
     """The replay of a stretch of what a producer sent, in every lane.
 
     settings: SETTINGS[lanes]; limits: int64[lanes, topics], max.message.bytes. estimates: float32[lanes, topics,
-    codecs] and outcomes: OUTCOME[lanes, topics], as the stretch before left them. filling: FILLING[partitions]. ready:
-    READY[records]. current: int64[topics], the partition that got a record last. stored: int64[topics], the codec that
-    brokers compress a topic's batches into, or AS_PRODUCED. spans: SPAN[SPANS_ROOM]. progress: PROGRESS[1].
+    codecs] and outcomes: SPLIT_OUTCOME[lanes, topics], as the stretch before left them. filling: FILLING[partitions].
+    ready: READY[records]. current: int64[topics], the partition that got a record last. stored: int64[topics], the
+    codec that brokers compress a topic's batches into, or AS_PRODUCED. spans: SPAN[SPANS_ROOM]. progress: PROGRESS[1].
     """
 
     capture: Capture
@@ -256,7 +256,7 @@ def initial_estimates(settings: Records, topics: int) -> Singles:
 
 def no_outcomes(lanes: int, topics: int) -> Records:
     """What lanes come to before anything has happened."""
-    outcomes = np.zeros((lanes, topics), OUTCOME)
+    outcomes = np.zeros((lanes, topics), SPLIT_OUTCOME)
     outcomes["since_split"] = NEVER
     return outcomes
 

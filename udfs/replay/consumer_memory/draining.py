@@ -33,7 +33,7 @@ LEAST_RECORD_OVERHEAD = 7
 UNIT_MIX = -3335678366873096957
 """An odd number. Its multiples make the same key differ between units."""
 
-PARTITION = int_fields(
+DRAINED_PARTITION = int_fields(
     "holder",  # the exchange whose records of the partition are not drained, or NONE
     "end_offset",  # behind the last whole batch of those, or UNKNOWN
     "cut_end_offset",  # behind a batch of which not all came, or UNKNOWN
@@ -55,7 +55,7 @@ FETCHED = int_fields(
 class Fetches(NamedTuple):
     """What the fetches of several clients have shown by a time.
 
-    partitions: PARTITION[room]. partition_numbers, broker_numbers: the number of each by unit and key. fetched:
+    partitions: DRAINED_PARTITION[room]. partition_numbers, broker_numbers: the number of each by unit and key. fetched:
     FETCHED[units]. verdicts: int64[units, VERDICTS], how often each was given.
     """
 
@@ -67,14 +67,14 @@ class Fetches(NamedTuple):
 
     @property
     def known_partitions(self) -> Records:
-        """PARTITION[n]: those that have a number."""
+        """DRAINED_PARTITION[n]: those that have a number."""
         return self.partitions[: int(self.partition_numbers.used[0])]
 
 
 def no_fetches() -> Fetches:
     """Before any client has fetched."""
     return Fetches(
-        partitions=np.zeros(0, PARTITION),
+        partitions=np.zeros(0, DRAINED_PARTITION),
         partition_numbers=new_map(),
         broker_numbers=new_map(),
         fetched=np.zeros(0, FETCHED),

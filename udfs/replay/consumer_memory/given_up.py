@@ -44,7 +44,7 @@ them."""
 
 
 def partitions_not_taken(partitions: Records) -> Records:
-    """The partitions that were neither fetched again nor taken over. partitions: PARTITION[n]."""
+    """The partitions that were neither fetched again nor taken over. partitions: DRAINED_PARTITION[n]."""
     return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] == NEVER)]
 
 

@@ -62,7 +62,7 @@ def units_and_lanes(units: Ints, lanes: Ints) -> tuple[Ints, Ints]:
 
 
 def used_and_waits(outcomes: Records) -> dict[str, Cell]:
-    """The columns of use, waits and time that every side has. outcomes: OUTCOME[rows]."""
+    """The columns of use, waits and time that every side has. outcomes: POOL_OUTCOME[rows] or BUFFER_OUTCOME[rows]."""
     used: dict[str, Cell] = {f"used_bytes_{name}": outcomes[f"used_{name}"] for name in ("p50", "p95", "p99", "max")}
     return {
         **used,
@@ -75,7 +75,9 @@ def used_and_waits(outcomes: Records) -> dict[str, Cell]:
 
 
 def pool_columns(outcomes: Records, size: Ints, connections: Ints, speed: Floats) -> dict[str, Cell]:
-    """The columns of a pool, for consumers and brokers. outcomes: OUTCOME[rows]; size, connections, speed: [rows]."""
+    """The columns of a pool, for consumers and brokers. outcomes: POOL_OUTCOME[rows]; size, connections, speed:
+    [rows].
+    """
     return {
         **used_and_waits(outcomes),
         "pool_bytes": pa.array(size, mask=size == UNBOUNDED),
@@ -106,7 +108,7 @@ def received_in(traces: Traces, window: Window) -> InWindow:
 
 
 def deadlocks(outcomes: Records, settings: Records, largest_fetch: Ints) -> list[str | None]:
-    """Why connections are stuck, or None. outcomes: OUTCOME[rows]; settings: POOL_SETTINGS[rows]."""
+    """Why connections are stuck, or None. outcomes: POOL_OUTCOME[rows]; settings: POOL_SETTINGS[rows]."""
     holds_back = settings["variant"] != MEMORY_POOL
     is_below = holds_back & (settings["size"] < largest_fetch)
     why = np.select(

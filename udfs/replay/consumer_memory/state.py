@@ -80,7 +80,7 @@ LANE_STATE = int_fields(
     "random",  # the state of the lane's random numbers
 )
 """The rest of the lane's state."""
-OUTCOME = int_fields(
+POOL_OUTCOME = int_fields(
     *MEASURED,
     "messages",  # that got memory
     "bytes",
@@ -102,7 +102,7 @@ class MessageSim(NamedTuple):
 
     messages, connections: the unit's. settings: POOL_SETTINGS[lanes]. message_states, connection_states: MESSAGE_STATE
     and CONNECTION_STATE of each. race: int64[connections], working memory. state: LANE_STATE[1]. pool: POOL[1].
-    outcomes: OUTCOME[lanes]. nothing: OUTCOME[1], of a lane that has not begun.
+    outcomes: POOL_OUTCOME[lanes]. nothing: POOL_OUTCOME[1], of a lane that has not begun.
     """
 
     messages: Records
@@ -121,7 +121,7 @@ class MessageSim(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What units came to in every lane. outcomes: OUTCOME[units, lanes], 0 for a unit without messages."""
+    """What units came to in every lane. outcomes: POOL_OUTCOME[units, lanes], 0 for a unit without messages."""
 
     outcomes: Records
     curves: Curves
@@ -140,7 +140,7 @@ def simulations_of_units(
     n = int(counts.max(initial=0))
     connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
     room = 2 * n + 2  # a message is requested, on its way, or to be given back; and the application polls
-    replayed = Replayed(np.zeros(settings.shape, OUTCOME), room_for_curves(settings.shape[1], counts))
+    replayed = Replayed(np.zeros(settings.shape, POOL_OUTCOME), room_for_curves(settings.shape[1], counts))
     whole = MessageSim(
         messages=read_only(traces.messages),
         connections=read_only(traces.connections),
@@ -154,7 +154,7 @@ def simulations_of_units(
         meter=new_meter(window),
         curves=replayed.curves,
         outcomes=replayed.outcomes,
-        nothing=read_only(np.zeros(1, OUTCOME)),
+        nothing=read_only(np.zeros(1, POOL_OUTCOME)),
     )
     return replayed, ((unit, simulation_of_unit(whole, units[unit], unit)) for unit in np.flatnonzero(counts).tolist())
 

@@ -60,7 +60,7 @@ def first_request(exchanges: Records, api_key: int, unit: Ints, since: Ints) -> 
 
 
 def partitions_taken_over(partitions: Records) -> Records:
-    """The partitions that were taken over and not fetched again. partitions: PARTITION[n]."""
+    """The partitions that were taken over and not fetched again. partitions: DRAINED_PARTITION[n]."""
     return partitions[(partitions["holder"] != NONE) & (partitions["taken_over_at"] != NEVER)]
 
 

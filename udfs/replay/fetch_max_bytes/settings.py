@@ -11,7 +11,7 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import MS_PER_S
-from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, NONE, PROPOSAL, LaneSettings
+from udfs.replay.shared.lanes import AS_CAPTURED, KAFKA_RELEASE, NO_LIMIT, PROPOSAL, LaneSettings
 from udfs.replay.shared.window import WHOLE, Window
 
 BROKER_MAX_BYTES = "broker.fetch.max.bytes"
@@ -140,7 +140,7 @@ def fetch_limits_of_lanes(lanes: LaneSettings, reader: str) -> Records:
 
 def quota_is_known(lanes: LaneSettings) -> Bools:
     """Whether each lane says which quota consumers have, or the one in force is stated: bool[lanes]."""
-    is_stated = lanes.in_force.get(CONSUMER_QUOTA, NONE) != NONE
+    is_stated = lanes.in_force.get(CONSUMER_QUOTA, NO_LIMIT) != NO_LIMIT
     return np.array([is_stated or CONSUMER_QUOTA in lane for lane in lanes.changed])
 
 

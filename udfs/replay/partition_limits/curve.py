@@ -54,8 +54,8 @@ def limit_curves(history: History) -> dict[int, Records]:
 def last_limits(history: History, outcomes: Records) -> Ints:
     """By change, the largest max.broker.partitions that could refuse it or a later one as the first: int64[changes].
 
-    outcomes: OUTCOME[changes] without a limit, which up to its first refusal are those of every limit. Where Kafka
-    places, a limit refuses when fewer brokers have room than replicas are wanted; the others then have `limit`
+    outcomes: CHANGE_OUTCOME[changes] without a limit, which up to its first refusal are those of every limit. Where
+    Kafka places, a limit refuses when fewer brokers have room than replicas are wanted; the others then have `limit`
     replicas or more, and there are no more than all that were before and those requested.
     """
     changes, brokers = history.changes, history.brokers
@@ -84,7 +84,7 @@ def drop_repeated_steps(by_limit: Records) -> Records:
 
 def cluster_curve(changes: Records, outcomes: Records) -> Records:
     """The curve of max.partitions: each change that needs more than all before it is the first refusal of the limits
-    between. outcomes: OUTCOME[changes] without a limit.
+    between. outcomes: CHANGE_OUTCOME[changes] without a limit.
     """
     is_counted = (outcomes["requested"] > 0) & (outcomes["error"] == 0) & ~are_exempt(changes)
     rows = np.flatnonzero(is_counted)

@@ -49,7 +49,7 @@ def limit_fidelity_rows(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Rows by kind of change and client, and by client for placements.
 
-    outcomes: OUTCOME[changes], and chunks: CHUNK[changes], of the captured lane.
+    outcomes: CHANGE_OUTCOME[changes], and chunks: CHUNK[changes], of the captured lane.
     """
     captured, is_tried = history.captured, outcomes["decided_by"] != NOT_TRIED
     judged = np.flatnonzero(history.in_window & (captured["row"] != NONE) & (is_tried | (captured["reason"] != AGREED)))

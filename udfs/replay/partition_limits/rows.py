@@ -65,7 +65,8 @@ _E = TOPIC_EVENTS
 class LaneResults(NamedTuple):
     """What became of the changes in some lanes.
 
-    outcomes: OUTCOME[lanes, changes]. replicas: int64[lanes], in the cluster at the end. times: int64[times], us.
+    outcomes: CHANGE_OUTCOME[lanes, changes]. replicas: int64[lanes], in the cluster at the end. times: int64[times],
+    us.
     samples: int64[lanes, times + 1, brokers], replicas on each broker at those times, and at the end.
     captured_samples: int64[times + 1, brokers], the same in the captured lane, by which growth is measured.
     """
@@ -205,7 +206,7 @@ def names_by_code(names: Mapping[int, str], codes: Ints) -> pa.Array[Any]:
 def messages_of_refusals(outcomes: Records, node: Ints) -> pa.Array[Any]:
     """What each refusal says: the limit, what is present and what was requested, as KIP-578 wants it.
 
-    outcomes: OUTCOME[refusals]. node: int64[refusals], the id of a single broker that would exceed the limit.
+    outcomes: CHANGE_OUTCOME[refusals]. node: int64[refusals], the id of a single broker that would exceed the limit.
     """
 
     def texts(numbers: Ints) -> pa.Array[Any]:

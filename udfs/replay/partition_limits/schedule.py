@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints
-from udfs.replay.shared.lanes import NONE
+from udfs.replay.shared.lanes import NO_LIMIT
 
 UNLIMITED = (1 << 63) - 1
 EXPECTED = "a limit such as 4000, none, or `4000 until 2026-01-31T12:00:00Z then 6000`"
@@ -44,14 +44,14 @@ def parse_schedule(text: str) -> Schedule:
 
 def format_schedule(schedule: Schedule) -> str:
     """The spelling that `parse_schedule` reads back, the same for the same limit."""
-    values = [NONE if value == UNLIMITED else str(value) for value in schedule.values]
+    values = [NO_LIMIT if value == UNLIMITED else str(value) for value in schedule.values]
     times = (datetime.fromtimestamp(us / 1_000_000, UTC).isoformat() for us in schedule.times[1:])
     changes = (f" until {time} then {value}" for time, value in zip(times, values[1:], strict=True))
     return values[0] + "".join(time.replace("+00:00", "Z") for time in changes)
 
 
 def _value(text: str, word: str) -> int:
-    if word == NONE:
+    if word == NO_LIMIT:
         return UNLIMITED
     count = _COUNT.fullmatch(word)
     if count is None:

@@ -11,7 +11,15 @@ from schemas.wire.releases import BOTH_CONTROLLERS
 from udfs.columns.arrays import Ints, Records, read_only, stretch_edges
 from udfs.columns.records import int_fields
 from udfs.replay.partition_limits.schedule import UNLIMITED, Schedule, parse_schedule
-from udfs.replay.shared.lanes import CAPTURED, KAFKA_RELEASE, NONE, LaneSettings, Value, release_number, release_numbers
+from udfs.replay.shared.lanes import (
+    CAPTURED,
+    KAFKA_RELEASE,
+    NO_LIMIT,
+    LaneSettings,
+    Value,
+    release_number,
+    release_numbers,
+)
 from udfs.replay.shared.window import WHOLE, Window
 
 CONTROLLER = "controller"
@@ -107,7 +115,7 @@ def limit_lanes(lanes: LaneSettings) -> LimitSettings:
 
 def schedules_of_lanes(lanes: LaneSettings, key: str) -> list[Schedule]:
     """A limit over time in each lane."""
-    return [parse_schedule(NONE if value is None else str(value)) for value in lanes.values(key)]
+    return [parse_schedule(NO_LIMIT if value is None else str(value)) for value in lanes.values(key)]
 
 
 def limits_over_time(broker_limit: Schedule, cluster_limit: Schedule) -> Records:
@@ -143,4 +151,4 @@ def has_kraft(release: tuple[int, ...] | None, controller: Value | None) -> bool
 
 def mutation_rate(value: Value | None) -> float:
     """Partitions a second, 0 for no quota."""
-    return 0.0 if value is None or value == NONE else float(value)
+    return 0.0 if value is None or value == NO_LIMIT else float(value)

@@ -99,7 +99,7 @@ CLUSTER = int_fields(
 )
 """A lane's cluster, apart from its brokers and topics."""
 
-OUTCOME = int_fields(
+CHANGE_OUTCOME = int_fields(
     "error",  # Kafka's error code, 0: done
     "decided_by",
     "limit",  # the value of the limit that decided
@@ -144,7 +144,7 @@ class ClusterSim(NamedTuple):
     topics; an array of its own, for it is searched alone), topics (TOPIC[topics]), chunks (CHUNK[changes]), undo
     (UNDO[changes]), slots (int64[slots], the broker of each replica), clients (CLIENT) and connections (CONNECTION).
     Working memory: added (int64[brokers]), placement (PLACEMENT[1]), stripes and arrangement.
-    The results: outcomes (OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers at the end).
+    The results: outcomes (CHANGE_OUTCOME[lanes, changes]) and replicas (int64[lanes], those of all brokers at the end).
     """
 
     changes: Records
@@ -190,6 +190,6 @@ def new_sim(history: History, settings: LimitSettings, lanes: int = 1) -> Cluste
         placement=np.zeros(1, PLACEMENT),
         stripes=new_stripes(history.brokers, random),
         arrangement=new_arrangement(history.brokers, random),
-        outcomes=np.zeros((lanes, n), OUTCOME),
+        outcomes=np.zeros((lanes, n), CHANGE_OUTCOME),
         replicas=np.zeros(lanes, np.int64),
     )

@@ -82,7 +82,7 @@ def add_outcome(sums: Record, outcome: Record, change: Record) -> None:
 def sum_outcomes(outcomes: Records, changes: Records, sums: Records) -> None:
     """Sum up the changes that are tried, or whose topic is absent because it was refused.
 
-    outcomes: OUTCOME[lanes, changes]. changes: GROUPED[changes]. sums: SUMS[lanes, groups], zero at first.
+    outcomes: CHANGE_OUTCOME[lanes, changes]. changes: GROUPED[changes]. sums: SUMS[lanes, groups], zero at first.
     """
     for lane in range(len(outcomes)):
         for number in range(len(changes)):

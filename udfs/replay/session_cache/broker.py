@@ -20,10 +20,10 @@ from udfs.replay.session_cache.settings import SessionLanes, with_unlimited
 from udfs.replay.session_cache.slots import new_spans, with_spans
 from udfs.replay.session_cache.state import (
     BUCKET,
+    CACHE_OUTCOME,
     EVICTION,
     FETCH,
     NONE,
-    OUTCOME,
     UNSEEN,
     Buckets,
     Captured,
@@ -77,7 +77,7 @@ def new_lanes(settings: Records, seed: int) -> Lanes:
     lanes, shards = cache.live.shape
     buckets = Buckets(
         captured=np.zeros(0, BUCKET),
-        outcomes=np.zeros((0, lanes), OUTCOME),
+        outcomes=np.zeros((0, lanes), CACHE_OUTCOME),
         occupied=np.zeros((0, lanes, shards), np.int64),
         used=np.zeros(1, np.int64),
     )

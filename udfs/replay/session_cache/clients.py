@@ -185,7 +185,7 @@ def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) 
     """Note with fetches from `first` on whose they are, why they were sent, and when the broker worked on them; stops
     where memory runs out and returns how far it came.
 
-    fetches: FETCH[n], in the order of their requests. rows: PARTITION[m].
+    fetches: FETCH[n], in the order of their requests. rows: LISTED_PARTITION[m].
     """
     for place in range(first, len(fetches)):
         if not has_room_for_client(clients):

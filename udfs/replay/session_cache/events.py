@@ -14,7 +14,7 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
 from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.records import join_records
-from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, NO_TIME, NONE, PARTITION, SIZE_UNKNOWN
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, LISTED_PARTITION, NO_TIME, NONE, SIZE_UNKNOWN
 from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
 
@@ -73,7 +73,9 @@ class Keys:
 
 
 class Part(NamedTuple):
-    """Whole fetches, FETCH[n], and the rows that they come from, PARTITION[m], blank for a row that is a fetch."""
+    """Whole fetches, FETCH[n], and the rows that they come from, LISTED_PARTITION[m], blank for a row that is a
+    fetch.
+    """
 
     fetches: Records
     rows: Records
@@ -128,7 +130,7 @@ def join_parts(parts: list[Part]) -> Part:
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
         part.fetches["first"] += before
     fetches = join_records(FETCH, [part.fetches for part in parts])
-    rows = join_records(PARTITION, [part.rows for part in parts])
+    rows = join_records(LISTED_PARTITION, [part.rows for part in parts])
     fetches["end"] = np.append(fetches["first"][1:] - 1, len(rows))[: len(fetches)]
     return Part(fetches, rows)
 
@@ -138,7 +140,7 @@ def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> Part:
     columns: dict[str, pa.Array[Any]] = dict(zip(batch.schema.names, batch.columns, strict=True))
     is_fetch = numbers_of(columns[_T.position]) == OF_FETCH
     places = np.flatnonzero(is_fetch)
-    fetches, rows = np.zeros(len(places), FETCH), np.zeros(batch.num_rows, PARTITION)
+    fetches, rows = np.zeros(len(places), FETCH), np.zeros(batch.num_rows, LISTED_PARTITION)
     for name, (column, missing) in FETCH_COLUMNS.items():
         known = known_rows(columns[column])[places]
         fetches[name] = np.where(known, numbers_of(columns[column])[places], missing)

@@ -135,7 +135,7 @@ def number_names(replay: BrokerReplay, fetches: Records) -> None:
 
 
 def note_intents(replay: BrokerReplay, fetches: Records, rows: Records) -> None:
-    """Note with each fetch whose it is, why it was sent, and what is in it. rows: PARTITION[n]."""
+    """Note with each fetch whose it is, why it was sent, and what is in it. rows: LISTED_PARTITION[n]."""
     done = 0
     while (done := note_clients(fetches, done, rows, replay.clients)) < len(fetches):
         replay.clients = larger_clients(replay.clients)

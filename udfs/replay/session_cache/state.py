@@ -81,7 +81,7 @@ FETCH = np.dtype(
 )
 """A captured fetch."""
 
-PARTITION = np.dtype(
+LISTED_PARTITION = np.dtype(
     [
         ("topic", np.int64),  # hash of its id or name
         ("fetch_offset", np.int64),
@@ -193,7 +193,7 @@ class Cache(NamedTuple):
 SUMS = ("fetches", "full_fetches", "created", "refused", "refused_despite_room", "evicted", "evicted_despite_room",
         "not_found", "partitions_reread", "request_bytes", "response_bytes")  # fmt: skip
 HOLDINGS = ("live_sessions", "follower_sessions", "cached_partitions")
-OUTCOME = np.dtype([(name, np.int64) for name in (*SUMS, *HOLDINGS)])
+CACHE_OUTCOME = np.dtype([(name, np.int64) for name in (*SUMS, *HOLDINGS)])
 """What a lane did in a bucket of time, and what it held at the end of it: columns of the table SESSION_CACHE."""
 CAPTURED_SUMS = ("fetches", "created", "refused", "not_found", "request_bytes", "response_bytes")
 """The sums that the capture shows as well."""
@@ -207,7 +207,7 @@ class Buckets(NamedTuple):
     """The buckets of time that are not written yet."""
 
     captured: Records  # BUCKET[room]
-    outcomes: Records  # OUTCOME[room, lanes]
+    outcomes: Records  # CACHE_OUTCOME[room, lanes]
     occupied: Ints  # int64[room, lanes, shards]: the most sessions of each shard at a time
     used: Ints  # int64[1]: how many buckets there are
 

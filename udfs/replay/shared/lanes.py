@@ -13,7 +13,7 @@ CAPTURED = 0
 """The place of the lane that replays the settings in force, in every array by lane."""
 AS_CAPTURED = -1
 """In place of a setting's value in a lane that leaves it as the capture shows it."""
-NONE = "none"
+NO_LIMIT = "none"
 """The value of a setting that sets no bound."""
 KAFKA_RELEASE, PROPOSAL = "kafka", "kip"
 """The setting that says which release's rules a lane has; and its value where the rules are those of the KIP's text."""
@@ -40,7 +40,7 @@ class LaneSettings:
     def ints(self, key: str, unset: int = 0) -> Ints:
         """A setting's value in each lane: int64[lanes], `unset` where there is no value or no bound."""
         return np.array(
-            [unset if value is None or value == NONE else int(value) for value in self.values(key)], np.int64
+            [unset if value is None or value == NO_LIMIT else int(value) for value in self.values(key)], np.int64
         )
 
     def singles(self, key: str) -> Singles:

@@ -23,8 +23,8 @@ from udfs.replay.batch_split.settings import SETTINGS, TODAY, SplitLanes, TopicL
 from udfs.replay.batch_split.state import (
     BATCH,
     PART,
-    PARTITION,
     RECORD,
+    SENT_PARTITION,
     Capture,
     SizeModel,
     new_sim,
@@ -59,7 +59,7 @@ class Producer:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a producer's records: OUTCOME[topics], and the estimates of its codec, float32[topics]."""
+    """What came of a producer's records: SPLIT_OUTCOME[topics], and the estimates of its codec, float32[topics]."""
 
     outcomes: Records
     estimates: npt.NDArray[np.float32]
@@ -166,7 +166,7 @@ def captured(produced: Produced, sizes: SizeModel) -> Capture:
         retries=produced.retries,
         retry_at=NEVER,
     )
-    partitions = new_records(PARTITION, places, topic=list(produced.topic), is_sticky=produced.is_sticky)
+    partitions = new_records(SENT_PARTITION, places, topic=list(produced.topic), is_sticky=produced.is_sticky)
     return Capture(records, np.argsort(by_partition, kind="stable"), batches, np.zeros(0, PART), partitions, sizes)
 
 

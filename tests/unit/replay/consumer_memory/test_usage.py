@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from udfs.columns.arrays import Ints
-from udfs.replay.consumer_memory.state import OUTCOME
+from udfs.replay.consumer_memory.state import POOL_OUTCOME
 from udfs.replay.consumer_memory.usage import (
     SLOT_US,
     SLOTS,
@@ -40,7 +40,7 @@ def test_a_timeline_keeps_its_peaks_however_long_it_gets() -> None:
 
 
 def test_a_lane_begins_without_what_the_lane_before_used() -> None:
-    meter, outcomes, curves = new_meter(), np.zeros(2, OUTCOME), room_for_curves(2, np.array([1]))
+    meter, outcomes, curves = new_meter(), np.zeros(2, POOL_OUTCOME), room_for_curves(2, np.array([1]))
     for lane, used in enumerate((200, 20)):
         begin_metering(meter, 5)
         use_bytes(meter, used)

@@ -18,8 +18,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     LOG_BATCH,
     NODE,
     NONE,
-    PARTITION,
     POINT,
+    READ_PARTITION,
     REOPEN,
     Outcome,
     Unit,
@@ -105,7 +105,7 @@ def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: 
     first = stretch_edges(counts)
     visible = [list(part.visible) or [1] * len(part.sizes) for part in parts]
     partitions = new_records(
-        PARTITION,
+        READ_PARTITION,
         len(parts),
         number=np.arange(len(parts)),
         partition_max_bytes=[part.max_bytes for part in parts],

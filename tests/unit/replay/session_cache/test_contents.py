@@ -14,7 +14,7 @@ from tests.unit.wire.reference import Struct, encode
 from udfs.columns.arrays import Records, read_only
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
-from udfs.replay.session_cache.state import FETCH, NONE, PARTITION, SIZE_UNKNOWN
+from udfs.replay.session_cache.state import FETCH, LISTED_PARTITION, NONE, SIZE_UNKNOWN
 
 
 class Want(NamedTuple):
@@ -32,8 +32,8 @@ class Want(NamedTuple):
 
 
 def rows_of(wanted: list[Want]) -> Records:
-    """PARTITION[n]: what a capture shows of these, if nothing is listed or returned."""
-    rows = np.zeros(len(wanted), PARTITION)
+    """LISTED_PARTITION[n]: what a capture shows of these, if nothing is listed or returned."""
+    rows = np.zeros(len(wanted), LISTED_PARTITION)
     fields = [
         (sum(want.topic.encode()), len(want.topic), want.partition, want.offset, want.records, want.high_watermark,
          want.error, want.last_fetched_epoch, want.log_start_offset, want.diverging_epoch)

@@ -41,8 +41,8 @@ QUEUE_DECISIONS = "queue_decisions"
 
 
 class QueueLane(NamedTuple):
-    """What a lane comes to. thresholds: THRESHOLDS[1]. bound: None if sizes are not known. outcome: OUTCOME[1], None if
-    it is not known; unknown_for says why. pace_of: where the application's pace comes from.
+    """What a lane comes to. thresholds: THRESHOLDS[1]. bound: None if sizes are not known. outcome: QUEUE_OUTCOME[1],
+    None if it is not known; unknown_for says why. pace_of: where the application's pace comes from.
     """
 
     thresholds: Records
@@ -263,5 +263,5 @@ def are_near(times: Ints, others: Ints, within_us: int) -> Bools:
 
 
 def spans_of(outcomes: Records) -> Ints:
-    """How long each lane took (us), at least 1: int64[n]. outcomes: OUTCOME[n]."""
+    """How long each lane took (us), at least 1: int64[n]. outcomes: QUEUE_OUTCOME[n]."""
     return np.maximum(np.minimum(outcomes["ended_at"], NEVER) - outcomes["began_at"], 1)

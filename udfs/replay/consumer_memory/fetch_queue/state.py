@@ -55,7 +55,7 @@ QUEUE = int_fields(
     "full_until",  # us: up to when it is known, and counted, that the queue is full
 )
 """The queue in the lane that is replayed."""
-OUTCOME = int_fields(
+QUEUE_OUTCOME = int_fields(
     "most_bytes",
     "most_messages",
     "full_us",  # us in which the queue was at a threshold or above
@@ -83,7 +83,7 @@ class QueueSim(NamedTuple):
 
     responses: RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n]. queue:
     QUEUE[1]. held_back_until: int64[n], when a fetcher that had found the queue full asked for a response (us), else
-    NONE. window: int64[2], its begin and end (us). outcome: OUTCOME[1].
+    NONE. window: int64[2], its begin and end (us). outcome: QUEUE_OUTCOME[1].
     """
 
     responses: Records
@@ -118,5 +118,5 @@ def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints)
         queue=queue,
         held_back_until=np.full(n, NONE),
         window=read_only(window),
-        outcome=np.zeros(1, OUTCOME),
+        outcome=np.zeros(1, QUEUE_OUTCOME),
     )

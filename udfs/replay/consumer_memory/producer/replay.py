@@ -20,10 +20,10 @@ from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, new_waiters
 from udfs.replay.consumer_memory.producer.captured_times import replay_lanes
 from udfs.replay.consumer_memory.producer.state import (
+    BUFFER_OUTCOME,
     BUILT,
     CONNECTION,
     NONE,
-    OUTCOME,
     PIECE,
     STREAM,
     THREADS,
@@ -44,7 +44,8 @@ VALIDATION.md."""
 
 
 class ProducersReplayed(NamedTuple):
-    """Producers in all lanes. outcomes: OUTCOME[units, lanes]. in_loop: bool[units, lanes], those in closed loop.
+    """Producers in all lanes. outcomes: BUFFER_OUTCOME[units, lanes]. in_loop: bool[units, lanes], those in closed
+    loop.
 
     late: int64[units], captured batches that the closed loop of the captured settings begins too late; NONE where no
     lane needs it.
@@ -63,7 +64,7 @@ def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> Pr
     """
     units, lanes, meter = len(produced.producers), len(settings), new_meter(produced.window)
     replayed = ProducersReplayed(
-        np.zeros((units, lanes), OUTCOME), np.zeros((units, lanes), np.bool_), np.full(units, NONE)
+        np.zeros((units, lanes), BUFFER_OUTCOME), np.zeros((units, lanes), np.bool_), np.full(units, NONE)
     )
     for unit in numbers.tolist():
         producer, outcomes = produced.producers[unit], replayed.outcomes[unit]
@@ -80,7 +81,7 @@ def replay_producers(produced: Produced, settings: Records, numbers: Ints) -> Pr
 
 def replay_in_loop(produced: Produced, unit: int, settings: Records, meter: Meter, replayed: ProducersReplayed) -> int:
     """Replay a producer's lanes that are in closed loop; returns how many batches the captured lane begins too late."""
-    lanes, outcomes = np.flatnonzero(replayed.in_loop[unit]), np.zeros(len(settings), OUTCOME)
+    lanes, outcomes = np.flatnonzero(replayed.in_loop[unit]), np.zeros(len(settings), BUFFER_OUTCOME)
     loop_lanes(loop_of(produced, unit, settings, meter, outcomes), read_only(np.append(CAPTURED, lanes)))
     replayed.outcomes[unit, lanes] = outcomes[lanes]
     return int(outcomes["late"][CAPTURED])
@@ -124,7 +125,9 @@ def streams_and_connections(produced: Produced, producer: np.void) -> tuple[Reco
 
 
 def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outcomes: Records) -> Loop:
-    """The closed loop of a producer by its number. settings: BUFFER_SETTINGS[lanes]. outcomes: OUTCOME[lanes]."""
+    """The closed loop of a producer by its number. settings: BUFFER_SETTINGS[lanes]. outcomes:
+    BUFFER_OUTCOME[lanes].
+    """
     producer = produced.producers[unit]
     batches = produced.batches[producer["first_batch"] : producer["end_batch"]].copy()
     batches["stream"] -= producer["first_stream"]
@@ -146,5 +149,5 @@ def loop_of(produced: Produced, unit: int, settings: Records, meter: Meter, outc
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
-        nothing=read_only(np.zeros(1, OUTCOME)),
+        nothing=read_only(np.zeros(1, BUFFER_OUTCOME)),
     )

@@ -16,7 +16,7 @@ from udfs.replay.shared.event_heap import Heap
 
 NONE = -1
 
-OUTCOME = int_fields(
+BUFFER_OUTCOME = int_fields(
     *MEASURED,
     "granted",  # batches that got memory
     "exhausted",  # BufferExhaustedException: max.block.ms was over
@@ -39,7 +39,7 @@ class BatchSim(NamedTuple):
 
     batches: BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a batch. states: BATCH_STATE[n].
     lingering: int64[n], of which the first lingers[0] are batches that began since the sender saw somebody wait. pool:
-    BUFFERS[1]. outcomes: OUTCOME[lanes]. nothing: OUTCOME[1], of a lane that has not begun.
+    BUFFERS[1]. outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], of a lane that has not begun.
     """
 
     batches: Records
@@ -69,7 +69,7 @@ def new_sim(batches: Records, settings: Records, meter: Meter, outcomes: Records
         pool=np.zeros(1, BUFFERS),
         meter=meter,
         outcomes=outcomes,
-        nothing=read_only(np.zeros(1, OUTCOME)),
+        nothing=read_only(np.zeros(1, BUFFER_OUTCOME)),
     )
 
 
@@ -127,8 +127,9 @@ class Loop(NamedTuple):
 
     pieces: PIECE[n]. batches: BATCH[n], the captured ones. requests: REQUEST[n]. linger_us: int64[1]. settings:
     BUFFER_SETTINGS[lanes]. waiters: an allocation a piece. waiting_since: int64[pieces], us. built: BUILT[pieces].
-    streams: STREAM[n]. connections: CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1]. outcomes: OUTCOME[lanes].
-    nothing: OUTCOME[1], of a lane that has not begun.
+    streams: STREAM[n]. connections: CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1]. outcomes:
+    BUFFER_OUTCOME[lanes].
+    nothing: BUFFER_OUTCOME[1], of a lane that has not begun.
     """
 
     pieces: Records

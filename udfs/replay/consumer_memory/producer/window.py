@@ -12,7 +12,7 @@ from udfs.replay.shared.event_heap import Heap
 def count_from_here(meter: Meter, outcomes: Records, nothing: Records, lane: int) -> None:
     """Have the lane count from the window's begin on; what is in use, and who waits, stays.
 
-    outcomes: OUTCOME[lanes]. nothing: OUTCOME[1].
+    outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1].
     """
     waits = outcomes[lane].waits
     begin_window(meter)

@@ -12,7 +12,7 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import BATCH_UNKNOWN, Destinations
 from udfs.replay.fetch_max_bytes.closed_loop.logs import Log
-from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NONE, PARTITION, first_above
+from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NONE, READ_PARTITION, first_above
 
 READ_BATCHES = int_fields(
     "partition",
@@ -25,7 +25,9 @@ READ_BATCHES = int_fields(
 
 
 class Logs(NamedTuple):
-    """The batches of a reader's partitions: PARTITION[n], LOG_BATCH[batches + 1], and BATCH[batches] of the same."""
+    """The batches of a reader's partitions: READ_PARTITION[n], LOG_BATCH[batches + 1], and BATCH[batches] of the
+    same.
+    """
 
     partitions: Records
     batches: Records
@@ -38,7 +40,7 @@ def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
     first, rows = stretch_edges(counts), numbers_in_stretches(lowest, counts)
     captured = pick_records(log.batches, rows)
     partitions = new_records(
-        PARTITION,
+        READ_PARTITION,
         len(lowest),
         number=reads.partitions["number"],
         partition_max_bytes=reads.partitions["partition_max_bytes"],

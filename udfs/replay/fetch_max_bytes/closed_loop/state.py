@@ -29,7 +29,7 @@ because of a quota (THROTTLED) or for another reason (STOP)."""
 GO_ON, LEAVE = -1, -2
 """In place of the batch that a CHANGE leads to: the partition is read on where it was, or is not wanted any more."""
 
-PARTITION = int_fields(
+READ_PARTITION = int_fields(
     "number",  # among those of the reader: its row in the sums
     "partition_max_bytes",  # as captured
     "first_batch",  # its batches are [first_batch, end_batch), in offset order
@@ -83,7 +83,9 @@ POINT: Kind = np.dtype([("amount", np.int64), ("time", np.float64)])
 
 
 class Unit(NamedTuple):
-    """What a reader reads: PARTITION[n], LOG_BATCH[batches + 1], CHANGE[n], NODE[nodes], and POINT[n] of curves."""
+    """What a reader reads: READ_PARTITION[n], LOG_BATCH[batches + 1], CHANGE[n], NODE[nodes], and POINT[n] of
+    curves.
+    """
 
     partitions: Records
     batches: Records

@@ -116,7 +116,7 @@ def measure_refused(contents: Contents, rows: Records, fetch: Record) -> None:
 
 @kernel
 def measure_fetch(contents: Contents, client: Record, rows: Records, fetch: Record) -> None:
-    """Note with a fetch what is in it. client: the STRETCH of its owner. rows: PARTITION[n]. There is room."""
+    """Note with a fetch what is in it. client: the STRETCH of its owner. rows: LISTED_PARTITION[n]. There is room."""
     begin_lists(contents)
     if fetch.error != 0:
         measure_refused(contents, rows, fetch)
@@ -130,7 +130,7 @@ def measure_fetch(contents: Contents, client: Record, rows: Records, fetch: Reco
 def measure_all(fetches: Records, first: int, rows: Records, contents: Contents) -> int:
     """Note with fetches from `first` on what is in them; stops where memory runs out and returns how far it came.
 
-    fetches: FETCH[n], whose owners are known. rows: PARTITION[m].
+    fetches: FETCH[n], whose owners are known. rows: LISTED_PARTITION[m].
     """
     for place in range(first, len(fetches)):
         fetch = fetches[place]

@@ -12,7 +12,7 @@ from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.producer.batches import BATCH, PRODUCER, Produced
 from udfs.replay.consumer_memory.producer.replay import loop_of
 from udfs.replay.consumer_memory.producer.requests import REQUEST
-from udfs.replay.consumer_memory.producer.state import OUTCOME, Loop
+from udfs.replay.consumer_memory.producer.state import BUFFER_OUTCOME, Loop
 from udfs.replay.consumer_memory.producer.threads import loop_lanes
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS
 from udfs.replay.consumer_memory.usage import new_meter
@@ -56,7 +56,7 @@ def looped(
         threads=threads,
     )  # fmt: skip
     traffic = produced(batches, size, linger, connections, after)
-    loop = loop_of(traffic, 0, settings, new_meter(), np.zeros(1, OUTCOME))
+    loop = loop_of(traffic, 0, settings, new_meter(), np.zeros(1, BUFFER_OUTCOME))
     loop_lanes(loop, read_only(np.zeros(1, np.int64)))
     return loop
 
