@@ -33,6 +33,7 @@ MOST_VERSIONS = 63
 _config: Any = config  # its type hints leave out what the environment sets
 
 
+# Numba hands over each argument of the call as a parameter of its own, so that there are as many as a reader takes.
 def _emit_call(
     typing_context: Any, reader: Any, arena: Any, starts: Any, ends: Any, first: Any, end: Any, columns: Any,
     levels: Any,
