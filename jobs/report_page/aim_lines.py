@@ -94,16 +94,17 @@ def lanes_column(lanes: Sequence[str]) -> tuple[str, list[str], list[str]]:
     """(heading, cells, notes) of a column of lanes: the settings' names stand above, so that a line holds all values;
     in a note where they would be wider than the values.
     """
-    by_lane = [changed_settings(lane) for lane in lanes if lane != CAPTURED_LANE]
-    settings = list(dict.fromkeys(chain(*sorted(by_lane, key=len, reverse=True))))
-    cells = []
-    for lane in lanes:
-        values = changed_settings(lane)
-        cells.append(
-            AS_CAPTURED if lane == CAPTURED_LANE else SEPARATOR.join(values.get(name, "-") for name in settings)
-        )
-    names = SEPARATOR.join(settings) or "lane"
+    names, values = settings_and_values(lanes)
+    cells = [AS_CAPTURED if lane == CAPTURED_LANE else of for lane, of in zip(lanes, values, strict=True)]
     as_captured = "  - is as captured" if any("-" in cell.split(SEPARATOR) for cell in cells) else ""
     if len(names) <= MOST_HEADING:
         return names, cells, [as_captured] if as_captured else []
     return "lane*", cells, [f"  * {names}{';' if as_captured else ''}{as_captured[1:]}"]
+
+
+def settings_and_values(lanes: Sequence[str]) -> tuple[str, list[str]]:
+    """The names of all settings that lanes change, and for each lane its values of them, - where it changes none."""
+    by_lane = [changed_settings(lane) if lane != CAPTURED_LANE else {} for lane in lanes]
+    names = list(dict.fromkeys(chain(*sorted(by_lane, key=len, reverse=True))))
+    values = [SEPARATOR.join(of.get(name, "-") for name in names) for of in by_lane]
+    return SEPARATOR.join(names) or "lane", values

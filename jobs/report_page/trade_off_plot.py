@@ -10,10 +10,10 @@ from pyspark.sql import Row
 
 from jobs.find.rows import HIGH
 from jobs.report_page.advice.aims import aim_text, lanes_of_aim, outcome_names
+from jobs.report_page.aim_lines import settings_and_values
 from jobs.report_page.question import Axis, Findings, Plot, Scale, Unplotted, rows_to_compare
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of
-from jobs.terminal.wording import changes_phrase
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of
 
@@ -35,12 +35,13 @@ def trade_off_plot(findings: Findings, row: Row) -> Plot:
     if paid is None:
         raise Unplotted(ONE_OUTCOME)
     marks = rows_to_compare([*trade_off_marks(findings, row, target, paid)], ONE_LANE, "lane")
+    heading, _ = settings_and_values([of[TRADE_OFF.scenario] for of in lanes_of_aim(findings, row)])
     return Plot(
         f"What {target} comes to, by {paid}: the lanes that no other beats in both, and the captured one",
         "point", marks,
         Axis("paid", paid, axis_scale_of(row[t.algorithm], paid), log=is_far_apart([mark["paid"] for mark in marks])),
         Axis("aim", target, axis_scale_of(row[t.algorithm], target), log=is_far_apart([mark["aim"] for mark in marks])),
-        Axis("lane", "lane", "name"),
+        Axis("lane", heading, "name"),
     )  # fmt: skip
 
 
@@ -55,19 +56,20 @@ def trade_off_marks(findings: Findings, row: Row, target: str, paid: str) -> Ite
     target: the outcome or setting that is to be best. paid: the outcome that it is traded for; if it has a range, its
     p90 counts, as it does for constraints.
     """
-    t = TRADE_OFF
-    for lane_row in lanes_of_aim(findings, row):
+    t, rows = TRADE_OFF, lanes_of_aim(findings, row)
+    _, labels = settings_and_values([of[t.scenario] for of in rows])
+    for lane_row, label in zip(rows, labels, strict=True):
         figures = lane_row[t.outcomes]
         pays = figures.get(f"{paid}{HIGH}", figures[paid])
         aim = figures.get(target, lane_row[t.aim])
         if aim is not None and isfinite(aim) and isfinite(pays):
-            yield {"lane": lane_mark_name(lane_row), "paid": pays, "aim": aim}
+            yield {"lane": lane_mark_name(lane_row, label), "paid": pays, "aim": aim}
 
 
-def lane_mark_name(lane_row: Row) -> str:
-    """What a lane of the trade-off is called."""
+def lane_mark_name(lane_row: Row, label: str) -> str:
+    """What a lane of the trade-off is called. label: its values of the settings that the heading names."""
     t = TRADE_OFF
-    name = CAPTURED_LANE if lane_row[t.scenario] == CAPTURED_LANE else changes_phrase(lane_row[t.scenario])
+    name = CAPTURED_LANE if lane_row[t.scenario] == CAPTURED_LANE else label
     return f"{name}, chosen" if lane_row[t.is_chosen] else name
 
 

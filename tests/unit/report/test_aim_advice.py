@@ -91,8 +91,10 @@ def test_the_trade_off_is_drawn_with_the_chosen_lane_by_what_each_pays_at_the_p9
     lanes = [lane(LANE, MEETS, is_chosen=True), lane("captured", small)]
     plot = trade_off_plot(of(setting(), *lanes), setting())
     assert [tuple(row.values()) for row in plot.rows] == [
-        ("fetch.max.bytes=2 MiB, chosen", 4 * MiB, 250), ("captured", 3 * MiB, 400)
+        ("2 MiB, chosen", 4 * MiB, 250), ("captured", 3 * MiB, 400)
     ]  # fmt: skip
+    assert plot.colour is not None
+    assert plot.colour.title == "fetch.max.bytes"
     assert (plot.x.title, plot.x.scale, plot.y.title, plot.y.scale) == ("held", "bytes", "catch_up", "ms")
 
 
