@@ -21,7 +21,7 @@ from tests.bench.table import timed
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import concatenate_batches
 from udfs.columns.records import new_records
-from udfs.facts.arrow_tables import nulls_besides, table_rows
+from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.replay.consumer_memory.replay import replay_memory
 from udfs.replay.consumer_memory.settings import (
     BUFFER_SETTINGS,
@@ -110,7 +110,7 @@ def rows_of_unit(side: str, unit: int, columns: Columns) -> pa.RecordBatch:
     keys = {T.side: side, T.unit: f"unit {unit:05}", T.unit_address: "10.0.0.1"}
     given: dict[str, Any] = {str(name): pa.repeat(text, len(order)) for name, text in keys.items()}
     given |= {str(name): pa.array(values[order], mask=values[order] == -1) for name, values in columns.items()}
-    return table_rows(T, {**given, **nulls_besides(T, given, len(order))})
+    return make_rows(T, {**given, **nulls_besides(T, given, len(order))})
 
 
 def traffic(units: int, events: int) -> list[pa.RecordBatch]:

@@ -23,7 +23,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.records import new_records
 from udfs.columns.time_units import US_PER_MS
-from udfs.facts.arrow_tables import nulls_besides, table_rows
+from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.replay.fetch_max_bytes.partition_log.replay import read_rows
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.fetch_max_bytes.settings import FETCH_LIMITS, FetchLanes, as_captured_clients
@@ -156,7 +156,7 @@ def log_events(shape: Shape) -> list[pa.RecordBatch]:
     size = chance.integers(*SIZES, shape.readers)
     found = rows(read_columns(shape, size, chance))
     witnesses = found.filter(pa.array(found[LOG_EVENTS.returned_bytes].to_numpy() > 0))
-    kinds = table_rows(
+    kinds = make_rows(
         LOG_EVENTS, {**columns_of(witnesses), LOG_EVENTS.kind: np.full(witnesses.num_rows, LogEvent.WITNESS)}
     )
     t = LOG_EVENTS
@@ -174,7 +174,7 @@ def columns_of(batch: pa.RecordBatch) -> Columns:
 def rows(columns: Columns) -> pa.RecordBatch:
     """Rows of LOG_EVENTS that are null in all other columns."""
     n = len(columns[LOG_EVENTS.partition])
-    return table_rows(LOG_EVENTS, {**columns, **nulls_besides(LOG_EVENTS, columns, n)})
+    return make_rows(LOG_EVENTS, {**columns, **nulls_besides(LOG_EVENTS, columns, n)})
 
 
 def in_order(batches: list[pa.RecordBatch], columns: Sequence[str]) -> list[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from schemas.tables.values import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
 from tests.bench.table import timed
 from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.time_units import US_PER_S
-from udfs.facts.arrow_tables import nulls_besides, table_rows
+from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.replay.partition_limits.replay import replay_topics
 from udfs.replay.partition_limits.settings import LimitSettings, limit_lanes
 from udfs.replay.shared.lanes import LaneSettings
@@ -29,7 +29,7 @@ GROWN, DELETED = 0.1, 0.1
 
 def event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
     """Rows of TOPIC_EVENTS that are null besides these columns."""
-    return table_rows(TOPIC_EVENTS, {**columns, **nulls_besides(TOPIC_EVENTS, columns, rows)})
+    return make_rows(TOPIC_EVENTS, {**columns, **nulls_besides(TOPIC_EVENTS, columns, rows)})
 
 
 def broker_rows() -> pa.RecordBatch:

@@ -23,7 +23,7 @@ from tests.oracle.conftest import SLF4J, find_jars, java_command
 from udfs.columns.arrays import Bools
 from udfs.columns.arrow_columns import arrow_array, concatenate_batches, dictionary_column
 from udfs.columns.time_units import US_PER_MS
-from udfs.facts.arrow_tables import nulls_besides, table_rows
+from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.replay.session_cache.broker import new_broker
 from udfs.replay.session_cache.events import OF_FETCH, Keys, Part, parts_by_life
 from udfs.replay.session_cache.replay import play_until, replay_sessions, take_fetches
@@ -106,7 +106,7 @@ def rows_of_broker(traffic: Traffic, broker: int, random: np.random.Generator) -
         **{name: known(column, is_fetch) for name, column in of_fetches.items()},
         **{name: known(column, ~is_fetch) for name, column in of_partitions.items()},
     }  # fmt: skip
-    return table_rows(t, {**given, **nulls_besides(t, given, len(fetch))})
+    return make_rows(t, {**given, **nulls_besides(t, given, len(fetch))})
 
 
 def partition_columns(traffic: Traffic, random: np.random.Generator, is_fetch: Bools) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def ns_to_us(ns: Ints) -> Ints:
     return np.where(ns == UNKNOWN, UNKNOWN, ns // NS_PER_US)
 
 
-def table_rows(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
+def make_rows(table: Table, columns: Mapping[str, Values]) -> pa.RecordBatch:
     """A batch of the table's rows from its columns by name, in any order; numbers are cast to the declared width.
 
     A whole number that is UNKNOWN becomes null. Times are whole numbers, microseconds since 1970. Texts in a dictionary

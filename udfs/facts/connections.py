@@ -13,7 +13,7 @@ from udfs.capture.conversation import KAFKA
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
-from udfs.facts.arrow_tables import ns_to_us, table_rows
+from udfs.facts.arrow_tables import make_rows, ns_to_us
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.quarantine_reasons import BY_LOSS, Reason
@@ -37,7 +37,7 @@ def connection_rows(exchanges: Exchanges, software: Ints) -> pa.RecordBatch:
     counts = {name: by_side[name].sum(axis=1) for name in COUNTED}
     is_kafka = connections["protocol"] == KAFKA
     t = CONNECTIONS
-    return table_rows(
+    return make_rows(
         t,
         {
             t.capture_id: repeated_text_column(exchanges.capture_id, n),
@@ -76,7 +76,7 @@ def loss_rows(exchanges: Exchanges) -> pa.RecordBatch:
     side = np.where(client < 0, 2, (losses["direction"] != client).astype(np.int64))
     reasons = pa.array([BY_LOSS[code].value for code in sorted(BY_LOSS)])
     t = QUARANTINE
-    return table_rows(
+    return make_rows(
         t,
         {
             t.capture_id: repeated_text_column(exchanges.capture_id, len(losses)),
@@ -116,7 +116,7 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
         else exchanges.frames.responses[exchanges.response[rows]]
     )
     t = QUARANTINE
-    return table_rows(
+    return make_rows(
         t,
         {
             t.capture_id: repeated_text_column(exchanges.capture_id, len(rows)),

@@ -16,7 +16,7 @@ from udfs.capture.framing import SIZE_BYTES
 from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import dictionary_column
-from udfs.facts.arrow_tables import ns_to_us, nulls_besides, table_rows
+from udfs.facts.arrow_tables import make_rows, ns_to_us, nulls_besides
 from udfs.facts.exchanges import LACKING, ORPHAN_RESPONSE, UNANSWERED, Exchanges, shared_columns
 from udfs.facts.number_columns import Picked
 from udfs.wire.faults import DecodeFault
@@ -53,7 +53,7 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
     is_request = exchanges.request != UNKNOWN
     in_request, in_response = exchanges.request_fields["correlation_id"], exchanges.response_fields["correlation_id"]
     correlation = np.where(is_request, in_request, in_response)
-    return table_rows(
+    return make_rows(
         EXCHANGES,
         shared_columns(exchanges)
         | {
@@ -100,7 +100,7 @@ def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
         return np.bincount(exchanges.connection[which], minlength=connections)
 
     t = EXCHANGE_COUNTS
-    return table_rows(
+    return make_rows(
         t,
         {
             t.connection_id: exchanges.connection_ids,

@@ -17,7 +17,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import arrow_array, dictionary_column
 from udfs.columns.picking import pick_values, position_among
-from udfs.facts.arrow_tables import Values, table_rows
+from udfs.facts.arrow_tables import Values, make_rows
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned, Rows
@@ -245,7 +245,7 @@ def followed_partition_rows(
     has_request = (requested != NOWHERE) | (rows.fetch_offset >= 0)
     topic, topic_id = exchanges.names.topic_columns(rows.topic)
     t = FETCH_PARTITIONS
-    return table_rows(
+    return make_rows(
         t,
         shared_columns(exchanges, exchange_of_row)
         | request_columns(exchanges, messages, request, exchange_of_row)

@@ -14,7 +14,7 @@ from schemas.tables.values import BROKER, PARTITION, TOPIC
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import repeated_text_column
 from udfs.columns.picking import position_among
-from udfs.facts.arrow_tables import Values, nulls_besides, table_rows
+from udfs.facts.arrow_tables import Values, make_rows, nulls_besides
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT
@@ -77,7 +77,7 @@ def entry_rows(
         str(CLUSTER_METADATA.position): position,
         **{str(name): values for name, values in columns.items()},
     }
-    return table_rows(CLUSTER_METADATA, {**given, **nulls_besides(CLUSTER_METADATA, given, len(exchange))})
+    return make_rows(CLUSTER_METADATA, {**given, **nulls_besides(CLUSTER_METADATA, given, len(exchange))})
 
 
 def listed_broker_rows(exchanges: Exchanges, messages: Messages, summary: MetadataSummary) -> pa.RecordBatch:

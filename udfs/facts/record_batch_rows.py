@@ -17,7 +17,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import arrow_array, dictionary_column, repeated_text_column
 from udfs.columns.picking import pick_values, position_among
-from udfs.facts.arrow_tables import Values, nulls_besides, table_rows
+from udfs.facts.arrow_tables import Values, make_rows, nulls_besides
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.fetches import FetchMessages, consumer_exchanges
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
@@ -162,7 +162,7 @@ def rows_without_records(
     offsets = fetched_offsets(batches) if is_fetched else assigned_offsets(batches, fields.base_offset)
     t = RECORD_BATCHES
     exchange = fields.exchange[parent]
-    return table_rows(
+    return make_rows(
         t,
         shared_columns(exchanges, exchange)
         | {

@@ -11,7 +11,7 @@ from schemas.tables.steps import REPEATED_LINES
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import bool_values
 from udfs.columns.arrow_columns import compute as pc
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 
 IDENTITY = ("connection", "completed", "correlation_id")
 """Lines of different files that agree in these columns report the same request."""
@@ -49,4 +49,4 @@ def find_repeated_lines(lines: pa.RecordBatch, last: LastRequest) -> Bools:
 def repeated_rows(lines: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of REPEATED_LINES for the repeated lines, which are left out."""
     files, counts = np.unique(lines["file_no"].to_numpy(), return_counts=True)
-    return table_rows(REPEATED_LINES, {REPEATED_LINES.file_no: files, REPEATED_LINES.lines: counts})
+    return make_rows(REPEATED_LINES, {REPEATED_LINES.file_no: files, REPEATED_LINES.lines: counts})

@@ -27,7 +27,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
-from udfs.facts.arrow_tables import ns_to_us, pack_rows, table_rows
+from udfs.facts.arrow_tables import make_rows, ns_to_us, pack_rows
 from udfs.facts.client_software import logged_software
 from udfs.facts.connections import connection_rows, not_refused_columns
 from udfs.facts.exchange_messages import Messages, response_errors
@@ -181,7 +181,7 @@ def line_rows(
 ) -> pa.RecordBatch:
     """Rows of `quarantine` for lines. They say where the lines are, never what they contain."""
     t, n, number = QUARANTINE, lines.num_rows, line_numbers(lines)
-    return table_rows(
+    return make_rows(
         t,
         {
             t.capture_id: repeated_text_column(capture_id, n),

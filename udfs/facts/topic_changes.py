@@ -17,7 +17,7 @@ from udfs.capture.segments import UNKNOWN
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import arrow_array, bool_values, compute, repeated_text_column
 from udfs.columns.picking import pick_values, position_among
-from udfs.facts.arrow_tables import nulls_besides, table_rows
+from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.facts.exchange_messages import Messages, MessagesOf, decode_both
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT, hash_of, hash_spans
@@ -53,7 +53,7 @@ def change_rows(
     shared = shared_columns(exchanges, exchange)
     kinds = {str(TOPIC_CHANGES.kind): repeated_text_column(kind, len(exchange))}
     given = {**shared, **kinds, **{str(name): column for name, column in columns.items()}}
-    return table_rows(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
+    return make_rows(TOPIC_CHANGES, {**given, **nulls_besides(TOPIC_CHANGES, given, len(exchange))})
 
 
 def created_topics(exchanges: Exchanges, messages: Messages) -> Iterator[pa.RecordBatch]:

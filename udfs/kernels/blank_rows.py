@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from schemas.tables.table import Table
 from udfs.columns.arrays import Ints
-from udfs.facts.arrow_tables import TYPES, table_rows
+from udfs.facts.arrow_tables import TYPES, make_rows
 
 
 def blank_rows(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.RecordBatch:
@@ -19,4 +19,4 @@ def blank_rows(table: Table, rows: int, **columns: Ints | pa.Array[Any]) -> pa.R
         for c in table.columns
         if c not in columns
     }
-    return table_rows(table, {**filled, **columns})
+    return make_rows(table, {**filled, **columns})

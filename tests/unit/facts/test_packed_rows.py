@@ -11,7 +11,7 @@ from schemas.tables.table import Table
 from tests.packed import unpack
 from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts import arrow_tables
-from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, pack_tables, table_rows
+from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, make_rows, pack_tables
 
 
 def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
@@ -22,7 +22,7 @@ def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
 def fidelity(reader: str, count: int) -> tuple[Table, pa.RecordBatch]:
     """Rows whose texts are kept once a batch, as replays make them."""
     columns = {f.name: pa.nulls(count, f.type) for f in arrow_schema(FIDELITY)}
-    return FIDELITY, table_rows(FIDELITY, {**columns, FIDELITY.reader: repeated_text_column(reader, count)})
+    return FIDELITY, make_rows(FIDELITY, {**columns, FIDELITY.reader: repeated_text_column(reader, count)})
 
 
 @pytest.mark.parametrize(("together", "packs"), [(1, 4), (3, 2), (100, 1)])

@@ -19,7 +19,7 @@ from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, quotient_column, repeated_text_column
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER, US_PER_MS, US_PER_S
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 from udfs.replay.batch_split.fidelity import Metric
 from udfs.replay.batch_split.producer import Producer
 from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
@@ -74,7 +74,7 @@ def outcome_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
     """Rows of `batch_split`: one for each lane and topic in which a batch was sent."""
     lane, topic = np.nonzero(producer.outcomes["batches"][: producer.at_once])
     outcomes, t = producer.outcomes[lane, topic], BATCH_SPLIT
-    return table_rows(
+    return make_rows(
         t,
         {
             **producer_columns(producer, run_id, lane, topic),
@@ -116,7 +116,7 @@ def range_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
     t, rows, replications = BATCH_SPLIT_RANGES, len(lane), producer.replications
     p10, p50, p90 = np.concatenate([quantiles(replicated) for replicated in drawn.values()], axis=1)
     metrics = len(drawn)
-    return table_rows(
+    return make_rows(
         t,
         {
             **producer_columns(producer, run_id, np.tile(lane, metrics), np.tile(topic, metrics)),
@@ -188,7 +188,7 @@ def timeline_rows(producer: Producer, run_id: str) -> pa.RecordBatch:
     """Rows of `batch_split_timeline`: one for each lane, topic and span; the last span may be a short one."""
     spans, t = np.concatenate([*producer.spans, last_spans(producer)]), BATCH_SPLIT_TIMELINE
     batches = np.maximum(spans["batches"], 1)
-    return table_rows(
+    return make_rows(
         t,
         {
             **producer_columns(producer, run_id, spans["lane"], spans["topic"]),

@@ -23,7 +23,7 @@ from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.arrow_columns import dictionary_column, repeated_text_column
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import pick_fields
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative_speeds, span_us, speed_of
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
 from udfs.replay.consumer_memory.state import Replayed, Traces
@@ -152,7 +152,7 @@ def consumer_memory_rows(units: Units, consumers: Consumers, lanes: MemoryLanes,
         t.deadlock: pa.array(deadlocks(outcomes, settings, largest_fetch), pa.string()),
         t.left_out: consumers.all_left_out(number)[unit],
     }
-    yield t, table_rows(t, columns)
+    yield t, make_rows(t, columns)
     yield CONSUMER_MEMORY_TIMELINE, timeline_rows(units, done.replayed, scenarios, done.lanes)
     yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(units, done.replayed, scenarios, done.lanes)
 
@@ -162,7 +162,7 @@ def timeline_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], la
     t, slots = CONSUMER_MEMORY_TIMELINE, replayed.curves.slots[: replayed.curves.written[1]]
     unit, lane = slots["unit"], slots["lane"]
     slot_us, began_at = (replayed.outcomes[name][unit, lane] for name in ("slot_us", "began_at"))
-    return table_rows(
+    return make_rows(
         t,
         {
             **key_columns(units, t, unit, scenarios, lanes[lane]),
@@ -179,7 +179,7 @@ def exceedance_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], 
     t, steps = CONSUMER_MEMORY_EXCEEDANCE, replayed.curves.steps[: replayed.curves.written[0]]
     unit, lane = steps["unit"], steps["lane"]
     span = np.maximum(span_us(replayed.outcomes), 1)[unit, lane]
-    return table_rows(
+    return make_rows(
         t,
         {
             **key_columns(units, t, unit, scenarios, lanes[lane]),
@@ -214,7 +214,7 @@ def broker_memory_rows(
         t.larger_than_limit: outcomes["too_large"],
         t.left_out: left_out[unit],
     }
-    yield t, table_rows(t, columns)
+    yield t, make_rows(t, columns)
 
 
 def client_fidelity_rows(units: Units, verdicts: Iterable[tuple[int, Compared]]) -> Rows:

@@ -15,7 +15,7 @@ from schemas.tables.steps import READS
 from udfs.columns.arrays import Bools, Bytes, Ints, Records, stretch_edges
 from udfs.columns.arrow_columns import arrow_array, binary_column, offsets_and_bytes
 from udfs.columns.records import join_records, pick_records
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED, READ, UNKNOWN
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.rows_by_key import FETCH, key_boundaries
@@ -88,7 +88,7 @@ def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) 
     columns: dict[str, pa.Array[Any]] = {str(column): keys[column] for column in KEYS}
     columns[READS.numbers] = binary_column(numbers.view(np.uint8), np.arange(len(numbers) + 1) * CARRIED.itemsize)
     columns[READS.lists] = binary_column(lists, ends)
-    return table_rows(READS, columns)
+    return make_rows(READS, columns)
 
 
 def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:

@@ -17,7 +17,7 @@ from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Floats, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.time_units import US_PER_MS
-from udfs.facts.arrow_tables import Values, table_rows
+from udfs.facts.arrow_tables import Values, make_rows
 from udfs.replay.fetch_max_bytes.fairness import jain_index
 from udfs.replay.fetch_max_bytes.state import Reader, Sums
 from udfs.replay.shared.fidelity_rows import count_cases, fidelity_rows
@@ -138,7 +138,7 @@ def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
         ),
         t.is_given_up: in_each_lane(outcome.given_up).cast(pa.bool_()),
     }
-    return table_rows(
+    return make_rows(
         t,
         {
             **labels.columns(t, n),
@@ -168,7 +168,7 @@ def fetch_consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
     n, t = len(labels.lanes), FETCH_CONSUMERS
     sums, responses = outcome.sums.partitions[: len(labels.partitions)], outcome.sums.responses
     given_up = 0 if outcome.given_up is None else int(outcome.given_up.sum())
-    return table_rows(
+    return make_rows(
         t,
         {
             **labels.columns(t, n),

@@ -15,7 +15,7 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_DAY
-from udfs.facts.arrow_tables import arrow_schema, nulls_besides, table_rows
+from udfs.facts.arrow_tables import arrow_schema, make_rows, nulls_besides
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import PLACEMENT, Brokers, brokers_of
 from udfs.replay.partition_limits.placement.java_random import java_random
@@ -68,7 +68,7 @@ def event_batches(cluster: DescribedCluster, seed: int) -> Iterator[pa.RecordBat
 
 def topic_event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
     """Rows of TOPIC_EVENTS that are null besides these columns."""
-    return table_rows(_E, {**columns, **nulls_besides(_E, columns, rows)})
+    return make_rows(_E, {**columns, **nulls_besides(_E, columns, rows)})
 
 
 def described_broker_rows(nodes: Sequence[int], racks: Sequence[str | None]) -> pa.RecordBatch:

@@ -22,7 +22,7 @@ from udfs.columns.arrays import Floats, Ints, Records, read_only
 from udfs.columns.arrow_columns import arrow_array, dictionary_column, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.time_units import US_PER_DAY
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 from udfs.facts.number_columns import Picked
 from udfs.replay.partition_limits.events import NO_RESPONSE
 from udfs.replay.partition_limits.schedule import UNLIMITED
@@ -153,7 +153,7 @@ def summed_rows(groups: RequestGroups, results: LaneResults, run_id: str) -> pa.
     failed = sums["produces_failed"] + sums["fetches_failed"] + sums["metadata_failed"]
     lane, group = np.nonzero(sums["changes"] + failed)
     sums = sums[lane, group]
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, len(lane)),
@@ -174,7 +174,7 @@ def refusal_rows(history: History, results: LaneResults, run_id: str) -> pa.Reco
     nodes = history.brokers.table["node_id"]
     node = nodes[broker] if len(nodes) else broker
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic, t.client_id)
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, n),
@@ -233,7 +233,7 @@ def per_broker_rows(history: History, results: LaneResults, run_id: str) -> pa.R
     counts = results.samples[:, :-1].reshape(-1)
     by_lane = [results.settings.limits_at(lane, times)["max_broker_partitions"] for lane in range(lanes)]
     limit = np.repeat(np.concatenate(by_lane), len(nodes))
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, len(counts)),
@@ -261,7 +261,7 @@ def headroom_rows(history: History, results: LaneResults, run_id: str) -> pa.Rec
     growth = growth_per_day(captured_counts, results.times)
     breach = breach_times(captured_counts, results.times, limit, growth)
     kind = np.where(is_broker, MAX_BROKER_PARTITIONS, MAX_PARTITIONS)
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, len(lane)),
@@ -316,7 +316,7 @@ def limit_curve_rows(history: History, limit: int, curve: Records, run_id: str) 
     row = np.append(history.captured["row"], NONE)[curve["change"]]
     rows = history.rows.take(arrow_array(row, row != NONE))
     same_names = (t.connection_id, t.exchange_no, t.position, t.kind, t.topic)
-    return t, table_rows(
+    return t, make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, n),

@@ -19,7 +19,7 @@ from schemas.tables.values import CONSUMER, FOLLOWER
 from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.arrow_columns import dictionary_column, quotient_column, repeated_text_column
 from udfs.columns.time_units import US_PER_MS, US_PER_S
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 from udfs.replay.session_cache.broker import BrokerReplay, some_buckets
 from udfs.replay.session_cache.dispatch import BUCKET_US
 from udfs.replay.session_cache.events import Keys
@@ -92,7 +92,7 @@ def cache_rows(parts: Sequence[tuple[str, Buckets]], lanes: SessionLanes, run_id
     sums = {name: outcomes[name] for name in (*SUMS, *HOLDINGS)}
     brokers = np.repeat(np.arange(len(parts)), [n * len(buckets.captured) for _, buckets in parts])
     occupied = [buckets.occupied[:, :n] for _, buckets in parts]
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, len(outcomes)),
@@ -137,7 +137,7 @@ def eviction_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: 
                 counts[key] += count
     columns = list(zip(*sorted(counts), strict=True)) or [()] * 6
     keys = (t.broker, t.scenario, t.evictor, t.evictor_reader, t.victim, t.victim_reader)
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, len(counts)),
@@ -156,7 +156,7 @@ def slot_rows(results: Sequence[BrokerResult], lanes: SessionLanes, run_id: str)
     # A client that comes back to a session that went for being idle needed it: then fewer slots are not enough.
     nobody_came_back = not_found[:, without_idle] <= not_found[:, unlimited]
     at_least, at_most = zip(*(result.slots for result in results), strict=True)
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, rows),

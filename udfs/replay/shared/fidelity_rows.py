@@ -11,7 +11,7 @@ import pyarrow as pa
 from schemas.tables.gold import FIDELITY
 from schemas.tables.reason import FidelityReasons
 from udfs.columns.arrow_columns import repeated_text_column
-from udfs.facts.arrow_tables import TYPES, table_rows
+from udfs.facts.arrow_tables import TYPES, make_rows
 
 AGREED = 0
 """The verdict on a case that agrees, where verdicts are numbers; any other verdict is the code of a declared reason."""
@@ -63,7 +63,7 @@ def fidelity_rows(comparisons: Sequence[Compared], algorithm: str, run_id: str) 
         return np.array([getattr(each, column) for each in comparisons], np.int64)
 
     t = FIDELITY
-    return table_rows(
+    return make_rows(
         t,
         {
             t.run_id: repeated_text_column(run_id, len(comparisons)),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from schemas.tables.gold_memory import LIBRDKAFKA_QUEUE
 from udfs.columns.arrow_columns import repeated_text_column
-from udfs.facts.arrow_tables import TYPES, table_rows
+from udfs.facts.arrow_tables import TYPES, make_rows
 from udfs.replay.consumer_memory.consumers import Consumers
 from udfs.replay.consumer_memory.fetch_queue.replay import QueueLane, ReplayedQueue, spans_of
 from udfs.replay.consumer_memory.settings import MemoryLanes
@@ -31,7 +31,7 @@ def queue_rows(units: Units, consumers: Consumers, replayed: list[ReplayedQueue]
         columns: dict[str, pa.Array[Any]] = {
             str(c): pa.array([row[c] for row in rows], TYPES[c.type]) for c in t.columns if c != t.run_id
         }
-        yield t, table_rows(t, {t.run_id: repeated_text_column(units.run_id, len(rows)), **columns})
+        yield t, make_rows(t, {t.run_id: repeated_text_column(units.run_id, len(rows)), **columns})
 
 
 def consumer_columns(units: Units, consumers: Consumers, queue: ReplayedQueue) -> dict[str, Any]:

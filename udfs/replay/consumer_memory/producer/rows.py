@@ -13,7 +13,7 @@ from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import dictionary_column
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.replay import ProducersReplayed
 from udfs.replay.consumer_memory.producer.state import NONE
@@ -56,7 +56,7 @@ def producer_memory_rows(
         t.larger_than_buffer: outcomes["too_large"],
         t.left_out: left_out[unit],
     }
-    yield t, table_rows(t, columns)
+    yield t, make_rows(t, columns)
 
 
 def verdicts_on_producers(

@@ -92,7 +92,7 @@ def make_change(sim: ReaderSim, node: int, p: int, to: int) -> None:
 
 
 @kernel
-def note_wanted(sim: ReaderSim, lane: int, node: int) -> int:
+def note_wanted_partitions(sim: ReaderSim, lane: int, node: int) -> int:
     """Note which partitions the client asks for now; returns how many."""
     now, count = sim.state.nodes[node].now, 0
     skips_buffered = sim.rules[node, lane].profile == JAVA_3

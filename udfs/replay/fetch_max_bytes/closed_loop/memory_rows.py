@@ -16,7 +16,7 @@ from udfs.columns.arrays import Ints
 from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.records import pick_records
 from udfs.columns.time_units import NEVER
-from udfs.facts.arrow_tables import arrow_stream, nulls_besides, table_rows
+from udfs.facts.arrow_tables import arrow_stream, make_rows, nulls_besides
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader
 from udfs.replay.fetch_max_bytes.closed_loop.state import Outcome
@@ -87,7 +87,7 @@ def response_rows(
         t.unchecked: pa.array([unchecked] * len(first), pa.string()),
         t.left_out: left_out,
     }
-    return table_rows(t, {**columns, **nulls_besides(t, columns, len(first))})
+    return make_rows(t, {**columns, **nulls_besides(t, columns, len(first))})
 
 
 def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBatch:
@@ -107,7 +107,7 @@ def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBa
         t.records: ordered["records"],
         t.partitions: ordered["partitions"],
     }
-    return table_rows(t, columns)
+    return make_rows(t, columns)
 
 
 def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -> pa.RecordBatch:
@@ -128,4 +128,4 @@ def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -
         t.released: arrow_array(given_up["until"], given_up["until"] != NEVER),
         t.partition_key: partition_key(topics, pa.array([int(number) for *_, number in parts], pa.int32())),
     }
-    return table_rows(t, {**columns, **nulls_besides(t, columns, n)})
+    return make_rows(t, {**columns, **nulls_besides(t, columns, n)})

@@ -16,7 +16,7 @@ from udfs.columns.arrays import Bools, Floats, Ints, stretch_edges
 from udfs.columns.arrow_columns import arrow_array
 from udfs.columns.records import pick_records
 from udfs.columns.time_units import NEVER, US_PER_MS
-from udfs.facts.arrow_tables import table_rows
+from udfs.facts.arrow_tables import make_rows
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import Drawn, Figures
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader
@@ -86,7 +86,7 @@ def timeline_rows(labels: Labels, line: Timeline) -> pa.RecordBatch:
     def texts_of(names: Sequence[str], places: Ints) -> pa.Array[Any]:
         return pa.array(np.array(names, object)[places], pa.string())
 
-    return table_rows(
+    return make_rows(
         t,
         {
             **labels.columns(t, n),
@@ -127,7 +127,7 @@ def memory_rows(labels: Labels, line: Timeline, memory_bound: Ints) -> pa.Record
     above = [
         float((ticks > bound).mean()) if len(ticks) else 0.0 for ticks, bound in zip(held, memory_bound, strict=True)
     ]
-    return table_rows(
+    return make_rows(
         t,
         {
             **labels.columns(t, n),
@@ -155,7 +155,7 @@ def range_rows(labels: Labels, drawn: Drawn, has_quota: bool) -> pa.RecordBatch:
         alike = drawn.counts == count
         by_share[:, :, alike] = quantiles(np.stack(replications, axis=1)[:count, :, alike])
     p10, p50, p90 = by_share.reshape(len(SHARES), n)
-    return table_rows(
+    return make_rows(
         t,
         {
             **labels.columns(t, n),

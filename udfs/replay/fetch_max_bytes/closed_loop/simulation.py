@@ -17,7 +17,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.broker import (
 )
 from udfs.replay.fetch_max_bytes.closed_loop.client import (
     make_changes,
-    note_wanted,
+    note_wanted_partitions,
     order_request,
     take_response,
     time_of_next_poll,
@@ -210,7 +210,7 @@ def step_node(sim: ReaderSim, lane: int, node: int) -> None:
         state.now = NEVER
     elif state.now < state.stopped_until:
         state.now = state.stopped_until
-    elif note_wanted(sim, lane, node) > 0:
+    elif note_wanted_partitions(sim, lane, node) > 0:
         send_fetch(sim, lane, node)
     else:
         state.now = next_change(sim, node)
