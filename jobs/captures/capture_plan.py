@@ -92,8 +92,8 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = 
         capture_id=digest.hexdigest()[:16],
         indexes=indexes,
         orders=orders_of_files(indexes, packets, logs),
-        packets=cut_ranges(indexes, packets, cores),
-        logs=cut_ranges(indexes, [file_no for file_no in logs if file_no not in copies], cores),
+        packets=plan_reading(indexes, packets, cores),
+        logs=plan_reading(indexes, [file_no for file_no in logs if file_no not in copies], cores),
         copies=copies,
         log_zone=log_zone,
     )
@@ -118,7 +118,7 @@ def orders_of_files(indexes: Sequence[CaptureIndex], packets: list[int], logs: l
     return tuple(orders[file_no] for file_no in range(len(indexes)))
 
 
-def cut_ranges(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> RangesToRead:
+def plan_reading(indexes: Sequence[CaptureIndex], files: Sequence[int], cores: int) -> RangesToRead:
     """The work on some of the files, cut for so many cores."""
     weights = sum((indexes[file_no].bucket_payload_bytes for file_no in files), np.zeros(BUCKETS, np.int64))
     shards = max(cores, min(int(weights.sum()) // SHARD_BYTES, BUCKETS))

@@ -76,7 +76,7 @@ def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> D
     return dealt_work(source, work).mapInArrow(read_parts, from_arrow_schema(schema))
 
 
-def table_rows(source: Source, table: Table, reads: Sequence[Read]) -> DataFrame:
+def rows_of_step_table(source: Source, table: Table, reads: Sequence[Read]) -> DataFrame:
     """Rows of a step table that tasks make of the rows of silver tables, in Spark's own types and not yet dealt."""
     plain = [read._replace(mapped=partial(rows_of_table, read.mapped, table)) for read in reads]
     return mapped_silver(source, plain, arrow_schema(table))

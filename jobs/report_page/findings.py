@@ -24,7 +24,7 @@ from jobs.report_page.advice.recommendations import QUERIES as ADVICE_QUERIES
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import queries_of
 from jobs.report_page.refusals import gate_refusals
-from jobs.report_page.trust import ALWAYS, captured_files, connections_by_protocol, fidelity_rows, requests_by_api
+from jobs.report_page.trust import ALWAYS, captured_files, connections_by_protocol, fidelity_by_reason, requests_by_api
 from jobs.scenarios.moment import Moment, parse_moment
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables.gold import RUNS
@@ -194,7 +194,7 @@ def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
 
 def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
     """Ask the silver tables of a capture set what was read and lost."""
-    return look_up_queries(spark, lake, capture_id, [query for query in ALWAYS if query is not fidelity_rows])
+    return look_up_queries(spark, lake, capture_id, [query for query in ALWAYS if query is not fidelity_by_reason])
 
 
 def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings:

@@ -28,7 +28,7 @@ from jobs.report_page.question import (
     rows_to_plot,
 )
 from jobs.report_page.row_caps import first_rows_of_each
-from jobs.report_page.trust import fidelity_rows
+from jobs.report_page.trust import fidelity_by_reason
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.screen import Grid
 from jobs.terminal.wording import (
@@ -153,7 +153,7 @@ def drawn_placement_text(findings: Findings) -> str:
     t = FIDELITY
     changes = sum(
         row["times"]
-        for row in findings.of(fidelity_rows)
+        for row in findings.of(fidelity_by_reason)
         if (row[t.algorithm], row["reason"]) == (algorithms.PARTITION_LIMITS, CHANGES.not_in_metadata)
     )
     return f". Placement by {quantity(changes, 'change')} is drawn, as no Metadata response shows it" if changes else ""

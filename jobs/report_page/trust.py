@@ -87,7 +87,7 @@ def agreement_by_field(own_rows: OwnRows) -> DataFrame:
     return own_rows(a).groupBy(a.field).agg(*counts, behind).orderBy(F.desc(a.different), a.field)
 
 
-def fidelity_rows(own_rows: OwnRows) -> DataFrame:
+def fidelity_by_reason(own_rows: OwnRows) -> DataFrame:
     """(algorithm, reader, metric, reason, times, checked, agreed, unknown), over all readers and brokers of a kind.
 
     A row a reason, and one with reason null; the counts are of the reader and metric and stand in each row.
@@ -119,7 +119,7 @@ ALWAYS = (
     connections_by_protocol,
     quarantine_by_reason,
     agreement_by_field,
-    fidelity_rows,
+    fidelity_by_reason,
 )
 """What is asked of every run."""
 
@@ -248,7 +248,7 @@ def assumed_zone_text(of_zone: Row) -> str:
 def fidelity_by_metric(findings: Findings) -> list[Row]:
     """A row an algorithm, reader and metric."""
     t = FIDELITY
-    by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity_rows)}
+    by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity_by_reason)}
     return list(by_kind.values())
 
 
@@ -256,7 +256,7 @@ def fidelity_table(findings: Findings) -> Grid:
     """How often the captured settings give what was captured."""
     t = FIDELITY
     reasons: dict[tuple[str, str, str], Counter[str]] = {}
-    for row in findings.of(fidelity_rows):
+    for row in findings.of(fidelity_by_reason):
         if row["reason"] is not None:
             reasons.setdefault((row[t.algorithm], row[t.reader], row[t.metric]), Counter())[row["reason"]] += row[
                 "times"
@@ -280,7 +280,7 @@ def glossary(findings: Findings) -> list[Term]:
     t = FIDELITY
     entries = {
         Term(row["reason"], reason)
-        for row in findings.of(fidelity_rows)
+        for row in findings.of(fidelity_by_reason)
         if row["reason"] and (reason := reason_of(row[t.algorithm], row[t.metric], row["reason"]))
     }
     return sorted(entries, key=lambda term: (term.word, term.reason.means))

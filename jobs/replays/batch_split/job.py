@@ -18,7 +18,7 @@ from jobs.replays.batch_split.answers import QUERIES, TITLE, answer_lines
 from jobs.replays.batch_split.producer_packets import with_packets
 from jobs.replays.batch_split.stored_codecs import stored_codecs
 from jobs.replays.lane_settings import lane_settings
-from jobs.replays.silver import Read, client_software, dealt_silver, read_small_table, table_rows
+from jobs.replays.silver import Read, client_software, dealt_silver, read_small_table, rows_of_step_table
 from jobs.scenarios.scenario import Scenario
 from jobs.scenarios.settings import setting_of
 from jobs.session.one_shuffle import replay_in_order, replay_shards, shard_column, shard_count
@@ -64,7 +64,7 @@ def packed(source: Source) -> DataFrame:
     if not lanes.measures:
         replay = partial(replay_splits, lanes=lanes, run_id=source.run_id)
         return replay_shards(dealt_silver(source, PRODUCERS, sent, shards), PRODUCERS, shards, replay)
-    rows = table_rows(source, SENT, sent).withColumn(SHARD, shard_column(shards, *PRODUCERS.unit))
+    rows = rows_of_step_table(source, SENT, sent).withColumn(SHARD, shard_column(shards, *PRODUCERS.unit))
     with_both = with_packets(source.spark, source.run.lake, source.capture_id, rows, source.rows(CONNECTIONS))
     return replay_in_order(with_both, shards, ORDER, partial(replay_with_records, lanes=lanes, run_id=source.run_id))
 

@@ -17,7 +17,7 @@ from jobs.report_page.trust import (
     ALWAYS,
     captured_files,
     connections_by_protocol,
-    fidelity_rows,
+    fidelity_by_reason,
     quality_row,
     requests_by_api,
 )
@@ -48,7 +48,7 @@ def one_of_one(row: Row, in_all: int = 1) -> Row:
 def agreement(
     algorithm: str, reader: str, metric: str, checked: int, agreed: int, unknown: int = 0, reason: str | None = None
 ) -> Row:
-    """A row of the query `fidelity_rows`; a reason was given once."""
+    """A row of the query `fidelity_by_reason`; a reason was given once."""
     t = FIDELITY
     counts = {t.checked: checked, t.agreed: agreed, t.unknown: unknown, "reason": reason, "times": reason and 1}
     return Row(**{t.algorithm: algorithm, t.reader: reader, t.metric: metric, **counts})
@@ -65,7 +65,7 @@ def findings(
     always[requests_by_api] = [Row(api_name="FETCH", count=7, answered=7)]
     always[connections_by_protocol] = [Row(protocol="kafka", connections=2, doubled_packets=0, one_sided=0)]
     always[quality_row] = [row_of(CAPTURE_QUALITY, exchanges=7, fetches=7)]
-    always[fidelity_rows] = [agreement("fetch_max_bytes", "consumer", "fetches_with_records", 200, 199, 3)]
+    always[fidelity_by_reason] = [agreement("fetch_max_bytes", "consumer", "fetches_with_records", 200, 199, 3)]
     return Findings({**always, **(rows or {})}, lanes or {}, refused or {}, {}, KAFKA)
 
 

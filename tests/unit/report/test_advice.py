@@ -24,7 +24,7 @@ from jobs.report_page.question import Findings, Query
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.summary_json import effect_part
 from jobs.report_page.traffic import produced_codecs
-from jobs.report_page.trust import fidelity_rows
+from jobs.report_page.trust import fidelity_by_reason
 from schemas.tables import algorithms
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
@@ -185,7 +185,7 @@ def sessions(enough: int, taken: int, at_most: int | None = None, stated: int | 
     rows: dict[Query, list[Row]] = {
         session_lanes: [lane],
         slot_needs: [need],
-        fidelity_rows: [agreement("session_cache", "consumer", "session_grants", 9, 9)],
+        fidelity_by_reason: [agreement("session_cache", "consumer", "session_grants", 9, 9)],
     }
     found = findings(rows, {algorithms.SESSION_CACHE: ("captured",)})
     in_force = {SLOTS: taken if stated is None else stated}

@@ -11,7 +11,7 @@ from jobs.report_page.partition_limits import brokers_over_time, captured_cluste
 from jobs.report_page.partition_limits import nearest_headroom as limit_headroom
 from jobs.report_page.question import Findings, Query
 from jobs.report_page.questions import answer_question
-from jobs.report_page.trust import fidelity_rows
+from jobs.report_page.trust import fidelity_by_reason
 from schemas.tables.gold_limits import (
     PARTITION_LIMIT_CURVE,
     PARTITION_LIMIT_HEADROOM,
@@ -70,7 +70,7 @@ def test_where_replicas_were_drawn_the_fullest_broker_is_called_a_guess(reason: 
     rows: dict[Query, list[Row]] = {
         brokers_over_time: on_brokers,
         captured_cluster: [Row(brokers=2, replicas=7, alike=1, **{"from": AT, "to": AT})],
-        fidelity_rows: [agreement("partition_limits", "", "placements", 9, 9, 1, reason)],
+        fidelity_by_reason: [agreement("partition_limits", "", "placements", 9, 9, 1, reason)],
     }  # fmt: skip
     found = findings(rows, {"partition_limits": ["captured"]})
     told = sentence(found, 3)

@@ -21,7 +21,7 @@ from jobs.report_page.traffic import (
     produced_codecs,
     produced_topics,
 )
-from jobs.report_page.trust import agreement_bars, fidelity_rows
+from jobs.report_page.trust import agreement_bars, fidelity_by_reason
 from schemas.tables.silver import FETCH_PARTITIONS, RECORD_BATCHES
 from tests.unit.report.findings import agreement, findings, known, one_of_one, verdict
 
@@ -114,9 +114,9 @@ def test_the_verdict_comes_first_and_says_whether_to_trust_it() -> None:
 
 def test_the_page_says_what_the_reasons_of_this_run_mean_and_no_others() -> None:
     given = [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, reason) for reason in (None, EVIL)]
-    assert "What the reasons mean" not in page_text("/lake", verdict(findings({fidelity_rows: given})))
+    assert "What the reasons mean" not in page_text("/lake", verdict(findings({fidelity_by_reason: given})))
     given += [agreement("consumer_memory", "consumer", "drained_partitions", 9, 8, 1, "another_connection")]
-    told = page_text("/lake", verdict(findings({fidelity_rows: given})))
+    told = page_text("/lake", verdict(findings({fidelity_by_reason: given})))
     glossary = told.partition("What the reasons mean")[2].partition("</details>")[0]
     assert re.findall("<dt>(.*)</dt>", glossary) == ["another_connection"]
     assert "perhaps from another process with the same <code>client.id</code> and address." in glossary
@@ -131,7 +131,7 @@ def test_where_there_is_nothing_to_plot_the_page_says_why() -> None:
 
 def test_what_the_capture_does_not_show_counts_as_a_result_and_not_as_compared() -> None:
     plot = agreement_bars(
-        findings({fidelity_rows: [agreement("fetch_max_bytes", "follower", "empty_fetches", 3, 3, 1)]})
+        findings({fidelity_by_reason: [agreement("fetch_max_bytes", "follower", "empty_fetches", 3, 3, 1)]})
     )
     assert [row["share"] for row in plot.rows] == [0.75, 0.0, 0.25]
     assert plot.x.title == "of all results, unknown ones too"

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.report_page.summary import run_summary
-from jobs.report_page.trust import connections_by_protocol, fidelity_rows, requests_by_api
+from jobs.report_page.trust import connections_by_protocol, fidelity_by_reason, requests_by_api
 from tests.unit.report.findings import agreement, findings, known
 
 
@@ -41,13 +41,13 @@ def test_of_several_clusters_the_screen_says_which_is_replayed() -> None:
 def test_where_reasons_are_given_the_screen_says_where_they_are_explained() -> None:
     pointer = "\n  What a reason means, and what to do: docs/reasons.md\n"
     given = [agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "append_read_order")]
-    assert pointer in run_summary("/lake", known(), findings({fidelity_rows: given}))
+    assert pointer in run_summary("/lake", known(), findings({fidelity_by_reason: given}))
     assert pointer not in run_summary("/lake", known(), findings())
 
 
 def test_captures_without_kafkas_traffic_have_no_tables_of_answers_on_the_screen() -> None:
     told = run_summary(
-        "/lake", known(), findings({requests_by_api: [], connections_by_protocol: [], fidelity_rows: []})
+        "/lake", known(), findings({requests_by_api: [], connections_by_protocol: [], fidelity_by_reason: []})
     )
     assert heads(told) == ["Read", "Lost", "Tables"]
     assert "No Kafka traffic was found in a.pcap" in told

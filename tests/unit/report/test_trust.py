@@ -15,7 +15,7 @@ from jobs.report_page.trust import agreement_by_field as clocks
 from jobs.report_page.trust import (
     captured_files,
     connections_by_protocol,
-    fidelity_rows,
+    fidelity_by_reason,
     glossary,
     log_zones,
     lost_lines,
@@ -60,7 +60,7 @@ def test_requests_alone_answer_nothing_and_are_not_called_complete() -> None:
 
 def of_request_logs() -> Findings:
     log = row_of(CAPTURES, path="/logs/requests.log", format=REQUEST_LOG, log_lines=9)
-    return findings({captured_files: [one_of_one(log)], fidelity_rows: []})
+    return findings({captured_files: [one_of_one(log)], fidelity_by_reason: []})
 
 
 def test_of_request_logs_nobody_says_that_no_byte_is_missing() -> None:
@@ -93,7 +93,9 @@ def nothing_of_kafka(files: int, packets: int, *protocols: tuple[str, int], **va
     """A capture without exchanges."""
     rows = [Row(protocol=name, connections=n, doubled_packets=0, one_sided=0) for name, n in protocols]
     held = one_of_one(row_of(CAPTURES, path="/captures/a.pcap", packets=packets, **values), files)
-    return findings({captured_files: [held], requests_by_api: [], connections_by_protocol: rows, fidelity_rows: []})
+    return findings(
+        {captured_files: [held], requests_by_api: [], connections_by_protocol: rows, fidelity_by_reason: []}
+    )
 
 
 def test_a_capture_without_kafkas_traffic_answers_nothing_and_says_what_it_holds() -> None:
@@ -139,7 +141,7 @@ def told_of(*counts: tuple[int, int]) -> str:
         agreement("fetch_max_bytes", "consumer", f"metric_{number}", checked, agreed)
         for number, (checked, agreed) in enumerate(counts)
     ]
-    return trust_answer(findings({fidelity_rows: rows})).partition(" could not be checked")[2]
+    return trust_answer(findings({fidelity_by_reason: rows})).partition(" could not be checked")[2]
 
 
 def test_brokers_without_a_node_id_are_told() -> None:
@@ -218,7 +220,7 @@ def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metr
         agreement("fetch_max_bytes", "follower", "empty_fetches", 9, 8, 1, "no_response"),
         agreement("fetch_max_bytes", "follower", "closed_loop_requests", 9, 9),
     ]
-    told = [(term.word, term.reason) for term in glossary(findings({fidelity_rows: given}))]
+    told = [(term.word, term.reason) for term in glossary(findings({fidelity_by_reason: given}))]
     assert told == [
         ("fewer_bytes", CLOSED_FETCHES.words["fewer_bytes"]),
         ("fewer_bytes", OPEN_FETCHES.words["fewer_bytes"]),
@@ -228,7 +230,7 @@ def test_the_glossary_has_the_reasons_that_the_run_gives_each_with_what_its_metr
 
 def test_a_reason_of_another_version_is_not_made_up() -> None:
     given = [agreement("fetch_max_bytes", "consumer", "empty_fetches", 9, 8, 0, "of_another_version")]
-    assert glossary(findings({fidelity_rows: given})) == []
+    assert glossary(findings({fidelity_by_reason: given})) == []
 
 
 def test_a_log_whose_clock_is_far_off_is_told_with_its_files_the_zone_taken_and_the_flag() -> None:
