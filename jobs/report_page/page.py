@@ -207,7 +207,7 @@ def quality_tiles(findings: Findings) -> Iterator[Tile]:
     undecoded = row[q.cut_exchanges] + row[q.undecoded_exchanges]
     yield Tile(f"{undecoded:,}", "cut or not decoded", bool(undecoded))
     unknown = row[q.fetches_of_unknown_sessions]
-    label = "fetches in sessions that the capture does not show whole"
+    label = "fetches in sessions from before the capture that may read more than it shows"
     yield Tile(f"{unknown:,} of {row[q.fetches]:,}", label, bool(unknown))
 
 

@@ -191,7 +191,7 @@ def lost_lines(findings: Findings) -> Iterable[str]:
     yield (
         f"  {row[q.unanswered_requests]:,} requests without response, {row[q.orphan_responses]:,} responses without "
         f"request, {row[q.cut_exchanges]:,} cut; {row[q.fetches_of_unknown_sessions]:,} of {row[q.fetches]:,} fetches "
-        "in sessions that the capture does not show whole"
+        "in sessions from before the capture that may read more than it shows"
     )
     yield from unnamed_lines(row)
     yield from (f"  quarantine: {row[1]:,} {row[0]} ({size_text(row[2])})" for row in findings.of(quarantine_by_reason))

@@ -11,6 +11,10 @@ FROM_THE_START = (
     "Begin the capture before the clients connect, or restart them while it runs: the full fetch that opens a session "
     "names all its partitions."
 )
+A_RESPONSE_WITH_ROOM = (
+    "Let the capture run on: a response that is not full, or one that comes to a partition for the second time, shows "
+    "them. Or begin it before the clients connect."
+)
 WHAT_WAS_READ = (
     "Capture from before the records are produced, every listener that producers use, or have consumers read them "
     "again while the capture runs."
@@ -45,8 +49,9 @@ OPEN_FETCHES = FidelityReasons(
         ),
         "throttled": FidelityReason("A quota held the records back.", QUOTA, "unknown"),
         "session_unknown": FidelityReason(
-            "The fetch's session was opened, or lost track of, outside the capture, so what it asked for is not known.",
-            FROM_THE_START,
+            "The fetch's session was opened, or lost track of, outside the capture, and no response had yet shown all "
+            "its partitions that have records.",
+            A_RESPONSE_WITH_ROOM,
             "unknown",
         ),
         "partition_refused": FidelityReason(
@@ -116,8 +121,9 @@ OPEN_FETCHES = FidelityReasons(
 
 CLOSED_OBSTACLES = {
     "session_unknown": FidelityReason(
-        "Closed loop: the connection has fetches of a session that the capture does not show whole.",
-        FROM_THE_START,
+        "Closed loop: the connection has fetches of a session from before the capture, of which no response had yet "
+        "shown all partitions that have records.",
+        A_RESPONSE_WITH_ROOM,
         "unknown",
     ),
     "throttled": FidelityReason(

@@ -187,6 +187,8 @@ FETCH_PARTITIONS = table(
     session_epoch=C("int", "Fetch session epoch of the request"),
     response_session_id=C("int", "Fetch session id of the response", nullable=True),
     session_known=C("boolean", "The capture shows all partitions of the session, and so all that the fetch wanted"),
+    readable_known=C("boolean", "The capture shows all of them that had records to read, and from which offset: also "
+                                "of a session from before the capture, once responses have named those"),
     is_delayed=C("boolean", "The high watermark in the response shows that a follower's fetch was parked "
                             "(DelayedFetch): when it came there was less than min_bytes"),
     topic=TOPIC,
@@ -197,7 +199,8 @@ FETCH_PARTITIONS = table(
     read_position=C("int", "Place in the order in which the broker reads; null if the fetch did not want it",
                     nullable=True),
     response_position=C("int", "Place in the response from 0; null if it is not in it", nullable=True),
-    fetch_offset=C("bigint", "Offset from which records are wanted", nullable=True),
+    fetch_offset=C("bigint", "Offset from which records are wanted; where a session from before the capture implies it, that "
+                             "of the first batch returned", nullable=True),
     partition_max_bytes=C("int", "Most record bytes wanted of the partition", "bytes", nullable=True),
     current_leader_epoch=C("int", "Leader epoch the client knows, -1 for none", nullable=True),
     last_fetched_epoch=C("int", "Leader epoch of the last record that the reader has, -1 for none (KIP-595)",
@@ -330,7 +333,8 @@ CAPTURE_QUALITY = table(
     cut_exchanges=C("bigint", "... with missing bytes"),
     undecoded_exchanges=C("bigint", "... with a body that could not be decoded"),
     fetches=C("bigint", "Fetches that name a partition or are in a session"),
-    fetches_of_unknown_sessions=C("bigint", "... in a session that the capture does not show whole (KIP-227)"),
+    fetches_of_unknown_sessions=C("bigint", "... that could read more than the capture shows, because their session is "
+                                            "from before it (KIP-227)"),
     unnamed_connections=C("bigint", "Connections to a broker whose node id is not known, so that a listener of it "
                                     "counts as a broker of its own; controllers' listeners are none"),
     unnamed_brokers=C("array<string>", "Those brokers, in the row of the capture set the first 20: address and port, "

@@ -29,7 +29,7 @@ _FETCH = {
     "response_bound": C(
         "bigint", "High watermark or last stable offset that the response has, up to which it lets read", nullable=True
     ),
-    "session_known": C("boolean", "All partitions that the fetch wanted are known"),
+    "readable_known": C("boolean", "All partitions are known that had something to be read by the fetch"),
     "redirected": C(
         "boolean", "The broker sent the consumer to another replica, or refused the partition with an error"
     ),

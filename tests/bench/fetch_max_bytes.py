@@ -138,7 +138,7 @@ def read_columns(shape: Shape, size: Ints, chance: np.random.Generator) -> Colum
         t.bound_high: end,
         t.bound_known: yes,
         t.response_bound: end,
-        t.session_known: yes,
+        t.readable_known: yes,
         t.redirected: no,
         t.sent_to_replica: no,
         t.refused: no,

@@ -109,7 +109,7 @@ def count_rows(exchanges: Exchanges) -> pa.RecordBatch:
             t.orphan_responses: counted(exchanges.status == ORPHAN_RESPONSE),
             t.cut_exchanges: counted(exchanges.missing_bytes > 0),
             t.undecoded_exchanges: counted(exchanges.fault != 0),
-            t.fetches: counted(exchanges.session_known != UNKNOWN),
-            t.fetches_of_unknown_sessions: counted(exchanges.session_known == 0),
+            t.fetches: counted(exchanges.readable_known != UNKNOWN),
+            t.fetches_of_unknown_sessions: counted(exchanges.readable_known == 0),
         },
     )

@@ -16,7 +16,9 @@ FETCH = np.dtype(
             "connection",
             "session_id",
             "session_epoch",
+            "max_bytes",
             "is_answered",  # the response was captured and decoded
+            "is_throttled",  # the response says that it was held back for a quota
             "response_session_id",
             "response_error",
             "requested_from",  # rows of `Requested` are [requested_from, requested_to); likewise those of the others
@@ -26,6 +28,7 @@ FETCH = np.dtype(
             "returned_from",
             "returned_to",
             "is_known",  # output, for a fetch in a session: whether all partitions of the session are known
+            "is_readable",  # output, likewise: whether all are known that had something to be read
         )
     ],
     align=True,
@@ -57,6 +60,7 @@ class Returned(NamedTuple):
     topic: Ints
     partition: Ints
     records_bytes: Ints
+    first_offset: Ints  # of the first batch of records, or NOWHERE
     high_watermark: Ints
     last_stable_offset: Ints
     log_start_offset: Ints
@@ -88,6 +92,7 @@ class Rows(NamedTuple):
     last_stable_offset: Ints
     log_start_offset: Ints
     is_known: Ints  # 1 if all partitions of the session are known, else 0
+    is_readable: Ints  # 1 if all partitions are known that had something to be read, else 0
     is_delayed: Ints  # 1 if the response shows that the fetch, if it is a follower's, was parked, else 0
 
 
@@ -110,5 +115,6 @@ def unwritten_rows(n: int) -> Rows:
         last_stable_offset=np.empty(n, np.int64),
         log_start_offset=np.empty(n, np.int64),
         is_known=np.empty(n, np.int64),
+        is_readable=np.empty(n, np.int64),
         is_delayed=np.empty(n, np.int64),
     )

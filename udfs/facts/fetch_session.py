@@ -29,6 +29,7 @@ ENTRY = np.dtype(
             "log_start_offset",
             "requested",  # row in the current request, or NOWHERE
             "returned",  # row in the current response, or NOWHERE
+            "has_served",  # 1: it has returned records since the session was joined
             "moves_on",  # 1: the request is the first from its offset; the high watermark was not beyond its last
             "is_live",  # the session has the partition
         )
@@ -42,7 +43,7 @@ class Session(NamedTuple):
 
     entries: ENTRY[n], in the order in which they were added. order: int64[n], entries in the order in which the broker
     reads them. moved: working memory. slots, stamps: hash table from partition to entry; a slot is in use only if its
-    stamp is the current generation. state: int64[6], by the constants below.
+    stamp is the current generation. state: int64[7], by the constants below.
     """
 
     entries: Records
@@ -53,7 +54,7 @@ class Session(NamedTuple):
     state: Ints
 
 
-SESSION_ID, IS_KNOWN, ENTRIES, ORDERED, GENERATION, NEXT_EPOCH = range(6)
+SESSION_ID, IS_KNOWN, IS_READABLE, ENTRIES, ORDERED, GENERATION, NEXT_EPOCH = range(7)
 
 
 @allocating_kernel
@@ -62,7 +63,7 @@ def new_session(capacity: int) -> Session:
     slots = 8
     while slots < 2 * capacity:
         slots *= 2
-    state = np.zeros(6, np.int64)
+    state = np.zeros(7, np.int64)
     state[GENERATION] = 1  # which no slot has as its stamp
     return Session(
         np.zeros(capacity, ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
@@ -107,7 +108,7 @@ def find_or_add_entry(session: Session, topic: int, partition: int) -> tuple[int
     if is_new:
         entry.is_live = 1
         entry.requested = entry.returned = NOWHERE
-        entry.moves_on = 0
+        entry.has_served = entry.moves_on = 0
         entry.fetch_offset = entry.partition_max_bytes = entry.current_leader_epoch = -1
         entry.last_fetched_epoch = entry.reader_log_start_offset = -1
         entry.high_watermark = entry.last_stable_offset = entry.log_start_offset = NO_HIGH_WATERMARK
@@ -145,6 +146,6 @@ def resize_session(session: Session, capacity: int) -> Session:
         old = session.entries[session.order[position]]
         index, _ = find_or_add_entry(larger, old.topic, old.partition)
         larger.entries[index] = old
-    for slot in (SESSION_ID, IS_KNOWN, NEXT_EPOCH):
+    for slot in (SESSION_ID, IS_KNOWN, IS_READABLE, NEXT_EPOCH):
         larger.state[slot] = session.state[slot]
     return larger

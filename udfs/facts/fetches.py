@@ -14,7 +14,7 @@ from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER, FULL, INCREMENTAL, SESSIONLESS
 from schemas.wire.fetch import FETCH_REQUEST, FETCH_REQUEST_START, FETCH_RESPONSE
 from udfs.capture.segments import UNKNOWN
-from udfs.columns.arrays import Ints, Records
+from udfs.columns.arrays import Bytes, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, dictionary_column
 from udfs.columns.picking import pick_values, position_among
 from udfs.facts.arrow_tables import Values, make_rows
@@ -28,6 +28,7 @@ from udfs.facts.session_follower import follow_sessions
 from udfs.wire.encoding import least_bytes
 from udfs.wire.layout import newest_version
 from udfs.wire.messages import Decoded, decode_bodies
+from udfs.wire.record_batches import HEADER_UP_TO_MAGIC, MAGIC_VALUE_V2
 
 ROWS_AT_A_TIME = 200_000
 KINDS = pa.array([FULL, INCREMENTAL, SESSIONLESS])
@@ -115,9 +116,23 @@ def partition_lists(exchanges: Exchanges, request: Decoded, response: Decoded) -
             names.learn_topics(arena, response.levels["responses"])[returned.parent],
             returned.column("partition_index"),
             returned.span("records")[1],
-            *(returned.column(name) for name in Returned._fields[3:]),
+            first_offsets(arena, *returned.span("records")),
+            *(returned.column(name) for name in Returned._fields[4:]),
         ),
     )
+
+
+def first_offsets(arena: Bytes, starts: Ints, sizes: Ints) -> Ints:
+    """The offset of the first record in the records of each returned partition, int64[n]; NOWHERE where there are none.
+
+    Those of formats 0 and 1 are left out: a compressed message there has the offset of its last record.
+    starts, sizes: int64[n], where the records are; start is NOWHERE in request logs, which have no records.
+    """
+    offsets = np.full(len(starts), NOWHERE)
+    rows = np.flatnonzero((sizes >= HEADER_UP_TO_MAGIC) & (starts != NOWHERE))
+    rows = rows[arena[starts[rows] + HEADER_UP_TO_MAGIC - 1] == MAGIC_VALUE_V2]
+    offsets[rows] = arena[starts[rows][:, None] + np.arange(8)].view(">i8")[:, 0]
+    return offsets
 
 
 def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
@@ -135,7 +150,7 @@ def decoded_fetches(exchanges: Exchanges, messages: FetchMessages) -> Records:
     fetches = np.zeros(int(usable.sum()), FETCH)
     top = messages.request.levels[""]
     fetches["connection"] = exchanges.connection[messages.request_exchanges[usable]]
-    for name in ("session_id", "session_epoch"):
+    for name in ("session_id", "session_epoch", "max_bytes"):
         fetches[name] = top.column(name)[usable]
     for name, path in (("requested", "topics.partitions"), ("forgotten", "forgotten_topics_data.partitions")):
         first, end = row_ranges(messages.request, path, len(usable))
@@ -152,6 +167,7 @@ def decoded_fetches(exchanges: Exchanges, messages: FetchMessages) -> Records:
         ("returned_to", end),
         ("response_session_id", answer.column("session_id")),
         ("response_error", answer.column("error_code")),
+        ("is_throttled", (answer.column("throttle_time_ms") > 0).astype(np.int64)),
     ):
         fetches[name] = pick_values(values, response_row, 0)
     return fetches
@@ -183,10 +199,10 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
             fetches, at, messages.lists, session, connection, capacity, ROWS_AT_A_TIME
         )
         rows = Rows._make(column[:n] for column in room)
-        exchanges.session_known[exchange[rows.fetch]] = rows.is_known
+        exchanges.readable_known[exchange[rows.fetch]] = rows.is_readable
         yield followed_partition_rows(exchanges, messages, fetches, exchange, rows)
-    idle = (fetches["session_epoch"] > 0) & (exchanges.session_known[exchange] == UNKNOWN)
-    exchanges.session_known[exchange[idle]] = fetches["is_known"][idle]  # no row has a partition of theirs
+    idle = (fetches["session_epoch"] > 0) & (exchanges.readable_known[exchange] == UNKNOWN)
+    exchanges.readable_known[exchange[idle]] = fetches["is_readable"][idle]  # no row has a partition of theirs
     is_unfinished = len(exchanges.frames.connections) > exchanges.frames.finished == connection
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
 
@@ -252,6 +268,7 @@ def followed_partition_rows(
         | {
             t.response_session_id: Picked(fetches["response_session_id"], fetch, answered),
             t.session_known: rows.is_known == 1,
+            t.readable_known: rows.is_readable == 1,
             t.is_delayed: (rows.is_delayed == 1) & (replica_ids(messages.request) >= 0)[request],
             t.topic: topic,
             t.topic_id: topic_id,

@@ -161,7 +161,7 @@ def _level_columns(
         elif declared.fields:
             yield from _level_columns(declared.fields, values, path, f"{name}.", texts)
         elif declared.type == "records":
-            yield path, f"{name}.start", np.zeros(len(values), np.int64)
+            yield path, f"{name}.start", np.full(len(values), NULL)
             yield path, f"{name}.length", _ints(values, NULL)
         elif is_span(declared):
             starts, lengths = texts.add_ids(values) if declared.type == "uuid" else texts.add(values)

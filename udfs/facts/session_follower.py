@@ -3,7 +3,7 @@
 A full fetch names every partition. An incremental one names only what changed since the session's last fetch: the rest
 is found by following the session as the broker does (org.apache.kafka.server.FetchSession and FetchContext, Kafka 4.3).
 If a session was opened before the capture began, or the capture lacks one of its responses, only some of its partitions
-are known; its rows are marked.
+are known; its rows are marked, and `joined_session` says from when on these are all that have something to be read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from udfs.facts.fetch_lists import Forgotten, Lists, Requested, Returned, Rows, 
 from udfs.facts.fetch_session import (
     GENERATION,
     IS_KNOWN,
+    IS_READABLE,
     NEXT_EPOCH,
     NO_HIGH_WATERMARK,
     NOWHERE,
@@ -27,6 +28,7 @@ from udfs.facts.fetch_session import (
     keep_ordered,
     new_session,
 )
+from udfs.facts.joined_session import join, lose_track, put_first, shows_all_with_records
 from udfs.kernels.kernel import allocating_kernel, kernel
 
 GREATEST_EPOCH = (1 << 31) - 1
@@ -93,14 +95,16 @@ def shows_wait(session: Session) -> int:
 
 
 @kernel
-def write_rows(session: Session, fetch: int, n_read: int, is_known: int, is_delayed: int, rows: Rows, n: int) -> int:
-    """Write a row for each partition of the session; returns the number of rows then. n: of rows before.
+def write_rows(session: Session, fetch: Record, f: int, n_read: int, rows: Rows, n: int) -> int:
+    """Write a row for each partition of the session, for fetch number `f`; returns the number of rows then.
 
-    n_read: how many of the partitions the session had when the broker read them.
+    n_read: how many of the partitions the session had when the broker read them. n: of rows before.
     """
+    is_delayed = shows_wait(session) if fetch.is_known == 1 and fetch.session_epoch > 0 else 0
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
-        rows.fetch[n], rows.is_known[n], rows.is_delayed[n] = fetch, is_known, is_delayed
+        rows.fetch[n], rows.is_delayed[n] = f, is_delayed
+        rows.is_known[n], rows.is_readable[n] = fetch.is_known, fetch.is_readable
         rows.topic[n], rows.partition[n] = entry.topic, entry.partition
         rows.requested[n], rows.returned[n] = entry.requested, entry.returned
         rows.read_position[n] = position if position < n_read else NOWHERE
@@ -147,10 +151,11 @@ def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Row
         apply_requested(session, lists.requested, row)
     n_read = session.state[ORDERED]
     note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
-    n = write_rows(session, f, n_read, 1, 0, rows, n)
+    fetch.is_known = fetch.is_readable = 1
+    n = write_rows(session, fetch, f, n_read, rows, n)
     opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
     session.state[SESSION_ID] = fetch.response_session_id if opens else 0
-    session.state[IS_KNOWN] = session.state[NEXT_EPOCH] = 1
+    session.state[IS_KNOWN] = session.state[IS_READABLE] = session.state[NEXT_EPOCH] = 1
     if opens:  # the session's first order is that of the full response: partitions with errors come last
         move_returned_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, True)
     return n
@@ -163,23 +168,28 @@ def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, ro
     Returns the number of rows then; n: of rows before.
     """
     state = session.state
-    if state[SESSION_ID] != fetch.session_id:
-        forget_all(session)
-        state[SESSION_ID], state[IS_KNOWN] = fetch.session_id, 0
-    elif state[NEXT_EPOCH] != fetch.session_epoch:
-        state[IS_KNOWN] = 0  # the broker accepts no other epoch: fetches between were not captured
+    # The broker accepts no other epoch than the next: fetches between were not captured.
+    if state[SESSION_ID] != fetch.session_id or state[NEXT_EPOCH] != fetch.session_epoch:
+        join(session)
+        state[SESSION_ID] = fetch.session_id
     state[NEXT_EPOCH] = 1 if fetch.session_epoch == GREATEST_EPOCH else fetch.session_epoch + 1
+    without_offset = 0
     for row in range(fetch.requested_from, fetch.requested_to):
         apply_requested(session, lists.requested, row)
     remove_forgotten(session, lists.forgotten, fetch.forgotten_from, fetch.forgotten_to)
     n_read = state[ORDERED]
     unknown = note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
-    state[IS_KNOWN] = 0 if unknown > 0 else state[IS_KNOWN]
-    fetch.is_known = state[IS_KNOWN]
-    is_delayed = shows_wait(session) if state[IS_KNOWN] == 1 else 0
-    n = write_rows(session, f, n_read, state[IS_KNOWN], is_delayed, rows, n)
+    if state[IS_KNOWN] == 1 and unknown > 0:
+        lose_track(session)
+    elif state[IS_KNOWN] == 0:
+        without_offset = put_first(session, lists.returned, n_read)
+        n_read += unknown
+        if fetch.is_answered == 1 and shows_all_with_records(session, fetch, lists.returned):
+            state[IS_READABLE] = 1
+    fetch.is_known, fetch.is_readable = state[IS_KNOWN], state[IS_READABLE] if without_offset == 0 else 0
+    n = write_rows(session, fetch, f, n_read, rows, n)
     if fetch.is_answered == 0:
-        state[IS_KNOWN] = 0  # which partitions moved to the end is not known any more
+        lose_track(session)  # which partitions moved to the end is not known any more
     elif fetch.response_session_id == 0:
         state[SESSION_ID] = 0
     else:
@@ -189,13 +199,13 @@ def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, ro
 
 @kernel
 def is_followed(session: Session, fetch: Record) -> bool:
-    """Whether a refused fetch is the next one of the followed session, and all partitions of that are known.
+    """Whether a refused fetch is the next one of the followed session.
 
     If the broker refused it for its epoch, fetches between were not captured.
     """
     state = session.state
     is_next = state[SESSION_ID] == fetch.session_id and state[NEXT_EPOCH] == fetch.session_epoch
-    return bool(is_next and state[IS_KNOWN] == 1 and fetch.response_error != INVALID_FETCH_SESSION_EPOCH)
+    return bool(is_next and fetch.response_error != INVALID_FETCH_SESSION_EPOCH)
 
 
 @kernel
@@ -204,9 +214,11 @@ def write_refused(session: Session, fetch: Record, f: int, requested: Requested,
 
     Returns the number of rows then; n: of rows before.
     """
-    fetch.is_known = 1 if is_followed(session, fetch) else 0
+    fetch.is_known = session.state[IS_KNOWN] if is_followed(session, fetch) else 0
+    fetch.is_readable = session.state[IS_READABLE] if is_followed(session, fetch) else 0
     for w in range(fetch.requested_from, fetch.requested_to):
-        rows.fetch[n], rows.is_known[n], rows.is_delayed[n] = f, fetch.is_known, 0
+        rows.fetch[n], rows.is_delayed[n] = f, 0
+        rows.is_known[n], rows.is_readable[n] = fetch.is_known, fetch.is_readable
         rows.topic[n], rows.partition[n] = requested.topic[w], requested.partition[w]
         rows.requested[n], rows.returned[n], rows.read_position[n] = w, NOWHERE, NOWHERE
         rows.fetch_offset[n], rows.partition_max_bytes[n] = requested.fetch_offset[w], requested.partition_max_bytes[w]

@@ -41,6 +41,7 @@ class Got:
     partition: Partition
     records: int = 0
     high_watermark: int = 5
+    first_offset: int = -1
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class Fetch:
     answer: tuple[int, int] | None = (0, 0)
     gets: tuple[Got, ...] = ()
     connection: int = 0
+    most_bytes: int = 4
+    is_throttled: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Row:
     log_start: int = -1
     high_watermark: int = -1
     is_known: bool = True
+    is_readable: bool = True
     is_delayed: bool = False
 
 
@@ -80,20 +84,22 @@ class Model:
     id: int = 0
     epoch: int = 0  # of the next fetch
     is_known: bool = False
+    is_readable: bool = False
+    served: set[Partition] = field(default_factory=set)  # partitions with records since the session was joined
     partitions: dict[Partition, dict[str, int]] = field(default_factory=dict)  # in the order in which the broker reads
 
     def rows(self, f: int, fetch: Fetch) -> list[Row]:
         if fetch.session[1] > 0 and fetch.answer is not None and fetch.answer[1] != 0:
-            is_next = self.is_known and fetch.session == (self.id, self.epoch)
-            is_known = is_next and fetch.answer[1] != INVALID_FETCH_SESSION_EPOCH
+            is_next = fetch.session == (self.id, self.epoch) and fetch.answer[1] != INVALID_FETCH_SESSION_EPOCH
+            known = {"is_known": is_next and self.is_known, "is_readable": is_next and self.is_readable}
             return [
-                Row(f, of.partition, i, None, None, of.offset, of.max_bytes, of.epoch, of.log_start, is_known=is_known)
+                Row(f, of.partition, i, None, None, of.offset, of.max_bytes, of.epoch, of.log_start, **known)
                 for i, of in enumerate(fetch.wants)
             ]
         return self.full(f, fetch) if fetch.session[1] <= 0 else self.incremental(f, fetch)
 
     def full(self, f: int, fetch: Fetch) -> list[Row]:
-        self.partitions, self.is_known, self.epoch = {}, True, 1
+        self.partitions, self.served, self.is_known, self.is_readable, self.epoch = {}, set(), True, True, 1
         rows = self.read(f, fetch)
         is_opened = fetch.session[1] == 0 and fetch.answer is not None and fetch.answer[0] > 0
         self.id = fetch.answer[0] if is_opened and fetch.answer else 0
@@ -102,13 +108,13 @@ class Model:
         return rows
 
     def incremental(self, f: int, fetch: Fetch) -> list[Row]:
-        if self.id != fetch.session[0]:
-            self.id, self.is_known, self.partitions = fetch.session[0], False, {}
-        self.is_known = self.is_known and fetch.session[1] == self.epoch
+        if fetch.session != (self.id, self.epoch):
+            self.id, self.partitions, self.served = fetch.session[0], {}, set()
+            self.is_known = self.is_readable = False
         self.epoch = fetch.session[1] + 1
         rows = self.read(f, fetch)
         if fetch.answer is None:
-            self.is_known = False
+            self.is_known, self.is_readable, self.served = False, False, set()
         elif fetch.answer[0] == 0:
             self.id = 0
         else:
@@ -123,12 +129,18 @@ class Model:
             entry |= {"epoch": want.epoch, "log_start": want.log_start}
         for partition in fetch.forgets:
             self.partitions.pop(partition, None)
-        was_read = list(self.partitions)
+        was_read, is_incremental = list(self.partitions), fetch.session[1] > 0
+        new = [got for got in fetch.gets if got.partition not in self.partitions]
         for got in fetch.gets:
-            if got.partition not in self.partitions:
-                self.is_known = self.is_known and fetch.session[1] <= 0
-                self.partitions[got.partition] = {"high_watermark": -1}
-            self.partitions[got.partition]["high_watermark"] = got.high_watermark
+            entry = self.partitions.setdefault(got.partition, {"high_watermark": -1})
+            entry["high_watermark"] = got.high_watermark
+        lacks_offset = False
+        if is_incremental and not self.is_known:
+            lacks_offset = self.put_first(new)
+            was_read = list(self.partitions)
+            self.is_readable |= self.shows_all(fetch)
+        elif is_incremental and new:
+            self.is_known, self.is_readable, self.served = False, False, set()
         requested = first_index([want.partition for want in fetch.wants])
         for partition in fetch.forgets:
             requested.pop(partition, None)
@@ -148,10 +160,34 @@ class Model:
                 entry.get("log_start", -1),
                 entry["high_watermark"],
                 self.is_known,
+                self.is_readable and not lacks_offset,
                 is_delayed,
             )
             for partition, entry in self.partitions.items()
         ]
+
+    def put_first(self, new: list[Got]) -> bool:
+        """Put what a response alone has named before all others; returns whether one of them has no known offset."""
+        lacks_offset = False
+        usual = next((entry["max_bytes"] for entry in self.partitions.values() if "max_bytes" in entry), None)
+        for got in new:
+            if got.records > 0 and usual is not None and got.first_offset >= 0:
+                self.partitions[got.partition] |= {"offset": got.first_offset, "max_bytes": usual}
+            else:
+                lacks_offset |= got.records > 0
+        first = [got.partition for got in new]
+        self.partitions = {p: self.partitions[p] for p in (*first, *(p for p in self.partitions if p not in first))}
+        return lacks_offset
+
+    def shows_all(self, fetch: Fetch) -> bool:
+        """Whether no partition with records can be unknown any more."""
+        if fetch.answer is None:
+            return False
+        with_records = {got.partition for got in fetch.gets if got.records > 0}
+        is_second = not self.served.isdisjoint(with_records)
+        self.served |= with_records
+        total = sum(max(got.records, 0) for got in fetch.gets)
+        return is_second or (not fetch.is_throttled and total < fetch.most_bytes)
 
     def ahead_of_high_watermark(self, fetch: Fetch) -> dict[Partition, int]:
         """The offsets that only this request tells the leader of, where the high watermark had not come to the last."""
@@ -192,7 +228,8 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
     returned: list[tuple[int, ...]] = []
     for row, fetch in zip(array, fetches, strict=True):
         row["connection"], (row["session_id"], row["session_epoch"]) = fetch.connection, fetch.session
-        row["is_answered"] = fetch.answer is not None
+        row["is_answered"], row["max_bytes"] = fetch.answer is not None, fetch.most_bytes
+        row["is_throttled"] = fetch.is_throttled
         row["response_session_id"], row["response_error"] = fetch.answer or (0, 0)
         for name, lines, more in (
             (
@@ -201,7 +238,11 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
                 [(*of.partition, of.offset, of.max_bytes, 7, of.epoch, of.log_start) for of in fetch.wants],
             ),
             ("forgotten", forgotten, list(fetch.forgets)),
-            ("returned", returned, [(*got.partition, got.records, got.high_watermark, 4, 0) for got in fetch.gets]),
+            (
+                "returned",
+                returned,
+                [(*got.partition, got.records, got.first_offset, got.high_watermark, 4, 0) for got in fetch.gets],
+            ),
         ):
             row[f"{name}_from"], row[f"{name}_to"] = len(lines), len(lines) + len(more)
             lines += more
@@ -241,5 +282,6 @@ def product_row(row: dict[str, int], fetches: np.ndarray) -> Row:
         int(row["reader_log_start_offset"]),
         int(row["high_watermark"]),
         bool(row["is_known"]),
+        bool(row["is_readable"]),
         bool(row["is_delayed"]),
     )

@@ -19,17 +19,23 @@ IDLE: dict[str, Any] = {"session_id": 8, "session_epoch": 3}
 OF_ANOTHER_SESSION = FULL | {"session_id": 9, "session_epoch": 4}
 
 
-def fetch(correlation_id: int, wanted: dict[str, Any]) -> tuple[bytes, bytes]:
+def fetch(correlation_id: int, wanted: dict[str, Any], throttle_time_ms: int = 0) -> tuple[bytes, bytes]:
     return (
         asked(FETCH_REQUEST, 12, correlation_id, **wanted),
-        answered(FETCH_RESPONSE, 12, correlation_id, session_id=wanted["session_id"]),
+        answered(
+            FETCH_RESPONSE, 12, correlation_id, session_id=wanted["session_id"], throttle_time_ms=throttle_time_ms
+        ),
     )
 
 
-def test_a_fetch_of_an_idle_session_from_before_the_capture_is_one_of_an_unknown_session() -> None:
-    found = tables(*turns(*fetch(1, IDLE), *fetch(2, IDLE | {"session_epoch": 4})))["exchange_counts"]
+@pytest.mark.parametrize(("throttle_time_ms", "unknown"), [(0, 0), (20, 2)])
+def test_a_fetch_of_an_idle_session_from_before_the_capture_may_read_more_only_where_a_quota_holds_it_back(
+    throttle_time_ms: int, unknown: int
+) -> None:
+    both = (fetch(n, IDLE | {"session_epoch": 2 + n}, throttle_time_ms) for n in (1, 2))
+    found = tables(*turns(*(message for exchange in both for message in exchange)))["exchange_counts"]
     ((_, counts),) = counts_by_connection(found).items()
-    assert (counts["fetches"], counts["fetches_of_unknown_sessions"]) == (2, 2)
+    assert (counts["fetches"], counts["fetches_of_unknown_sessions"]) == (2, unknown)
 
 
 def test_a_refused_fetch_that_names_no_partition_is_one_of_its_session() -> None:
@@ -47,7 +53,7 @@ def test_a_refused_fetch_that_names_no_partition_is_one_of_its_session() -> None
 @pytest.mark.parametrize("rows", [1, 7, 10_000])
 def test_exchanges_are_counted_by_what_they_lack(rows: int) -> None:
     undecodable = frame(asked(FETCH_REQUEST, 12, 3, **FULL)[4:-1]), answered(FETCH_RESPONSE, 12, 3)
-    fetches = turns(*fetch(1, FULL), *fetch(2, OF_ANOTHER_SESSION), *undecodable)
+    fetches = turns(*fetch(1, FULL), *fetch(2, OF_ANOTHER_SESSION, throttle_time_ms=20), *undecodable)
     unasked, unanswered = answers(response(77)), asks(request(5))
     found = tables(*fetches, unasked, unanswered, rows=rows)["exchange_counts"]
     ((_, counts),) = counts_by_connection(found).items()

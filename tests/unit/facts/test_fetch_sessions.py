@@ -20,7 +20,8 @@ def read_order(rows: list[Row], fetch: int) -> list[Partition]:
 
 def order_after(*fetches: Fetch) -> list[Partition]:
     """The order in which an empty incremental fetch is read behind these; the session has id 9."""
-    return read_order(followed([*fetches, Fetch((9, 5), answer=(9, 0))]), len(fetches))
+    accepted = [fetch for fetch in fetches if fetch.session[1] > 0 and fetch.answer == (9, 0)]
+    return read_order(followed([*fetches, Fetch((9, len(accepted) + 1), answer=(9, 0))]), len(fetches))
 
 
 def test_an_incremental_fetch_reads_all_partitions_of_the_session() -> None:
@@ -115,7 +116,7 @@ def test_an_unanswered_fetch_leaves_the_order_unknown_until_the_next_full_one() 
 
 @pytest.mark.parametrize(("epoch", "is_known"), [(2, True), (3, False)])
 def test_where_an_epoch_is_missing_so_is_what_the_session_holds(epoch: int, is_known: bool) -> None:
-    rows = followed([OPENED, Fetch((9, 1), answer=(9, 0)), Fetch((9, epoch), answer=(9, 0))])
+    rows = followed([OPENED, Fetch((9, 1), answer=(9, 0)), Fetch((9, epoch), (Want(A, 9),), answer=(9, 0))])
     assert {row.is_known for row in rows if row.fetch == 2} == {is_known}
 
 
@@ -152,10 +153,50 @@ def test_a_fetch_after_one_that_the_capture_lacks_is_not_known_to_have_been_park
 
 
 def test_a_session_opened_before_the_capture_is_followed_as_far_as_it_shows() -> None:
-    rows = followed([Fetch((9, 7), (Want(A),), answer=(9, 0), gets=(Got(B, 10),)), Fetch((9, 8), answer=(9, 0))])
+    """B was not served since before A was: the broker reads it first, and from where its first batch begins."""
+    joined = Fetch((9, 7), (Want(A, 50, 800),), answer=(9, 0), gets=(Got(B, 10, first_offset=70),))
+    rows = followed([joined, Fetch((9, 8), answer=(9, 0))])
     assert {row.is_known for row in rows} == {False}
-    assert read_order(rows, 0) == [A]
+    assert read_order(rows, 0) == [B, A]
     assert read_order(rows, 1) == [A, B]
+    assert [(row.offset, row.max_bytes) for row in rows if row.partition == B and row.fetch == 0] == [(70, 800)]
+
+
+A_AND_B = Fetch((9, 7), (Want(A), Want(B)), answer=(9, 0), gets=(Got(A, 4),))
+
+
+def readable(*fetches: Fetch) -> list[bool]:
+    """Of each fetch, whether all partitions are known that had something to be read."""
+    rows = followed(list(fetches))
+    return [all(row.is_readable for row in rows if row.fetch == f) for f in range(len(fetches))]
+
+
+@pytest.mark.parametrize(
+    ("second", "is_readable"),
+    [
+        (Fetch((9, 8), answer=(9, 0), gets=(Got(B, 3),)), True),
+        (Fetch((9, 8), answer=(9, 0)), True),
+        (Fetch((9, 8), answer=(9, 0), is_throttled=True), False),
+        (Fetch((9, 8), answer=(9, 0), gets=(Got(B, 4),)), False),
+        (Fetch((9, 8), answer=(9, 0), gets=(Got(A, 4),)), True),
+        (Fetch((9, 8), answer=None), False),
+    ],
+    ids=["has room left", "is empty", "is held back for a quota", "is full", "has records of A again", "is lacking"],
+)
+def test_what_had_records_in_a_session_from_before_is_known_once_a_response(second: Fetch, is_readable: bool) -> None:
+    """A full response may have left out partitions that nobody has named yet."""
+    assert readable(A_AND_B, second) == [False, is_readable]
+
+
+def test_a_partition_that_comes_to_have_records_later_is_readable_from_where_its_first_batch_begins() -> None:
+    empty, third = Fetch((9, 8), answer=(9, 0)), Fetch((9, 9), answer=(9, 0), gets=(Got(C, 2, first_offset=30),))
+    assert readable(A_AND_B, empty, third) == [False, True, True]
+
+
+def test_a_fetch_is_not_readable_where_a_message_set_hides_the_offset_it_was_read_from() -> None:
+    """A compressed message of formats 0 and 1 has the offset of its last record; the next request tells."""
+    third, fourth = Fetch((9, 9), answer=(9, 0), gets=(Got(C, 2),)), Fetch((9, 10), (Want(C, 31),), answer=(9, 0))
+    assert readable(A_AND_B, Fetch((9, 8), answer=(9, 0)), third, fourth) == [False, True, False, True]
 
 
 def test_a_new_session_holds_no_partition() -> None:
@@ -192,7 +233,9 @@ def test_each_connection_has_its_own_session() -> None:
 partitions = st.sampled_from([A, B, C, D, (3, 0), (3, 1)])
 wants = st.lists(st.builds(Want, partitions, st.integers(0, 99), st.integers(0, 99)), max_size=6).map(tuple)
 gets = st.lists(
-    st.builds(Got, partitions, st.integers(-1, 3), st.integers(-1, 9)), max_size=6, unique_by=lambda got: got.partition
+    st.builds(Got, partitions, st.integers(-1, 3), st.integers(-1, 9), st.integers(-1, 9)),
+    max_size=6,
+    unique_by=lambda got: got.partition,
 )
 answered = st.tuples(st.sampled_from([0, 1, 2]), st.sampled_from([0, 0, 0, 0, 70, 71, 106]))
 
@@ -206,7 +249,8 @@ def fetch_sequences(draw: st.DrawFn) -> list[Fetch]:
             answer = draw(st.none() | answered)
             got = tuple(draw(gets)) if answer is not None and answer[1] == 0 else ()
             forgets = tuple(draw(st.lists(partitions, max_size=3))) if session[1] > 0 else ()
-            fetches.append(Fetch(session, draw(wants), forgets, answer, got, connection))
+            quota = answer is not None and draw(st.booleans())
+            fetches.append(Fetch(session, draw(wants), forgets, answer, got, connection, is_throttled=quota))
     return fetches
 
 

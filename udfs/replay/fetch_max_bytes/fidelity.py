@@ -49,7 +49,7 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
         (any_of(returned == UNKNOWN), _R.no_response),
         (any_of(reads["refused"]), _R.response_error),
         (any_of(reads["throttled"]), _R.throttled),
-        (any_of(~reads["session_known"]), _R.session_unknown),
+        (any_of(~reads["readable_known"]), _R.session_unknown),
         (any_of(reads["redirected"] & ~reads["sent_to_replica"]) & ~equal, _R.partition_refused),
         (any_of(reads["sent_to_replica"]) & ~equal, _R.sent_to_replica),
         (any_of(reads["is_converted"]) & ~equal, _R.converted_format),

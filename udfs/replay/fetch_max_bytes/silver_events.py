@@ -46,7 +46,7 @@ BATCH_COLUMNS = (
 )  # fmt: skip
 AS_READ = (
     _T.partition, _T.fetch_offset, _T.broker, _T.client_address, _T.reader, _T.connection_id, _T.exchange_no,
-    _T.api_version, _T.max_wait_ms, _T.min_bytes, _T.max_bytes, _T.session_known, _T.read_position,
+    _T.api_version, _T.max_wait_ms, _T.min_bytes, _T.max_bytes, _T.readable_known, _T.read_position,
     _T.partition_max_bytes, _T.returned_bytes, _T.response_record_bytes,
 )  # fmt: skip
 READ_COLUMNS = (

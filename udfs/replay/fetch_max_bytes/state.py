@@ -33,7 +33,7 @@ CARRIED: Kind = np.dtype(
         ("profile", np.int8),  # whose rules the client's software follows, or UNKNOWN
         ("in_session", np.int8),  # 1: the fetch is of a session or opens one (KIP-227); UNKNOWN: it cannot be
         ("opens_session", np.bool_),  # the fetch names all its partitions and asks for a session
-        ("session_known", np.bool_),  # all partitions that the fetch wanted are known
+        ("readable_known", np.bool_),  # all partitions that the fetch wanted are known
         ("redirected", np.bool_),  # to another replica, or the partition was refused with an error
         ("sent_to_replica", np.bool_),  # redirected to another replica (KIP-392)
         ("refused", np.bool_),  # the response has a top-level error

@@ -266,7 +266,7 @@ def differing(where: Callable[[dict[str, Any]], bool], **differs: Any) -> Rows:
         (differing(lambda row: row.get("exchange_no") == 3, refused=True), "response_error"),
         (differing(lambda row: row.get("exchange_no") == 3, redirected=True), "partition_refused"),
         (differing(lambda row: row.get("exchange_no") == 3, redirected=True, sent_to_replica=True), "sent_to_replica"),
-        (differing(lambda row: row.get("exchange_no") == 0, session_known=False), "session_unknown"),
+        (differing(lambda row: row.get("exchange_no") == 0, readable_known=False), "session_unknown"),
         ([row for row in EVENTS if (row["kind"], row["position"]) != (LogEvent.BATCH, 20)], "log_content_unknown"),
         (differing(lambda row: (row.get("exchange_no"), row["partition"]) == (5, 0), fetch_offset=-7),
          "position_moved"),

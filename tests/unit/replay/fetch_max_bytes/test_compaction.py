@@ -85,7 +85,7 @@ def test_batches_of_a_produce_request_and_of_old_formats_show_no_hole() -> None:
 
 
 def test_a_response_shows_no_hole_where_what_was_asked_for_is_not_known() -> None:
-    asked = read(0, 10, SIZE, session_known=False)
+    asked = read(0, 10, SIZE, readable_known=False)
     assert verdicts(*PRODUCED, batch(20), asked, read(1, 10, SIZE)) == (
         1, 0, {"session_unknown": 1, "fewer_bytes": 1}
     )  # fmt: skip

@@ -28,7 +28,7 @@ def read(returned: int, sizes: tuple[int, ...] = (100, 100), **differs: Any) -> 
     """One read of which all is known; `there` is what was available, at least and at most, in bytes."""
     low, high = differs.pop("there", (sum(sizes), sum(sizes)))
     return {
-        "returned_bytes": returned, "session_known": True, "bound_known": True, "log_known": True, "api_version": 12,
+        "returned_bytes": returned, "readable_known": True, "bound_known": True, "log_known": True, "api_version": 12,
         "available_low": low, "available_high": high, "first_append": NEVER, "available_first": low,
         "max_bytes": MOST, "partition_max_bytes": MOST, "sizes": sizes,
     } | differs  # fmt: skip
@@ -87,7 +87,7 @@ def test_one_partition_that_differs_makes_the_fetch_differ() -> None:
     [
         ({"refused": True}, R.response_error),
         ({"throttled": True}, R.throttled),
-        ({"session_known": False}, R.session_unknown),
+        ({"readable_known": False}, R.session_unknown),
         ({"bound_known": False}, R.high_watermark_unknown),
     ],
 )
@@ -194,11 +194,11 @@ def test_the_reason_named_is_the_first_that_applies() -> None:
         "is_compacted": True,
         "is_truncated": True,
     }
-    everything = read(0, session_known=False, bound_known=False, log_known=False, **flags)
+    everything = read(0, readable_known=False, bound_known=False, log_known=False, **flags)
     order = [
         ("refused", False),
         ("throttled", False),
-        ("session_known", True),
+        ("readable_known", True),
         ("redirected", False),
         ("is_converted", False),
         ("is_compacted", False),

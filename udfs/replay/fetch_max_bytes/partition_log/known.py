@@ -98,7 +98,7 @@ def is_converted(known: KnownLog, reads: Records) -> Bools:
 def shows_hole(known: KnownLog, reads: Records) -> Bools:
     """The reads whose response shows that offsets are missing: bool[n] of LOG_EVENT[n]."""
     # Where not all is known that a fetch wanted, its offset may be an earlier fetch's.
-    return begins_in_hole(known.slices, reads) & reads["session_known"]
+    return begins_in_hole(known.slices, reads) & reads["readable_known"]
 
 
 def has_other_size(batches: Records) -> Bools:
