@@ -199,8 +199,8 @@ FETCH_PARTITIONS = table(
     read_position=C("int", "Place in the order in which the broker reads; null if the fetch did not want it",
                     nullable=True),
     response_position=C("int", "Place in the response from 0; null if it is not in it", nullable=True),
-    fetch_offset=C("bigint", "Offset from which records are wanted; where a session from before the capture implies it, that "
-                             "of the first batch returned", nullable=True),
+    fetch_offset=C("bigint", "Offset from which records are wanted; where a session from before the capture implies "
+                             "it, that of the first batch returned", nullable=True),
     partition_max_bytes=C("int", "Most record bytes wanted of the partition", "bytes", nullable=True),
     current_leader_epoch=C("int", "Leader epoch the client knows, -1 for none", nullable=True),
     last_fetched_epoch=C("int", "Leader epoch of the last record that the reader has, -1 for none (KIP-595)",
