@@ -39,13 +39,13 @@ SUBMITTED = """\
 import sys
 sys.path.insert(0, {repository!r})
 from jobs.session.spark import spark_session
-from jobs.session.spark_properties import Work
+from jobs.session.spark_properties import Workload
 
 def known(batches):
     import udfs.errors
     yield from batches
 
-spark = spark_session(None, "submitted", {{"spark.sql.ansi.enabled": "false"}}, work=Work(captured_bytes=1))
+spark = spark_session(None, "submitted", {{"spark.sql.ansi.enabled": "false"}}, work=Workload(captured_bytes=1))
 numbers = spark.range(7)
 numbers.mapInArrow(known, numbers.schema).write.format("delta").save({table!r})
 rows = spark.read.format("delta").load({table!r}).count()
