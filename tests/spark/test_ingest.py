@@ -311,7 +311,7 @@ def test_quality_tells_of_each_connection_what_the_other_tables_show(damaged: di
             if e[x.fetch_replica_id] is not None and e[x.fetch_session_epoch] > 0 and not e[x.error_code]
         }
         fetches = idle | {
-            r[f.exchange_no]: r[f.session_known] for r in damaged[f.name] if r[f.connection_id] == row[c.connection_id]
+            r[f.exchange_no]: r[f.readable_known] for r in damaged[f.name] if r[f.connection_id] == row[c.connection_id]
         }
         assert found[q.scope] == "connection"
         assert found[q.missing_bytes] == row[c.missing_bytes]

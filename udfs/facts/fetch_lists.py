@@ -17,6 +17,7 @@ FETCH = np.dtype(
             "session_id",
             "session_epoch",
             "max_bytes",
+            "is_follower",
             "is_answered",  # the response was captured and decoded
             "is_throttled",  # the response says that it was held back for a quota
             "response_session_id",

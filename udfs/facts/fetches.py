@@ -155,6 +155,7 @@ def decoded_fetches(exchanges: Exchanges, messages: FetchMessages) -> Records:
     for name, path in (("requested", "topics.partitions"), ("forgotten", "forgotten_topics_data.partitions")):
         first, end = row_ranges(messages.request, path, len(usable))
         fetches[f"{name}_from"], fetches[f"{name}_to"] = first[usable], end[usable]
+    fetches["is_follower"] = replica_ids(messages.request)[usable] >= 0
     row = np.full(len(exchanges), UNKNOWN)
     there = messages.response_exchanges != UNKNOWN
     row[messages.response_exchanges[there]] = np.flatnonzero(there)
@@ -274,7 +275,7 @@ def followed_partition_rows(
             t.topic_id: topic_id,
             t.partition: rows.partition,
             t.request_position: Picked(position_among(request_of_partition), requested),
-            t.read_position: Picked(rows.read_position, known=(rows.read_position != NOWHERE) & has_request),
+            t.read_position: Picked(rows.read_position, known=rows.read_position != NOWHERE),
             t.response_position: Picked(position_among(response_of_partition), returned),
             t.fetch_offset: Picked(rows.fetch_offset, known=has_request),
             t.partition_max_bytes: Picked(rows.partition_max_bytes, known=has_request),

@@ -1,33 +1,100 @@
 """Joins a fetch session in its middle: one from before the capture, or one of whose fetches the capture lacks some.
 
 Its requests name only what changes, so the partitions of which nothing comes stay unknown. But every response names the
-partitions of which it has records. They had not been named by a request since the session was joined, so the broker had
-not returned any of theirs meanwhile, and had them before all others in the order in which it reads
-(org.apache.kafka.server.FetchContext, Kafka 4.3: what is returned moves to the end). Where the first batch begins is
-where the fetch reads from.
+partitions of which it has records. One that no request has named since the session was joined was not returned
+meanwhile, so the broker read it before all others: what is returned moves to the end (FetchContext of
+org.apache.kafka.server, Kafka 4.3). Where its first batch begins is where the fetch reads from.
 """
 
 from __future__ import annotations
 
 from udfs.columns.arrays import Record
-from udfs.facts.fetch_lists import Returned
-from udfs.facts.fetch_session import IS_KNOWN, IS_READABLE, NOWHERE, ORDERED, Session, find_slot, forget_all
+from udfs.facts.fetch_lists import Requested, Returned
+from udfs.facts.fetch_session import (
+    GENERATION,
+    IS_KNOWN,
+    IS_READABLE,
+    NO_HIGH_WATERMARK,
+    NOWHERE,
+    ORDERED,
+    Session,
+    find_slot,
+    forget_all,
+    keep_ordered,
+)
 from udfs.kernels.kernel import kernel
 
 
 @kernel
-def join(session: Session) -> None:
+def join_session(session: Session) -> None:
     """Begin to follow a session whose partitions are not known."""
     forget_all(session)
     session.state[IS_KNOWN] = session.state[IS_READABLE] = 0
 
 
 @kernel
-def lose_track(session: Session) -> None:
-    """Go on with a session in which records may have been returned that the capture does not show."""
+def note_gap(session: Session) -> None:
+    """Go on with a session in which records may have been returned that the capture does not show.
+
+    What it has is still known, but not from which offsets the next fetches read.
+    """
     session.state[IS_KNOWN] = session.state[IS_READABLE] = 0
     for position in range(session.state[ORDERED]):
-        session.entries[session.order[position]].has_served = 0
+        entry = session.entries[session.order[position]]
+        entry.fetch_offset, entry.has_served = NOWHERE, 0
+
+
+@kernel
+def remove_returned_in_gap(session: Session, requested: Requested, first: int, end: int) -> None:
+    """Remove the partitions that rows [first, end) of a request name and whose offset a gap has hidden: they are named
+    because records of them were returned, which moved them to the end, where the request puts them anew.
+    """
+    removed = 0
+    for row in range(first, end):
+        slot = find_slot(session, requested.topic[row], requested.partition[row])
+        if session.stamps[slot] == session.state[GENERATION]:
+            entry = session.entries[session.slots[slot]]
+            if entry.is_live == 1 and entry.fetch_offset == NOWHERE:
+                entry.is_live = 0
+                removed += 1
+    if removed > 0:
+        keep_ordered(session)
+
+
+@kernel
+def put_first(session: Session, first_new: int) -> None:
+    """Put the partitions that a response alone has named before all others. first_new: where they begin in the order;
+    they are at its end, in the order of the response.
+    """
+    n_new = session.state[ORDERED] - first_new
+    for i in range(n_new):
+        session.moved[i] = session.order[first_new + i]
+    for position in range(first_new - 1, -1, -1):
+        session.order[position + n_new] = session.order[position]
+    for i in range(n_new):
+        session.order[i] = session.moved[i]
+
+
+@kernel
+def order_as_returned(session: Session, fetch: Record, returned: Returned) -> None:
+    """Put the partitions that a response is the first to have records of into its order, which is that of reading.
+
+    Those that were returned in a gap are in the order of the request that names them, which tells nothing.
+    """
+    n = 0
+    for row in range(fetch.returned_from, fetch.returned_to):
+        index = session.slots[find_slot(session, returned.topic[row], returned.partition[row])]
+        entry = session.entries[index]
+        is_last_of_it = entry.returned == row  # a broken response may name a partition twice
+        if returned.records_bytes[row] > 0 and entry.has_served == 0 and is_last_of_it:
+            session.moved[n] = index
+            n += 1
+    at = 0
+    for position in range(session.state[ORDERED] if n > 1 else 0):
+        entry = session.entries[session.order[position]]
+        if entry.has_served == 0 and entry.returned != NOWHERE and returned.records_bytes[entry.returned] > 0:
+            session.order[position] = session.moved[at]
+            at += 1
 
 
 @kernel
@@ -41,42 +108,70 @@ def usual_max_bytes(session: Session) -> int:
 
 
 @kernel
-def put_first(session: Session, returned: Returned, first_new: int) -> int:
-    """Put the partitions that a response alone has named before all others, with the offsets that they are read from.
+def infer_offsets(session: Session, fetch: Record, returned: Returned) -> int:
+    """Give the partitions of a response the offsets that their records begin with, where no request tells them.
 
-    first_new: where they begin in the order; they are at its end, in the order of the response. Returns how many of
-    them have records and no offset from which these are read.
+    Returns how many have records and still no offset.
     """
-    end = session.state[ORDERED]
-    usual, n_new, without_offset = usual_max_bytes(session), end - first_new, 0
-    for i in range(n_new):
-        session.moved[i] = session.order[first_new + i]
-    for position in range(first_new - 1, -1, -1):
-        session.order[position + n_new] = session.order[position]
-    for i in range(n_new):
-        session.order[i] = session.moved[i]
-        entry = session.entries[session.moved[i]]
-        if returned.records_bytes[entry.returned] > 0:
-            if usual == NOWHERE or returned.first_offset[entry.returned] < 0:
-                without_offset += 1
-            else:
-                entry.fetch_offset = returned.first_offset[entry.returned]
-                entry.partition_max_bytes = usual
+    usual, without_offset = NOWHERE, 0
+    for row in range(fetch.returned_from, fetch.returned_to):
+        entry = session.entries[session.slots[find_slot(session, returned.topic[row], returned.partition[row])]]
+        if entry.fetch_offset != NOWHERE or returned.records_bytes[row] <= 0:
+            continue
+        usual = usual_max_bytes(session) if usual == NOWHERE else usual
+        most = usual if entry.partition_max_bytes == NOWHERE else entry.partition_max_bytes
+        if most == NOWHERE or returned.first_offset[row] < 0:
+            without_offset += 1
+        else:
+            entry.fetch_offset, entry.partition_max_bytes = returned.first_offset[row], most
     return without_offset
 
 
 @kernel
-def shows_all_with_records(session: Session, fetch: Record, returned: Returned) -> bool:
-    """Whether the response to a fetch shows that no partition with records is unknown, and note what it has of whom.
+def has_room_left(fetch: Record, returned: Returned) -> bool:
+    """Whether the response to a fetch has fewer bytes than the fetch allows: it has records of all that had any."""
+    total = 0
+    for row in range(fetch.returned_from, fetch.returned_to):
+        total += max(returned.records_bytes[row], 0)
+    return bool(fetch.is_answered == 1 and fetch.is_throttled == 0 and total < fetch.max_bytes)
 
-    One that has fewer bytes than the fetch allows has records of every partition that has any. One that has records of
-    a partition for the second time comes after all have had their turn.
+
+@kernel
+def is_second_turn(session: Session, fetch: Record, returned: Returned) -> bool:
+    """Whether a response has records of a partition for the second time, which comes after all have had their turn;
+    what it has of whom is noted.
     """
-    total, is_second = 0, False
+    is_second = False
     for row in range(fetch.returned_from, fetch.returned_to):
         if returned.records_bytes[row] > 0:
-            total += returned.records_bytes[row]
             entry = session.entries[session.slots[find_slot(session, returned.topic[row], returned.partition[row])]]
             is_second = is_second or entry.has_served == 1
             entry.has_served = 1
-    return is_second or (fetch.is_throttled == 0 and total < fetch.max_bytes)
+    return is_second
+
+
+@kernel
+def note_ends_of_logs(session: Session) -> None:
+    """Note of each partition that a consumer's response with room left does not name that there was nothing to be read
+    from its offset on.
+    """
+    for position in range(session.state[ORDERED]):
+        entry = session.entries[session.order[position]]
+        if entry.returned == NOWHERE and entry.high_watermark == NO_HIGH_WATERMARK:
+            entry.high_watermark = entry.fetch_offset
+
+
+@kernel
+def learn_from_response(session: Session, fetch: Record, returned: Returned, first_new: int) -> bool:
+    """Learn from a response what a joined session has. first_new: where in the order begins what it alone has named.
+
+    Returns whether all partitions are known that had something to be read by the fetch.
+    """
+    put_first(session, first_new)
+    order_as_returned(session, fetch, returned)
+    without_offset, has_room = infer_offsets(session, fetch, returned), has_room_left(fetch, returned)
+    if is_second_turn(session, fetch, returned) or has_room:
+        session.state[IS_READABLE] = 1
+    if has_room and fetch.is_follower == 0:
+        note_ends_of_logs(session)
+    return bool(session.state[IS_READABLE] == 1 and without_offset == 0 and fetch.is_answered == 1)

@@ -28,7 +28,7 @@ from udfs.facts.fetch_session import (
     keep_ordered,
     new_session,
 )
-from udfs.facts.joined_session import join, lose_track, put_first, shows_all_with_records
+from udfs.facts.joined_session import join_session, learn_from_response, note_gap, remove_returned_in_gap
 from udfs.kernels.kernel import allocating_kernel, kernel
 
 GREATEST_EPOCH = (1 << 31) - 1
@@ -168,28 +168,29 @@ def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, ro
     Returns the number of rows then; n: of rows before.
     """
     state = session.state
-    # The broker accepts no other epoch than the next: fetches between were not captured.
-    if state[SESSION_ID] != fetch.session_id or state[NEXT_EPOCH] != fetch.session_epoch:
-        join(session)
+    if state[SESSION_ID] != fetch.session_id:
+        join_session(session)
         state[SESSION_ID] = fetch.session_id
+    elif state[NEXT_EPOCH] != fetch.session_epoch:
+        note_gap(session)  # the broker accepts no other epoch: fetches between were not captured
     state[NEXT_EPOCH] = 1 if fetch.session_epoch == GREATEST_EPOCH else fetch.session_epoch + 1
-    without_offset = 0
+    if state[IS_KNOWN] == 0:
+        remove_returned_in_gap(session, lists.requested, fetch.requested_from, fetch.requested_to)
     for row in range(fetch.requested_from, fetch.requested_to):
         apply_requested(session, lists.requested, row)
     remove_forgotten(session, lists.forgotten, fetch.forgotten_from, fetch.forgotten_to)
     n_read = state[ORDERED]
     unknown = note_returned(session, lists.returned, fetch.returned_from, fetch.returned_to)
-    if state[IS_KNOWN] == 1 and unknown > 0:
-        lose_track(session)
-    elif state[IS_KNOWN] == 0:
-        without_offset = put_first(session, lists.returned, n_read)
+    fetch.is_readable = 1
+    if state[IS_KNOWN] == 0:
+        fetch.is_readable = 1 if learn_from_response(session, fetch, lists.returned, n_read) else 0
         n_read += unknown
-        if fetch.is_answered == 1 and shows_all_with_records(session, fetch, lists.returned):
-            state[IS_READABLE] = 1
-    fetch.is_known, fetch.is_readable = state[IS_KNOWN], state[IS_READABLE] if without_offset == 0 else 0
+    elif unknown > 0:
+        fetch.is_readable = state[IS_KNOWN] = state[IS_READABLE] = 0
+    fetch.is_known = state[IS_KNOWN]
     n = write_rows(session, fetch, f, n_read, rows, n)
     if fetch.is_answered == 0:
-        lose_track(session)  # which partitions moved to the end is not known any more
+        note_gap(session)
     elif fetch.response_session_id == 0:
         state[SESSION_ID] = 0
     else:

@@ -56,6 +56,7 @@ class Fetch:
     connection: int = 0
     most_bytes: int = 4
     is_throttled: bool = False
+    is_follower: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,15 @@ class Model:
         return rows
 
     def incremental(self, f: int, fetch: Fetch) -> list[Row]:
-        if fetch.session != (self.id, self.epoch):
-            self.id, self.partitions, self.served = fetch.session[0], {}, set()
-            self.is_known = self.is_readable = False
+        if fetch.session[0] != self.id:
+            self.id, self.partitions = fetch.session[0], {}
+            self.note_gap()
+        elif fetch.session[1] != self.epoch:
+            self.note_gap()
         self.epoch = fetch.session[1] + 1
         rows = self.read(f, fetch)
         if fetch.answer is None:
-            self.is_known, self.is_readable, self.served = False, False, set()
+            self.note_gap()
         elif fetch.answer[0] == 0:
             self.id = 0
         else:
@@ -122,6 +125,11 @@ class Model:
         return rows
 
     def read(self, f: int, fetch: Fetch) -> list[Row]:
+        is_joined = fetch.session[1] > 0 and not self.is_known
+        if is_joined:
+            for want in fetch.wants:
+                if want.partition in self.partitions and "offset" not in self.partitions[want.partition]:
+                    del self.partitions[want.partition]
         ahead = self.ahead_of_high_watermark(fetch)
         for want in fetch.wants:
             entry = self.partitions.setdefault(want.partition, {"high_watermark": -1})
@@ -129,18 +137,17 @@ class Model:
             entry |= {"epoch": want.epoch, "log_start": want.log_start}
         for partition in fetch.forgets:
             self.partitions.pop(partition, None)
-        was_read, is_incremental = list(self.partitions), fetch.session[1] > 0
+        was_read = list(self.partitions)
         new = [got for got in fetch.gets if got.partition not in self.partitions]
         for got in fetch.gets:
             entry = self.partitions.setdefault(got.partition, {"high_watermark": -1})
             entry["high_watermark"] = got.high_watermark
-        lacks_offset = False
-        if is_incremental and not self.is_known:
-            lacks_offset = self.put_first(new)
+        is_readable = True
+        if is_joined:
+            is_readable = self.learn(fetch, new)
             was_read = list(self.partitions)
-            self.is_readable |= self.shows_all(fetch)
-        elif is_incremental and new:
-            self.is_known, self.is_readable, self.served = False, False, set()
+        elif fetch.session[1] > 0 and new:
+            self.is_known = self.is_readable = is_readable = False
         requested = first_index([want.partition for want in fetch.wants])
         for partition in fetch.forgets:
             requested.pop(partition, None)
@@ -160,34 +167,52 @@ class Model:
                 entry.get("log_start", -1),
                 entry["high_watermark"],
                 self.is_known,
-                self.is_readable and not lacks_offset,
+                is_readable,
                 is_delayed,
             )
             for partition, entry in self.partitions.items()
         ]
 
-    def put_first(self, new: list[Got]) -> bool:
-        """Put what a response alone has named before all others; returns whether one of them has no known offset."""
-        lacks_offset = False
-        usual = next((entry["max_bytes"] for entry in self.partitions.values() if "max_bytes" in entry), None)
-        for got in new:
-            if got.records > 0 and usual is not None and got.first_offset >= 0:
-                self.partitions[got.partition] |= {"offset": got.first_offset, "max_bytes": usual}
-            else:
-                lacks_offset |= got.records > 0
+    def note_gap(self) -> None:
+        self.is_known, self.is_readable, self.served = False, False, set()
+        for entry in self.partitions.values():
+            entry.pop("offset", None)
+
+    def learn(self, fetch: Fetch, new: list[Got]) -> bool:
+        """What a response shows of a session from before; returns whether all with records are known."""
         first = [got.partition for got in new]
         self.partitions = {p: self.partitions[p] for p in (*first, *(p for p in self.partitions if p not in first))}
-        return lacks_offset
-
-    def shows_all(self, fetch: Fetch) -> bool:
-        """Whether no partition with records can be unknown any more."""
-        if fetch.answer is None:
-            return False
+        firsts = [got.partition for got in fetch.gets if got.records > 0 and got.partition not in self.served]
+        in_place = iter(firsts)
+        order = [next(in_place) if partition in firsts else partition for partition in self.partitions]
+        self.partitions = {partition: self.partitions[partition] for partition in order}
+        lacks_offset = self.infer_offsets(fetch)
         with_records = {got.partition for got in fetch.gets if got.records > 0}
         is_second = not self.served.isdisjoint(with_records)
         self.served |= with_records
         total = sum(max(got.records, 0) for got in fetch.gets)
-        return is_second or (not fetch.is_throttled and total < fetch.most_bytes)
+        has_room = fetch.answer is not None and not fetch.is_throttled and total < fetch.most_bytes
+        self.is_readable = self.is_readable or is_second or has_room
+        if has_room and not fetch.is_follower:
+            for partition in self.partitions.keys() - {got.partition for got in fetch.gets}:
+                entry = self.partitions[partition]
+                if entry["high_watermark"] == -1:
+                    entry["high_watermark"] = entry.get("offset", -1)
+        return self.is_readable and not lacks_offset and fetch.answer is not None
+
+    def infer_offsets(self, fetch: Fetch) -> bool:
+        """Where the records of a response begin is where they were read; returns whether that is not known of some."""
+        usual = next((entry["max_bytes"] for entry in self.partitions.values() if "max_bytes" in entry), None)
+        lacks_offset = False
+        for got in fetch.gets:
+            entry = self.partitions[got.partition]
+            if got.records > 0 and "offset" not in entry:
+                most = entry.get("max_bytes", usual)
+                if most is not None and got.first_offset >= 0:
+                    entry |= {"offset": got.first_offset, "max_bytes": most}
+                else:
+                    lacks_offset = True
+        return lacks_offset
 
     def ahead_of_high_watermark(self, fetch: Fetch) -> dict[Partition, int]:
         """The offsets that only this request tells the leader of, where the high watermark had not come to the last."""
@@ -229,7 +254,7 @@ def fetch_array(fetches: list[Fetch]) -> tuple[np.ndarray, Lists]:
     for row, fetch in zip(array, fetches, strict=True):
         row["connection"], (row["session_id"], row["session_epoch"]) = fetch.connection, fetch.session
         row["is_answered"], row["max_bytes"] = fetch.answer is not None, fetch.most_bytes
-        row["is_throttled"] = fetch.is_throttled
+        row["is_throttled"], row["is_follower"] = fetch.is_throttled, fetch.is_follower
         row["response_session_id"], row["response_error"] = fetch.answer or (0, 0)
         for name, lines, more in (
             (

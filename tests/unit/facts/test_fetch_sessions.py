@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,8 +22,7 @@ def read_order(rows: list[Row], fetch: int) -> list[Partition]:
 
 def order_after(*fetches: Fetch) -> list[Partition]:
     """The order in which an empty incremental fetch is read behind these; the session has id 9."""
-    accepted = [fetch for fetch in fetches if fetch.session[1] > 0 and fetch.answer == (9, 0)]
-    return read_order(followed([*fetches, Fetch((9, len(accepted) + 1), answer=(9, 0))]), len(fetches))
+    return read_order(followed([*fetches, Fetch((9, 5), answer=(9, 0))]), len(fetches))
 
 
 def test_an_incremental_fetch_reads_all_partitions_of_the_session() -> None:
@@ -116,7 +117,7 @@ def test_an_unanswered_fetch_leaves_the_order_unknown_until_the_next_full_one() 
 
 @pytest.mark.parametrize(("epoch", "is_known"), [(2, True), (3, False)])
 def test_where_an_epoch_is_missing_so_is_what_the_session_holds(epoch: int, is_known: bool) -> None:
-    rows = followed([OPENED, Fetch((9, 1), answer=(9, 0)), Fetch((9, epoch), (Want(A, 9),), answer=(9, 0))])
+    rows = followed([OPENED, Fetch((9, 1), answer=(9, 0)), Fetch((9, epoch), answer=(9, 0))])
     assert {row.is_known for row in rows if row.fetch == 2} == {is_known}
 
 
@@ -193,6 +194,25 @@ def test_a_partition_that_comes_to_have_records_later_is_readable_from_where_its
     assert readable(A_AND_B, empty, third) == [False, True, True]
 
 
+def test_a_partition_that_a_response_with_room_left_does_not_name_had_nothing_to_be_read() -> None:
+    rows = followed(
+        [replace(A_AND_B, gets=(Got(A, 3, 70),)), replace(A_AND_B, is_follower=True, gets=(Got(A, 3, 70),))]
+    )
+    assert [(row.partition, row.high_watermark) for row in rows] == [(A, 70), (B, 0), (A, 70), (B, -1)]
+
+
+def test_what_a_gap_hides_is_read_last_if_the_next_request_names_it_and_else_where_it_was() -> None:
+    """A was returned in the gap, which moved it to the end; from where B and C are read is not known any more."""
+    rows = followed([OPENED, Fetch((9, 1), answer=None), Fetch((9, 2), (Want(A, 70),), answer=(9, 0))])
+    assert read_order(rows, 2) == [B, C, A]
+    assert [(row.partition, row.offset) for row in rows if row.fetch == 2] == [(B, -1), (C, -1), (A, 70)]
+
+
+def test_a_response_that_names_a_partition_twice_leaves_each_in_the_session_once() -> None:
+    twice = Fetch((9, 7), (Want(A), Want(B)), answer=(9, 0), gets=(Got(B, 1), Got(A, 1), Got(B, 1)))
+    assert sorted(row.partition for row in followed([twice])) == [A, B]
+
+
 def test_a_fetch_is_not_readable_where_a_message_set_hides_the_offset_it_was_read_from() -> None:
     """A compressed message of formats 0 and 1 has the offset of its last record; the next request tells."""
     third, fourth = Fetch((9, 9), answer=(9, 0), gets=(Got(C, 2),)), Fetch((9, 10), (Want(C, 31),), answer=(9, 0))
@@ -250,7 +270,8 @@ def fetch_sequences(draw: st.DrawFn) -> list[Fetch]:
             got = tuple(draw(gets)) if answer is not None and answer[1] == 0 else ()
             forgets = tuple(draw(st.lists(partitions, max_size=3))) if session[1] > 0 else ()
             quota = answer is not None and draw(st.booleans())
-            fetches.append(Fetch(session, draw(wants), forgets, answer, got, connection, is_throttled=quota))
+            of = {"is_throttled": quota, "is_follower": connection > 0}
+            fetches.append(Fetch(session, draw(wants), forgets, answer, got, connection, **of))
     return fetches
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,14 @@ from jobs.open_capture import open_capture
 from schemas.tables.silver import CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
 from tests.conftest import REPOSITORY
 from tests.unit.capture.capture_files import sample_capture, store
+from tests.unit.capture.packet_builders import Packet
 
 Fetches = dict[tuple[str, str, int], list[dict[str, Any]]]
 """By server, client and correlation id the rows of a fetch's partitions, in the order in which the broker reads."""
 
 
-def fetches_of(name: str, folder: Path, share_lacking: float) -> Fetches:
-    """The fetches that a capture shows which lacks a share of its packets at the beginning."""
-    link_type, packets = sample_capture(REPOSITORY, name)
-    capture = store(folder / "cut.pcap", link_type, packets[int(share_lacking * len(packets)) :])
+def fetches_of(capture: Path) -> Fetches:
+    """The fetches that a capture shows."""
     c, x, f = CONNECTIONS, EXCHANGES, FETCH_PARTITIONS
     tables = open_capture(capture, threads=1).tables(c.name, x.name, f.name)
     ends = {row[c.connection_id]: (row[c.server], row[c.client]) for row in tables[c.name].to_pylist()}
@@ -42,17 +43,36 @@ def with_records(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("share_lacking", [0.3, 0.5, 0.7])
+def without_the_first(packets: list[Packet], share: float) -> list[Packet]:
+    return packets[int(share * len(packets)) :]
+
+
+def without_any(packets: list[Packet], share: float) -> list[Packet]:
+    chance = random.Random(7)  # noqa: S311  (not for secrets)
+    return [packet for packet in packets if chance.random() >= share]
+
+
 @pytest.mark.parametrize("name", ["starve", "mixed"])
-def test_sessions_from_before_a_capture_read_what_they_are_known_to_read(
-    name: str, share_lacking: float, tmp_path: Path
+@pytest.mark.parametrize(
+    ("lacking", "share"),
+    [
+        (without_the_first, 0.3),
+        (without_the_first, 0.5),
+        (without_the_first, 0.7),
+        (without_any, 0.01),
+        (without_any, 0.05),
+    ],
+)
+def test_what_sessions_read_that_a_capture_does_not_show_whole_is_what_they_are_known_to_read(
+    name: str, lacking: Callable[[list[Packet], float], list[Packet]], share: float, tmp_path: Path
 ) -> None:
     f = FETCH_PARTITIONS
-    whole, cut = fetches_of(name, tmp_path, 0), fetches_of(name, tmp_path, share_lacking)
-    both = {key: (whole[key], rows) for key, rows in cut.items() if all(row[f.readable_known] for row in whole[key])}
-    joined = {key: pair for key, pair in both.items() if not all(row[f.session_known] for row in pair[1])}
-    readable = {key: pair for key, pair in joined.items() if all(row[f.readable_known] for row in pair[1])}
-    assert len(readable) > 0.9 * len(joined) > 20
-    assert {key: with_records(rows) for key, (_, rows) in readable.items()} == {
-        key: with_records(rows) for key, (rows, _) in readable.items()
+    link_type, packets = sample_capture(REPOSITORY, name)
+    whole = fetches_of(store(tmp_path / "whole.pcap", link_type, packets))
+    part = fetches_of(store(tmp_path / "part.pcap", link_type, lacking(packets, share)))
+    joined = {key: rows for key, rows in part.items() if not all(row[f.session_known] for row in rows)}
+    readable = {key: rows for key, rows in joined.items() if all(row[f.readable_known] for row in rows)}
+    assert len(readable) > 0.7 * len(joined) > 20
+    assert {key: with_records(rows) for key, rows in readable.items()} == {
+        key: with_records(whole[key]) for key in readable
     }
