@@ -1,1 +1,1 @@
-"""What a run reads: which files, cut into what parts, told by logs or packets, and under which names."""
+"""What a run reads: capture files, the parts of them that tasks read, and names of clusters, brokers and topics."""

@@ -25,7 +25,7 @@ SESSIONLESS = -1
 
 
 def read_amounts(spark: SparkSession, lake: str, capture_id: str, cluster_id: str | None) -> Amounts:
-    """The amounts of a capture set, of one of its clusters where one is named."""
+    """The amounts of a capture set, or of one of its clusters if that is named."""
 
     def rows(table: Table) -> DataFrame:
         return rows_of_cluster(spark, lake, table, capture_id, cluster_id)
@@ -51,7 +51,7 @@ def _collect_query(query: Callable[[OfTable], DataFrame], rows: OfTable) -> Sequ
 
 
 def fetch_amounts(rows: OfTable) -> DataFrame:
-    """A row for consumers and one for followers: its kind and the fields of Fetched."""
+    """A row for consumers and one for followers: the kind of reader, then the fields of FetchAmounts in their order."""
     f = FETCH_PARTITIONS
     limits = (F.max(f.max_bytes).alias("max_bytes"), F.max(f.partition_max_bytes).alias("partition_max_bytes"))
     got = (F.max(f.response_record_bytes).alias("response"), F.max(f.returned_bytes).alias("partition"))
@@ -62,8 +62,11 @@ def fetch_amounts(rows: OfTable) -> DataFrame:
 
 
 def batch_amounts(rows: OfTable) -> DataFrame:
-    """A row: bytes of the largest batch, and of the largest one of several records that a broker took, 0 where it took
-    single ones alone. With acks=0 no error is known."""
+    """One row: the bytes of the largest batch, and those of the largest batch of several records that a broker took.
+
+    The second is 0 if brokers took only batches of a single record. With acks=0 no error is known, so such batches
+    count as taken.
+    """
     b = RECORD_BATCHES
     is_taken = (F.col(b.source) == FROM_PRODUCE) & (F.coalesce(b.error_code, F.lit(0)) == 0)
     produced = F.when(is_taken, F.when(F.col(b.record_count) > 1, F.col(b.size_bytes)).otherwise(0))
@@ -72,7 +75,7 @@ def batch_amounts(rows: OfTable) -> DataFrame:
 
 
 def most_readers(rows: OfTable) -> DataFrame:
-    """A row: the most connections that fetch in sessions from one broker at a time, from first fetch to last."""
+    """One row: the most connections that fetch in sessions from one broker at a time, from first fetch to last."""
     x = EXCHANGES
     in_session = (F.col(x.api_key) == FETCH_REQUEST.api_key) & (F.col(x.fetch_session_epoch) != SESSIONLESS)
     spans = rows(x).where(in_session).groupBy(x.broker, x.connection_id).agg(
@@ -88,13 +91,13 @@ def most_readers(rows: OfTable) -> DataFrame:
 
 
 def largest_request(rows: OfTable) -> DataFrame:
-    """A row: bytes of the largest produce request."""
+    """One row: the bytes of the largest produce request."""
     x = EXCHANGES
     return rows(x).where(F.col(x.api_key) == PRODUCE_REQUEST.api_key).agg(F.max(x.request_bytes))
 
 
 def most_replicas(rows: OfTable) -> DataFrame:
-    """A row: replicas on the broker that has most, without internal topics, as the last Metadata responses say."""
+    """One row: the replicas on the broker that has most, without internal topics, by the last Metadata responses."""
     m = CLUSTER_METADATA
     listed = rows(m).where((F.col(m.entry) == PARTITION) & ~F.coalesce(m.is_internal, F.lit(False)))
     last = F.max_by(m.replica_nodes, F.struct(m.request_time, m.connection_id, m.exchange_no)).alias("nodes")

@@ -26,7 +26,9 @@ class Follows(NamedTuple):
 
 
 class BrokerNames(NamedTuple):
-    """Node id by server, and why by each server that has none; of a controllers' listener neither."""
+    """named: the node id by server. unnamed: by server without a node id, the reason. A server that is the listener of
+    a controller may be in neither.
+    """
 
     named: dict[str, str]
     unnamed: dict[str, str]
@@ -36,7 +38,7 @@ class BrokerNames(NamedTuple):
 class BrokerEvidence:
     """What a capture set shows of the nodes of its servers.
 
-    led_by: by server the nodes that lead the partitions it answers for as only their leader does.
+    led_by: by server, the nodes that lead those partitions for which it gives answers that only a leader gives.
     controllers: servers that are listeners of KRaft controllers. cluster_of: cluster id by server.
     """
 
@@ -64,7 +66,7 @@ class BrokerEvidence:
 
     @cached_property
     def _residents(self) -> Mapping[str, set[tuple[str, int]]]:
-        """The same by address, with followers that fetch from there."""
+        """By address, the nodes that advertise it and the followers that fetch from it, with their clusters."""
         fetching = ((f.address, (self._cluster(f.server), f.node_id)) for f in self.followers)
         return values_by_key(
             [*((host, node) for host, nodes in self._advertisers.items() for node in nodes), *fetching]
@@ -72,7 +74,7 @@ class BrokerEvidence:
 
     @cached_property
     def _shared(self) -> set[str]:
-        """Addresses of several nodes: a follower fetches from another one at its own."""
+        """Addresses that several nodes have: a follower at one of them fetches from a server at the same address."""
         ends = ((f.address, f.server) for f in self.followers if f.server not in self.controllers)
         return {address for address, server in ends if address == address_in_server(server)}
 
@@ -89,12 +91,17 @@ class BrokerEvidence:
         return {server: next(iter(of)) for server, of in alone if len(of) == 1}
 
     def _among(self, nodes: Mapping[str, set[tuple[str, int]]], server: str) -> list[int]:
-        """Those at the server's address, of its cluster if that is known; else two may have one id."""
+        """The node ids at the server's address.
+
+        If the server's cluster is known, only nodes of that cluster count, for two clusters may have the same node id.
+        """
         own = self.cluster_of.get(server)
         return [node for cluster, node in nodes.get(address_in_server(server), ()) if own in (None, cluster)]
 
     def ways(self, server: str) -> dict[str, int]:
-        """By way the node that a server which nobody advertises is, as far as that way shows one alone."""
+        """For a server that nobody advertises: by way, the node that this way shows; ways that show none or several
+        nodes are left out.
+        """
         nodes_by_way = {PARTITIONS: list(self.led_by.get(server, ()))}
         if address_in_server(server) not in self._shared:
             nodes_by_way[ADDRESS] = self._among(self._residents, server)

@@ -28,12 +28,13 @@ BUCKETS = 4096
 MOST_TOLD = 20
 ENVELOPE = "file_no int, content binary, fault string"
 TASKS_OF_A_CORE = 16
-"""At most, where files are small: enough to even out the work, few enough that starting them takes no time."""
+"""The most tasks for each core: enough to even out the work, few enough that starting them takes no time."""
 
 
 def index_captures(spark: SparkSession, captures: Sequence[Path | str], log_zone: str) -> tuple[CaptureIndex, ...]:
-    """Index every file; stderr names those that are no captures, of which nothing is read. Raises CaptureError that
-    names every file that cannot be read, and where none is a capture.
+    """The index of every file. stderr names those that are no captures, of which nothing is read.
+
+    Raises CaptureError, which names every file that cannot be read, and also if no file is a capture.
     """
 
     def index_files(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,9 +73,7 @@ def check_faults(faults: Sequence[str], formats: Sequence[str], files: int) -> N
 
 
 def index_batches(batches: Iterable[pa.RecordBatch], log_zone: str) -> Iterator[pa.RecordBatch]:
-    """Index the files of the batches; a file that cannot be read is a row with a fault, one that is no capture a row
-    with both.
-    """
+    """A row for each file of the batches: its index or, if it cannot be read, the fault; both if it is no capture."""
     for batch in batches:
         files: list[dict[str, Any]] = batch.to_pylist()
         for file in files:

@@ -100,7 +100,7 @@ def plan_capture(indexes: tuple[CaptureIndex, ...], cores: int, log_zone: str = 
 
 
 def copies_among(indexes: Sequence[CaptureIndex], files: Sequence[int]) -> frozenset[int]:
-    """Those of the files whose content another one before them has."""
+    """Those of the files that have the same content as a file before them."""
     first: dict[str, int] = {}
     return frozenset(n for n in files if first.setdefault(indexes[n].sha256, n) != n)
 

@@ -53,7 +53,7 @@ def only_if_one_connection(column: str) -> Column:
 
 
 def with_reasons(connections: DataFrame, unnamed: Mapping[str, str]) -> DataFrame:
-    """Connections with UNNAMED_BROKERS: of a broker without a node id its server and the reason, else null."""
+    """Connections with the column `unnamed_brokers`: a broker's server and why it has no node id; else null."""
     c, t = CONNECTIONS, CAPTURE_QUALITY
     by_server = [(server, f"{server}: {why}") for server, why in sorted(unnamed.items())]
     reasons = connections.sparkSession.createDataFrame(by_server, f"{c.server} string, {t.unnamed_brokers} string")

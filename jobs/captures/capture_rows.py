@@ -80,7 +80,11 @@ def packets_of_range(part: PacketRange, file_no: int, order: FileOrder) -> Itera
 
 
 def capture_rows(plan: CapturePlan, decoder: str, repeated: Mapping[int, int]) -> pa.Table:
-    """Rows of the table `captures`; repeated: lines of a request log that an earlier file has too, by its place."""
+    """Rows of the table `captures`.
+
+    decoder: what decodes the files. repeated: by the place of a request log in the set, how many of its lines an
+    earlier file has, too.
+    """
     t = CAPTURES
     rows: list[dict[str, object]] = [
         {

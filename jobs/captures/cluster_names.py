@@ -29,11 +29,14 @@ class AdvertisedBroker(NamedTuple):
 def name_clusters(
     cluster_ids: Iterable[tuple[str, str]], brokers: Sequence[AdvertisedBroker], servers: Iterable[str]
 ) -> dict[str, str]:
-    """Cluster id by server (address:port). told: (server, cluster id that its responses have).
+    """Cluster id by server (address:port). Servers whose cluster is not known are left out.
 
-    Where one cluster is told, all servers are of it. Else a server that told none, as one that followers alone fetch
-    from, is of the cluster whose servers list its endpoint, or any port of its address, if it is one cluster. Of a
-    server that told several, as where a cluster was set up anew, the first in the order of ids.
+    If all responses have the same cluster id, all servers are of that cluster. Otherwise a server whose responses have
+    no id, such as one that only followers fetch from, is of the cluster whose servers list its endpoint, or else any
+    port of its address, provided that it is a single cluster. If a server's responses have several ids, as when a
+    cluster was set up anew, the first in the order of ids counts.
+
+    cluster_ids: (server, cluster id that its responses have). brokers: what Metadata responses list.
     """
     own = {server: min(ids) for server, ids in values_by_key(cluster_ids).items()}
     if len(set(own.values())) <= 1:
@@ -55,5 +58,5 @@ def values_by_key(pairs: Iterable[tuple[K, V]]) -> Mapping[K, set[V]]:
 
 
 def _lone_values(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The value of each key that has one alone."""
+    """By key its value, for the keys that have a single one."""
     return {key: next(iter(values)) for key, values in values_by_key(pairs).items() if len(values) == 1}

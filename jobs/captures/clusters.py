@@ -45,10 +45,11 @@ def captured_clusters(spark: SparkSession, lake: str, capture_id: str) -> list[C
 
 
 def choose_cluster(spark: SparkSession, lake: str, capture_id: str, named: str | None) -> str | None:
-    """The cluster to replay where the capture set shows several: the one named, else that with most requests; None
-    where it shows one, or none. Raises ArgumentError where it does not show the one named.
+    """The cluster to replay: the one that is named, else the one with most requests. None if the capture set shows
+    only one cluster, or none.
 
-    stderr tells which it is, and which others there are.
+    stderr says which one it is and which others there are. Raises ArgumentError if the capture set does not show the
+    one that is named.
     """
     clusters = captured_clusters(spark, lake, capture_id)
     chosen = next((one for one in clusters if named in (None, one.cluster_id)), None)

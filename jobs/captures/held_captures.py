@@ -51,7 +51,7 @@ class ReadFile:
 
 
 class ConnectionRows(NamedTuple):
-    """Rows by table that some connections give, and what they tell of names: CAPTURED_NAMES."""
+    """The rows that some connections give, by table, and what they show of names, as rows of CAPTURED_NAMES."""
 
     rows: Mapping[Table, Sequence[pa.RecordBatch]]
     names: pa.Table

@@ -25,7 +25,7 @@ BY_FETCHES = "the Fetch versions that followers use"
 
 @dataclass(frozen=True)
 class BrokerRelease:
-    """The brokers' release, the oldest where they have several, and what tells it.
+    """The brokers' release, the oldest if they have several, and how it is known.
 
     controller: of a release that exists with both, KRAFT or ZOOKEEPER, as far as brokers show it.
     """
@@ -37,7 +37,7 @@ class BrokerRelease:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What follows of it for settings that nobody states."""
+        """By key, the values that follow from the release for settings that nobody states."""
         return {KAFKA_RELEASE: self.profile} | ({CONTROLLER: self.controller} if self.controller else {})
 
     @property
@@ -55,7 +55,7 @@ class BrokerRelease:
         return f"{self.profile}{controller}{of}, from {self.by}{others}"
 
     def release_range(self, release: str) -> str:
-        """All releases that a release stands for, by what tells it."""
+        """All releases that look the same as this one by the way in which it is known, as text."""
         if self.by == BY_FETCHES:
             return f"{release} or later"
         last = next((mark.last for mark in MARKS if mark.release == release), release)
@@ -119,13 +119,19 @@ def release_by_fetches(exchanges: DataFrame) -> DataFrame:
 
 
 def controller_in_rows(rows: Sequence[Row]) -> str | None:
-    """Of (who, release, controller): ZooKeeper's as soon as one broker works with it; None where no row tells."""
+    """The kind of controller: ZOOKEEPER if one broker at least works with it, else KRAFT; None if no row says.
+
+    rows: (who, release, controller).
+    """
     controllers = {controller for _, _, *controllers in rows for controller in controllers if controller is not None}
     return ZOOKEEPER if ZOOKEEPER in controllers else KRAFT if controllers else None
 
 
 def oldest_and_newest(rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Of (who, release, ...): each has the newest that it ever showed; of these the oldest and the newest."""
+    """(the oldest, the newest) release. Each broker or client counts with the newest release that it ever showed.
+
+    None if there are no rows. rows: (who, release, ...).
+    """
     newest: dict[str, str] = {}
     for who, release, *_ in rows:
         newest[who] = max(newest.get(who, release), release, key=release_number)

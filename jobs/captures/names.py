@@ -1,5 +1,5 @@
-"""Names that only the whole capture set tells: of topics by id, of brokers by the addresses they listen on, and of the
-clusters that these are of.
+"""Names that follow only from the whole capture set: those of topics by their ids, of brokers by the addresses on which
+they listen, and of their clusters.
 """
 
 from __future__ import annotations
@@ -45,11 +45,14 @@ from udfs.facts.table_files import unpacked_columns
 
 NOTHING_STATED: Mapping[str, str] = MappingProxyType({})
 Gather = Callable[[Iterable[tuple[Table, pa.RecordBatch]]], pa.Table]
-"""What rows of tables show: rows of CAPTURED_NAMES."""
+"""From rows of tables to what they show of names, as rows of CAPTURED_NAMES."""
 
 
 def names_in_packed(packed: DataFrame, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
-    """What packed rows, columns PACKED_TABLE and PACKED_ROWS, tell of names. stated: node id by server."""
+    """The names that packed rows show.
+
+    packed: rows with the columns PACKED_TABLE and PACKED_ROWS. stated: node id by server.
+    """
     names = _gather_names(packed, NAMING_COLUMNS, captured_names)
     if needs_leaders(names):
         names = pa.concat_tables([names, _gather_names(packed, LEADING_COLUMNS, leading_names)])
@@ -65,7 +68,7 @@ def _gather_names(packed: DataFrame, columns: Mapping[Table, Sequence[str]], gat
 
 
 class CapturedName(NamedTuple):
-    """A row of CAPTURED_NAMES, without what it is; server: empty where it is not known."""
+    """A row of CAPTURED_NAMES without the column `what`, the kind of name. server: empty if it is not known."""
 
     server: str
     name: str
@@ -75,7 +78,7 @@ class CapturedName(NamedTuple):
 
 
 Rows = Mapping[str, Sequence[CapturedName]]
-"""Rows of CAPTURED_NAMES by what they are."""
+"""Rows of CAPTURED_NAMES by the kind of name."""
 
 
 def _names_by_kind(names: pa.Table) -> Rows:
@@ -87,8 +90,10 @@ def _names_by_kind(names: pa.Table) -> Rows:
 
 
 def needs_leaders(names: pa.Table) -> bool:
-    """Whether a server that speaks Kafka is at no endpoint that a response advertises: then `leading_names` may tell
-    its node, or that what else tells it is wrong. told: as that of `learn_names`.
+    """Whether some server that speaks Kafka is at no endpoint that a response advertises. Then `leading_names` may show
+    which node it is, or that other evidence of its node is wrong.
+
+    names: rows of CAPTURED_NAMES.
     """
     rows = _names_by_kind(names)
     endpoints = {broker.endpoint for broker in _advertised_brokers(rows)}
@@ -96,7 +101,10 @@ def needs_leaders(names: pa.Table) -> bool:
 
 
 def learn_names(names: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> ClusterNames:
-    """What messages and connections say; told: rows of CAPTURED_NAMES. stated: node id by server."""
+    """The names that follow from all that messages and connections show.
+
+    names: rows of CAPTURED_NAMES. stated: node id by server.
+    """
     rows = _names_by_kind(names)
     servers = sorted({row.name for row in rows[SERVER]})
     clusters = name_clusters([(row.server, row.name) for row in rows[CLUSTER]], _advertised_brokers(rows), servers)
@@ -134,7 +142,9 @@ def _broker_evidence(rows: Rows, servers: Sequence[str], clusters: Mapping[str, 
 
 
 def _leaders_by_server(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set[int]]:
-    """By server the leaders of what it answers for; consumers' fetches tell if no broker is known to be in a rack."""
+    """By server, the nodes that lead the partitions it answers for. Fetches of consumers count only if no broker is
+    known to be in a rack, for otherwise a follower may answer them.
+    """
 
     def led(row: CapturedName) -> tuple[Partition, list[int]]:
         partition, *numbers = map(int, row.value.split("/"))
@@ -152,7 +162,10 @@ def _leaders_by_server(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set
 
 
 def spans_of_names(rows: Iterable[tuple[str, CapturedName]]) -> list[tuple[str, str, int, int]]:
-    """(name, id, when it was first told, and last asked for) of all servers' rows together, each name by its key."""
+    """(name, id, when a response first had the id, when a request last asked for it), us since 1970, over all servers.
+
+    rows: rows SHOWN_ID of CAPTURED_NAMES, each with the name under which it counts.
+    """
     spans: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     for name, of in rows:
         spans[name, of.value].append((of.first or 0, of.last or 0))

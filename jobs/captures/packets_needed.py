@@ -1,4 +1,4 @@
-"""What a capture set of request logs alone does not tell."""
+"""Which replays need packets, because request logs lack what they rest on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOLD_BY_PACKETS: Mapping[str, str] = {
     algorithms.CONSUMER_MEMORY: "the sizes of messages",
     algorithms.BATCH_SPLIT: "the record batches",
 }
-"""What replays need that packets alone tell, by the replay's name."""
+"""By the name of a replay, what it needs that only packets show."""
 
 
 def lacks_packets(name: str) -> str:
@@ -30,7 +30,7 @@ def lacks_packets(name: str) -> str:
 
 
 def check_packets(spark: SparkSession, lake: str, capture_id: str, name: str) -> None:
-    """Raises CaptureError where the capture set is of request logs alone. name: the replay's, in TOLD_BY_PACKETS."""
+    """Raises CaptureError if the capture set has request logs alone. name: a replay's, one of TOLD_BY_PACKETS."""
     others = stored_rows(spark, lake, CAPTURES, capture_id).where(F.col(CAPTURES.format) != REQUEST_LOG)
     if others.first() is None:
         raise CaptureError(lacks_packets(name))

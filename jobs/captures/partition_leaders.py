@@ -1,7 +1,8 @@
 """Whose partitions each server answers for: the leaders that Metadata responses list, beside fetches and appends that
 the server did not refuse.
 
-A leader epoch is of one leader, so a fetch that names it and is answered tells the node. A produce request has no
+A leader epoch belongs to one leader, so a fetch that names it and is answered shows which node the server is. A produce
+request has no
 epoch: its leader is the one that responses have both before and after it, under one epoch.
 """
 
@@ -54,7 +55,9 @@ class AnsweredAppend(NamedTuple):
 def leaders_by_server(
     leaders: Iterable[Leadership], fetched: Iterable[AnsweredFetch], produced: Iterable[AnsweredAppend]
 ) -> dict[str, set[int]]:
-    """By server the nodes that lead the partitions it answers for."""
+    """By server, the nodes that lead the partitions it answers for; servers of which nothing shows a leader are left
+    out.
+    """
     of_epoch: dict[tuple[Partition, int], set[int]] = defaultdict(set)
     listed: dict[Partition, list[Leadership]] = defaultdict(list)
     for led in leaders:
@@ -89,5 +92,7 @@ class Spans(NamedTuple):
 
 
 def only_node(nodes: set[int]) -> set[int]:
-    """The nodes if there is one; of a topic that was made again under its name, an epoch may be of several."""
+    """The nodes if there is a single one, else none: if a topic was made again under its name, several leaders may have
+    had the same epoch.
+    """
     return nodes if len(nodes) == 1 else set()

@@ -36,7 +36,9 @@ def resolve_uri(name: str) -> tuple[list[str], bool]:
 
 
 def _check_bucket(system: FileSystem, path: str) -> None:
-    """S3 says of an object only that it is not there, when it is the bucket that is not."""
+    """Raises OSError if the path is on S3 and its bucket does not exist: S3 would only say that there is no such
+    object.
+    """
     bucket = path.partition("/")[0]
     if system.type_name == "s3" and bucket and system.get_file_info(bucket).type == FileType.NotFound:
         raise OSError(0, f"there is no bucket {bucket}")

@@ -15,11 +15,14 @@ from udfs.facts.cluster_names import IdInForce
 def ids_in_force(
     spans: Iterable[tuple[str, str, int, int]], changes: Iterable[tuple[str, str, int]]
 ) -> dict[str, list[IdInForce]]:
-    """By name its ids in the order of time. spans: (name, id, when it was first told, and last asked for), changes:
-    (name, CREATE_TOPIC or DELETE_TOPIC, when it was asked for) of those that were done; us since 1970.
+    """By name, its ids in the order of time.
 
-    Between two ids, from the deletion of the first, else from when it was last told, until the creation of the second,
-    else until it was first told, no id is known to be in force.
+    Between two ids there is a time in which no id is known to be in force. It goes from the deletion of the first topic
+    or, if that is not captured, from the last request that asked for the first id. It ends with the creation of the
+    second topic or, if that is not captured, with the first response that has the second id.
+
+    spans: (name, id, when a response first had the id, when a request last asked for it). changes: (name, CREATE_TOPIC
+    or DELETE_TOPIC, time of the request), of requests that succeeded. All times are us since 1970.
     """
     by_name: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for name, topic_id, first, last in spans:
@@ -36,7 +39,10 @@ def ids_in_force(
 def ids_of_one_name(
     ids: Sequence[tuple[int, int, str]], created: Sequence[int], deleted: Sequence[int]
 ) -> list[IdInForce]:
-    """The ids of one name, which come in order as (first, last, id)."""
+    """The ids of one name, each with the time from which and until which it is in force, us since 1970.
+
+    ids: (first, last, id) in ascending order. created, deleted: the times of creations and deletions, ascending.
+    """
     spans_of_ids = []
     for number, (first, last, topic_id) in enumerate(ids):
         earlier = ids[number - 1][0] if number else ALWAYS
