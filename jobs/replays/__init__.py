@@ -1,1 +1,1 @@
-"""One algorithm of Kafka each: what brings the silver rows to it, and what the summary tells of it."""
+"""The replays, a package for each of Kafka's algorithms: how silver rows come to it, and its lines of the summary."""

@@ -20,7 +20,7 @@ OwnRows = Callable[[Table], DataFrame]
 
 @dataclass
 class Lookups:
-    """What several replays look up in one capture set: the first that needs it does, and the others take what it found.
+    """What several replays look up in one capture set. The first replay that needs it looks it up, for the others, too.
 
     software: by connection id; None until it is looked up. parts: by silver table the parts of its files, None where
     workers do not see the files. connections: the connection ids of the cluster that is replayed, None where all are.

@@ -20,5 +20,5 @@ ALGORITHMS: Mapping[str, Algorithm] = {
 
 
 def algorithms_to_replay(scenario: Scenario) -> list[Algorithm]:
-    """Those that a scenario replays."""
+    """The algorithms that a scenario replays, in the order in which they run."""
     return [algorithm for name, algorithm in ALGORITHMS.items() if name in scenario.algorithms]

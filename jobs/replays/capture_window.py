@@ -39,7 +39,7 @@ def with_window(spark: SparkSession, run: Run, capture_id: str) -> Run:
 
 
 def capture_span(spark: SparkSession, lake: str, capture_id: str) -> tuple[int, int]:
-    """The first and the last time of a capture set, us: of its packets, or of logged requests and responses."""
+    """The first and the last time of a capture set, us since 1970: of its packets, or of logged messages."""
     c, t = CONNECTIONS, CAPTURES
     offset = F.coalesce(F.col(t.clock_offset_us), F.lit(0))
     times = [

@@ -43,7 +43,8 @@ def make_run_id(capture_id: str, scenario: Scenario, cluster_id: str | None = No
 class RunRows(NamedTuple):
     """What the rows of a run in `runs` say of it beside its scenario.
 
-    replayed_by: as `jobs.version.replayer_version` says. kafka: the release that the capture tells, and by what.
+    replayed_by: as `jobs.version.replayer_version` says. kafka: the release that the capture shows, and how it is
+    known.
     refused: by name of the algorithms that were not replayed, why.
     """
 
@@ -79,7 +80,7 @@ def run_rows(run: Run, known: RunRows, algorithms: Iterable[Algorithm]) -> pa.Ta
 
 
 def assumed_settings(scenario: Scenario, kafka: str | None) -> list[str]:
-    """The settings that nobody stated, as `runs` has them: a key alone, or `key: what the capture tells of it`."""
+    """The settings that nobody stated, as `runs` has them: a key alone, or `key: what the capture shows of it`."""
     stated = ({KAFKA_RELEASE: kafka} if kafka else {}) | (TOLD_BY_BATCHES if BATCH_SPLIT in scenario.replay else {})
     return [f"{key}: {stated[key]}" if key in stated else key for key in scenario.assumed]
 
@@ -101,10 +102,11 @@ def files_of_set(spark: SparkSession, lake: str, capture_id: str) -> frozenset[s
 
 
 def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapping[str, str] | None:
-    """By name, why algorithms of this very run were refused, if gold tables hold it as made by this code; else None.
+    """If gold tables hold this very run, made by this code: by the name of each refused algorithm, why. Else None.
 
-    A run is there once `runs` has its rows, which are written last. These rows are given the time of this call, and
-    the settings that nobody states in it: stating a default of Kafka's asks for the same run as leaving it out.
+    A run is complete once `runs` has its rows, which are written last. They are then given the time of the present run
+    and the settings that nobody states in it, for a run with a default of Kafka's stated is the same run as one
+    without.
     """
     t, is_now = RUNS, "is_now"
     if not has_table(spark, run.lake, t):

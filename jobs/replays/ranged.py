@@ -11,7 +11,7 @@ from pyspark.sql import Row
 from jobs.terminal.wording import duration, range_text
 
 NOT_READ = "not all"
-"""In place of a time in which a backlog was read to its end."""
+"""What stands for the time of a backlog that is not read to its end."""
 NO_DIFFERENCE = "no difference that this capture can tell"
 LEAST_MS = 10.0
 """Times that differ by at most so many milliseconds are worth no change."""
@@ -39,7 +39,7 @@ def range_column(metric: str) -> str:
 
 
 def with_range(value: float, within: Row | None) -> Ranged:
-    """An outcome with its range, which has the value at the captured pace always in it.
+    """An outcome with its range, which always includes the value at the captured pace.
 
     within: the range, with p10 and p90; p90 is null for a backlog that is not read to its end at a slow pace. It is
     None where pace does not matter or no range is known; both ends are then the value.

@@ -1,4 +1,4 @@
-"""How replays read silver tables: workers that see the lake read columns themselves; Spark sends them to others."""
+"""How replays read silver tables: workers that see the lake read its files; to others Spark sends the rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_small_table(source: Source, table: Table, columns: Sequence[str]) -> pa
 def mapped_silver(source: Source, reads: Sequence[Read], schema: pa.Schema) -> DataFrame:
     """What tasks make of the rows of silver tables that the run replays: rows of the schema, in no order.
 
-    Where only the connections of one cluster are replayed, `columns` must have the connection.
+    If only the connections of one cluster are replayed, the columns of each read must have the connection's id.
     """
     parts = [parts_of_files(source, read.table) for read in reads]
     connections = connections_of_cluster(source)
@@ -136,7 +136,7 @@ def rows_of_work(
 def kept_rows(
     mapped: Mapped, connections: pa.Array[pa.Int64Scalar] | None, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What is made of the rows of these connections, or of all rows where none are given."""
+    """What `mapped` makes of the rows of these connections; of all rows if `connections` is None."""
     if connections is None:
         yield from mapped(map(with_texts_once, batches))
         return

@@ -129,21 +129,21 @@ def answer_row(row: Row) -> list[str]:
 
 
 def whole_number_text(count: float) -> str:
-    """A count."""
+    """A count as text, without decimals."""
     return f"{count:,.0f}"
 
 
 def rate_text(rate: float) -> str:
-    """A split rate."""
+    """A split rate as text."""
     return share_or_dash(rate, 2)
 
 
 lanes_table = partial(grid_by_lane, HEAD, answer_row, NOTES)
-"""Of rows of `lanes` and the lanes' names in order, the table with a row a lane."""
+"""The table with a row for each lane, from rows of `lanes` and the lanes' names in order."""
 
 
 def share_or_dash(share: float | None, digits: int) -> str:
-    """A share in percent; - where there is nothing that it would be of, as a fill of batch.size=0."""
+    """A share in percent; `-` for one that does not exist, such as how full batches are with batch.size=0."""
     return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
@@ -164,7 +164,7 @@ def safe_lines(rows: Sequence[Row], unlike: int) -> Iterable[str]:
 
 
 def inferred_lines(rows: Sequence[Row]) -> Iterable[str]:
-    """What was inferred of settings that nobody states."""
+    """The lines on settings that nobody states: their values, as inferred from the capture."""
     for setting, source in INFERRED_FROM.items():
         values = [
             f"{row['value']:,} bytes of {first_and_others_text(row)}" for row in rows if row["setting"] == setting
@@ -209,5 +209,5 @@ def is_safe(row: Row) -> bool:
 
 
 def split_rate(row: Row) -> Ranged:
-    """The split rate of a lane, and between what it lies at other paces."""
+    """The split rate of a lane, with the range in which it lies at other paces."""
     return with_range(row["rate"] or 0.0, row[range_column(SPLIT_RATE)])

@@ -1,4 +1,4 @@
-"""Between what the figures of a lane lie when the pace of a producer and its brokers is drawn anew from the capture."""
+"""The ranges of a lane's figures, in which they lie when the pace of producers and brokers is drawn anew."""
 
 from __future__ import annotations
 

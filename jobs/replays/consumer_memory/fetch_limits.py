@@ -49,7 +49,7 @@ def limits_of_consumers(limits: FetchLanes) -> Records:
 
 
 def limits_of_memory(scenario: Scenario) -> FetchLanes | None:
-    """The limits under which the replay of memory needs consumers' responses; None where a scenario does without."""
+    """The limits under which the replay of memory needs consumers' responses; None if the scenario needs none."""
     if algorithms.CONSUMER_MEMORY not in scenario.algorithms:
         return None
     numbers, limits = distinct_fetch_limits(scenario.lanes(algorithms.CONSUMER_MEMORY), scenario.captured)
@@ -59,7 +59,7 @@ def limits_of_memory(scenario: Scenario) -> FetchLanes | None:
 def limits_alone(lane: Lane) -> Lane:
     """The lane with only those settings by which consumers receive other responses; the captured lane if it has none.
 
-    How fast applications are matters beside other limits, and alone it changes no response.
+    The pace of applications is kept only beside other limits, because without them it changes no response.
     """
     if not any(key in lane.settings for key in LIMITS):
         return Lane(CAPTURED_LANE, {})

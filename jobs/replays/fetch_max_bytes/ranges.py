@@ -1,4 +1,4 @@
-"""Between what an outcome of a lane lies when the pace of clients and brokers is drawn anew from the capture."""
+"""The ranges of a lane's outcomes, in which they lie when the pace of clients and brokers is drawn anew."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def answer_row(row: Row) -> list[str]:
 
 
 def notes_on_slots(rows: Sequence[Row]) -> Iterable[str]:
-    """What no lane tells: how many slots would be enough, and whether the captured setting can be right."""
+    """The notes below the table: how many slots would be enough, and whether the captured setting can be right."""
     s = SESSION_SLOTS
     yield "  * sessions of one broker at the end of any 10 s. refused: of full fetches that want a session."
     yield "    with room: of those refused, while another shard of the broker had a free slot."
