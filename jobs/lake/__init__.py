@@ -1,1 +1,1 @@
-"""The lake as Delta tables: where they are, which rows and runs they hold, and how rows come into them."""
+"""The lake as Delta tables: where they are, which capture sets and runs they hold, how rows come in and leave."""

@@ -72,8 +72,10 @@ def check_names(spark: SparkSession, lake: str, pseudonyms: Pseudonyms | None) -
 
 
 def check_topic_names(lake: str, decoded_by: str, scenario: Scenario) -> None:
-    """Raises ArgumentError where settings or aims of a scenario name topics or clients of a capture set that is
-    pseudonymised: `runs` would have them.
+    """Raises ArgumentError if a scenario's settings or aims name topics or clients of a pseudonymised capture set,
+    because the table `runs` would then have these names.
+
+    decoded_by: what decoded the capture set, as `captures` has it.
     """
     named = {(kind, name) for aim in scenario.aims.values() for kind, names in aim.whom.items() for name in names}
 

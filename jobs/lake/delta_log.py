@@ -13,9 +13,11 @@ _PLAIN_READER = 1
 _MOST_KNOWN = 1000
 
 _Version = tuple[str, str, int, Partition]
-"""Where a table is, for a copy has the same id; its id, for another may be made in its place; its version."""
+"""(path, id, version, partition) of a table. A copy has the same id at another path, and a table that is made in the
+place of another one has another id at the same path.
+"""
 _known: dict[_Version, tuple[str, ...] | None] = {}
-"""The files of partitions, None for more than few. What a version has does not change."""
+"""The files of partitions that were looked up; None where Delta has to read them. A version's files never change."""
 
 
 def partition_files(spark: SparkSession, path: str, partition: Partition) -> tuple[str, ...] | None:
@@ -42,7 +44,7 @@ def partition_files(spark: SparkSession, path: str, partition: Partition) -> tup
 
 
 def _partition_filter(spark: SparkSession, jvm: JVMView, partition: Partition) -> JavaObject:
-    """The partition's rows, as a filter."""
+    """A filter, in Spark's Java, that lets through the partition's rows alone."""
     column, value = partition
     condition = spark._jsparkSession.sessionState().sqlParser().parseExpression(f"{column} = '{value}'")
     return jvm.org.apache.spark.api.python.PythonUtils.toSeq([condition])

@@ -40,7 +40,7 @@ from udfs.facts.arrow_tables import arrow_schema
 
 T = TypeVar("T")
 _NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
-"""What Delta says of a folder that is not there, and of one that is no table."""
+"""The kinds of Delta's errors for a folder that is not there, and for one that is no table."""
 TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
 """No more rows than these are one partition. A query of them is one task, without the shuffles that groups and joins
@@ -71,7 +71,7 @@ def spark_schema(table: Table) -> StructType:
 
 
 def table_path(lake: str, table: Table) -> str:
-    """Where the table is."""
+    """The path of the table's folder, or its URI."""
     return f"{lake.rstrip('/')}/{table.layer}/{table.name}"
 
 

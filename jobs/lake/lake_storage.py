@@ -25,8 +25,9 @@ _ONE_LOOK: Mapping[str, str] = {
     "fs.s3a.connection.timeout": "10s",
     "ipc.client.connect.max.retries": "1",
 }
-"""Hadoop's client of S3 would try for minutes, and that of HDFS for some seconds, before it says that nobody answers.
-Work that has begun keeps that patience."""
+"""Properties with which Hadoop gives up soon: its client of S3 would otherwise try for minutes, and that of HDFS for
+seconds, before it says that nobody answers. They are for the first look alone; later work keeps Hadoop's patience.
+"""
 _AS_A_PATTERN = str.maketrans({sign: f"\\{sign}" for sign in "\\[]{}*?"})
 
 
@@ -64,7 +65,7 @@ def largest_part(lake: str) -> int:
 
 
 def _obstacle_text(lake: str, cause: str, version: str) -> str:
-    """What stands in the way, and what to do. version: of the Hadoop in Spark."""
+    """The message that says what stands in the way, and what to do. version: that of Spark's Hadoop."""
     scheme, _, rest = lake.partition(":")
     if scheme in ("s3", "s3n") and "No FileSystem for scheme" in cause:
         return f"Spark has no file system {scheme}; Hadoop's is called s3a: name the lake s3a:{rest}"

@@ -155,8 +155,9 @@ def drop_pruned(spark: SparkSession, stored: Stored, holdings: Holdings, pruned:
 def vacuum_tables(
     spark: SparkSession, tables: Collection[StoredTable], retention: timedelta, *, dry_run: bool = False
 ) -> int | None:
-    """Remove the files that no version of these tables has needed for the retention. Returns how many; None where a dry
-    run does not tell.
+    """Remove the files that no version of these tables has needed for the retention.
+
+    Returns how many; None for a dry run that cannot say. A dry run removes nothing.
     """
     counts = run_side_by_side(spark, [partial(table.vacuum, retention, dry_run=dry_run) for table in tables])
     known = [count for count in counts if count is not None]

@@ -29,7 +29,7 @@ from udfs.errors import LakeError
 HOUR = timedelta(hours=1)
 _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
-"""Delta tells how many files a vacuum removed only if this is set, for it is its log of vacuums that has the number."""
+"""The property that has Delta log its vacuums, without which it does not say how many files one removed."""
 _CONFLICT = "[DELTA_CONCURRENT_"
 """How Delta's message begins if somebody else has meanwhile written the rows that a statement is about. There are
 several exceptions for that, and through Spark Connect they have other names."""
@@ -54,7 +54,7 @@ class Compacted(NamedTuple):
 
 
 class StoredTable(Protocol):
-    """A table that is there."""
+    """A table that exists in the lake."""
 
     def holdings(self) -> Mapping[str, Holding]:
         """What the table has, by the id of a capture set or run."""
@@ -66,13 +66,14 @@ class StoredTable(Protocol):
         """Join the files of each capture set and run."""
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> int | None:
-        """Remove files that no version has needed for so long, those of killed runs among them. Returns how many; None
-        where a dry run does not tell.
+        """Remove files that no version has needed for the retention, those of killed runs among them.
+
+        Returns how many; None for a dry run that cannot say. A dry run removes nothing.
         """
 
 
 def stored_table(spark: SparkSession, lake: str, table: Table) -> StoredTable | None:
-    """The table; None where it is not there."""
+    """The table; None if the lake does not have it."""
     local = local_table(spark, lake, table)
     if local is not None:
         return None if local.log is None else LocalStore(local.path, str(table.replaced_by))
@@ -216,7 +217,7 @@ def in_use_error(path: str) -> LakeError:
 
 
 def whole_hours(retention: timedelta) -> int:
-    """Whole hours, as Delta takes them; no fewer than wanted."""
+    """A retention in whole hours, rounded up, as Delta takes it."""
     return -(-retention // HOUR)
 
 
@@ -236,7 +237,7 @@ def remove_empty_folders(folder: Path, pattern: str, retention: timedelta) -> No
 
 @contextmanager
 def session_properties(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Have properties of the session these values while the block runs."""
+    """Give properties of the session these values while the block runs; afterwards they are what they were."""
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in values}
     try:
         for key, value in values.items():
