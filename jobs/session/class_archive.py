@@ -82,13 +82,15 @@ def _delete_unused(folder: Path) -> None:
 
 
 def _is_whole(part: Path) -> bool:
-    """Java writes an archive's header last: until then there are zeros where its magic number belongs."""
+    """Whether an archive was written to its end: Java writes the magic number last of all."""
     with part.open("rb") as content:
         return any(content.read(4))
 
 
 def _unfinished_archives(archive: Path) -> Iterator[Path]:
-    """What processes have written or are writing, each under its own number."""
+    """The files that processes have written or are writing for this archive, each with its process's number in the
+    name.
+    """
     return archive.parent.glob(f"{archive.name}.*")
 
 

@@ -1,4 +1,4 @@
-"""A Spark Connect server: how it is reached, and what it has to have for a job."""
+"""A Spark Connect server: how it is reached, and what a job needs it to have."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def connected_session(master: str | None) -> SparkSession:
 
 
 def _check_answers(server: str) -> None:
-    """Raises SparkError where nobody listens, which the client would find out for ten minutes."""
+    """Raises SparkError if nobody listens at the server's address: the client itself would try for ten minutes."""
     parts = urlsplit(server)
     if not parts.hostname or any(name in os.environ for name in _PROXIES):
         return
@@ -70,10 +70,10 @@ def check_delta(spark: SparkSession) -> None:
 
 
 def code_of_workers(spark: SparkSession) -> str | None:
-    """Which version of refetch's packages the workers import; None for none.
+    """The version of refetch's packages that the workers import; None if they have none.
 
-    Raises SetupError where they lack what these need, or have another version than this process: it would be used
-    instead of what is shipped to them.
+    Raises SetupError if the workers lack packages that refetch needs, or have another version of refetch than this
+    process, because they would use that one instead of what is shipped to them.
     """
     needed = _NEEDED
 

@@ -24,7 +24,9 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 _MANY_ROWS = 1 << 20
 
 Cancel = Callable[[Sequence[str], bool], None]
-"""Cancels the jobs of these groups, those that come late among them, and all others as well where it is told to."""
+"""From (groups, whether all jobs are meant) to nothing: cancels the jobs of these groups, also those that begin later,
+and all other jobs if they are meant.
+"""
 
 
 class Driver(Protocol):
@@ -55,10 +57,10 @@ class Driver(Protocol):
         """Have the block's jobs be of this group; None leaves the description as it is."""
 
     def tasks(self, group: str) -> tuple[int, int]:
-        """Tasks done and tasks known of the group's jobs."""
+        """(how many tasks of the group's jobs are done, how many are known)."""
 
     def canceller(self) -> Cancel:
-        """What cancels jobs, from any thread."""
+        """A function that cancels jobs, and may be called from any thread."""
 
 
 def driver_of(spark: SparkSession) -> Driver:
@@ -67,7 +69,7 @@ def driver_of(spark: SparkSession) -> Driver:
 
 
 class ClassicDriver:
-    """Java beside this process."""
+    """Spark's driver in a Java process beside this one."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark, self._context = spark, spark.sparkContext
@@ -95,7 +97,7 @@ class ClassicDriver:
         ship_code(self._spark)
 
     def check_decoding(self) -> None:
-        """As of Driver: a task tells what its environment lacks."""
+        """As of Driver: nothing is checked, because a task that fails says what its environment lacks."""
 
     @contextmanager
     def in_group(self, group: str, description: str | None) -> Iterator[None]:
@@ -133,7 +135,7 @@ class ClassicDriver:
 
 
 class ConnectDriver:
-    """A server that takes queries, functions for its workers and files, and says nothing of its Java."""
+    """Spark's driver behind a Spark Connect server, which takes queries, functions and files, and hides its Java."""
 
     java = None
     has_workers_here = False
@@ -169,7 +171,7 @@ class ConnectDriver:
             self._spark.removeTag(group)
 
     def tasks(self, group: str) -> tuple[int, int]:
-        """As of Driver: the server tells neither."""
+        """As of Driver: always (0, 0), because the server does not say."""
         return 0, 0
 
     def canceller(self) -> Cancel:
@@ -187,6 +189,8 @@ class ConnectDriver:
 
 @cache
 def _cores_of_server(spark: SparkSession) -> int:
-    """Into how many parts the server cuts a range of numbers, which is asked once a session."""
+    """How many tasks the server runs at a time, by the number of parts into which it cuts a range. It is asked once a
+    session.
+    """
     parts = spark.range(_MANY_ROWS).select(F.spark_partition_id().alias("part")).agg(F.max("part"))
     return 1 + int(parts.collect()[0][0])

@@ -41,7 +41,7 @@ def java_command() -> str:
 
 
 def major_version(banner: str) -> int | None:
-    """Major version named in the banner of `java -version`; None where it names none.
+    """The major version in the banner of `java -version`; None if there is none.
 
     >>> major_version('openjdk version "17.0.15" 2025-04-15'), major_version('java version "1.8.0_392"')
     (17, 8)

@@ -27,13 +27,16 @@ def shard_count(spark: SparkSession) -> int:
 
 
 def shard_column(shards: int, *keys: str | Column) -> Column:
-    """The shard of rows with these keys."""
+    """The shard of a row, by its keys: a whole number from 0 to `shards` - 1."""
     return F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
 
 
 def replay_in_order(rows: DataFrame, shards: int, order: Sequence[str], replay: InOrder) -> DataFrame:
-    """Rows of PACKED that `replay` makes of rows with the column SHARD, which come to it in this order without it;
-    in any where no order is given."""
+    """Rows of PACKED that `replay` makes of the rows of each shard.
+
+    rows: have the column SHARD, without which they come to `replay`. order: the columns by which they are sorted there;
+    empty if any order will do.
+    """
     of_shard = rows.repartitionById(shards, SHARD)
     in_order = of_shard.sortWithinPartitions(*order) if order else of_shard
     return in_order.drop(SHARD).mapInArrow(replay, PACKED_COLUMNS)
@@ -48,7 +51,9 @@ def replay_shards(dealt: DataFrame, step: Step, shards: int, replay: InOrder) ->
 
 
 def deal_again(dealt: DataFrame, step: Step, to: Step, shards: int, events: InOrder) -> DataFrame:
-    """Rows of DEALT for a step that follows: what `events` makes of the rows of each shard, in the order of `step`."""
+    """Rows of DEALT for the step `to`: what `events` makes of the rows of each shard, which come in the order of
+    `step`.
+    """
     on = partial(deal_on, events, step, to, shards)
     return _parts_in_order(dealt, shards).mapInArrow(on, from_arrow_schema(DEALT))
 

@@ -148,8 +148,8 @@ def _start_session(master: str, app: str, conf: dict[str, str], work: Workload) 
 
 @contextmanager
 def _fetch_alone() -> Iterator[None]:
-    """Fetch packages while no other process does: Ivy fetches for two into one file, and fails for one of them. Where
-    the lock cannot be made, it is rather left to chance.
+    """Let no other process fetch packages while the block runs, because Ivy fetches for both into one file and then
+    fails for one of them. If the lock file cannot be made, the block runs all the same.
     """
     with ExitStack() as until_fetched:
         with suppress(OSError):
@@ -197,7 +197,9 @@ def _start_error(log: Path) -> SetupError | SparkError:
 
 
 def why_not_started(output: str) -> str:
-    """The line of Spark's output that says why: what Java made of its options, else the first exception."""
+    """The line of Spark's output that says why it did not start: Java's complaint about its options, else the first
+    exception.
+    """
     lines = output.splitlines()
     before = [line for line, then in pairwise(lines) if _NO_JAVA_MACHINE in then]
     thrown = [match[1] for line in lines if (match := _THROWN.match(line))]
@@ -206,7 +208,7 @@ def why_not_started(output: str) -> str:
 
 
 def quiet_properties(jvm: JVMView) -> Mapping[str, str]:
-    """The property that has a new Spark log no more than warnings; none where somebody has told Java what to log."""
+    """The property with which a new Spark logs only warnings; empty if somebody has already set what Java logs."""
     configuration = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration()
     location = configuration.getConfigurationSource().getLocation() or ""
     is_default = location.endswith(_LOGS_BY_SPARK) or configuration.getClass().getSimpleName() == _LOGS_BY_LOG4J

@@ -17,7 +17,7 @@ SMALL, QUICK_JAVA = "spark-small.conf", "spark-quick-java.conf"
 SMALL_BYTES, QUICK_JAVA_BYTES, QUICK_REPLAY_BYTES = 64 << 20, 4 << 30, 256 << 20
 """Captures below these sizes have the properties of SMALL and QUICK_JAVA; the last where they are replayed, too."""
 SMALL_TABLES, QUICK_JAVA_TABLES, QUICK_REPLAY_TABLES = 4 << 20, 256 << 20, 16 << 20
-"""The same of a lake's tables, where no capture is read: those of 1 GB of small frames take 54 MB."""
+"""The same sizes for a lake's tables, if no capture is read. The tables of 1 GB of small frames take 54 MB."""
 
 DELTA_JARS = ("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar")
 """The jars that a folder named by REFETCH_JARS has to hold."""
@@ -54,18 +54,20 @@ class Workload(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether to have generated code takes longer than to do without."""
+        """Whether the work is so little that Spark would take longer to generate code than the work takes without."""
         return self._is_below(SMALL_BYTES, SMALL_TABLES)
 
     @property
     def is_quick(self) -> bool:
-        """Whether it ends before Java's second compiler would have paid."""
+        """Whether the work ends before Java's second compiler would have paid."""
         if self.is_replayed:
             return self._is_below(QUICK_REPLAY_BYTES, QUICK_REPLAY_TABLES)
         return self._is_below(QUICK_JAVA_BYTES, QUICK_JAVA_TABLES)
 
     def _is_below(self, captured: int, stored: int) -> bool:
-        """Whether captures are read, of less than so many bytes, or else tables are."""
+        """Whether there is less to read than so many bytes: of captures if any are read, else of tables. False if
+        unknown.
+        """
         return 0 < self.captured_bytes < captured if self.captured_bytes else 0 < self.stored_bytes < stored
 
 
@@ -73,7 +75,9 @@ UNKNOWN_WORKLOAD = Workload()
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The properties of a file in Spark's own form: `key value` lines, # for comments. Raises SetupError."""
+    """The properties of a file in Spark's own form: `key value` lines, # for comments. Raises SetupError if it
+    cannot be read.
+    """
     lines = (line.strip() for line in own_text(path).splitlines())
     pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
     return {key: value for key, value in pairs}
