@@ -1,1 +1,1 @@
-"""Rules about the tables: read and checked, evaluated in the writing pass or by Great Expectations, and told."""
+"""Rules about tables: how they are read and checked, how they are applied, and how their results are reported."""

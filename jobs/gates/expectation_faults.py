@@ -78,7 +78,7 @@ def _column_faults(arguments: Mapping[str, Any], table: Table) -> Iterator[str]:
 
 
 def _argument_faults(errors: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each argument, whatever it may be of several kinds."""
+    """One line for each argument that is wrong, even if pydantic names several kinds that it could be."""
     by_argument: dict[str, list[Mapping[str, Any]]] = {}
     for error in errors:
         by_argument.setdefault(str(error["loc"][0]), []).append(error)

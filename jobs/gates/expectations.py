@@ -37,18 +37,18 @@ BATCH = "{batch}"
 """What Great Expectations calls the table that a query is about."""
 _RULE = "rule"
 COMMON = ("severity", "description", "meta")
-"""Arguments of every expectation, which a rule gives by what stands beside it."""
+"""Arguments that every expectation takes. A rule does not give them itself: they follow from its other keys."""
 _SITE = "local_site"
 
 
 def expectation_named(name: str) -> type[Expectation] | None:
-    """The expectation of this name, as `expect_column_kl_divergence_to_be_less_than`."""
+    """The class of an expectation such as `expect_column_kl_divergence_to_be_less_than`; None if it does not exist."""
     by_name = {cls.lower(): cls for cls in dir(gxe) if cls.startswith("Expect")}.get(name.replace("_", ""))
     return None if by_name is None else getattr(gxe, by_name)
 
 
 def _expectation_on_table(rule: SetRule, table: Table) -> Expectation:
-    """The rule, which was checked, as an expectation on a table's rows."""
+    """A rule that was checked before, as an expectation on a table's rows."""
     if isinstance(rule, QueryRule):
         query = query_on_views(rule, table, BATCH)
         if BATCH not in query:
@@ -58,7 +58,7 @@ def _expectation_on_table(rule: SetRule, table: Table) -> Expectation:
 
 
 def expectation_of(rule: ExpectationRule, arguments: Mapping[str, Any]) -> Expectation:
-    """The rule's expectation with these arguments. Raises ValueError for what is no such expectation."""
+    """The rule's expectation with these arguments. Raises ValueError if it does not exist or does not take them."""
     of = expectation_named(rule.expectation)
     if of is None:
         raise ValueError(f"Great Expectations has no `{rule.expectation}`")
@@ -77,7 +77,10 @@ def _common_arguments(rule: Rule) -> dict[str, Any]:
 def evaluate_expectations(
     rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]
 ) -> dict[tuple[str, str], Finding]:
-    """What each rule finds in the rows of its tables, by rule and table, without Data Docs. Raises EvaluationError."""
+    """What each rule finds in the rows of its tables, by rule and table, without Data Docs.
+
+    Raises EvaluationError if a rule cannot be applied.
+    """
     return _validate_tables(_Place(gx.get_context(mode="ephemeral"), Checking()), rules, rows)
 
 
@@ -98,7 +101,9 @@ def evaluate_with_data_docs(
     folders: tuple[str, str],
     checking: Checking,
 ) -> dict[tuple[str, str], Finding]:
-    """As `evaluate_expectations`, and renders Data Docs of it all. Raises EvaluationError.
+    """What each rule finds in the rows of its tables, by rule and table; renders Data Docs of it all, too.
+
+    Raises EvaluationError if a rule cannot be applied.
 
     row_results: rows of `gate_results` of the rules about single rows, each of which becomes an expectation, too.
     folders: of the context, which keeps suites and earlier results, and of the pages.
@@ -137,7 +142,7 @@ def _expectation_of_result(row: Any) -> Expectation:
 def _validate_tables(
     place: _Place, rules: Sequence[SetRule], rows: Callable[[Table], DataFrame]
 ) -> dict[tuple[str, str], Finding]:
-    """Validate table by table."""
+    """What each rule finds in the rows of its tables, by rule and table. Each table is a suite of its own."""
     by_name = {rule.name: rule for rule in rules}
     findings: dict[tuple[str, str], Finding] = {}
     for table in dict.fromkeys(table for rule in rules for table in rule.tables):

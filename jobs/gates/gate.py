@@ -18,15 +18,17 @@ from jobs.terminal.progress import stage
 from schemas.tables.table import Table
 
 Evaluate = Callable[[Sequence[SetRule], Sequence[Result]], Mapping[tuple[str, str], Finding]]
-"""From rules about sets of rows, and the results of those about single rows, to findings by rule and table."""
+"""A function from rules about sets of rows, and the results of rules about single rows, to findings by rule and table.
+"""
 RowsToCheck = Callable[..., DataFrame]
-"""From a table, and whether everything in it is asked for, which by default is not, to rows."""
+"""A function from a table to the rows of it that are checked; with True as its second argument, to all its rows."""
 
 
 def pass_gate(spark: SparkSession, run: Run, subject: Subject, counts: Mapping[Table, Counts] | None) -> None:
-    """Apply a gate's rules, write `gate_results`, say what was found. Raises GateError where a critical rule refuses.
+    """Apply a gate's rules, write `gate_results` and say what was found. Raises GateError if a critical rule refuses
+    rows.
 
-    counts: of the tables that were just written; None where all is as it was, so that earlier results hold.
+    counts: those of the tables that were just written; None if none was written, so that earlier results still hold.
     """
     gates = run.gates.in_pipeline
     if not gates.rules_of(subject.gate):
@@ -45,8 +47,9 @@ def apply_gate(
 ) -> list[Result]:  # fmt: skip
     """Every rule's results, in the order of the rules.
 
-    counts: of the tables that were just written, which alone are checked; None: all of the lake are, by a scan.
-    evaluate: how rules about sets of rows are applied; None: queries by Spark alone.
+    counts: those of the tables that were just written, and then only these tables are checked. If it is None, all
+    tables of the lake are checked, which takes a scan.
+    evaluate: applies rules about sets of rows; if it is None, `evaluate_by_queries` does.
     """
     if counts is None:
         counts = count_by_scan(spark, lake, gates, subject)
@@ -71,13 +74,16 @@ def apply_gate(
 def row_finding(
     spark: SparkSession, lake: str, subject: Subject, rule: RowRule, table: Table, counts: Counts
 ) -> Finding:
-    """What a rule about single rows found."""
+    """What a rule about single rows found in a table. counts: those of the table."""
     refused = counts.refused[rule.name]
     return Finding(refused, tuple(refused_examples(spark, lake, rule, table, subject)) if refused else ())
 
 
 def with_examples(spark: SparkSession, key: tuple[str, str], rules: Sequence[SetRule], finding: Finding) -> Finding:
-    """A finding with examples of the bad rows, where a query gives them; takes the views of `views_of_tables`."""
+    """A finding with examples of the bad rows if its rule is a query, which needs the views of `views_of_tables`.
+
+    key: the names of the rule and of the table.
+    """
     rule, table = next((rule, of) for rule in rules for of in rule.tables if (rule.name, of.name) == key)
     if not finding.refused or not isinstance(rule, QueryRule):
         return finding
@@ -106,7 +112,9 @@ def results_of(
 def evaluate_by_queries(
     spark: SparkSession, rows: RowsToCheck, rules: Sequence[SetRule], _: Sequence[Result]
 ) -> Mapping[tuple[str, str], Finding]:
-    """Queries by Spark in one job; expectations by Great Expectations, which is loaded where there are any."""
+    """What each rule found, by rule and table: queries are applied by Spark in one job, expectations by Great
+    Expectations, which is loaded only if there are any.
+    """
     refused = refused_by_queries(spark, [rule for rule in rules if isinstance(rule, QueryRule)])
     expectations = [rule for rule in rules if isinstance(rule, ExpectationRule)]
     if not expectations:

@@ -1,4 +1,4 @@
-"""What gates found as JUnit's XML, which CI servers show: a testcase a rule."""
+"""What gates found as JUnit's XML, which CI servers show, with a testcase for each rule."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_junit(path: Path, at: datetime, gates: Gates, checked: Iterable[Checke
 
 
 def suite_element(at: datetime, gates: Gates, of: CheckedSubject) -> ElementTree.Element:
-    """A gate with its rules in their order."""
+    """The element of a gate that was applied to one subject, with its rules in their order. at: the run's clock."""
     cases = [testcase_element(of, rule, [one for one in of.results if one.rule == rule.name])
              for rule in gates.rules_of(of.subject.gate)]  # fmt: skip
     failures = sum(case.find("failure") is not None for case in cases)
@@ -49,14 +49,14 @@ def suite_element(at: datetime, gates: Gates, of: CheckedSubject) -> ElementTree
 
 
 def property_element(name: str, value: str) -> ElementTree.Element:
-    """Something that a suite is about."""
+    """The element of one property of a suite, such as the capture set that it is about."""
     properties = ElementTree.Element("properties")
     ElementTree.SubElement(properties, "property", name=name, value=printable_text(value))
     return properties
 
 
 def testcase_element(of: CheckedSubject, rule: Rule, results: Sequence[Result]) -> ElementTree.Element:
-    """A rule: a failure where it is critical and refused rows; what any other refused is output."""
+    """The element of a rule. A critical rule that refused rows is a failure; what other rules refused is output."""
     case = ElementTree.Element("testcase", classname=f"refetch.{of.subject.gate}", name=rule.name)
     refused = [one for one in results if one.refused]
     if not refused:

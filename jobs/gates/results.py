@@ -33,7 +33,7 @@ class Result:
     examples: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """The rule, the count, why, and three examples."""
+        """The result as lines: the rule and its count, the reason, and up to three examples."""
         line = f"{self.severity}: {self.rule}: {self.refused:,} of {self.checked:,} rows of {self.table}. {self.reason}"
         return [f"  {line}", *(f"    {example}" for example in self.examples)]
 
@@ -66,7 +66,7 @@ def result_rows(gates: Gates, subject: Subject, results: Sequence[Result]) -> pa
 
 
 def stored_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject) -> list[Result]:
-    """What these very rules found before; nothing where they were not all applied."""
+    """The results that these very rules had before; empty if not all of them were applied."""
     t = GATE_RESULTS
     wanted = (t.rule, t.table_name, t.severity, t.reason, t.rows_checked, t.rows_refused, t.examples)
     if not has_table(spark, lake, t):

@@ -32,7 +32,7 @@ JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a table: how many rows were checked, and how many each rule refused."""
+    """How many rows of a table were checked, and by rule how many it refused."""
 
     checked: int
     refused: Mapping[str, int]
@@ -49,7 +49,9 @@ class Watch:
     _marked: dict[Table, DataFrame] = field(default_factory=dict)
 
     def over(self, rows: DataFrame, table: Table) -> DataFrame:
-        """The rows to be written in the place of these; counts them while they are."""
+        """The rows to be written in place of these, without those that rules take out. They are counted as they are
+        written.
+        """
         rules, observation = self.gates.row_rules(table), Observation()
         self._seen[table] = observation
         marked = rows.withColumn(VIOLATIONS, violated_rules(rules, self.lanes))
@@ -63,14 +65,14 @@ class Watch:
         return marked.drop(VIOLATIONS)
 
     def note(self, table: Table, rows: int) -> None:
-        """So many rows of a table are written, and no rule refuses any."""
+        """Take note that so many rows of a table are written, of which no rule refuses any."""
         self._seen.pop(table, None)
         self._scanned[table] = Counts(rows, {rule.name: 0 for rule in self.gates.row_rules(table)})
 
     def with_rows_to_take_out(self, written: Mapping[Table, DataFrame], rows: Mapping[Table, int]) -> list[Table]:
-        """Count in tables that are written already, and say which hold rows that have to be taken out.
+        """The tables that hold rows which have to be taken out. What rules refuse in each table is counted.
 
-        rows: how many each has.
+        written: by table its rows, which are in the lake already. rows: how many rows each table has.
         """
         for table in written:
             self.note(table, rows[table])
@@ -109,7 +111,7 @@ def _holds_exchanges(table: Table) -> bool:
 
 
 def violated_rules(rules: Sequence[RowRule], lanes: Iterable[str]) -> Column:
-    """The names of the rules that a row does not satisfy, in their order; what is null is not satisfied."""
+    """The names of the rules that a row does not satisfy, in their order. One that comes to null is not satisfied."""
     lanes = tuple(lanes)
     names = [F.when(~_is_satisfied(rule, lanes), F.lit(rule.name)) for rule in rules]
     return F.array_compact(F.array(*names)) if names else F.array().cast("array<string>")
@@ -162,7 +164,7 @@ def count_by_scan(spark: SparkSession, lake: str, gates: Gates, subject: Subject
 def count_refused(
     tables: Mapping[Table, tuple[DataFrame, Sequence[RowRule]]], lanes: Sequence[str]
 ) -> dict[Table, Counts]:
-    """What rules find in the rows of their tables, in one Spark job."""
+    """By table how many rows there are and how many each rule refuses, counted in one Spark job."""
     counts = []
     for table, (rows, rules) in tables.items():
         each = F.array(F.count(F.lit(1)), *(F.count_if(~_is_satisfied(rule, lanes)) for rule in rules))
@@ -175,14 +177,14 @@ def count_refused(
 
 
 def refused_examples(spark: SparkSession, lake: str, rule: RowRule, table: Table, subject: Subject) -> list[str]:
-    """Keys of rows that a rule refuses."""
+    """Some rows that a rule refuses, each as text with the columns of its key."""
     keys = [column for column in table.key if column != table.replaced_by]
     rows = rows_as_decoded(spark, lake, subject, table).where(~_is_satisfied(rule, subject.lanes))
     return example_texts(rows.select(*keys))
 
 
 def rows_as_decoded(spark: SparkSession, lake: str, subject: Subject, table: Table) -> DataFrame:
-    """A table's rows with those that a gate took out of it."""
+    """A table's rows, together with those that a gate took out of it."""
     rows = rows_to_check(spark, lake, subject, table)
     if not _holds_exchanges(table):
         return rows

@@ -1,4 +1,4 @@
-"""What only Spark and Great Expectations can tell of rules: whether they can be read, and name columns there are."""
+"""Checks of rules by Spark and Great Expectations: whether these can read a rule, and whether its columns exist."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _counting_query(rule: QueryRule, table: Table) -> str:
 
 
 def _objection_of_spark(read: Callable[[], None]) -> str:
-    """What Spark says against it; empty where nothing."""
+    """What Spark objects to when `read` is called, as text; empty if it objects to nothing."""
     try:
         read()
     except PySparkException as fault:

@@ -1,4 +1,4 @@
-"""Rules that Spark can read and not apply: what some row makes of a division or a cast fails the job."""
+"""Rules that Spark can read but not apply, because a division or a cast fails for some row."""
 
 from __future__ import annotations
 

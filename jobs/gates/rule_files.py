@@ -68,7 +68,7 @@ def _yaml_files(path: str) -> list[Path]:
 
 
 def _rules_in_file(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
-    """The well-formed rules of a file; what is wrong with the others is noted."""
+    """The well-formed rules of a file. What is wrong with the others is added to `faults`."""
     data = located.data
     if not isinstance(data, dict):
         expected = "a file of gates is a mapping with the keys silver and gold, and rules by name in each"
@@ -87,8 +87,9 @@ def _rules_in_file(located: LocatedYaml, faults: list[Fault]) -> Iterable[Rule]:
 
 
 def _rule_under_name(located: LocatedYaml, gate: Gate, name: str, written: Plain, faults: list[Fault]) -> Rule | None:
-    """The rule that is written under this name, with what is wrong noted; None where that leaves nothing for Spark or
-    Great Expectations to read.
+    """The rule that is written under this name; None if too much is wrong for Spark or Great Expectations to read it.
+
+    What is wrong is added to `faults`.
     """
     address = (gate, name)
     if not _NAME.fullmatch(name):
@@ -156,7 +157,7 @@ def _tables_of_rule(
 
 
 def _form_faults(gate: Gate, text: RuleText, tables: tuple[Table, ...]) -> Iterable[str]:
-    """What is wrong with the rule's form, but for what Spark or Great Expectations would tell."""
+    """What is wrong with the rule's form, without what only Spark or Great Expectations can find out."""
     if text.expression is not None:
         if QUARANTINE in tables:
             yield f"rows of {QUARANTINE.name} cannot be put there; ask by a query"

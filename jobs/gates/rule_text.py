@@ -42,7 +42,10 @@ _STAND_INS = {"severity": SEVERITIES[0], "reason": ""}
 def read_rule_text(
     located: LocatedYaml, address: Address, written: Plain, faults: list[Fault]
 ) -> tuple[RuleText | None, frozenset[str]]:
-    """The rule's text and the keys that are wrong, which it is without; faults are noted."""
+    """(the rule's text without the keys that are wrong, these keys). The text is None if it is no mapping.
+
+    What is wrong is added to `faults`.
+    """
     try:
         return RuleText.model_validate(written), frozenset()
     except ValidationError as fault:

@@ -20,14 +20,16 @@ Gate = Literal["silver", "gold"]
 Severity = Literal["info", "warning", "critical"]
 GATES: tuple[Gate, ...] = get_args(Gate)
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""The worse the later."""
+"""From the least severe to the most severe."""
 
 _OF_NO_RUN = (GATE_RESULTS, PREDICTIONS_CHECKED, TRENDS)
-"""Tables that no gate sees: what gates found, and what is written of several runs when all are there."""
+"""Tables that no gate checks: the results of gates, and tables whose rows are about several runs."""
 CHECKED: Mapping[str, Table] = {table.name: table for table in (*SILVER, *GOLD) if table not in _OF_NO_RUN}
 """The tables that rules may be about, by name."""
 OWN_TABLE, LANES, EVERYTHING = "table", "lanes", "all."
-"""In braces: the rule's own table in a query; the run's lanes in an expression; before a table: all its rows."""
+"""Names in braces. In a query OWN_TABLE is the rule's own table, and EVERYTHING before a table means all its rows; in
+an expression LANES are the run's lanes.
+"""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -49,21 +51,21 @@ class Rule:
 
 @dataclass(frozen=True)
 class RowRule(Rule):
-    """A good row satisfies `expression`: it is true, and neither false nor null."""
+    """A rule that a row satisfies if `expression` is true for it, and neither false nor null."""
 
     expression: str
 
 
 @dataclass(frozen=True)
 class QueryRule(Rule):
-    """The rows that `query` gives are bad."""
+    """A rule whose `query` gives the bad rows."""
 
     query: str
 
 
 @dataclass(frozen=True)
 class ExpectationRule(Rule):
-    """The table meets an expectation of Great Expectations, by its name there and with its arguments."""
+    """A rule that a table satisfies if it meets an expectation of Great Expectations, with these arguments."""
 
     expectation: str
     arguments: Mapping[str, Any] = field(hash=False)
@@ -82,7 +84,7 @@ class Gates:
 
     @property
     def in_pipeline(self) -> Gates:
-        """Without the rules that only the job `gate` applies."""
+        """The gates without the rules that only the job `gate` applies."""
         return Gates(tuple(rule for rule in self.rules if rule.in_pipeline), self.faults)
 
     def pairs(self, gate: Gate) -> list[tuple[Rule, Table]]:
@@ -109,5 +111,5 @@ def _hash_of_rules(rules: Iterable[Rule]) -> str:
 
 
 def _distinguishing_fields(rule: Rule) -> dict[str, Any]:
-    """What makes the rule another one: not where it stands."""
+    """The fields in which two different rules differ. The place where a rule is written is not among them."""
     return {name: value for name, value in vars(rule).items() if name not in ("place", "tables")}

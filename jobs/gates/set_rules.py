@@ -22,14 +22,14 @@ SetRule = QueryRule | ExpectationRule
 
 @dataclass(frozen=True)
 class Finding:
-    """How many rows a rule refuses in a table, and up to three of them where whoever counted saw them."""
+    """How many rows a rule refuses in a table, and up to MOST_EXAMPLES of them as text, if they were looked up."""
 
     refused: int
     examples: tuple[str, ...] = ()
 
 
 def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[tuple[str, str], Finding]:
-    """What each query gives for each of its tables, by rule and table; takes the views of `views_of_tables`."""
+    """By rule and table, how many rows the rule's query gives for it. Needs the views of `views_of_tables`."""
     queries = [(rule, table) for rule in rules for table in rule.tables]
     if not queries:
         return {}
@@ -41,7 +41,7 @@ def refused_by_queries(spark: SparkSession, rules: Sequence[QueryRule]) -> dict[
 
 
 def bad_rows(spark: SparkSession, rule: QueryRule, table: Table) -> DataFrame:
-    """What a rule's query gives for a table."""
+    """The rows that a rule's query gives for a table. Needs the views of `views_of_tables`."""
     return spark.sql(query_on_views(rule, table))
 
 
@@ -52,6 +52,6 @@ def example_texts(rows: DataFrame) -> list[str]:
 
 
 def example_text(values: Mapping[str, object]) -> str:
-    """A row in a line; a text from the wire moves no terminal's cursor."""
+    """A row in one line. Texts from the wire are escaped, so that they cannot move a terminal's cursor."""
     listed = ", ".join(f"{name}={printable_text(str(value))}" for name, value in values.items())
     return listed if len(listed) <= _LONGEST_EXAMPLE else f"{listed[:_LONGEST_EXAMPLE]}..."

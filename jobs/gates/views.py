@@ -1,4 +1,4 @@
-"""What rules ask: rows of tables by name, as temporary views, and SQL with its placeholders filled in."""
+"""The tables that rules query, as temporary views, and their SQL with its placeholders filled in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_wit
 from schemas.tables.table import Table
 
 TableAndExtent = tuple[Table, bool]
-"""A table, and whether all its rows are asked for or those of what is checked."""
+"""A table, and whether all its rows are meant, or only those of the subject that is checked."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Subject:
 
     @property
     def id(self) -> str:
-        """What its results are filed under."""
+        """The id under which its results are kept: that of the run or of the capture set."""
         return self.run_id if self.gate == "gold" else self.capture_id
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Subject:
 def rows_to_check(
     spark: SparkSession, lake: str, subject: Subject, table: Table, everything: bool = False
 ) -> DataFrame:
-    """A table's rows that belong to the subject, or everything; none where the lake has no such table."""
+    """A table's rows that belong to the subject, or all its rows if `everything`; none if the lake lacks it."""
     if not has_table(spark, lake, table):
         return table_without_rows(spark, table)
     if everything:
@@ -49,7 +49,10 @@ def rows_to_check(
 def views_of_tables(
     spark: SparkSession, rules: Iterable[Rule], rows: Callable[[Table, bool], DataFrame]
 ) -> Iterator[None]:
-    """Have every table that the rules' queries ask under its view's name, while the block runs."""
+    """While the block runs, have a temporary view of every table that the rules' queries name.
+
+    rows: from a table, and whether all its rows are meant, to its rows.
+    """
     pairs = {pair for rule in rules if isinstance(rule, QueryRule) for pair in _tables_in_query(rule)}
     try:
         for table, everything in pairs:
@@ -61,7 +64,7 @@ def views_of_tables(
 
 
 def _tables_in_query(rule: QueryRule) -> Iterator[TableAndExtent]:
-    """The tables that a query asks."""
+    """The tables that a rule's query names, each with whether all its rows are meant."""
     yield from ((table, False) for table in rule.tables)
     for placeholder in PLACEHOLDER.findall(rule.query):
         everything, name = _placeholder_parts(placeholder)
@@ -80,7 +83,10 @@ def view_name(table: Table, everything: bool = False) -> str:
 
 
 def query_on_views(rule: QueryRule, table: Table, own_rows: str | None = None) -> str:
-    """The rule's SQL about a table, with views in the place of tables; own_rows: in that of the table's own rows."""
+    """The rule's SQL about a table, with the names of views in the place of tables.
+
+    own_rows: the name that stands for the table's own rows; None for its view.
+    """
 
     def filled(placeholder: str) -> str:
         everything, name = _placeholder_parts(placeholder)
