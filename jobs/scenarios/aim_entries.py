@@ -28,7 +28,9 @@ _AIM = re.compile(
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(<=|>=|<|>|=)\s*([^=\s].*?)\s*")
 _AND = re.compile(r"\s+and\s+|\s*,\s*")
 MOST_ROUNDS, MOST_SETTINGS = 100, 6
-"""Most rounds of an aim, and most settings that it is over: a first grid of more has hardly two values of each."""
+"""The most rounds that an aim may have, and the most settings that it may be over. With more settings the first grid
+would have hardly two values of each.
+"""
 
 
 class AimText(BaseModel):
@@ -142,8 +144,10 @@ def resolve_aim(located: LocatedYaml, algorithm: str, text: AimText, faults: lis
 
 
 def default_over(algorithm: str, target: str, where: Iterable[Constraint]) -> Over:
-    """Where an aim names no settings: the setting itself that is to be best, else those of the side that the aim is
-    about, each from and to what conf/settings.yaml has as `searched`.
+    """The settings and values that an aim is over if it names none.
+
+    If a setting is to be least or most, it is that setting; else it is the settings of the side that the aim is about.
+    Their ends are those that conf/settings.yaml has as `searched`.
     """
     known = outcomes_of(algorithm)
     if target not in known:
@@ -244,7 +248,7 @@ def _values_by_setting(
 
 
 def _values_of_entry(setting: Setting, entry: Entry, faults: list[Fault]) -> Span | tuple[Value, ...]:
-    """The values of an entry: FROM..TO, or each that is listed."""
+    """The values of an entry: a span for FROM..TO, else those that are listed. What is wrong is added to `faults`."""
     texts = [text for _, text in entry.values]
     if len(texts) != 1 or ".." not in texts[0]:
         return parse_values(setting, entry, faults)
@@ -258,7 +262,7 @@ def _values_of_entry(setting: Setting, entry: Entry, faults: list[Fault]) -> Spa
 def _number_of_entry(
     located: LocatedYaml, algorithm: str, name: str, text: str | None, default: float, faults: list[Fault]
 ) -> float:
-    """`step`, a share, or `rounds`, a count."""
+    """The number under a key of an aim: `step`, a share, or `rounds`, a count; `default` if it has none."""
     if text is None or text == MALFORMED:
         return default
     try:

@@ -12,11 +12,11 @@ from schemas.tables.outcomes import Outcome
 from schemas.tables.values import CONSUMER, OF_CLIENT, OF_TOPIC, PRODUCER
 
 KINDS: Mapping[str, str] = {"client": OF_CLIENT, "client_id": OF_CLIENT, "topic": OF_TOPIC}
-"""By how an aim spells whom it is for, the kind of scope."""
+"""By the word with which an aim names whom it is for, the kind of scope."""
 HAVE_OWN: Mapping[str, tuple[str, ...]] = {
     CONSUMER: (OF_CLIENT,), PRODUCER: (OF_CLIENT, OF_TOPIC), "topic": (OF_TOPIC,)
 }  # fmt: skip
-"""By what settings are set on, the kinds of scope that can have values of their own."""
+"""By the kind of thing that settings are set on, the kinds of scope that can have values of their own."""
 
 
 def resolve_whom(

@@ -127,8 +127,8 @@ def slot_grid(amounts: Amounts) -> NumberGrid:
 
 
 def batch_size_grid(produced: int, stated: Mapping[str, Value]) -> NumberGrid:
-    """From a quarter of the batch.size in force to four times as much. What is in force is what was
-    stated; else Kafka's default or, if captured batches are larger, the power of two nearest to the largest.
+    """From a quarter of the batch.size in force to four times as much. In force is what was stated; else
+    Kafka's default or, if captured batches are larger, the power of two that is nearest to the largest.
     """
     default = int(setting_of(BATCH_SIZE).default_value or 0)
     base = int(stated.get(BATCH_SIZE, max(default, nearest_doubling(produced))))
@@ -182,7 +182,7 @@ def round_limit(amount: float) -> int:
 
 
 def _within_bounds(grid: NumberGrid) -> dict[str, tuple[Value, ...]]:
-    """The grid with values above a setting's maximum lowered to it, and all as the catalogue parses them."""
+    """The grid with values as the catalogue parses them; those above a setting's maximum are lowered to it."""
 
     def bounded(key: str, value: int) -> Value:
         setting = setting_of(key)

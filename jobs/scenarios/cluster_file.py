@@ -70,7 +70,10 @@ def read_cluster(path: str) -> Cluster:
 
 
 def _brokers_from_count(short: dict[str, Plain]) -> Plain:
-    """`{count: N, racks: [...]}` written out, ids from 1, dealt to the racks in turn; or what is wrong with it."""
+    """The list of brokers that `{count: N, racks: [...]}` stands for: their ids begin at 1, and the racks take turns.
+
+    If the mapping is wrong, what is wrong with it as text.
+    """
     count, racks = short.get("count"), short.get("racks") or []
     if not isinstance(racks, list) or any(isinstance(rack, list | dict) for rack in racks):
         return _BROKERS
@@ -126,7 +129,7 @@ def _with_stand_ins(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
 
 
 def _stand_in(address: Address) -> Plain:
-    """The least that can be at an address, so that it contradicts nothing; it is named after its address."""
+    """The least value that can be at an address, so that it contradicts nothing. A name is made of the address."""
     if address in _LISTS:
         return [_stand_in((*address, 0))]
     if address and address[-1] == "name":
@@ -137,9 +140,9 @@ def _stand_in(address: Address) -> Plain:
 
 
 def contradictions(located: LocatedYaml, cluster: Cluster, unknown: Set[Address]) -> Iterator[Fault]:
-    """The contradictions in what is known of a file.
+    """The contradictions in a file, such as a broker that is given twice.
 
-    unknown: where the file is malformed; there the cluster has the least that is possible.
+    unknown: the addresses at which the file is malformed; there the cluster has the least that is possible.
     """
     sized: dict[Address, Topics | SizeClass] = {("topics", i): topics for i, topics in enumerate(cluster.topics)}
     sized |= {("growth", "topics", i): topics for i, topics in enumerate(cluster.growth.topics)}
@@ -160,7 +163,10 @@ def contradictions(located: LocatedYaml, cluster: Cluster, unknown: Set[Address]
 def _short_of_brokers(
     located: LocatedYaml, sized: Mapping[Address, Topics | SizeClass], brokers: int
 ) -> Iterator[Fault]:
-    """Topics with more replicas than there are brokers."""
+    """A fault for each entry of topics with more replicas than there are brokers.
+
+    sized: by address the entry. brokers: how many there are.
+    """
     for address, topics in sized.items():
         if topics.replication_factor > brokers:
             fault = f"{topics.name}: replication.factor {topics.replication_factor} on {brokers} brokers"

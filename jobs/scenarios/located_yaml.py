@@ -16,8 +16,8 @@ Address = tuple[str | int, ...]
 """Where a value is: keys and list positions from the top."""
 MOST_NESTED = 32
 MALFORMED = "\0"
-"""What stands in the place of a value that is told to be malformed, so that those around it are still checked; no YAML
-has this character.
+"""What stands in the place of a value whose fault is noted already, so that the values around it are still checked. No
+YAML has this character.
 """
 
 
@@ -26,14 +26,14 @@ def _as_list(value: object) -> object:
 
 
 def empty_as_mapping(value: object) -> object:
-    """A mapping that a file leaves empty."""
+    """The value, or an empty mapping if a file leaves it empty."""
     return {} if value is None else value
 
 
 Texts = Annotated[list[str], BeforeValidator(_as_list)]
 """A list of texts in a model of what a file says; one text alone is a list of it."""
 TextsByKey = Annotated[dict[str, Texts], BeforeValidator(empty_as_mapping)]
-"""By name such lists."""
+"""A mapping from names to such lists in a model of what a file says; an empty one may be left out."""
 
 
 class Place(NamedTuple):
@@ -71,7 +71,7 @@ class LocatedYaml:
     others: list[LocatedYaml] = field(default_factory=list)
 
     def at(self, address: Address) -> Place:
-        """The line of the value at this address, or of the nearest one around it."""
+        """The place of the value at this address or, without one, of the nearest value around it."""
         while address and address not in self.lines:
             address = address[:-1]
         return Place(self.lines.get(address, 1), self.name)
@@ -153,7 +153,10 @@ def _plain_mapping(located: LocatedYaml, node: yaml.MappingNode, address: Addres
 
 
 def _file_with_one_value(located: LocatedYaml, node: yaml.Node, address: Address, line: int) -> LocatedYaml:
-    """The file with one value alone, in the mappings around it; without data where a list is around it, too."""
+    """The file with this value alone, inside the mappings that are around it. Its data is None if a list is around it.
+
+    node: the value. address, line: where it is.
+    """
     around = {address[:n]: located.at(address[:n]).line for n in range(len(address))}
     other = LocatedYaml(located.name, lines=around | {address: line})
     plain = _plain_value(other, node, address)

@@ -16,7 +16,7 @@ _AFTER = re.compile(rf"\+?(?:{_PART})+", re.ASCII)
 _PARTS = re.compile(_PART, re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_AFTER_US = 100 * 366 * US_PER_DAY
-"""No capture is longer: a hundred years."""
+"""The longest time after a capture's begin that is accepted, us: a hundred years, which no capture lasts."""
 
 
 class Moment(NamedTuple):
@@ -33,7 +33,7 @@ class Moment(NamedTuple):
         return f"{seconds}s" if us == 0 else f"{seconds}.{us:06}".rstrip("0") + "s"
 
     def in_capture(self, begin_us: int) -> int:
-        """The time, of a capture that begins at this one (us)."""
+        """The time that is meant in a capture which begins at `begin_us`; both are us since 1970."""
         return self.us + begin_us if self.is_after_begin else self.us
 
 

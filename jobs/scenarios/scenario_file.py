@@ -68,7 +68,7 @@ _MEANING = {
 }
 
 _MOST_WRITTEN = 100 * MOST_LANES
-"""Lanes that the values as written may make: beyond this none of them is read."""
+"""The most lanes that the values as written may make. Values of a larger grid are not even parsed."""
 
 
 def resolve_scenario(
@@ -117,7 +117,9 @@ def resolve_scenario(
 def _window_of(
     located: LocatedYaml, in_file: Mapping[str, str | None], in_flags: Mapping[str, str | None], faults: list[Fault]
 ) -> tuple[Moment | None, Moment | None]:
-    """The begin and the end of the window. That both are of the capture is seen when the capture is known."""
+    """The begin and the end of the window; None for one that is not given. Whether they lie in the capture is checked
+    later, when the capture is known.
+    """
     ends: dict[str, tuple[Place, Moment]] = {}
     for key in ("from", "to"):
         flag = in_flags.get(key)
@@ -138,7 +140,7 @@ def _window_of(
 def _resolve_parts(
     located: LocatedYaml, sets: Iterable[str], stated: Iterable[str], aimed: Iterable[str], faults: list[Fault]
 ) -> tuple[ScenarioText, dict[str, Value], dict[str, dict[str, tuple[Value, ...]]], dict[str, Aim]]:
-    """The file's text, the captured settings, the grid of each algorithm, and the aims."""
+    """(the file's text, the settings in force that somebody stated, the grid of each algorithm, the aim of each)."""
     text = _scenario_text(located, faults)
     captured = _captured_settings(located, text, list(flag_entries("--captured", stated, faults)), faults)
     aims = resolve_aims(located, text.find, aimed, faults)
@@ -147,7 +149,7 @@ def _resolve_parts(
 
 
 def _from_folder(folder: Path, path: str) -> str:
-    """A path of a scenario file, which stands for the file's own folder unless absolute or on another file system."""
+    """A path in a scenario file, relative to the file's folder; an absolute path and a URI stay as they are."""
     return path if is_uri(path) else str(folder / path)
 
 
@@ -161,7 +163,9 @@ def _scenario_text(located: LocatedYaml, faults: list[Fault]) -> ScenarioText:
 
 
 def _without_malformed(data: Plain, errors: Iterable[ErrorDetails]) -> Plain:
-    """The data with what is malformed replaced: an empty mapping for one, else MALFORMED. Unknown keys are left out."""
+    """The data without unknown keys. A malformed mapping is replaced by an empty one, any other malformed value by
+    MALFORMED.
+    """
     if not isinstance(data, dict):
         return {}
     for error in errors:
@@ -201,7 +205,7 @@ def _form_of(address: Address) -> str:
 def _captured_settings(
     located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], faults: list[Fault]
 ) -> dict[str, Value]:
-    """Value of each captured setting that was stated; a flag overrides the file."""
+    """By key the value of each setting that somebody stated to be in force; a flag overrides the file."""
     known = [setting for setting in settings().values() if setting.captured]
     in_file = file_entries(located, ("captured",), {name: [value] for name, value in text.captured.items()})
     entries = look_up_settings(in_file, known, faults, _why_not_captured) | look_up_settings(
@@ -219,8 +223,11 @@ def _replay_grids(
     located: LocatedYaml, text: ScenarioText, flags: Sequence[Entry], stated: Iterable[str], aims: Iterable[str],
     faults: list[Fault],
 ) -> dict[str, dict[str, tuple[Value, ...]]]:  # fmt: skip
-    """The grid of each algorithm. Where the file names none, every algorithm has the captured lane alone, but for those
-    ON_REQUEST of which no flag names a setting, and that have no aim."""
+    """The grid of each algorithm that is replayed.
+
+    If the file names no replay, all are replayed, with the captured lane alone where no flag adds values. Those of
+    ON_REQUEST are then left out unless a flag names one of their settings, or they have an aim.
+    """
     names = [*dict.fromkeys(name for name in (*text.replay, *aims) if name in algorithms())]
     names = names if text.replay else [*algorithms()]
     varied = [setting for setting in settings().values() if set(setting.algorithms) & set(names)]
@@ -249,7 +256,9 @@ def _replay_grids(
 def _wanted_replays(
     located: LocatedYaml, text: ScenarioText, requested: Set[str], aimed: Iterable[str], faults: list[Fault]
 ) -> list[str]:
-    """Algorithms that the file or an aim names, or all that need no request or have one; unknown ones are faults."""
+    """The names of the algorithms to replay: those that the file and the aims name; if the file names none, all that
+    need no request or are among `requested`. Unknown names in the file are faults.
+    """
     known = algorithms()
     usual = [name for name in known if name not in ON_REQUEST or name in requested]
     for name in text.replay:
@@ -269,7 +278,9 @@ def _why_not_captured(name: str) -> str:
 
 
 def _why_not_taken(replays: str) -> Callable[[str], str]:
-    """Why a setting that exists is no lane of these replays."""
+    """A function from a name to the reason why lanes of these replays cannot vary the setting of that name; empty where
+    no setting has it.
+    """
 
     def why_not(name: str) -> str:
         try:
@@ -282,7 +293,7 @@ def _why_not_taken(replays: str) -> Callable[[str], str]:
 
 
 def _where_it_belongs(setting: Setting) -> str:
-    """What to do with a setting that is no lane where it is given."""
+    """Where to state a setting that lanes cannot vary in the place where it is given, as the end of a message."""
     if not setting.algorithms:
         return "no replay varies it; state it under `captured:`, or with --captured"
     first, *others = setting.algorithms

@@ -25,5 +25,5 @@ def scenario_file_text(scenario: Scenario, captures: Iterable[str]) -> str:
 
 
 def grid_texts(grid: Mapping[str, tuple[Value, ...]]) -> dict[str, list[str]] | None:
-    """A grid's values as people write them; None, which replays the captured settings alone, where it has none."""
+    """A grid's values as people write them; None for an empty grid, which asks for the captured lane alone."""
     return {key: [setting_of(key).format(value) for value in values] for key, values in grid.items()} or None

@@ -39,7 +39,10 @@ def file_entries(located: LocatedYaml, address: Address, grid: dict[str, list[st
 def look_up_settings(
     entries: Iterable[Entry], known: Iterable[Setting], faults: list[Fault], why_not: Callable[[str], str]
 ) -> dict[str, tuple[Setting, Entry]]:
-    """Setting and entry by key, each once; `why_not` tells why a name that is a setting is not one here."""
+    """By key the setting and its entry. Unknown settings, and those that are given twice, are faults.
+
+    why_not: from the name of an unknown setting to why it may not be given here; empty if there is no such setting.
+    """
     known = list(known)
     entries_by_key: dict[str, tuple[Setting, Entry]] = {}
     for entry in entries:
@@ -57,7 +60,7 @@ def look_up_settings(
 
 
 def parse_values(setting: Setting, entry: Entry, faults: list[Fault]) -> tuple[Value, ...]:
-    """The entry's values, parsed, ascending, each once; without those that are told to be malformed."""
+    """The entry's values, parsed, ascending, each once; without MALFORMED, whose fault is noted already."""
     values: set[Value] = set()
     for place, text in entry.values:
         if text == MALFORMED:
