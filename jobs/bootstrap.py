@@ -32,7 +32,7 @@ RUN_PINS = ROOT / "requirements.txt"
 TEST_PINS = ROOT / "requirements-dev.txt"
 BUILD_PINS = ROOT / "requirements-build.txt"
 KERNEL_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
-"""What udfs.kernels.warm_up needs, and what that needs."""
+"""The packages that udfs.kernels.warm_up imports, and those that these need."""
 _TO_RUN = "check that you may run it, and that there is memory left"
 ALL_TESTS = ("-n2", "--dist=loadfile", "--no-loadscope-reorder")
 """pytest's arguments where none are given: two processes, each with a Spark of its own, the long lanes first."""
@@ -112,7 +112,9 @@ def _is_current(python: Path, pins: Sequence[Path]) -> bool:
 
 
 def _set_up(python: Path, pins: Sequence[Path]) -> None:
-    """Install what is not stamped; a stamp is written last, so that an interrupted set-up is done again."""
+    """Install the packages of lock files that have no stamp yet. The stamp of a file is written last, so that an
+    interrupted set-up is done again.
+    """
     fresh = not _is_current(python, pins[:1])
     environment = Environment(VENV, BUILD_PINS)
     _print_step(f"Setting up the Python environment in {VENV} (needed once; a few minutes if nothing is cached) ...")
@@ -137,7 +139,7 @@ def _start_compiling(python: Path) -> None:
 
 
 def base_python() -> Path:
-    """The Python below any virtual environment: .venv's own would be deleted while it makes the new one."""
+    """The Python outside any virtual environment: that of .venv would be deleted while it makes the new one."""
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     return base if base.exists() else Path(sys.executable)
 

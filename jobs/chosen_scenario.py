@@ -41,7 +41,7 @@ def with_chosen_grids(spark: SparkSession, run: Run, capture_id: str) -> Run:
 
 
 def write_scenario_file(file: Path, scenario: Scenario, captures: tuple[Path | str, ...]) -> None:
-    """Write what was chosen as a scenario's file. Raises LakeError where it cannot be."""
+    """Write a scenario file that states the chosen grids. Raises LakeError if it cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(scenario_file_text(scenario, map(str, captures)), encoding="utf-8")
@@ -50,7 +50,7 @@ def write_scenario_file(file: Path, scenario: Scenario, captures: tuple[Path | s
 
 
 def chosen_lines(scenario: Scenario, kept: Path | None) -> list[str]:
-    """What was chosen, for people: a heading, and a line for each replay."""
+    """The chosen values, for people: a heading, and a line for each replay. kept: the file that states them, if any."""
     file = "" if kept is None else f"; {short_path(str(kept))} states them"
     lines = [f"no --set and no scenario says what to replay: these values are chosen from the capture{file}"]
     for name, grid in sorted(scenario.replay.items()):

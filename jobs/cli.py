@@ -56,7 +56,7 @@ JOBS: Mapping[str, str] = {
     COMPACT: "join the small files of the lake's tables, and remove those that no table needs any more",
     SIZE: "try partition limits (KIP-578, a proposal) on a cluster described in a file, without a capture",
 }
-"""Each job and what it does; a job is the function `main(run)` of the module of that name."""
+"""By job what it does, as --help says it. A job is the function `main(run)` of the module with its name."""
 
 EXIT_CODES: Mapping[type[RefetchError], int] = {ArgumentError: 2, ScenarioError: 2, RuleError: 2, GateError: 3}
 INTERRUPTED = 130
@@ -99,7 +99,7 @@ def entry(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def run_command(argv: Sequence[str]) -> int:
-    """Run one job. Returns the exit code; what went wrong is one message on stderr."""
+    """Run one job. Returns the exit code. If the job fails, stderr has one message that says why."""
     return run_guarded(lambda: _run_job(parse_arguments(argv)))
 
 
@@ -120,7 +120,7 @@ def run_guarded(action: Callable[[], None]) -> int:
 
 
 def parse_arguments(argv: Sequence[str], prog: str = "refetch") -> argparse.Namespace:
-    """The arguments by name. Raises ArgumentError; --help prints and leaves with 0."""
+    """The arguments by name. Raises ArgumentError if they are wrong; --help prints and leaves with exit code 0."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
         prog=prog, description=_DESCRIPTION, epilog=_JOBS_EPILOG, formatter_class=layout, allow_abbrev=False
@@ -147,7 +147,7 @@ def parse_arguments(argv: Sequence[str], prog: str = "refetch") -> argparse.Name
 
 
 def _run_job(arguments: argparse.Namespace) -> None:
-    # Here and not above, because --help and parse() have to work without third-party packages.
+    # Here and not above, because --help and `parse_arguments` have to work without third-party packages.
     from jobs.resolve import resolve_run
 
     run = resolve_run(arguments)

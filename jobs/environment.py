@@ -47,7 +47,7 @@ class Environment:
 
     @property
     def log(self) -> Path:
-        """The output of the last command, beside the folder."""
+        """The file with the output of the last command, beside the folder."""
         return self.folder.with_suffix(".log")
 
     def make(self, base_python: Path) -> None:
@@ -60,7 +60,9 @@ class Environment:
         self._run([*maker, str(self.folder)], "make a virtual environment", advice)
 
     def install(self, *pins: Path) -> None:
-        """Install what these lock files pin. Raises SetupError; it tells a file of another hash from other faults."""
+        """Install what these lock files pin. Raises SetupError, whose message for a file with another hash is one of
+        its own.
+        """
         self._run([*self._installer, *self._from(*pins)], "install the Python packages", _ADVICE)
 
     def part(self, pin: Path, packages: Collection[str]) -> Path:

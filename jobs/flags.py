@@ -1,4 +1,4 @@
-"""The flags: what each one says, and which jobs read it. A job refuses what it would not read.
+"""The flags: what each one means, and which jobs read it. A job refuses flags that it does not read.
 
 Standard library only, as all of parsing.
 """
@@ -20,7 +20,7 @@ EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, PRUNE, COMPA
 READ_CAPTURES = (INGEST, PIPELINE)
 REPLAYS = (REPLAY, PIPELINE)
 TELL = (REPLAY, PIPELINE, REPORT)
-"""Jobs that end with what a run comes to, on the screen and on a page."""
+"""Jobs that end by showing what a run comes to, on the screen and on a page."""
 WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, PRUNE, COMPACT, SIZE)
 PREVIOUS, LATEST = "previous", "latest"
 """Names of runs beside their ids: the newest, and the one before."""

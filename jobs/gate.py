@@ -30,7 +30,7 @@ DATA_DOCS, CONTEXT = "data_docs", "_expectations"
 
 
 def check_subject(spark: SparkSession, run: Run, subject: Subject) -> CheckedSubject:
-    """Apply a gate to what is in the lake, and write what it finds."""
+    """Apply a gate to a subject's tables in the lake and write the results. Returns the subject with its results."""
     with stage(f"gate {subject.gate}", spark):
         evaluate = partial(evaluate_by_expectations, spark, run, subject)
         results = apply_gate(spark, run.lake, run.gates, subject, None, evaluate)
@@ -39,9 +39,10 @@ def check_subject(spark: SparkSession, run: Run, subject: Subject) -> CheckedSub
 
 
 def subjects_to_check(spark: SparkSession, run: Run) -> list[Subject]:
-    """What is to be checked, one for each gate that --on names: for silver the capture set that is named, else the one
-    written last; for gold what `run_to_check` gives. Raises LakeError if there is none, ArgumentError if the named one
-    does not exist.
+    """What is to be checked, in the order of the gates that --on names.
+
+    The silver gate checks the capture set that is named, else the one written last; the gold gate checks the run that
+    `run_to_check` returns. Raises LakeError if there is none, ArgumentError if the named one does not exist.
     """
     takes_a_set = run.capture is not None or "silver" in run.gate_job.on
     capture_id = choose_capture(spark, run.lake, run.capture) if takes_a_set else ""
@@ -96,8 +97,9 @@ def tell_and_gather_refusals(lake: str, checked: Sequence[CheckedSubject]) -> li
 
 
 def main(run: Run) -> None:
-    """Run the job: check what is asked for, write `gate_results`, Data Docs and JUnit's XML. Raises GateError with all
-    refusals.
+    """Run the job: apply the gates that --on names, and write `gate_results`, Data Docs and JUnit's XML.
+
+    Raises GateError with all refusals if a gate refuses.
     """
     spark = spark_session(run.session.master, "refetch gate", run.session.conf)
     check_rules(spark, run.gates)

@@ -64,15 +64,16 @@ from udfs.facts.record_sampling import sufficient
 
 SOURCE = "source"
 PACKETS, LOGS = "packets", "logs"
-"""What rows were decoded from; frame dumps go where packets go."""
+"""The values of the column SOURCE: what rows were decoded from. Frame dumps count as packets."""
 
 
 def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
-    """Write the silver tables of the run's captures and have them pass the gate; returns the capture id.
+    """Write the silver tables of the run's captures and have them pass the gate. Returns the capture set's id.
 
     keep: leave the tables as they are if this decoder has already written them for the same files.
 
-    Raises RuleError, CaptureError, LakeError, and GateError where the gate refuses.
+    Raises RuleError if rules are wrong, CaptureError if captures cannot be read, LakeError if tables cannot be written,
+    and GateError if the gate refuses.
     """
     check_names(spark, run.lake, run.decoding.pseudonyms)
     run_side_by_side(spark, [partial(check_rules, spark, run.gates.in_pipeline), partial(start_workers, spark)])
@@ -107,7 +108,7 @@ def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
 
 
 def decode_to_silver(spark: SparkSession, run: Run, plan: CapturePlan) -> Mapping[Table, Counts]:
-    """From planned captures to silver tables; returns what the gate's rules on rows found on the way."""
+    """Decode planned captures and write the silver tables. Returns what the gate's rules on rows found on the way."""
     check_tables(spark, run.lake, SILVER)
     # The rows are kept on disk, because there are the more of them the larger the captures are.
     decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
@@ -130,7 +131,7 @@ def tell_unknown(stated: Mapping[str, str], names: ClusterNames) -> None:
 
 
 def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame:
-    """Packed rows of all files, with what they were decoded from."""
+    """The packed rows of all files, with the column SOURCE, which says what they were decoded from."""
     rows = []
     if plan.has_packets:
         rows.append(packed_rows(spark, plan, run.decoding.pseudonyms, run.records).withColumn(SOURCE, F.lit(PACKETS)))
@@ -141,7 +142,7 @@ def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame
 
 @dataclass(frozen=True)
 class Decoded:
-    """All packed rows of a capture set, by table and what they were decoded from."""
+    """All packed rows of a capture set, from which rows can be had by table and by what they were decoded from."""
 
     all: DataFrame
 
@@ -150,14 +151,17 @@ class Decoded:
         return self.all.where(F.col(SOURCE).isin(*sources)) if sources else self.all
 
     def rows(self, table: Table, *sources: str, names: ClusterNames | None = None) -> DataFrame:
-        """A table's rows from these sources."""
+        """A table's rows from these sources, from all if none is named. names: names that are put into the rows."""
         return unpack_table(self.packed(*sources), table, names)
 
 
 def write_silver(
     spark: SparkSession, run: Run, plan: CapturePlan, decoded: Decoded, names: ClusterNames
 ) -> Mapping[Table, Counts]:
-    """Write every silver table from the decoded rows; `captures` last, because it marks the capture set as complete."""
+    """Write every silver table from the decoded rows; `captures` last, because it marks the capture set as complete.
+
+    Returns by table how many rows were checked and how many each rule refused.
+    """
     watch = Watch(run.gates)
     to = Target(run.lake, plan.capture_id, watch, names)
     if has_table(spark, run.lake, CAPTURES):  # until all tables are written there is nothing to be replayed
@@ -186,7 +190,7 @@ def write_silver(
 
 
 def joined_tables(plan: CapturePlan, decoded: Decoded, names: ClusterNames) -> dict[Table, DataFrame]:
-    """The tables that request logs add to beside packets."""
+    """By table its rows, for the tables to which request logs add something beside packets."""
     packets, logs = (
         RequestsOfSource(decoded.rows(EXCHANGES, source, names=names), decoded.rows(CONNECTIONS, source))
         for source in (PACKETS, LOGS)
@@ -201,7 +205,7 @@ def joined_tables(plan: CapturePlan, decoded: Decoded, names: ClusterNames) -> d
 
 
 def repeated_by_file(rows: DataFrame) -> dict[int, int]:
-    """Lines that an earlier file of the set has too, by the file's place in it."""
+    """By a file's place in the set, how many of its lines an earlier file has, too."""
     t = REPEATED_LINES
     return {row[0]: row[1] for row in rows.groupBy(t.file_no).agg(F.sum(t.lines)).collect()}
 

@@ -27,7 +27,7 @@ _OF_LANES = "The lanes of each replay: one column for each setting, as a number 
 
 
 class View(NamedTuple):
-    """What a row is, and from the tables' rows to the view's."""
+    """A view: what a row of it is, and the function from the tables' rows to the view's rows."""
 
     doc: str
     rows: Callable[[RowsOfTable], DataFrame]
@@ -65,7 +65,7 @@ VIEWS: Mapping[str, View] = {
         starved_partitions,
     ),
 }
-"""By name; `lane_settings` is another one, which needs no rows."""
+"""The views by name. There is one more, `lane_settings`, which needs no rows of tables."""
 DOCS: Mapping[str, str] = {name: view.doc for name, view in VIEWS.items()} | {LANE_SETTINGS: _OF_LANES}
 
 
@@ -107,7 +107,7 @@ def value_in_lane(key: str, text: str | None) -> Value | None:
 
 
 def typed_array(values: Iterable[Value | None]) -> pa.Array[Any]:
-    """Values as numbers, where they all are; a number is never in a column with a text."""
+    """The values as int64 if all are whole numbers, as float64 if all are numbers, else as texts."""
     values = [int(value) if isinstance(value, str) and value.isdecimal() else value for value in values]
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int}:

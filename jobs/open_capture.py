@@ -46,7 +46,7 @@ class OpenCapture:
 
     @property
     def capture_id(self) -> str:
-        """As `ingest` calls the same files."""
+        """The id of the capture set, the same that `ingest` gives to these files."""
         return self.held.plan.capture_id
 
     @property
@@ -124,5 +124,5 @@ def _whole_number(name: str, value: object) -> int:
 
 
 def _usable_cores() -> int:
-    """How many this process may use, where the system tells: macOS does not."""
+    """How many cores this process may use; on macOS, which does not say, how many the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

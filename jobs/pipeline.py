@@ -10,8 +10,10 @@ from jobs.run import Run
 
 
 def main(run: Run) -> None:
-    """Run the jobs one after the other, print what the run comes to and write its page. Raises GateError where a gate
-    refuses, and CaptureError if a replay is refused and --strict asks for all."""
+    """Run `ingest` and `replay` one after the other, print what the run comes to and write its page.
+
+    Raises GateError if a gate refuses, and CaptureError if a replay is refused and --strict asks for all of them.
+    """
     spark = ready_session(run, run.algorithms)
     capture_id = ingest(spark, run, keep=True)
     run = with_chosen_grids(spark, run, capture_id)

@@ -10,7 +10,8 @@ from udfs.capture.locations import NO_SECRETS, has_secret, is_uri, without_file_
 from udfs.errors import ArgumentError
 
 _HADOOP_CONFIGURED = {"HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT"}
-"""Variables of a machine with Hadoop's configuration, and of a plain spark-submit, which may bring one."""
+"""Environment variables that a machine with Hadoop's configuration has, or a plain spark-submit, which may bring one.
+"""
 BY_FLAG = "--lake"
 
 

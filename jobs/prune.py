@@ -56,7 +56,7 @@ class PrunedLake(BaseModel):
 
 
 def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
-    """The runs and capture sets that the command line names. Raises ArgumentError where the lake lacks one."""
+    """What goes, by --run, --capture or --older-than. Raises ArgumentError if the lake lacks the one that is named."""
     try:
         if run.run_id is not None:
             return what_goes_with_run(run.run_id, runs, holdings)
@@ -68,7 +68,7 @@ def what_goes(run: Run, runs: list[FinishedRun], holdings: Holdings) -> Pruned:
 
 
 def count_what_goes(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
-    """(tables that have something that goes, files of it, bytes of these files)."""
+    """(how many tables have rows that go, how many files have such rows, how many bytes these files have)."""
     going = {
         table: [held[identity] for identity in pruned.identities_in(table, held)] for table, held in holdings.items()
     }
@@ -81,7 +81,7 @@ def count_what_goes(holdings: Holdings, pruned: Pruned) -> tuple[int, int, int]:
 
 
 def prune_lines(pruned: PrunedLake, run: Run, known: Mapping[str, FinishedRun]) -> Iterator[str]:
-    """What is printed."""
+    """The lines that are printed: what goes or has gone, and what that comes to. known: the finished runs by id."""
     would = "would go" if pruned.dry_run else "removed"
     if not (pruned.runs or pruned.capture_sets or pruned.unfinished):
         since = utc_time(run.run_at - (run.removal.older_than or timedelta(0)))

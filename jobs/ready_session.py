@@ -59,13 +59,16 @@ def begin_session(run: Run) -> SparkSession:
 
 
 def start_workers(spark: SparkSession) -> None:
-    """Have Spark start the process that workers are forked from. It loads for seconds, beside other work."""
+    """Have Spark start the process from which workers are forked, which takes seconds, while other work goes on."""
     spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
 
 
 @contextmanager
 def compile_meanwhile(algorithms: Sequence[str]) -> Iterator[None]:
-    """Compile what is not in the cache while the block runs, and wait for it when the block ends. Raises SetupError."""
+    """Compile the kernels that are not in the cache while the block runs, and wait for that at the block's end.
+
+    Raises SetupError if they cannot be compiled.
+    """
     capture, facts = DECODER
     # Two processes, as the work of the decoder's parts is about the same; the algorithms are dealt out.
     wanted = ((capture, *algorithms[1::2]), (facts, *algorithms[::2]))
@@ -93,9 +96,10 @@ def compile_meanwhile(algorithms: Sequence[str]) -> Iterator[None]:
 
 
 def _check_compiled(last: str) -> None:
-    """What it means that kernels were not compiled beforehand; last: the last line that was said of it.
+    """Raises SetupError if kernels could not be compiled. If there is merely no room to keep them, stderr says so, and
+    the run takes longer.
 
-    Raises SetupError unless there is just no room for them, without which a run takes longer.
+    last: the last line that the compiling process printed.
     """
     folder = marker_of_part(DECODER[0]).parent
     fault = why_not_kept(folder)

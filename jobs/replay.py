@@ -116,8 +116,10 @@ def tables_of_run(run: Run) -> list[Table]:
 
 
 def with_release(run: Run, by_capture: BrokerRelease | None) -> Run:
-    """The run with the settings that the release seen in the capture tells, and with that release's defaults, where
-    nobody states other values.
+    """The run with the settings that follow from the captured brokers' release, and with that release's defaults,
+    unless somebody states other values.
+
+    by_capture: the release that the capture shows; None if it shows none.
     """
     run = replace(run, from_capture=by_capture.settings if by_capture else {})
     release = run.in_force.get(KAFKA_RELEASE)
@@ -139,8 +141,7 @@ class Written:
     """What became of the replays of a run.
 
     run: the run, with the lanes that searches added to its replays. further: these searches, without those of
-    LANES_ALONE. refused: by name of the
-    replays that wrote nothing, why.
+    LANES_ALONE. refused: by the name of a replay that wrote nothing, why.
     """
 
     run: Run
@@ -176,7 +177,7 @@ def write_replay(
     """Make one replay and write its tables. Returns its packed rows, and the search that was made because no lane met
     the replay's usual aim, if there was one. The rows are kept in Spark until `until_written` ends.
 
-    Raises LakeError and CaptureError.
+    Raises LakeError if its tables cannot be written, and CaptureError if the captures do not show what it needs.
     """
     with stage(f"replay {algorithm.name}", source.spark):
         rows = algorithm.packed(source).persist()

@@ -83,7 +83,7 @@ def write_report(to: Sequence[PageFiles], lake: str, verdict: Verdict, beside: O
 
 
 def place_lines(run: Run, run_id: str, written: Sequence[PageFiles]) -> list[str]:
-    """Where the page and the tables are."""
+    """The lines that say where the page and the tables are. written: the files that were written."""
     pages = "none, because the lake is not a local folder; --out=FILE writes one"
     if written:
         pages = f"{short_path(str(written[0].page))}  JSON {short_path(str(written[0].summary))}"

@@ -48,13 +48,16 @@ from udfs.errors import ArgumentError
 NEARLY = 1.1
 """Two sizes whose ratio is less than this may be meant to be the same one, such as 1 GB and 1 GiB."""
 PRUNED_BY = ("older_than", "run", "capture")
-"""The flags that tell `prune` what is to go; it takes exactly one of them."""
+"""The arguments that say what `prune` removes; it takes exactly one of them."""
 Arguments = Mapping[str, Any]
 """The arguments by name, `job` among them; None for a flag that is not given, or that the job does not read."""
 
 
 def resolve_run(arguments: argparse.Namespace) -> Run:
-    """Everything the job is given, checked. Raises ScenarioError, RuleError and ArgumentError."""
+    """The run that the arguments ask for, with everything that they name checked.
+
+    Raises ScenarioError for faults of a scenario, RuleError for faults of rules, and ArgumentError for all others.
+    """
     options: Arguments = defaultdict(lambda: None, vars(arguments))
     window = {"from": options["from"], "to": options["to"]}
     if arguments.job == PRUNE:
@@ -172,7 +175,7 @@ def gates_to_apply(options: Arguments) -> tuple[Gate, ...]:
 
 
 def check_pruned(options: Arguments) -> None:
-    """Raises ArgumentError where `prune` is not told what is to go, or in more than one way."""
+    """Raises ArgumentError unless exactly one of the flags PRUNED_BY says what `prune` is to remove."""
     flags = [f"--{name.replace('_', '-')}" for name in PRUNED_BY if options[name] is not None]
     if len(flags) != 1:
         given_flags = f"{' and '.join(flags)} are given" if flags else "none is given"
@@ -182,7 +185,7 @@ def check_pruned(options: Arguments) -> None:
 
 
 def file_retention(options: Arguments) -> timedelta:
-    """How long files stay that no table needs any more. stderr warns where that is shorter than a job may take."""
+    """How long files stay that no table needs any more. stderr warns if a job may take longer than that."""
     retention: timedelta | None = options["retention"]
     if retention is not None and retention < RETENTION:
         sys.stderr.write(

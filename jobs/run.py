@@ -19,7 +19,8 @@ from udfs.facts.record_sampling import RecordSampling
 from udfs.replay.consumer_memory.settings import QUEUE_KEYS
 
 RETENTION = timedelta(days=7)
-"""As long as Delta's own default: nobody is taken to read or write a table for longer than that."""
+"""How long files stay that no table needs any more: Delta's own default. Nobody is taken to read or write for longer.
+"""
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,13 @@ class Run:
     captures: the files to ingest, sorted, as absolute paths and as URIs; empty for a job that reads the lake.
     lake: the lake's folder, absolute, or a URI.
     run_at: the clock of the run, aware, UTC.
-    cluster: the file that describes a cluster; None where captures do.
-    chooses: nobody says what to replay, and grids are to be chosen from the capture.
+    cluster: the file that describes a cluster; None for a job that works on captures.
+    chooses: whether grids are to be chosen from the capture, because nobody says what to replay.
     from_capture: by key the settings that the capture itself shows, where nobody states them.
     gates: the rules that tables have to pass.
     capture: the id of the capture set to replay or to check; None for the one written last.
     cluster_id: the cluster to replay; None for the only one of the capture set, else that with most requests.
-    strict: a replay that is refused fails the job even where others were made.
+    strict: whether the job fails if a replay is refused, although others were made.
     run_id: the run to report on or to check; None for the newest.
     compared: the two runs to compare, as named: ids, `previous`, `latest`, or lakes from the root.
     session, decoding, gate_job, removal, output: what only some parts of a job read, or some jobs.

@@ -45,7 +45,7 @@ def part_for_size(scenario: Scenario) -> Scenario:
 
 
 def replay_described_cluster(spark: SparkSession, run: Run, cluster: Cluster, cluster_id: str) -> str:
-    """Write the gold tables; returns the run id."""
+    """Replay the changes of a described cluster and write the gold tables. Returns the run's id."""
     run_name = make_run_id(cluster_id, run.scenario)
     settings = limit_settings(run.scenario, run.scenario.captured)
     to = Target(run.lake, run_name, Watch())
@@ -75,7 +75,7 @@ def events_of_cluster(cluster: Cluster, seed: int) -> pa.Table:
 
 
 def size_summary(spark: SparkSession, run: Run, cluster_id: str, run_name: str) -> str:
-    """What is printed, made from the tables alone."""
+    """The text that is printed, made from the tables alone."""
 
     def own_rows(table: Table) -> DataFrame:
         return stored_rows(spark, run.lake, table, run_name)

@@ -79,5 +79,5 @@ def _parse_quantity(text: str, units: Mapping[str, int], expected: str) -> int:
 
 
 def none_if_infinite(value: float) -> float | None:
-    """The value; None for one without end, as tables have it."""
+    """The value; None if it is infinite, because tables have null for a value without end."""
     return None if isinf(value) else value

@@ -72,7 +72,7 @@ class Watch:
     def with_rows_to_take_out(self, written: Mapping[Table, DataFrame], rows: Mapping[Table, int]) -> list[Table]:
         """The tables that hold rows which have to be taken out. What rules refuse in each table is counted.
 
-        written: by table its rows, which are in the lake already. rows: how many rows each table has.
+        written: by table its rows, whose files are written already. rows: how many rows each table has.
         """
         for table in written:
             self.note(table, rows[table])
