@@ -39,7 +39,7 @@ Only = Mapping[str, Sequence[str]]
 READER, SCENARIO = str(FETCH_RANGES.reader), str(FETCH_RANGES.scenario)
 AGGREGATES: Mapping[str, str] = {"most": "max", "least": "min", "total": "sum", "rows": "sum"}
 MOST_OF_A_KIND = 100
-"""So many clients and topics are judged alone: those that are worst off as captured."""
+"""The most clients, and the most topics, that are judged alone: those that are worst off as captured."""
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class LaneOutcomes:
     first: dict[str, list[str]] = field(default_factory=dict)
 
     def __call__(self, lanes: Sequence[Lane]) -> Mapping[str, Outcomes]:
-        """What lanes come to, by their names."""
+        """By the name of a lane, the captured one included: what it comes to for all together."""
         known, judged = tuple(outcomes_of(self.aim.algorithm).values()), judged_outcomes(self.aim)
         figures = outcomes_by_lane(self._rows_to_judge(self._replayed_sums(lanes, known)))
         names = (CAPTURED_LANE, *(lane.name for lane in lanes))
@@ -129,7 +129,9 @@ def worst_off_names(rows: DataFrame, kind: str, outcome: Outcome) -> list[str]:
 
 
 def with_lanes(source: Source, algorithm: str, lanes: Sequence[Lane]) -> Source:
-    """The source of a replay of these lanes alone. Other replays have no lanes, so nothing is handed on to them."""
+    """The source of a replay of these lanes and no others. Other replays have no lanes in it, so that nothing is made
+    for them.
+    """
     others = dict.fromkeys(source.run.scenario.replay, ())
     listed = tuple(lane for lane in lanes if lane.name != CAPTURED_LANE)
     scenario = replace(source.run.scenario, listed={**others, algorithm: listed})
@@ -209,7 +211,7 @@ def _fill_missing(values: pa.ChunkedArray[Any], outcome: Outcome) -> pa.ChunkedA
 
 
 def outcomes_by_lane(rows: Iterable[Row]) -> dict[tuple[Scope, str], dict[str, Ranged]]:
-    """By scope and lane, by outcome what it comes to."""
+    """By scope and the name of a lane: what the lane comes to, by the outcome's name. rows: rows of SUMS."""
     figures = dict[tuple[Scope, str], dict[str, Ranged]]()
     for row in rows:
         ends = [row[end] for end in ENDS]

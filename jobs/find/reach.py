@@ -26,7 +26,7 @@ def reach_by_setting(source: Source, algorithm: str) -> Mapping[str, int]:
 
 
 def reach_of_fetches(source: Source) -> dict[str, int]:
-    """A fetch returns no more than all record batches in the capture."""
+    """The reach of fetch limits, bytes: a fetch returns no more than all record batches in the capture."""
     b = RECORD_BATCHES
     size, count = F.sum(F.coalesce(b.size_bytes, b.available_bytes)), F.sum(F.coalesce(b.record_count, F.lit(1)))
     row = source.rows(b).agg(size.alias("size"), count.alias("count")).first()
@@ -36,7 +36,7 @@ def reach_of_fetches(source: Source) -> dict[str, int]:
 
 
 def reach_of_pools(source: Source) -> dict[str, int]:
-    """A pool holds no more than all messages of the capture."""
+    """The reach of memory pools, bytes: a pool holds no more than all messages of the capture."""
     x = EXCHANGES
     sums = (F.sum(column).alias(column) for column in (x.request_bytes, x.response_bytes))
     row = source.rows(x).agg(*sums).first()

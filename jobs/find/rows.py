@@ -23,7 +23,7 @@ HIGH = "_p90"
 
 
 def rows_of_aims(run_id: str, searches: Iterable[Settled]) -> dict[Table, pa.Table]:
-    """The rows of both tables."""
+    """By table its rows: those of AIM_SETTINGS and of TRADE_OFF."""
     listed = list(searches)
     rows = {
         AIM_SETTINGS: [row for settled in listed for row in setting_rows(run_id, settled)],
@@ -53,7 +53,7 @@ def setting_rows(run_id: str, settled: Settled) -> Iterator[dict[str, object]]:
 
 
 def scope_columns(scope: Scope, done: Search) -> dict[str, object]:
-    """What rows say of the lane that is best for all, or for one alone."""
+    """The columns of a row that say for whom a lane is best, for all or for one alone, and what it comes to."""
     t, best = AIM_SETTINGS, done.best
     return {
         t.scope_kind: scope.kind, t.scope: scope.name, t.scenario: done.lane(best).name, t.is_met: done.is_met(best),
@@ -64,7 +64,7 @@ def scope_columns(scope: Scope, done: Search) -> dict[str, object]:
 
 
 def value_columns(done: Search, axis_no: int) -> dict[str, object]:
-    """What a row says of one setting: the best value, and the first and last value that do as well."""
+    """The columns of a row about one setting: its best value, and the first and the last value that do as well."""
     t, axis, coordinate = AIM_SETTINGS, done.axes[axis_no], done.best[axis_no]
     if coordinate is None:
         return {t.setting: axis.key, t.value: None, t.value_from: None, t.value_to: None}

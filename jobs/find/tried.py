@@ -91,7 +91,7 @@ class Search:
         return failed <= other.failure and (within or score == other.score)
 
     def note(self, outcomes: Mapping[Point, Outcomes]) -> None:
-        """Take in what points come to."""
+        """Add points that were replayed, with what their lanes come to, and judge them."""
         prices = traded_constraints(self.aim)
         for point, of in outcomes.items():
             score = aim_score(self.aim, self.lane(point), of, self.in_force)

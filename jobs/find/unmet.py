@@ -1,4 +1,4 @@
-"""The aim that is looked for unasked, where the captured settings do harm and no lane that was asked for ends that."""
+"""The usual aim of a replay, which a run goes on to if no lane of its grid ends the harm that captured settings do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from udfs.replay.batch_split.settings import BATCH_SIZE
 BUFFER_MEMORY = "producer.buffer.memory"
 ROUNDS = 2
 """One round for a grid, and one for lanes between the best lane and its neighbours. That finds a value to within a few
-percent, which is enough for an aim that nobody asked for."""
+percent, which is enough for an aim that no user has named.
+"""
 FEW_SPLITS = (Constraint("split_rate", "<=", MOST_SPLIT_RATE), Constraint("failed", "=", 0))
 SHORT_WAITS = (Constraint("longest_wait", "<=", LEAST_MS),)
 NO_WAITS = (Constraint("producer_waits", "=", 0), Constraint("producer_failed", "=", 0))

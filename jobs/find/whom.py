@@ -37,7 +37,7 @@ def check_whom(source: Source, algorithm: Algorithm, aim: Aim) -> None:
 
 
 def names_of(packed: DataFrame, aim: Aim) -> Mapping[str, list[str]]:
-    """By kind of scope that the aim is for, the names that rows have of whom it could be for."""
+    """By each kind of scope that the aim is for, the names of the clients or topics in the rows."""
     by = {kind: COLUMNS[kind] for kind in aim.whom}
     rows = sums_by_scope(packed, judged_outcomes(aim), {READER: readers_of(aim)}, by).where(F.col(KIND) != OF_CLUSTER)
     pairs = sorted((row[KIND], row[NAME]) for row in rows.select(KIND, NAME).distinct().collect() if row[NAME])
@@ -45,7 +45,7 @@ def names_of(packed: DataFrame, aim: Aim) -> Mapping[str, list[str]]:
 
 
 def nobody_of(kind: str, patterns: Sequence[str], names: Sequence[str]) -> str:
-    """What is said where no name matches: the names that there are."""
+    """The message if no name matches the patterns, with the names that there are."""
     there = ", ".join(with_rest_count(map(printable_text, names[:MOST_NAMES]), len(names))) or "none with a name"
     meant = " or ".join(f"`{printable_text(pattern)}`" for pattern in patterns)
     return f"--find: no {kind} in this replay is {meant}; there are {there}"
