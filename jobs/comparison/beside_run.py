@@ -34,7 +34,7 @@ PLOTTED: Mapping[Name, Scale] = {
     (BROKER, "partitions"): "count",
     (REPLAY, "agreement"): "percent",
 }
-"""By figure how its axis is written."""
+"""By figure, how the ticks of its axis are written."""
 
 
 def other_runs(spark: SparkSession, lake: str, run: KnownRun, named: str) -> OtherRuns:
@@ -89,7 +89,7 @@ def runs_for_page(compared: Compared | None, nights: Trend | None) -> OtherRuns:
 
 
 def trend_plots(trend: Trend) -> Iterator[Plot]:
-    """A plot of each figure that enough nights have; none of one that is nothing in all of them."""
+    """A plot for each figure that enough nights have, but for those that are 0 in all nights."""
     for name, scale in PLOTTED.items():
         nights = [night for night in trend.nights if drawable_value(night, name) is not None]
         if len(nights) >= FEWEST and any(drawable_value(night, name) for night in nights):
@@ -97,13 +97,13 @@ def trend_plots(trend: Trend) -> Iterator[Plot]:
 
 
 def drawable_value(night: Night, name: Name) -> float | None:
-    """A figure that can be drawn."""
+    """A night's figure if it can be drawn; None if the night lacks it, or if it is a time without end."""
     figure = night.figures.get(name)
     return None if figure is None or figure.value in (None, inf) else figure.value
 
 
 def figure_plot(name: Name, scale: Scale, nights: list[Night]) -> Plot:
-    """The curve of a figure."""
+    """The plot with the curve of a figure over these nights."""
     metric, values = name[1], [drawable_value(night, name) or 0.0 for night in nights]
     since, title = elapsed_times([night.begin for night in nights])
     rows = [{"at": at, "value": value} for at, value in zip(since, values, strict=True)]

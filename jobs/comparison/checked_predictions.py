@@ -273,7 +273,10 @@ def predictions_with_outcome(
     figures_after: LaterFigures,
     kind: str = CLIENT,
 ) -> tuple[Prediction, ...]:
-    """Every figure that is both predicted and seen. predicted: in each client's lane. kind: what scopes are."""
+    """A prediction for every figure that was predicted and that the later run has.
+
+    predicted: the figures of the earlier run, each in its client's lane. kind: the kind of scope that figures are of.
+    """
     by_scope = {client_lane.scope: client_lane for client_lane in client_lanes if client_lane.lane is not None}
     predictions = []
     for (scope, metric), figure in sorted(predicted.items(), key=lambda item: item[0]):

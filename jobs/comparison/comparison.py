@@ -47,7 +47,7 @@ TRAFFIC, VERSIONS, SETTINGS, OUTCOMES_PART, ADVICE, AGREEMENT = (
 PARTS = (TRAFFIC, VERSIONS, SETTINGS, OUTCOMES_PART, ADVICE, AGREEMENT)
 """What changes are about, in the order in which they are shown."""
 LONE = (RATE, PRODUCED, CONSUMED, ADVISED)
-"""The metrics that say what is new and what is gone: of clients, topics and advice."""
+"""The metrics by which clients, topics and advice count as new or gone: those that only one of the runs has."""
 SETTING = "setting"
 
 
@@ -72,7 +72,7 @@ class Compared:
 
 
 def compare_runs(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Compared:
-    """Ask the tables of both runs, and keep what was predicted and seen in `predictions_checked`."""
+    """Compare two runs by their tables, and write the checked predictions to `predictions_checked`."""
     rows = differing_rows(spark, before, after)
     changes = [change_in_row(row, part) for part, part_rows in rows for row in part_rows]
     changes += setting_changes(stated_settings(before.run), stated_settings(after.run))
@@ -144,7 +144,7 @@ def run_span(run: ComparedRun) -> TimeSpan:
 
 
 def fetching_software_rows(run: ComparedRun) -> list[Row]:
-    """The software that fetches."""
+    """The rows of the query `fetching_software` for a run."""
     return fetching_software(run.own_rows).collect()
 
 

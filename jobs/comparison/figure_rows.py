@@ -42,7 +42,7 @@ class Columns:
 
 
 def share_columns(part: Column, cases: Column) -> Columns:
-    """The share of so many cases; there is no figure where there are none."""
+    """The columns of a share: `part` of so many `cases`. If there are no cases, there is no figure."""
     return Columns(value=F.when(cases > 0, part / cases), cases=cases)
 
 

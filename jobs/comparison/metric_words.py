@@ -40,7 +40,7 @@ WORDS: Mapping[str, str] = {
     "value": "is",
     "recommended": "advice",
 }
-"""By metric what it is in a sentence."""
+"""By metric, how a sentence calls it."""
 NOT_READ = "not read to its end"
 
 
@@ -62,7 +62,7 @@ def text_with_unit(one: Change, text: str) -> str:
 
 
 def number_with_unit(metric: str, value: float) -> str:
-    """A number in the unit that its metric's name has."""
+    """A number with its unit, which follows from the metric's name: ms, for example, if it ends in `_ms`."""
     if value == inf:
         return NOT_READ
     if metric.endswith("_ms"):
@@ -75,5 +75,5 @@ def number_with_unit(metric: str, value: float) -> str:
 
 
 def range_with_unit(metric: str, low: float, high: float) -> str:
-    """Two ends, with their unit once where it is the same: `78 to 219 ms`."""
+    """Both ends of a range, with their unit only once if they have the same one: `78 to 219 ms`."""
     return range_text(number_with_unit(metric, low), number_with_unit(metric, high))

@@ -43,7 +43,7 @@ def resolve_run_names(spark: SparkSession, lake: str, names: Sequence[str]) -> t
     not those named, and where both are the same run.
     """
     by_place: dict[int, tuple[str, KnownRun]] = {}
-    # What `previous` is, follows from the other.
+    # Which run `previous` is follows from the other one.
     for place in sorted(range(len(names)), key=lambda place: names[place] == PREVIOUS):
         other = next(iter(by_place.values()), None)
         by_place[place] = resolve_run_name(spark, lake, names[place], other)
@@ -56,7 +56,10 @@ def resolve_run_names(spark: SparkSession, lake: str, names: Sequence[str]) -> t
 def resolve_run_name(
     spark: SparkSession, lake: str, name: str, other: tuple[str, KnownRun] | None
 ) -> tuple[str, KnownRun]:
-    """A run and its lake, by its name. other: the run it is compared with, where that is known already."""
+    """(the lake, the run) that a name stands for.
+
+    other: the lake and the run that it is compared with, if they are known already; `previous` needs them.
+    """
     if is_lake(name):
         return name, known_run(spark, name, None)
     if name == PREVIOUS:
@@ -66,8 +69,9 @@ def resolve_run_name(
 
 
 def previous_id(spark: SparkSession, lake: str, run: KnownRun) -> str:
-    """The newest run before another one, on another capture set where there is one. Raises ArgumentError where it is
-    the first.
+    """The id of the newest run before another one; if possible, a run on another capture set.
+
+    Raises ArgumentError if there is no run before it.
     """
     t, of = RUNS, run.rows[0]
     before = runs_on_captures(spark, lake).where(

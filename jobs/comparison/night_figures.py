@@ -1,5 +1,7 @@
-"""What a run comes to at the settings in force, each figure of the one that has most or of all together: rows of
-`trends`, out of the figures that `compare` has.
+"""The figures of a night: what a run comes to at the settings in force, for the table `trends`.
+
+They are made of the figures that `compare` shows. Each is that of the client or broker that has most, or of all
+together.
 """
 
 from __future__ import annotations
@@ -16,11 +18,16 @@ from jobs.comparison.traffic_figures import RATE, TimeSpan, client_figures
 from jobs.replays.algorithm import OwnRows
 
 SUMMED = (RATE, "bytes_per_s", "partitions", "failed_batches")
-"""Metrics whose figures add up; of shares the cases do, and of all others the largest is taken."""
+"""Metrics whose figures are added up. Shares are taken over all cases together, and of all other metrics the largest
+figure counts.
+"""
 
 
 def night_figures(own_rows: OwnRows, span: TimeSpan, replays: Collection[str]) -> DataFrame:
-    """(kind, metric, scope, value, low, high, cases) of a run: a row a metric. value: infinite without end."""
+    """(kind, metric, scope, value, low, high, cases): a row for each metric of a run.
+
+    A value is infinite if it is a time without end. replays: the names of the run's replays.
+    """
     frames = [client_figures(own_rows, span), agreement_figures(own_rows)]
     frames += [outcomes(own_rows) for name, outcomes in OUTCOMES.items() if name in replays]
     rows = reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull())

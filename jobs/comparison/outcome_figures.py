@@ -21,9 +21,9 @@ from schemas.tables.gold_splits import BATCH_SPLIT
 
 CLIENT, BROKER, REPLAY = "client", "broker", "replay"
 FETCH_METRICS = ("longest_wait_ms", "catch_up_ms", "held_bytes")
-"""Of fetch_ranges; how often somebody asks says little beside them."""
+"""The metrics of fetch_ranges that are compared. How often somebody fetches says little beside them."""
 NEVER = float("inf")
-"""In place of the time in which a backlog is read that is not read."""
+"""What stands for the time of a backlog that is not read to its end."""
 ADVISED, OF = "recommended", " of "
 """The metric of advice, and what stands between a setting and whose it is."""
 
@@ -82,7 +82,7 @@ def session_sums() -> list[Column]:
 
 
 def session_shares() -> dict[str, Columns]:
-    """The shares that these sums come to."""
+    """By metric the share that the sums of `session_sums` come to."""
     c = SESSION_CACHE
     return {
         "full_fetch_share": share_columns(F.col(c.full_fetches), F.col(c.fetches)),
@@ -136,7 +136,7 @@ def rows_in_captured_lane(rows: DataFrame) -> DataFrame:
 
 
 def is_in_captured_lane() -> Column:
-    """Whether a row is of that lane."""
+    """Whether a row is of the lane that replays the settings in force."""
     return F.col(SCENARIO) == CAPTURED_LANE
 
 
@@ -147,4 +147,4 @@ OUTCOMES: Mapping[str, Callable[[OwnRows], DataFrame]] = {
     algorithms.BATCH_SPLIT: split_outcomes,
     algorithms.PARTITION_LIMITS: partition_outcomes,
 }
-"""By replay its outcomes."""
+"""By the name of a replay, the function that makes figures of its outcomes."""

@@ -18,14 +18,14 @@ from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 BY_CAPTURE, BY_REPLAY = "capture", "replay"
 NEARLY_MS = 0.1
-"""A time so near to a range counts as within it."""
+"""A time counts as within a range if it is no farther from it than this, ms."""
 InForce = Mapping[str, str]
 """Settings by key with their values as text; several values of a client with commas between."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A figure as predicted and as seen.
+    """A figure as an earlier run predicted it, and as it came.
 
     lane: of the earlier run. is_changed: other settings are in force than before. seen_by: BY_CAPTURE or BY_REPLAY.
     """
@@ -115,7 +115,7 @@ def check_id(predicted_by: str, run_id: str) -> str:
 
 
 def prediction_rows(predicted_by: str, run_id: str, predictions: Sequence[Prediction]) -> pa.Table:
-    """The rows of the table."""
+    """The rows of the table `predictions_checked`."""
     t = PREDICTIONS_CHECKED
     rows: list[dict[str, object]] = [
         {

@@ -35,7 +35,7 @@ KIPS: Mapping[str, str] = {
     algorithms.SESSION_CACHE: "227",
     algorithms.PARTITION_LIMITS: "578",
 }
-"""What each replay is of, in a word that a table has room for."""
+"""By the name of a replay, a word for what it replays that is short enough for a table."""
 
 
 class ListedRun(BaseModel):
@@ -142,7 +142,7 @@ def gate_counts(spark: SparkSession, lake: str) -> dict[str, GateCounts]:
 
 
 def combined_gate(*of_parts: GateCounts | None) -> GateVerdict:
-    """What the gates say of something, by what they found of its parts.
+    """The verdict of the gates on something whose parts they were applied to.
 
     >>> combined_gate(GateCounts(12, 0), GateCounts(7, 1)), combined_gate(None)
     ('refused', 'not applied')
@@ -186,7 +186,7 @@ def first_file_names(capture_set: CaptureSet) -> list[str]:
 
 
 def list_lines(listed: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
-    """Both as tables, so many rows of each at most."""
+    """The lines of two tables, of runs and of capture sets, each with at most so many rows."""
     yield f"Runs of {listed.lake}, the newest first, times in UTC"
     yield from table_lines(HEAD, [run_cells(one) for one in listed.runs], listed.runs_in_all, most, "run")
     yield from ("", "Capture sets, the one written last first")
@@ -201,7 +201,7 @@ def list_lines(listed: RunList, most: int = MOST_SHOWN) -> Iterator[str]:
 
 
 def table_lines(head: Sequence[str], cells: Sequence[Sequence[str]], in_all: int, most: int, what: str) -> list[str]:
-    """Rows as lines, with how many more there are."""
+    """A table as lines, the last of which says how many more rows there are, if any. what: what a row is."""
     if not cells:
         return [f"  no {what}"]
     texts = [name for name in head if name not in ("files", "runs", "equal")]

@@ -32,7 +32,7 @@ from schemas.tables.values import CHANGE, WITHHELD
 
 MOST_NAMES, MOST_ROWS = 4, 1_000
 WAIT = "longest_wait_ms"
-"""What comes first of what was predicted."""
+"""The metric whose predictions come first."""
 NAME = 24
 MOST_LINES = {TRAFFIC: 7, VERSIONS: 4, SETTINGS: 4, OUTCOMES_PART: 7, ADVICE: 4, AGREEMENT: 2}
 MOST_OF_A_NAME, MOST_ON_PAGE = 2, 20
@@ -42,7 +42,7 @@ HEADS = {
 }  # fmt: skip
 PREDICTED, NOISE = "PREDICTED", "NOISE"
 MOST_OF_HEAD = {**{HEADS[part]: most for part, most in MOST_LINES.items()}, PREDICTED: 5, NOISE: 1}
-"""Lines of the first screen that each part may have: with the rest it has no more than 40."""
+"""By head, how many lines of the first screen a part may have. All together they are no more than 40."""
 NOTHING = {
     TRAFFIC: "no client or topic came or went, and every rate is within the ranges of both",
     VERSIONS: "no client has another version than before (question 18)",
@@ -63,7 +63,7 @@ def screen_lines(compared: Compared) -> list[str]:
 
 
 def sentences_by_part(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
-    """By head what is said of each part of a comparison."""
+    """(the head, the sentences below it) for each part of a comparison."""
     for part in PARTS:
         yield HEADS[part], [*part_sentences(compared, part)] or [NOTHING[part]]
     yield PREDICTED, [*predicted_sentences(compared)]
@@ -71,7 +71,7 @@ def sentences_by_part(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]
 
 
 def page_parts(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
-    """The same as a page has it: the first sentences of each part."""
+    """By head what a page says of each part of a comparison: the first sentences of the part."""
     for head, sentences in sentences_by_part(compared):
         more = len(sentences) - MOST_ON_PAGE
         left = [f"and {more:,} more, which `compare --verbose` prints"] if more > 0 else []
@@ -149,7 +149,7 @@ def lone_setting_sentence(change: Change) -> str:
 
 
 def advice_sentences(changes: Iterable[Change]) -> Iterator[str]:
-    """What is recommended now and was not before; to keep something is news where it was to be changed."""
+    """A sentence for what is recommended now and was not before. To keep a value is news only if it was to change."""
     for change in sorted(
         changes, key=lambda change: (change.judgement != "exact", change.judgement == "gone", change.scope)
     ):
@@ -202,7 +202,7 @@ def predicted_sentences(compared: Compared) -> Iterator[str]:
 
 
 def number_of_hits(predictions: Iterable[Prediction]) -> int:
-    """How many hit."""
+    """How many of these predictions came true."""
     return sum(prediction.is_hit for prediction in predictions)
 
 
@@ -265,7 +265,7 @@ def change_cells(change: Change) -> list[str]:
 
 
 def figure_range_text(change: Change, figure: Figure) -> str:
-    """A figure's range; nothing where it is exact."""
+    """A figure's range as text; empty if the figure is exact."""
     return "" if figure.range is None else range_with_unit(change.metric, *figure.range)
 
 

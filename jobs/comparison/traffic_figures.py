@@ -47,7 +47,7 @@ class TimeSpan(NamedTuple):
 
 
 def span_of(first: datetime | None, last: datetime | None) -> TimeSpan:
-    """The span from the first request to the last; one that is no time is taken for a second."""
+    """The span from the first request to the last. If they came at the same time, it is taken for a second."""
     if first is None or last is None:
         return TimeSpan(0, 1.0)
     return TimeSpan(
@@ -138,8 +138,11 @@ def first_values_text(column: Column) -> Column:
 
 
 def sums_with_slices(rows: DataFrame, of: str, at: str, sums: Mapping[str, Column], span: TimeSpan) -> DataFrame:
-    """The sums by what the rows are of; with each, in the column of that name and `_by_slice`, what each slice of the
-    span has of it, in ascending order.
+    """A row for each value of the column `of`, with sums over its rows.
+
+    Each sum has a second column, its name with `_by_slice` behind it: the sums of the slices of the span, ascending.
+
+    at: the column with the time of a row. sums: by name the aggregate over rows.
     """
     place = F.floor((F.unix_micros(F.col(at)) - span.first_us) * SLICES / (span.seconds * US_PER_S))
     slice_no = F.greatest(F.least(place, F.lit(SLICES - 1)), F.lit(0)).alias("slice_no")
@@ -157,6 +160,6 @@ def sums_with_slices(rows: DataFrame, of: str, at: str, sums: Mapping[str, Colum
 
 
 def rate_columns(name: str, span: TimeSpan) -> Columns:
-    """A sum by second, and between which rates most slices lie."""
+    """The columns of a rate: a sum of `sums_with_slices` per second, with the range of the rates of most slices."""
     by_slice, seconds = F.col(f"{name}_by_slice"), span.seconds / SLICES
     return Columns(F.col(name) / span.seconds, by_slice[LOWEST] / seconds, by_slice[HIGHEST] / seconds)

@@ -26,7 +26,7 @@ HANDFUL: dict[Name, str] = {
     (BROKER, "partitions"): "replicas",
     (REPLAY, "agreement"): "equal",
 }
-"""The figures that matter most, and what heads their columns."""
+"""By the figures that matter most, the headings of their columns."""
 CHANGED, OF_ALL = "*", "all"
 
 
@@ -114,7 +114,7 @@ def main_figures_grid(trend: Trend) -> Grid:
 
 
 def marked_figure(name: Name, night: Night, before: Night | None) -> str:
-    """A figure of a night, marked where it is another one than that of the night before."""
+    """A figure of a night as text, with a mark if it differs from that of the night before by more than noise."""
     figure = night.figures.get(name)
     if figure is None or figure.value is None:
         return "-"
@@ -124,7 +124,7 @@ def marked_figure(name: Name, night: Night, before: Night | None) -> str:
 
 
 def all_figure_lines(trend: Trend) -> Iterator[str]:
-    """A table a metric: its figure in each night, with its range and whose it is."""
+    """The lines of a table for each metric: its figure in each night, with its range and whose it is."""
     for name in sorted({name for night in trend.nights for name in night.figures}):
         kind, metric = name
         yield from ("", f"{WORDS.get(metric, metric).capitalize()}, by {kind}")
@@ -134,7 +134,7 @@ def all_figure_lines(trend: Trend) -> Iterator[str]:
 
 
 def night_pairs(nights: Sequence[Night]) -> Iterator[tuple[Night | None, Night]]:
-    """Each night with the one before."""
+    """(the night before, the night) for each night; None in place of the one before the first."""
     return zip([None, *nights[:-1]], nights, strict=True)
 
 

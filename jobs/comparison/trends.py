@@ -1,4 +1,4 @@
-"""Nights side by side: what runs on comparable captures of a lake come to. The table `trends` keeps it."""
+"""Nights side by side: what the runs on comparable captures of a lake come to, as kept in the table `trends`."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def keep_night(spark: SparkSession, lake: str, night: Night, replayed_by: str) -
 
 
 def night_rows(night: Night, replayed_by: str) -> pa.Table:
-    """The rows of the table."""
+    """A night's rows of the table `trends`. replayed_by: what code has replayed its run."""
     t = TRENDS
     rows: list[dict[str, object]] = [
         {

@@ -16,8 +16,8 @@ SOFTWARE_ROW = ("fetches", "full", "not_found", "sessions", "request_bytes", "re
 class Upgrade:
     """A client's software that fetches with other versions than before, and how its fetches changed.
 
-    was, now: the versions that are gone, all of the first run where none is; those that are new. apis: the versions of
-    Fetch that they use, the oldest and the newest.
+    was: the versions that are gone or, if none is, all versions of the first run. now: the versions that are new. apis:
+    the oldest and the newest version of Fetch that they use.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Upgrade:
 
 
 def find_upgrades(before: Sequence[Any], after: Sequence[Any]) -> list[Upgrade]:
-    """The software that has versions in the second run which it had not in the first.
+    """An upgrade for each software that has versions in the second run which it did not have in the first.
 
     before, after: rows of the query `fetching_software`.
     """
