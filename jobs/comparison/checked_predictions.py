@@ -32,7 +32,7 @@ from jobs.comparison.predictions import (
 from jobs.comparison.traffic_figures import CLIENT, LIMITS, first_values_text, limits_by_client
 from jobs.replays.algorithm import OwnRows
 from jobs.report_page.row_caps import IN_ALL, first_rows
-from jobs.report_page.traffic import batches_of_producers, summed_fetches
+from jobs.report_page.traffic import batches_of_producers, fetch_exchanges
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.terminal.lane_rows import SCENARIO
 from schemas.tables import algorithms
@@ -148,7 +148,7 @@ def captured_sessions(own_rows: OwnRows) -> DataFrame:
     sums = rows_in_captured_lane(own_rows(c)).agg(*(F.sum(column).alias(column) for column in (
         c.captured_refused, c.captured_created, c.captured_not_found, c.captured_fetches
     )))  # fmt: skip
-    full = summed_fetches(own_rows).agg(
+    full = fetch_exchanges(own_rows).agg(
         F.count_if(F.col(x.fetch_session_epoch) <= 0).alias("full"), F.count("*").alias("fetches")
     )
     return figure_rows(sums, OF_CLUSTER, F.lit(""), {

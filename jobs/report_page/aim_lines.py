@@ -31,7 +31,7 @@ MOST_HEADING = 45
 
 
 def rows_by_aim(findings: Findings) -> list[list[Row]]:
-    """The rows of each aim together, those for all."""
+    """For each aim a list of its rows of `aim_settings`, without those for one client or topic alone."""
     t, aims = AIM_SETTINGS, dict[object, list[Row]]()
     for row in findings.of(aim_settings):
         if row[t.scope_kind] == OF_CLUSTER:
@@ -50,7 +50,7 @@ def aim_lines(findings: Findings) -> Iterator[str]:
 
 
 def aim_sentences(findings: Findings, rows: Sequence[Row]) -> Iterator[str]:
-    """What an aim comes to, a sentence each."""
+    """The sentences that say what an aim comes to. rows: those of the aim in `aim_settings`."""
     t, first = AIM_SETTINGS, rows[0]
     figures = [f"{name} {outcome_text(first[t.algorithm], name, first[t.outcomes])}" for name in outcome_names(first)]
     lane = settings_phrase(first[t.scenario])
@@ -103,7 +103,9 @@ def lanes_column(lanes: Sequence[str]) -> tuple[str, list[str], list[str]]:
 
 
 def settings_and_values(lanes: Sequence[str]) -> tuple[str, list[str]]:
-    """The names of all settings that lanes change, and for each lane its values of them, - where it changes none."""
+    """(the names of all settings that the lanes change, for each lane its values of them); `-` for a lane without
+    changes.
+    """
     by_lane = [changed_settings(lane) if lane != CAPTURED_LANE else {} for lane in lanes]
     names = list(dict.fromkeys(chain(*sorted(by_lane, key=len, reverse=True))))
     values = [SEPARATOR.join(of.get(name, "-") for name in names) for of in by_lane]

@@ -32,7 +32,7 @@ LABELS = {
 
 
 def axis_encoding(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
-    """Field, type, title, ticks and scale of an axis. Names stand as they come."""
+    """Field, type, title, ticks and scale of an axis. Names stand in the order of the rows."""
     kind = {"type": "nominal", "sort": None} if drawn_axis.scale == "name" else {"type": "quantitative"}
     return {
         "field": drawn_axis.field,
@@ -88,15 +88,15 @@ def axis_ticks(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
 
 
 def tick_count(plot: Plot, drawn_axis: Axis) -> int:
-    """About how many ticks: as many as have room, of counts no more than there are numbers."""
+    """About how many ticks an axis has: as many as have room, and for counts no more than there are whole numbers."""
     room = (ACROSS - room_beside(plot)) / (_OF_NUMBERS * CHARACTER) if drawn_axis is plot.x else MOST_TICKS
     numbers = int(axis_reach(plot, drawn_axis)[1]) if drawn_axis.scale == "count" else MOST_TICKS
     return max(1, min(int(room), numbers, MOST_TICKS))
 
 
 def title_above(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
-    """For the axis on the left: room for its labels in the widest font that a browser may take, and the title above it.
-    Nothing for the other axis.
+    """For the axis on the left, what places its title above it and leaves room for its labels in the widest font that a
+    browser may take. Empty for the other axis.
     """
     if drawn_axis is not plot.y:
         return {}
@@ -106,14 +106,16 @@ def title_above(plot: Plot, drawn_axis: Axis) -> dict[str, Any]:
 
 
 def room_beside(plot: Plot) -> float:
-    """Width of the labels on the left, in the widest of the fonts a browser may take."""
+    """The width of the labels on the left in pixels, in the widest of the fonts that a browser may take."""
     names = plot.y.scale == "name"
     longest = max((len(str(row[plot.y.field])) for row in plot.rows), default=0) if names else _OF_NUMBERS
     return min(longest * CHARACTER, WIDEST_LABEL) + PADDING + 4
 
 
 def room_below(plot: Plot) -> float:
-    """Width of each of the names below a plot, as measured; a browser's font may take a quarter more."""
+    """The width that each name below a plot may have, in pixels as vl-convert measures: a browser's font may take a
+    quarter more.
+    """
     return (ACROSS - room_beside(plot)) / len({row[plot.x.field] for row in plot.rows}) / 1.25 - PADDING
 
 

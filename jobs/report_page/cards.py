@@ -1,4 +1,4 @@
-"""The begin of the page: the recommendations as cards, and the clients that have most to gain."""
+"""The first part of the page: the recommendations as cards, and the clients that have most to gain."""
 
 from __future__ import annotations
 

@@ -22,15 +22,15 @@ MOST_POINTS, MOST_TOUCHED = 60, 150
 ROWS, TOUCHED, RULE, DIAGONAL = "rows", "touched", "rule", "diagonal"
 """Names of the rows that a chart's layers draw."""
 MOST_COLUMNS, SYMBOL, BETWEEN = 3, 20, 12
-"""Of a legend: columns, the width of a symbol with its room, and the room between columns."""
+"""A legend's most columns; in pixels, the width of a symbol with the space beside it, and the space between columns."""
 MEASURED = 6.5
-"""Width of a character of a legend's names, about, as vl-convert measures; a browser's font may take CHARACTER."""
+"""About the width in pixels of a character in a legend, as vl-convert measures; a browser's font may take CHARACTER."""
 UNKNOWN = "unknown"
 FONT = 14
-"""Still legible where a phone shows the plot at two thirds of its width."""
+"""The size of texts in pixels, which is still legible where a phone shows the plot at two thirds of its width."""
 INK, MUTED, GRID = "#1f2430", "#5b6472", "#dde1e7"
 COLOURS = ("#2f6fdb", "#d9772b", "#2a9d7f", "#c2417c", "#8a63d2", "#8d7b4f", "#4aa3c7", "#b23a3a")
-"""Of the marks; page.css has what each becomes on a dark screen."""
+"""The colours of marks; page.css says what each of them becomes on a dark screen."""
 _VEGA_LITE = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 _TEXT = {
     "labelFontSize": FONT,
@@ -83,7 +83,7 @@ def chart_of_plot(plot: Plot) -> Layers:
 
 
 def plot_height(plot: Plot) -> int | alt.Step:
-    """Where rows are named, so much for each; else the same for all."""
+    """The height of a plot: in proportion to the rows if the y axis has names, else the same for all plots."""
     if plot.y.scale != "name":
         return HEIGHT
     return alt.Step(ROW if len({row[plot.y.field] for row in plot.rows}) <= MANY_ROWS else NARROW_ROW)
@@ -122,14 +122,14 @@ def draw_grouped_bars(base: alt.Chart, plot: Plot) -> alt.Chart:
 
 
 def draw_lines(base: alt.Chart, plot: Plot) -> Layers:
-    """A line a colour, with points where there are few, and a band from `low` to `high` where rows have these."""
+    """A line for each colour, with visible points if they are few, and a band if rows have `low` and `high`."""
     line = place_marks(base.mark_line(strokeWidth=2, aria=bool(plot.colour)), plot, **line_title(plot))
     layers = [line, draw_touch_points(plot, 1.0 if len(plot.rows) <= MOST_POINTS else 0.0)]
     return alt.layer(*([draw_bands(base, plot)] if "low" in plot.rows[0] else []), *layers)
 
 
 def draw_bands(base: alt.Chart, plot: Plot) -> alt.Chart:
-    """A band a colour around a line."""
+    """A band around the line of each colour, from `low` to `high`."""
     ends = {"y": axis_encoding(plot, plot.y) | {"field": "low", "stack": None}, "y2": {"field": "high"}}
     return with_channels(
         base.mark_area(opacity=0.2, aria=False), {"x": axis_encoding(plot, plot.x), **ends, **colour_channel(plot)}
@@ -137,7 +137,7 @@ def draw_bands(base: alt.Chart, plot: Plot) -> alt.Chart:
 
 
 def draw_steps(base: alt.Chart, plot: Plot) -> Layers:
-    """A line a colour that holds its value until the next."""
+    """A line for each colour, in steps: it holds a value until the next one."""
     line = place_marks(
         base.mark_line(strokeWidth=2, interpolate="step-after", aria=bool(plot.colour)), plot, **line_title(plot)
     )
@@ -150,17 +150,17 @@ def line_title(plot: Plot) -> dict[str, Any]:
 
 
 def draw_touch_points(plot: Plot, opacity: float) -> alt.Chart:
-    """The points of lines, which say their values under the pointer: so many that a page stays small."""
+    """The points of lines, which say their values under the pointer. There are only so many that a page stays small."""
     return place_marks(chart_of_rows(TOUCHED).mark_circle(size=40, opacity=opacity), plot, **UNDER_POINTER)
 
 
 def draw_points(base: alt.Chart, plot: Plot) -> alt.Chart:
-    """Points that show through each other."""
+    """A point for each row; points show through each other."""
     return place_marks(base.mark_circle(size=90, opacity=0.5), plot, **UNDER_POINTER)
 
 
 def draw_intervals(base: alt.Chart, plot: Plot) -> Layers:
-    """By name a band from `low` to `high`, and a tick at the value."""
+    """For each name a band from `low` to `high`, and a tick at the value."""
     x, y, colour = axis_encoding(plot, plot.x), axis_encoding(plot, plot.y), colour_channel(plot)
     ends = {"x": x | {"field": "low", "stack": None}, "x2": {"field": "high"}}
     band = with_channels(base.mark_bar(height={"band": 0.5}, opacity=0.35), {"y": y, **ends, **colour, **UNDER_POINTER})
@@ -169,7 +169,7 @@ def draw_intervals(base: alt.Chart, plot: Plot) -> Layers:
 
 
 def draw_heat(base: alt.Chart, plot: Plot) -> Layers:
-    """Cells of names by names, stronger for more, with the number in each."""
+    """A cell for each pair of names, in a stronger colour for a larger value, with the value in it."""
     value = (plot.colour or plot.y).field
     most = max(float(str(row[value])) for row in plot.rows) or 1.0
     place = {"x": axis_encoding(plot, plot.x), "y": axis_encoding(plot, plot.y)}
@@ -201,7 +201,7 @@ def rule_rows(plot: Plot) -> list[dict[str, object]]:
 
 
 def draw_rule(plot: Plot) -> list[alt.Chart]:
-    """A line down at a value of x, with what it is, on the side where there is more room."""
+    """A vertical line at a value of x, with what it means beside it, on the side where there is more room."""
     if plot.rule is None:
         return []
     at, (low, high) = plot.rule[0], axis_reach(plot, plot.x)
@@ -224,7 +224,7 @@ def diagonal_rows(plot: Plot) -> list[dict[str, object]]:
 
 
 def draw_diagonal(plot: Plot) -> list[alt.Chart]:
-    """A line where x and y are the same, as far as both have values, with what that is at its end."""
+    """A line where x and y are equal, as far as both axes reach, with what that means at its end."""
     if not plot.diagonal:
         return []
     base = chart_of_rows(DIAGONAL)
@@ -263,7 +263,7 @@ def colour_channel(plot: Plot) -> dict[str, Any]:
         if len(names) > 1
         else None
     )
-    # What is not known is no finding, and is drawn like none.
+    # What is unknown is drawn in grey, because it is no result.
     colours = [MUTED if name == UNKNOWN else COLOURS[i % len(COLOURS)] for i, name in enumerate(names)]
     scale = {"domain": names, "range": colours}
     return {"color": {"field": plot.colour.field, "type": "nominal", "legend": legend, "scale": scale}}

@@ -65,17 +65,17 @@ class KnownRun:
 
     @property
     def assumed(self) -> list[str]:
-        """Settings taken at Kafka's default: nobody stated them, and the captures do not tell them."""
+        """Settings taken at Kafka's default, because nobody stated them and the captures do not show them."""
         return sorted(key for key in self.rows[0][RUNS.assumed] if ": " not in key)
 
     @property
     def nobody_stated(self) -> frozenset[str]:
-        """Settings that nobody stated, whether the captures tell them or not."""
+        """Settings that nobody stated, whether the captures show them or not."""
         return frozenset(line.partition(": ")[0] for line in self.rows[0][RUNS.assumed])
 
     @property
     def from_capture(self) -> list[str]:
-        """Settings that the captures tell, as `key: value and how it is known`."""
+        """Settings that the captures show, as `key: value and how it is known`."""
         return sorted(line for line in self.rows[0][RUNS.assumed] if ": " in line)
 
     @property
@@ -91,7 +91,7 @@ class KnownRun:
 
     @property
     def captured(self) -> Mapping[str, Value]:
-        """By setting the value that was taken to be in force, without the settings that the captures tell."""
+        """By setting the value that was taken to be in force, without the settings that the captures show."""
         return json.loads(self.rows[0][RUNS.scenario_json])["captured"]
 
     @property
@@ -174,7 +174,7 @@ def own_rows_of(spark: SparkSession, lake: str, run: KnownRun) -> OwnRows:
 
 
 def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
-    """Ask the tables whatever the summary and the report need."""
+    """All that the summary and the report need of a run, queried from its tables."""
     t = RUNS
     lanes = {row[t.algorithm]: tuple(row[t.lanes]) for row in run.rows}
     of_cluster = own_rows_of(spark, lake, run)
@@ -193,12 +193,12 @@ def look_up_run(spark: SparkSession, lake: str, run: KnownRun) -> Findings:
 
 
 def look_up_captured(spark: SparkSession, lake: str, capture_id: str) -> Findings:
-    """Ask the silver tables of a capture set what was read and lost."""
+    """What was read and lost of a capture set, queried from its silver tables."""
     return look_up_queries(spark, lake, capture_id, [query for query in ALWAYS if query is not fidelity_by_reason])
 
 
 def look_up_traffic(spark: SparkSession, lake: str, capture_id: str) -> Findings:
-    """Ask the silver tables of a capture set whether it has anything of Kafka's."""
+    """Whether a capture set has anything of Kafka's, queried from its silver tables."""
     return look_up_queries(spark, lake, capture_id, [captured_files, requests_by_api, connections_by_protocol])
 
 
@@ -209,7 +209,10 @@ def look_up_queries(spark: SparkSession, lake: str, capture_id: str, queries: Se
 
 
 def run_queries(spark: SparkSession, queries: Mapping[Query, OwnRows]) -> dict[Query, list[Row]]:
-    """The rows of each query. queries: by query the function that gives it the rows of a table. They run at once."""
+    """The rows of each query. All queries run at the same time.
+
+    queries: by query the function that gives it the rows of a table.
+    """
 
     def rows(query: Query, own_rows: OwnRows) -> list[Row]:
         return query(own_rows).collect()

@@ -39,8 +39,10 @@ def own_name(findings: Findings, lane: str, subject: Subject = "anyone") -> str:
 
 
 def own_labels(findings: Findings, lanes: Sequence[str], subject: Subject) -> dict[str, str]:
-    """By lane its name for a plot or table that is of the subject: its own settings, where those tell the lanes apart
-    and all change the same; else the lane's whole name.
+    """By lane, its name in a plot or table about the subject.
+
+    It is made of the settings that concern the subject, if these tell the lanes apart and all lanes change the same
+    ones; else it is the lane's whole name.
     """
     names = {lane: own_name(findings, lane, subject) for lane in lanes}
     keys = {tuple(changed_settings(name)) for lane, name in names.items() if lane != CAPTURED_LANE}
@@ -61,7 +63,9 @@ def can_be_set(row: Row) -> bool:
 
 
 def _is_named(findings: Findings, key: str, value: str, subject: Subject) -> bool:
-    """Whether a setting of a lane concerns the subject, and lifts no bound where there was none."""
+    """Whether a lane's name for the subject has this setting: one that concerns the subject and changes something. To
+    set `none` where there was no bound changes nothing.
+    """
     lifts_nothing = value == NO_LIMIT and setting_of(key).is_optional and key not in findings.captured
     return subject in ("anyone", _owner_of_setting(setting_of(key))) and not lifts_nothing
 
@@ -74,7 +78,7 @@ def _owner_of_setting(setting: Setting) -> str:
 
 
 def _rows_by_name(name: str, rows: list[Row]) -> Iterator[Row]:
-    """One row by this name where all come to the same, else each by its own."""
+    """One row with this name as its lane if all rows come to the same, else all rows with their own lanes."""
     outcomes = [{key: value for key, value in row.asDict().items() if key != SCENARIO} for row in rows]
     if all(outcome == outcomes[0] for outcome in outcomes):
         yield Row(**{**rows[0].asDict(), SCENARIO: name})

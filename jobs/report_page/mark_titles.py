@@ -1,4 +1,4 @@
-"""What a mark of a plot says under the pointer and to the page's filter, whose it is and its values: an SVG title."""
+"""The SVG titles of a plot's marks: whose a mark is and its values, for the pointer and for the page's filter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAID = "said"
 WHOSE = "whose"
 """The field of a plot's rows that names whose a mark is, where no axis does."""
 UNDER_POINTER: Mapping[str, Any] = {"description": {"field": SAID, "type": "nominal"}}
-"""The channel of the marks that say it."""
+"""The channel by which a mark has the text SAID."""
 _AS_WRITTEN: Mapping[str, Callable[[Any], str]] = {
     "bytes": lambda value: size_text(round(value)),
     "ms": duration,
@@ -57,6 +57,6 @@ def axis_value_text(axis: Axis, value: Any) -> str:
 def with_titles(drawn: str) -> str:
     """An SVG of Vega in which each mark has its description as a title, which browsers show under the pointer.
 
-    The texts for screen readers go: such a reader is told of the plot as a whole.
+    The marks' texts for screen readers are removed, because these describe the plot as a whole.
     """
     return _FOR_READERS.sub("", _MARK.sub(r"<\1\3><title>\2</title></\1>", drawn))

@@ -30,17 +30,17 @@ def setting_lines(cell: str) -> Markup:
 
 
 def breakable_name(name: str) -> Markup:
-    """The name of a column or setting, which may go on in a new line behind each dot of it; all escaped."""
+    """The name of a column or setting, escaped, in which a browser may break the line behind each dot."""
     return Markup(".<wbr>").join(name.split("."))
 
 
 def with_arrows(text: str) -> str:
-    """A text with arrows in the place of those that every terminal has."""
+    """A text with real arrows in the place of `->`, which every terminal can show."""
     return text.replace("->", "\N{RIGHTWARDS ARROW}")
 
 
 def paragraphs(notes: Sequence[str]) -> list[str]:
-    """A table's notes, each whole, as a sentence; on a screen they are wrapped, and what goes on is farther in."""
+    """A table's notes, each as one text: for the screen they are wrapped, with indented lines that continue a note."""
     collected: list[str] = []
     for note in notes:
         if collected and note.startswith(FARTHER_IN):

@@ -47,13 +47,13 @@ from schemas.tables.metrics import METRICS
 from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 
 MOST_ROWS = 200
-"""Of a table; the lake has all."""
+"""The most rows of a table on the page; the lake has all."""
 TEMPLATES = Path(__file__).parent
 
 
 @dataclass(frozen=True)
 class DrawnPlot:
-    """A plot as the page takes it; where there is nothing to be seen, why."""
+    """A plot as the page takes it. why_not: why there is nothing to be seen, if that is so."""
 
     says: str
     svg: Markup
@@ -143,7 +143,7 @@ def bundled_text(name: str) -> Markup:
 
 
 def script_digest(script: str) -> str:
-    """What a Content-Security-Policy calls the only script that may run."""
+    """The hash by which a Content-Security-Policy names the only script that may run."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
@@ -151,7 +151,7 @@ def question_part(findings: Findings, question: Question) -> QuestionPart:
     """A question with what is behind its answer."""
     reply = answer_question(findings, question)
     if not reply.is_answered:
-        # What is known beside it, as of brokers where no consumer is there, has its table all the same.
+        # The table is shown all the same if it has rows, such as those of brokers where there is no consumer.
         grid = (
             table_if_rows(findings, question) if all(name in findings.lanes for name in question.algorithms) else None
         )
@@ -212,13 +212,13 @@ def quality_tiles(findings: Findings) -> Iterator[Tile]:
 
 
 def metrics_compared(findings: Findings) -> Iterator[tuple[str, str]]:
-    """What the replays that were made are compared by, and when two agree."""
+    """(a metric of fidelity, when two results agree by it) for the metrics of the replays that were made."""
     for algorithm in findings.lanes:
         yield from ((metric.replace("_", " "), text) for metric, text in METRICS.get(algorithm, {}).items())
 
 
 def facts_of_run(run: KnownRun, findings: Findings) -> dict[str, object]:
-    """What was captured when, and what was replayed."""
+    """By the names that the page's template uses: what was captured and when, and what was replayed."""
     t, r, rows = CAPTURES, RUNS, findings.of(captured_files)
     left_out = rows[0][IN_ALL] - len(rows) if rows else 0
     first = min((row[t.first_time] for row in rows if row[t.first_time]), default=None)
@@ -237,7 +237,7 @@ def facts_of_run(run: KnownRun, findings: Findings) -> dict[str, object]:
 
 
 def entry_in_run_list(row: Row) -> dict[str, str]:
-    """A run of the lake."""
+    """A run of the lake as an entry of the page's list of runs."""
     t = RUNS
     return {
         "id": row[t.run_id],

@@ -117,7 +117,7 @@ def refused_changes(own_rows: OwnRows) -> DataFrame:
 
 
 def span_ms(row: Row) -> float:
-    """From the first time that the replay shows to the last."""
+    """The time from the first event that the replay shows to the last, ms."""
     return float((row["to"] - row["from"]).total_seconds() * 1000)
 
 
@@ -138,7 +138,10 @@ def partitions_answer(findings: Findings) -> str:
 
 
 def equal_brokers_text(alike: int) -> str:
-    """How many others have as many replicas as the broker that has most. alike: how many brokers have so many."""
+    """How many other brokers have as many replicas as the broker that has most, as text.
+
+    alike: how many brokers have so many replicas, that broker included.
+    """
     return f", as many as {quantity(alike - 1, 'other')}" if alike > 1 else ""
 
 

@@ -14,8 +14,9 @@ from jobs.terminal.lane_rows import in_lane_order
 from jobs.terminal.screen import Grid
 
 Query = Callable[[OwnRows], DataFrame]
-"""A function that asks the tables something. It gives so few rows that the driver can hold them, however large the
-capture is."""
+"""A function from the rows of tables to those of a query, which are so few that the driver can hold them, however large
+the capture is.
+"""
 
 Marked = TypeVar("Marked", bound=Row | Mapping[str, Any])
 Mark = Literal["line", "step", "bar", "grouped", "point", "interval", "heat"]
@@ -75,7 +76,7 @@ class Findings:
     assumed: Collection[str] = ()
 
     def of(self, query: Query) -> list[Row]:
-        """The rows of a query; none where it was not asked, for its replay was not made."""
+        """The rows of a query; none if it was not made, because the run lacks its replay."""
         return self.rows.get(query, [])
 
     def by_lane(self, query: Query, algorithm: str) -> list[Row]:

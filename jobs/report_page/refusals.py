@@ -1,4 +1,4 @@
-"""What gates refused of a run or its captures: its tables stay, and whoever reads them is to know."""
+"""What gates refused of a run or its captures. The tables stay, and so the report says it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gate_refusals(own_rows: OwnRows) -> DataFrame:
 
 
 def refusal_lines(findings: Findings) -> Iterable[str]:
-    """A line a rule and table."""
+    """A line for each rule and table."""
     t = GATE_RESULTS
     for row in findings.of(gate_refusals):
         counts = f"{row[t.rows_refused]:,} of {row[t.rows_checked]:,} rows of {row[t.table_name]}"
@@ -47,7 +47,7 @@ def refusals_text(findings: Findings) -> str:
 
 
 def subjects_with_rules(rows: Iterable[Row], worded: Callable[[Row], str]) -> list[str]:
-    """`... by RULE, RULE` for each thing that rows of `gate_refusals` are told to be of."""
+    """`... by RULE, RULE` for each subject of rows of `gate_refusals`. worded: from a row to its subject."""
     rules: dict[str, list[str]] = {}
     for row in rows:
         rules.setdefault(worded(row), []).append(row[GATE_RESULTS.rule])

@@ -1,4 +1,4 @@
-"""What a run's window is said to be: from when it counts, and what it leaves out."""
+"""A run's window in words: from when on requests count, and which ones are left out."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def decides_semantics(setting: Setting, algorithm: str) -> bool:
 
 
 def followed_value_text(findings: Findings, algorithm: str, setting: Setting) -> str:
-    """The value of such a setting in the captured lane, and those that other lanes try."""
+    """The value that a setting of semantics has in the captured lane, and the values that other lanes try."""
     if setting.key == KAFKA_RELEASE:
         release = f"{KAFKA_RELEASE}={findings.kafka.partition(', ')[0]}"
     else:

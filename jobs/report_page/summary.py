@@ -58,7 +58,7 @@ def cluster_lines(run: KnownRun) -> list[str]:
 
 
 def capture_summary(lake: str, capture_id: str, findings: Findings, run_id: str | None = None) -> str:
-    """The screen of a capture set that is not replayed, or of whose replay there is nothing to tell."""
+    """The screen of a capture set that is not replayed, or whose replay has no results to show."""
     return text_of_parts([*capture_parts(findings), tables_part(lake, capture_id, run_id)])
 
 
@@ -80,7 +80,7 @@ def text_of_parts(parts: Iterable[Iterable[str]]) -> str:
 
 
 def reply_lines(replies: Iterable[Answer]) -> Iterable[str]:
-    """A paragraph an answer; those that the capture or run does not give, in one."""
+    """A paragraph for each answer, and one for all questions that the capture or the run does not answer."""
     without: dict[str, list[int]] = {}
     for answer in replies:
         if answer.is_answered:

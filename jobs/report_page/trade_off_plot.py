@@ -46,7 +46,7 @@ def trade_off_plot(findings: Findings, row: Row) -> Plot:
 
 
 def is_far_apart(values: Sequence[float]) -> bool:
-    """Whether an axis in doublings shows the values better: on an even one, small ones would lie on each other."""
+    """Whether an axis is to be in doublings, because on an even one points of small values would lie on each other."""
     return min(values) > 0 and max(values) > FAR_APART * min(values)
 
 

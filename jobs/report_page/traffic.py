@@ -1,4 +1,4 @@
-"""What the capture alone tells: who fetches how, in which sizes, what producers sent and brokers refused."""
+"""What the capture alone shows: who fetches how and in which sizes, what producers sent, and what brokers refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ MOST_ROWS = 50
 BINS_PER_DOUBLING = 2
 
 
-def summed_fetches(own_rows: OwnRows) -> DataFrame:
-    """Fetch exchanges with the sums that `fetch_sums` names."""
+def fetch_exchanges(own_rows: OwnRows) -> DataFrame:
+    """The exchanges of Fetch requests."""
     x = EXCHANGES
     return own_rows(x).where(F.col(x.api_name) == FETCH)
 
 
 def fetch_sums() -> list[Column]:
-    """Sums over fetch exchanges. full: that name every partition, in no session or at the begin of one."""
+    """Sums over fetch exchanges. The sum `full` is of fetches that name every partition: those outside any session, and
+    those that begin one.
+    """
     x = EXCHANGES
     return [
         F.count("*").alias("fetches"),
@@ -43,18 +45,18 @@ def fetch_sums() -> list[Column]:
 def fetching_clients(own_rows: OwnRows) -> DataFrame:
     """The clients that fetch: those with most lost sessions and full fetches first."""
     x = EXCHANGES
-    by_client = summed_fetches(own_rows).groupBy(x.client_id).agg(*fetch_sums())
+    by_client = fetch_exchanges(own_rows).groupBy(x.client_id).agg(*fetch_sums())
     return first_rows(by_client, MOST_ROWS, F.desc("not_found"), F.desc("full"), x.client_id)
 
 
 def fetching_software(own_rows: OwnRows) -> DataFrame:
-    """The software that fetches, as ApiVersions requests name it; followers' requests do not.
+    """A row for each software that fetches, as ApiVersions requests name it; followers' requests do not.
 
-    sessions: that it fetched in. sessionless: fetches that want none.
+    The column `sessions` counts the sessions in which it fetched, and `sessionless` its fetches that want none.
     """
     x = EXCHANGES
     session = F.when(F.col(x.fetch_session_id) > 0, F.struct(x.broker, x.fetch_session_id))
-    by_software = summed_fetches(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(
+    by_software = fetch_exchanges(own_rows).groupBy(x.client_software_name, x.client_software_version).agg(
         F.count_distinct(session).alias("sessions"),
         F.count_if(F.col(x.fetch_session_epoch) == SESSIONLESS).alias("sessionless"),
         *fetch_sums(),
@@ -64,19 +66,20 @@ def fetching_software(own_rows: OwnRows) -> DataFrame:
 
 
 def fetch_requests(own_rows: OwnRows) -> DataFrame:
-    """A row a fetch that wanted something and was answered: that of the partition which is read first."""
+    """A row for each fetch that was answered and named a partition: that of the partition which is read first."""
     f = FETCH_PARTITIONS
     return own_rows(f).where((F.col(f.read_position) == 0) & F.col(f.response_record_bytes).isNotNull())
 
 
 def fetches_by_reader(own_rows: OwnRows) -> DataFrame:
-    """(reader, fetches, empty, bytes, sessions, oldest): consumers beside followers, whose fetches were answered.
+    """(reader, fetches, empty, bytes, sessions, oldest): a row for consumers and one for followers.
 
-    A fetch counts whether or not a partition of it is known; one that closes a session does not.
+    Only answered fetches count. A fetch counts whether or not a partition of it is known; one that closes a session
+    does not.
     """
     x, f = EXCHANGES, FETCH_PARTITIONS
     closes = (F.col(x.fetch_session_epoch) == SESSIONLESS) & (F.col(x.fetch_session_id) > 0)
-    answered = summed_fetches(own_rows).where(
+    answered = fetch_exchanges(own_rows).where(
         F.col(x.fetch_replica_id).isNotNull() & F.col(x.response_time).isNotNull()
     )
     reader = F.when(F.col(x.fetch_replica_id) >= 0, FOLLOWER).otherwise(CONSUMER).alias(f.reader)
@@ -105,7 +108,9 @@ def response_sizes(own_rows: OwnRows) -> DataFrame:
 
 
 def fetching_consumers(own_rows: OwnRows) -> DataFrame:
-    """What consumers ask for and get by fetch: those with most fetches first; no max_bytes of old ones."""
+    """What consumers ask for and get in a fetch, those with most fetches first. Old versions of Fetch have no
+    max_bytes.
+    """
     f = FETCH_PARTITIONS
     max_bytes = F.when(F.col(f.api_version) >= FIRST_WITH_MAX_BYTES, F.col(f.max_bytes))
     size = F.when(F.col(f.response_record_bytes) > 0, F.col(f.response_record_bytes))
@@ -119,13 +124,15 @@ def fetching_consumers(own_rows: OwnRows) -> DataFrame:
 
 
 def batches_of_producers(own_rows: OwnRows) -> DataFrame:
-    """The batches that producers sent, whole ones."""
+    """The batches that producers sent, without those of which the capture has only a part."""
     b = RECORD_BATCHES
     return own_rows(b).where((F.col(b.source) == FROM_PRODUCE) & F.col(b.size_bytes).isNotNull())
 
 
 def batch_sums() -> list[Column]:
-    """Sums over produced batches; answered: with or without an error; refused: with MESSAGE_TOO_LARGE."""
+    """Sums over produced batches. `answered` are those with a response, whatever its error; `refused` those with the
+    error MESSAGE_TOO_LARGE.
+    """
     b = RECORD_BATCHES
     is_refused = F.col(b.error_code) == MESSAGE_TOO_LARGE
     is_taken = F.col(b.error_code) == 0
@@ -142,7 +149,7 @@ def batch_sums() -> list[Column]:
 
 
 def produced_topics(own_rows: OwnRows) -> DataFrame:
-    """By topic and producer what was sent: the most refused first."""
+    """By topic and producer what was sent, those with most refused batches first."""
     b = RECORD_BATCHES
     by_topic = batches_of_producers(own_rows).groupBy(b.topic, b.client_id).agg(*batch_sums())
     return first_rows(by_topic, MOST_ROWS, F.desc("refused"), F.desc("batches"), b.topic, b.client_id)

@@ -27,12 +27,14 @@ from udfs.capture.frame_dump import ARROW, PARQUET
 from udfs.capture.request_log_head import REQUEST_LOG
 
 CLOCKS_APART_US = 60_000_000
-"""Farther apart, a request log is not just late: it is in local time, or of another day."""
+"""A request log that differs from packets by more than this, us, is not just late: it is in local time, or of another
+day.
+"""
 NO_BYTES = "Request logs do not show what traffic is missing"
 MOST_FAULTS = 5
-"""Damaged places of a file that the screen names."""
+"""The most damaged places of a file that the screen names."""
 MOST_LOGS, MOST_UNNAMED = 3, 3
-"""Request logs that a line names."""
+"""The most request logs, and the most brokers without a node id, that the screen names."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Term:
 
 
 def captured_files(own_rows: OwnRows) -> DataFrame:
-    """The first files."""
+    """The rows of the first capture files."""
     return first_rows(own_rows(CAPTURES), MOST_LINES, CAPTURES.file_no)
 
 
@@ -56,7 +58,7 @@ def requests_by_api(own_rows: OwnRows) -> DataFrame:
 
 
 def quality_row(own_rows: OwnRows) -> DataFrame:
-    """The row of the capture set."""
+    """The row of `capture_quality` for the whole capture set."""
     q = CAPTURE_QUALITY
     return own_rows(q).where(F.col(q.connection_id).isNull())
 
@@ -90,7 +92,8 @@ def agreement_by_field(own_rows: OwnRows) -> DataFrame:
 def fidelity_by_reason(own_rows: OwnRows) -> DataFrame:
     """(algorithm, reader, metric, reason, times, checked, agreed, unknown), over all readers and brokers of a kind.
 
-    A row a reason, and one with reason null; the counts are of the reader and metric and stand in each row.
+    A reader and metric has a row for each reason, or one with null if it has none. The counts are those of the reader
+    and metric, and are the same in all of its rows.
     """
     t = FIDELITY
     key = [str(column) for column in (t.algorithm, t.reader, t.metric)]
@@ -121,7 +124,7 @@ ALWAYS = (
     agreement_by_field,
     fidelity_by_reason,
 )
-"""What is asked of every run."""
+"""The queries that are made for every run."""
 
 
 def missing_direction(findings: Findings) -> str | None:
@@ -130,7 +133,7 @@ def missing_direction(findings: Findings) -> str | None:
 
 
 def is_of_logs(findings: Findings) -> bool:
-    """Whether the captures are request logs alone, which tell no bytes."""
+    """Whether the captures are request logs alone, which do not have the bytes of the traffic."""
     files = findings.of(captured_files)
     is_log = [row[CAPTURES.format] == REQUEST_LOG for row in files]
     return bool(files) and all(is_log) and not findings.of(quality_row)[0][CAPTURE_QUALITY.payload_bytes]
@@ -146,7 +149,7 @@ def missing_traffic(findings: Findings) -> str | None:
 
 
 def read_lines(findings: Findings) -> Iterable[str]:
-    """What the captures held."""
+    """The lines of the summary on what the captures hold."""
     t = CAPTURES
     for row in findings.of(captured_files):
         yield f"  {row[t.path]}: {file_contents_text(row)}"
@@ -179,7 +182,7 @@ def file_contents_text(row: Row) -> str:
 
 
 def lost_lines(findings: Findings) -> Iterable[str]:
-    """What of it could not be decoded."""
+    """The lines of the summary on what could not be decoded."""
     q, (row,) = CAPTURE_QUALITY, findings.of(quality_row)
     parts = [f"{row['connections']:,} {row[CONNECTIONS.protocol]}" for row in findings.of(connections_by_protocol)]
     yield f"  connections: {', '.join(parts) or 'none'}"
@@ -246,7 +249,7 @@ def assumed_zone_text(of_zone: Row) -> str:
 
 
 def fidelity_by_metric(findings: Findings) -> list[Row]:
-    """A row an algorithm, reader and metric."""
+    """One of the rows of `fidelity_by_reason` for each algorithm, reader and metric, for its counts."""
     t = FIDELITY
     by_kind = {(row[t.algorithm], row[t.reader], row[t.metric]): row for row in findings.of(fidelity_by_reason)}
     return list(by_kind.values())
@@ -329,7 +332,7 @@ def least_agreeing_text(rows: Sequence[Row]) -> str:
 
 
 def agreement_bars(findings: Findings) -> Plot:
-    """A bar an algorithm, reader and metric: what agrees, what does not, what could not be checked."""
+    """A bar for each algorithm, reader and metric: what agrees, what does not, what could not be checked."""
     t = FIDELITY
     rows = [
         {"metric": metric_and_reader(row), "share": part / whole, "verdict": verdict}
@@ -370,7 +373,7 @@ def agreement_text(row: Row) -> str:
 
 
 def semantics_table(findings: Findings) -> Grid:
-    """A row a replay: whose semantics it follows, and how far it agrees with the capture."""
+    """A row for each replay: whose semantics it follows, and how far it agrees with the capture."""
     t = FIDELITY
     cells = []
     for name in findings.lanes:

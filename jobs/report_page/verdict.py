@@ -34,9 +34,9 @@ from schemas.tables.silver import CAPTURE_QUALITY, CAPTURES
 from schemas.tables.values import CHANGE, KEEP, OF_CLIENT, OF_CLUSTER, WITHHELD
 
 HEAD, NAME = 10, 25
+"""Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
 CONTINUED = " \\"
 """The end of a line after which a shell reads on."""
-"""Characters of the first column, which says what a line is about, and of the name of a setting, if it is short."""
 MOST_CHANGE_LINES, MOST_WITHHELD, MOST_KEPT, MOST_LANES, MOST_ASKED, MOST_LOW, MOST_FILES = 14, 3, 6, 3, 3, 2, 2
 Alike = list[Recommendation]
 """Recommendations that say the same of several clients; the first gains most."""
@@ -44,7 +44,7 @@ Alike = list[Recommendation]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A run, what its tables hold of it, and what it recommends."""
+    """A run, what its tables hold of it, and the recommendations that are made of that."""
 
     run: KnownRun
     findings: Findings
@@ -86,7 +86,7 @@ def trust_lines(findings: Findings) -> Iterator[str]:
 
 
 def trust_reasons(findings: Findings) -> list[str]:
-    """`ok`, `partly` or `no`, and why; then what agrees too seldom, and what the capture lacks."""
+    """Sentences: `ok`, `partly` or `no` with the reason, then what agrees too seldom, then what the capture lacks."""
     low = [low_fidelity_text(row) for name in findings.lanes for row in low_fidelity(findings, name)]
     refused = refusals_text(findings)
     lines = [
@@ -101,7 +101,7 @@ def trust_reasons(findings: Findings) -> list[str]:
 
 
 def agreement_share_text(findings: Findings) -> str:
-    """How often the replay as captured equals the capture."""
+    """How often the replay under the captured settings equals the capture, as text."""
     total = summed_confidence(fidelity_by_metric(findings))
     if not total.checked:
         return (
@@ -166,12 +166,12 @@ def owners_text(alike: Alike) -> str:
 
 
 def change_text(recommendation: Recommendation) -> str:
-    """`195 KiB (captured) -> 1 MiB`."""
+    """A change of one value: `195 KiB (captured) -> 1 MiB`."""
     return f"{value_now_text(recommendation)} -> {value_text(recommendation.setting, recommendation.recommended)}"
 
 
 def value_now_text(recommendation: Recommendation) -> str:
-    """The value in force, and where that is known from."""
+    """The value in force, and in brackets how it is known: `195 KiB (captured)`."""
     value = value_text(recommendation.setting, recommendation.now.value)
     return value if recommendation.now.value is None else f"{value} ({recommendation.now.source})"
 
@@ -213,7 +213,7 @@ def setting_names_text(alike: Alike) -> str:
 
 
 def repeat_lines(lake: str, verdict: Verdict) -> Iterator[str]:
-    """The command that may carry what is withheld, so that a shell takes its lines as one."""
+    """The lines with a command that may settle what is in doubt, which a shell takes as one; none if nothing is."""
     command = printable_text(repeat_command(lake, verdict))
     lines = wrapped_lines("RUN".ljust(HEAD), command, HEAD, WIDTH - len(CONTINUED)) if command else []
     for number, line in enumerate(lines, 1):
@@ -223,8 +223,9 @@ def repeat_lines(lake: str, verdict: Verdict) -> Iterator[str]:
 
 
 def repeat_command(lake: str, verdict: Verdict) -> str:
-    """The command that replays the run's lanes once more, with what was in force and nobody stated; empty where nothing
-    is in doubt.
+    """The command that replays the run's lanes once more, and has a place for each setting in force that nobody stated.
+
+    Empty if nothing is in doubt.
     """
     findings, run = verdict.findings, verdict.run
     doubtful = dict.fromkeys(
@@ -301,7 +302,7 @@ def ask_lines(findings: Findings) -> Iterator[str]:
 
 
 def next_requests(findings: Findings) -> Iterator[str]:
-    """What to ask for next: a line for each replay that is not there, and one for what the capture does not answer."""
+    """What to ask for next: a line for each replay that the run lacks, and one for what the capture does not answer."""
     without = [reply for reply in answer_questions(findings) if not reply.is_answered]
     lacking = {name: numbers for name in TRIES if (numbers := questions_lacking(findings, without, name))}
     for name, numbers in lacking.items():
@@ -331,7 +332,7 @@ def questions_text(numbers: Sequence[int]) -> str:
 
 
 def labelled_lines(label: str, text: str) -> list[str]:
-    """A line, or more of them, below a label."""
+    """A text as lines with a label in the first column, which only the first line has."""
     return wrapped_lines(label.ljust(HEAD), printable_text(text), HEAD)
 
 
