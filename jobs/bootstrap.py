@@ -35,7 +35,7 @@ KERNEL_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "zstandard")
 """The packages that udfs.kernels.warm_up imports, and those that these need."""
 _TO_RUN = "check that you may run it, and that there is memory left"
 ALL_TESTS = ("-n2", "--dist=loadfile", "--no-loadscope-reorder")
-"""pytest's arguments where none are given: two processes, each with a Spark of its own, the long lanes first."""
+"""pytest's arguments where none are given: two processes, each with a Spark of its own, in pytest's order of files."""
 
 
 def main(argv: Sequence[str]) -> int:
