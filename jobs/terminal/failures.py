@@ -18,7 +18,7 @@ _PYTHON_FAULT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Exit)\b.*)$", re.
 _JAVA_CAUSE = re.compile(r"^(?:Caused by)?: (?:[\w$]+\.)*([\w$]+.*)$", re.MULTILINE)
 _LONGEST = 500
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where pyspark writes an exception that it raises as well, in lines of JSON."""
+"""The loggers to which pyspark writes, as lines of JSON, exceptions that it raises as well."""
 _JAVA_GONE = (
     "its Java process has ended: somebody ended it, or the system did because memory ran out. Try the same command "
     "again, with less running beside it"

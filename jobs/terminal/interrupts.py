@@ -22,11 +22,11 @@ CANCELLING = "refetch-cancel"
 """Name of the thread that cancels."""
 _INTERRUPTED = Event()
 _OF_PY4J = ("java_gateway", "clientserver")
-"""Modules whose calls an interrupt ends."""
+"""Modules of Py4J whose calls to Java an interrupt breaks off."""
 _GROUPS: list[str] = []
 """The groups that the main thread's jobs are in, the innermost last."""
 _PAUSE_S, _TRIES = 0.1, 50
-"""Between two tries to cancel, and how many may fail in a row."""
+"""The seconds between two tries to cancel, and how many tries may fail in a row."""
 
 
 @contextmanager

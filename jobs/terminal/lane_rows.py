@@ -21,7 +21,8 @@ OF_OTHERS: Mapping[str, tuple[str, ...]] = {
     "brokers": (*_OF_CLIENTS, "producer.", "fetch."),
     "producers": (*_OF_CLIENTS, "broker."),
 }
-"""By subject how the settings that are not its own begin, as its tables write them: there its own have no prefix."""
+"""By subject, the prefixes of settings that belong to others. In the subject's own tables its settings have no prefix.
+"""
 
 
 def settings_in_name(lane: str) -> dict[str, str]:
@@ -68,7 +69,7 @@ def merge_equal_lanes(cells: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def shortest_lane_name(subject: str, lane: str, same: Collection[str], lanes: Sequence[str]) -> str:
-    """What of a lane's settings is needed to tell what it comes to; `same` are the lanes that come to it."""
+    """The lane's name with only those settings on which its results depend. same: the lanes with the same results."""
     if CAPTURED_LANE in same:
         return CAPTURED_LANE
     by_part = {part: part for part in lane.split(BETWEEN)}

@@ -12,7 +12,7 @@ from jobs.units import format_bytes
 
 MOST_LINES = 20
 WIDTH = 120
-"""Characters of a line, and the most of a cell."""
+"""The most characters of a line, and of a cell."""
 _LONGEST_NAME, _KEPT = 249, 60
 """Characters of the longest name that Kafka takes for a topic, and of each end of a longer word that is shown."""
 _TOO_LONG = re.compile(rf"\S{{{_LONGEST_NAME + 1},}}")
@@ -75,9 +75,8 @@ def wrapped_lines(head: str, text: str, indent: int | None = None, width: int = 
 
 
 def printable_text(text: str) -> str:
-    """A text with what a terminal would obey instead of showing spelt out: moves of the cursor, turns of direction.
-
-    Topics and clients may be called anything.
+    """A text in which all that a terminal would obey is spelt out, such as moves of the cursor and changes of
+    direction: topics and clients may have any name.
     """
     if text.isprintable():
         return text
@@ -95,7 +94,7 @@ def shortened_text(text: str) -> str:
 
 
 def with_rest_count(texts: Iterable[str], in_all: int) -> list[str]:
-    """The first of so many, and how many more there are.
+    """These texts, and one more that says how many others there are. in_all: how many there are in all.
 
     >>> with_rest_count(["a", "b"], 5)
     ['a', 'b', '3 more']

@@ -27,7 +27,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MORE_THAN_SIGNALS = 128
 """A command that a signal ends leaves with the signal's number and this, as shells have it."""
 _PATIENCE_S = 5.0
-"""For Java to delete its temporary files."""
+"""How long Java may take to delete its temporary files before it is killed, in seconds."""
 _ENDED_BY = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM", signal.SIGHUP: "ended by SIGHUP"}
 _SAME_TABLES = "the same command again leaves the same tables"
 

@@ -17,7 +17,9 @@ _SPANS = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
 SEPARATOR = " · "
 
 LEAST_CASES = 10
-"""A share of fewer is told, but not ranked: one case alone would make it the least or the greatest."""
+"""The fewest cases of a share that is ranked among others: with fewer, one case could make it the least or the
+greatest.
+"""
 
 
 def duration(ms: float | None) -> str:
@@ -92,7 +94,9 @@ def quantity(count: int, one: str, many: str | None = None) -> str:
 
 
 def printable_value(value: object) -> object:
-    """What a page or plot is given: a text turns no other text around, as a name from the wire might."""
+    """The value for a page or plot. In a text, signs are spelt out with which a name from the wire could reverse other
+    text.
+    """
     return printable_text(value) if type(value) is str else value  # markup is ours
 
 

@@ -28,7 +28,7 @@ from schemas.tables.values import CAPTURED, CHANGE, INFERRED, KEEP, OF_CLIENT, O
 
 MOST_VALUES = 5
 ALSO_PAID: Mapping[str, str] = {algorithms.FETCH_MAX_BYTES: "requests", algorithms.BATCH_SPLIT: "batches"}
-"""By replay the outcome that is a cost where it grows, whatever the aim names."""
+"""By replay the outcome that counts as a cost if it grows, even if the aim does not name it."""
 OF_CLIENTS: Mapping[str, Query] = {
     algorithms.FETCH_MAX_BYTES: consumer_lanes,
     algorithms.BATCH_SPLIT: split_producers,
@@ -37,8 +37,9 @@ OF_CLIENTS: Mapping[str, Query] = {
 
 
 def replace_by_aims(findings: Findings, made: Iterable[Recommendation]) -> Iterator[Recommendation]:
-    """The recommendations, those of settings that an aim is over being the aim's, for those whom it is for. What nobody
-    can set is left out.
+    """The recommendations, in which an aim's own take the place of those on its settings, for those whom it is for.
+
+    Settings that nobody can set are left out.
     """
     t = AIM_SETTINGS
     rows = [row for row in findings.of(aim_settings) if setting_of(row[t.setting]).can_be_set]
@@ -53,7 +54,7 @@ def replace_by_aims(findings: Findings, made: Iterable[Recommendation]) -> Itera
 
 
 def aim_recommendation(findings: Findings, row: Row, scope: Scope) -> Recommendation:
-    """What an aim says of one setting, for all together, for one alone, or for one of those that the aim is for."""
+    """The recommendation that an aim makes on one setting. scope: all together, or a client or topic that it is for."""
     t = AIM_SETTINGS
     key, setting, now = row[t.setting], setting_of(row[t.setting]), value_before_aim(findings, row[t.setting], scope)
     value = None if row[t.value] is None else str(setting.parse(row[t.value]))
@@ -108,7 +109,7 @@ def aim_confidence(findings: Findings, algorithm: str, scope: Scope) -> Confiden
 
 
 def aim_reason(row: Row) -> str:
-    """Why it is so, as a sentence."""
+    """Why an aim recommends what it does, as a sentence."""
     t = AIM_SETTINGS
     if not row[t.is_met]:
         return f"No lane of {row[t.lanes_replayed]:,} meets the aim; one would with {' or '.join(row[t.relax])}."

@@ -21,7 +21,7 @@ from schemas.tables.table import Table
 
 
 def aim_settings(own_rows: OwnRows) -> DataFrame:
-    """What the run's aims come to: a row for each of their settings."""
+    """A run's rows of `aim_settings`: one for each setting of an aim."""
     t = AIM_SETTINGS
     return own_rows(t).orderBy(t.algorithm, t.scope_kind, t.scope, t.setting)
 
@@ -40,7 +40,7 @@ def rows_if_any(spark: SparkSession, lake: str, run_id: str, table: Table) -> Da
 
 
 def scope_of_row(row: Row) -> Scope:
-    """Whom a row is for."""
+    """Whom a row of `aim_settings` is for."""
     return Scope(row[AIM_SETTINGS.scope_kind], row[AIM_SETTINGS.scope])
 
 
@@ -77,7 +77,7 @@ def figure_text(algorithm: str, name: str, value: float) -> str:
 
 
 def settings_phrase(lane: str) -> str:
-    """A lane in a sentence."""
+    """The settings that a lane changes, as a phrase in a sentence."""
     return "the captured settings" if lane == CAPTURED_LANE else changes_phrase(lane)
 
 

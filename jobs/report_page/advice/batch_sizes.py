@@ -33,7 +33,7 @@ FEW = percent(MOST_SPLIT_RATE)
 
 
 def split_producers(own_rows: OwnRows) -> DataFrame:
-    """A row a producer's client.id and lane, of the clients that split most as captured. rate: of its worst topic."""
+    """A row for each lane of the clients that split most as captured. `rate` is the split rate of its worst topic."""
     t = BATCH_SPLIT
     rows = own_rows(t).groupBy(t.client_id, t.scenario).agg(
         F.max(t.split_rate).alias("rate"), F.sum(t.batches).alias(t.batches), F.sum(t.failed_batches).alias("failed"),
@@ -59,8 +59,8 @@ def split_topics(own_rows: OwnRows) -> DataFrame:
 
 
 def advise_batch_sizes(findings: Findings) -> Iterable[Recommendation]:
-    """For each producer: its batch.size is kept where few batches are split, else the largest replayed with which
-    few are.
+    """The advice for each producer: to keep its batch.size if few of its batches are split, else the largest replayed
+    value with which few are.
     """
     rows = in_lane_order(findings.of(split_producers), findings.lanes.get(algorithms.BATCH_SPLIT, ()))
     for client, of_client in rows_by_client(rows).items():
@@ -109,7 +109,7 @@ def splits_few(captured: Row) -> bool:
 
 
 def splits_text(row: Row) -> str:
-    """How many batches are split, or fail."""
+    """How many batches are split, or fail, as text."""
     text = f"{split_rate_text(row)} of batches split"
     return f"{text}, {quantity(row['failed'], 'batch fails', 'batches fail')}" if row["failed"] else text
 

@@ -26,7 +26,7 @@ def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:
     s, rows, needs = SESSION_SLOTS, findings.by_lane(lanes, algorithms.SESSION_CACHE), findings.of(slot_needs)
     if not rows or not needs or not rows[0][SESSION_CACHE.fetches]:
         return
-    # Of the captured number of shards; others are nobody's to set.
+    # Only the need with the captured number of shards counts, for nobody can set another one.
     need = next((row for row in needs if row[s.slots] is not None), needs[0])
     now, enough = slots_in_force(findings, need), need[s.enough_slots]
     advice = partial(
@@ -53,7 +53,7 @@ def slots_in_force(findings: Findings, need: Row) -> InForce:
 
 
 def is_too_few(need: Row) -> bool:
-    """Whether a broker has fewer slots than harm nobody, whatever their number."""
+    """Whether a broker surely has fewer slots than harm nobody, even if their exact number is not known."""
     most = need[SESSION_SLOTS.slots_at_most]
     return most is not None and most < need[SESSION_SLOTS.enough_slots]
 
@@ -67,7 +67,7 @@ def possible_slots_text(need: Row) -> str:
 
 
 def uneven_shards_text(need: Row, now: InForce) -> str:
-    """That fewer slots are there than stated, where the shards do not divide their number; empty where they do."""
+    """Says that there are fewer slots than stated, because the shards do not divide their number; empty if they do."""
     s = SESSION_SLOTS
     stated = int(now.value) if now.source == STATED and now.value else need[s.slots]
     if stated == need[s.slots]:
@@ -85,7 +85,7 @@ def ended_refusals(captured: Row) -> Effect:
 
 
 def cached_by_broker(rows: list[Row]) -> Effect:
-    """What a broker keeps in the cache then."""
+    """What a broker keeps in its cache with the recommended slots."""
     before, most = rows[0], max(rows, key=lambda row: row["live"])
     text = f"a broker keeps {quantity(most['live'], 'session')} with {quantity(most['cached'], 'partition')}"
     text += f" instead of {before['cached']:,}" if before["cached"] != most["cached"] else ""

@@ -1,4 +1,4 @@
-"""What advice on single clients is made from: a row a client and lane, of so many clients that the driver can hold."""
+"""The rows for advice on single clients, one for each client and lane; so few clients that the driver can hold them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.terminal.lane_rows import SCENARIO
 from schemas.tables.gold import FIDELITY
 
 MOST_CLIENTS = 100
-"""Clients that get advice of their own: those that have most to gain."""
+"""The most clients that get advice of their own: those that have most to gain."""
 CLIENT = str(FIDELITY.client_id)
 """The column of a client's name in all gold tables that are of clients; SCENARIO has that of lanes."""
 

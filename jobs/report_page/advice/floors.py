@@ -39,7 +39,7 @@ def floor_rules() -> Iterator[QueryRule]:
 
 
 def low_fidelity(findings: Findings, algorithm: str) -> list[Row]:
-    """What of a replay is below its floor; the least first."""
+    """The rows of `metrics_below_floor` for a replay, the metric that agrees least first."""
     f = FIDELITY
     rows = [row for row in findings.of(metrics_below_floor) if row[f.algorithm] == algorithm]
     return sorted(rows, key=lambda row: row[f.agreed] / row[f.checked])

@@ -34,11 +34,11 @@ def confidence_in_replay(findings: Findings, algorithm: str, readers: Iterable[s
 
 
 def summed_confidence(rows: Iterable[Row]) -> Confidence:
-    """That of several rows of `fidelity` together."""
+    """How far replays agree with the capture by several rows of `fidelity` together."""
     t, of = FIDELITY, list(rows)
     return Confidence(*(sum(row[count] for row in of) for count in (t.checked, t.agreed, t.unknown)))
 
 
 def confidence_of_client(row: Row) -> Confidence:
-    """That of a client, of whose row it is a part."""
+    """How far a replay agrees with the capture for a client. row: one with CLIENT_COUNTS."""
     return Confidence(*(row[count] or 0 for count in CLIENT_COUNTS))

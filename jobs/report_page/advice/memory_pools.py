@@ -31,7 +31,7 @@ WAIT = str(PRODUCER_MEMORY.wait_ms_max)
 
 
 def producer_lanes(own_rows: OwnRows) -> DataFrame:
-    """A row a producer's client.id and lane, of the clients that wait most as captured."""
+    """A row for each lane of the producers' client.ids that wait most as captured."""
     p = PRODUCER_MEMORY
     failed = F.col(p.exhausted) + F.col(p.larger_than_buffer)
     rows = own_rows(p).groupBy(p.client_id, p.scenario).agg(
@@ -81,12 +81,12 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
 
 
 def batches_without_memory(row: Row) -> int:
-    """Batches that wait for memory or do not get it."""
+    """How many batches wait for memory or do not get it."""
     return int(row[PRODUCER_MEMORY.waits] + row["failed"])
 
 
 def batches_without_memory_text(row: Row) -> str:
-    """How many those are, and how long they wait."""
+    """How many batches wait for memory or do not get it, and how long they wait, as text."""
     return f"{quantity(batches_without_memory(row), 'batch', 'batches')} wait up to {duration(row[WAIT])}"
 
 

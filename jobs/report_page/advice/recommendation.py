@@ -64,7 +64,7 @@ class Recommendation:
     """What to do about a setting, and why.
 
     verdict: CHANGE, KEEP or WITHHELD. recommended: the value to set, or the value in force if it is to be kept. enough:
-    the smallest value that would do, if the replay tells it. sure: how far the replay agrees with the capture.
+    the smallest value that would do, if the replay shows it. sure: how far the replay agrees with the capture.
     """
 
     algorithm: str
@@ -119,7 +119,7 @@ def rank_recommendations(recommendations: Iterable[Recommendation]) -> list[Reco
 
 
 def recommendation_rows(run_id: str, recommendations: Iterable[Recommendation]) -> pa.Table:
-    """The rows of the table, in the order of the recommendations."""
+    """The rows of the table `recommendations`, in the order of the recommendations."""
     t = RECOMMENDATIONS
     rows: list[dict[str, object]] = [
         {

@@ -42,22 +42,22 @@ QUERIES: Mapping[str, tuple[Query, ...]] = {
     algorithms.BATCH_SPLIT: (metrics_below_floor, split_producers, split_topics),
     algorithms.PARTITION_LIMITS: (metrics_below_floor,),
 }
-"""What is asked of the tables of each replay for it, beside what questions ask."""
+"""By replay the queries that its recommendations need beside those of the questions."""
 
 
 def make_recommendations(findings: Findings) -> list[Recommendation]:
-    """What the replays of a run carry, in the order in which it is shown."""
+    """The recommendations that follow from the replays of a run, in the order in which they are shown."""
     made = (one for name, part in PARTS.items() if name in findings.lanes for one in part(findings))
     return rank_recommendations(withhold_untrusted(findings, replace_by_aims(findings, made)))
 
 
 def write_recommendations(spark: SparkSession, lake: str, run_id: str, made: Iterable[Recommendation]) -> None:
-    """Put them in the place of those that the run had."""
+    """Write a run's recommendations to `recommendations`, in the place of those that it had there."""
     Target(lake, run_id, Watch()).write_here(spark, recommendation_rows(run_id, made), RECOMMENDATIONS)
 
 
 def read_recommendations(spark: SparkSession, lake: str, run_id: str) -> list[Recommendation]:
-    """Those that a run has; none where it was ended before it had any."""
+    """The recommendations of a run, from the table; none if the run was ended before it wrote any."""
     t = RECOMMENDATIONS
     if not has_table(spark, lake, t):
         return []

@@ -85,7 +85,7 @@ def batch_size_histogram(findings: Findings) -> Plot:
 
 
 def estimates_beside_ratios(findings: Findings) -> Plot:
-    """A point a span of batches: the compression that the client counted on, and what they had."""
+    """A point for each span of batches: the compression ratio that the client counted on, and the one that they had."""
     t = BATCH_SPLIT_TIMELINE
     rows = [
         {"estimated": row[t.estimated_ratio], "had": row[t.observed_ratio], "batches": SPLIT[row[t.splits] > 0],
@@ -128,7 +128,8 @@ CHECKS = (
     ("max.request.size", "producer, as it fills a request", "compressed, the batches of the request"),
     ("buffer.memory", "producer, as it fills", "at least batch.size, or the record if that is larger"),
 )
-"""Setting, who checks it when, against which bytes: Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer."""
+"""(setting, who checks it and when, against which bytes), by Kafka 4.3's UnifiedLog, RecordAccumulator, KafkaProducer.
+"""
 
 
 def compressed_or_not_answer(findings: Findings) -> str:

@@ -41,7 +41,7 @@ MOST_PRODUCERS, MOST_CURVES, MOST_SPANS = 20, 4, 256
 BATCH_SIZE = "batch.size"
 BATCHES = ("batches", "splits")
 NOT_STATED = "*"
-"""Behind a value that nobody states."""
+"""The mark behind a value that nobody states."""
 NO_PRODUCER = (
     "The capture shows no batch that a producer sent: capture the broker's side of producers' connections with "
     "`tcpdump -s 0`."
@@ -136,12 +136,12 @@ def unlike_captured_refusals(findings: Findings) -> str:
 
 
 def split_rate_text(row: Row) -> str:
-    """The split rate of a lane, and between what it lies at other paces."""
+    """The split rate of a lane as text, with the range in which it lies at other paces."""
     return value_with_range(row["rate"] or 0.0, row[range_column(SPLIT_RATE)], percent)
 
 
 def other_settings_text(row: Row) -> str:
-    """What a lane sets beside batch.size."""
+    """The settings that a lane has beside batch.size, as text."""
     others = [
         f"{key}={value}" for key, value in changed_settings(row[BATCH_SPLIT.scenario]).items() if key != BATCH_SIZE
     ]

@@ -96,7 +96,7 @@ def bounded_memory_answer(findings: Findings) -> str:
 
 
 def slowest_first(row: Row) -> tuple[bool, float, float]:
-    """By which rows of `slowed_consumers` are the slowest first; those of unknown throughput last."""
+    """A sort key by which the slowest of the rows of `slowed_consumers` come first, and unknown throughput last."""
     c = CONSUMER_MEMORY
     ratio = row[c.throughput_ratio]
     return ratio is None, ratio or 0, -row[c.wait_ms_max]

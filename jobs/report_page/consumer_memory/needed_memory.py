@@ -50,7 +50,7 @@ def hungry_consumers(own_rows: OwnRows) -> DataFrame:
 
 
 def exceedance_points(own_rows: OwnRows) -> DataFrame:
-    """The captured curves of those that held most."""
+    """The curves of the captured lane, for the consumers that held most."""
     c, e = CONSUMER_MEMORY, CONSUMER_MEMORY_EXCEEDANCE
     key = [str(c.client_id), str(c.client_address)]
     most = hungry_consumers(own_rows).limit(MOST_CURVES).select(*key)
@@ -108,12 +108,14 @@ def queue_text(findings: Findings) -> str:
 
 
 def brokers_of_queue_text(brokers: int) -> str:
-    """Of whom a queue has a response on top."""
+    """Text on the brokers from which a queue may hold a response beyond its bound."""
     return "of its broker" if brokers == 1 else f"of each of {brokers:,} brokers"
 
 
 def shared_identity_text(row: Row) -> str:
-    """That several processes seem to be counted as one, where fetches of one go on elsewhere than another's."""
+    """Says that several processes seem to be counted as one consumer, because a fetch went on elsewhere on another
+    connection. Empty if none did.
+    """
     return (
         ". Several processes seem to share that client.id and address, so what each held is not known"
         if row["others"]

@@ -54,7 +54,9 @@ def backlog_over_time(own_rows: OwnRows) -> DataFrame:
 
 
 def held_over_time(own_rows: OwnRows) -> DataFrame:
-    """What that consumer holds, a row a lane: the most of each bucket."""
+    """What the consumer that lags most as captured holds: a row for each lane, with the most bytes of each bucket of
+    time.
+    """
     m = FETCH_MEMORY
     key = [str(m.client_id), str(m.client_address)]
     rows = own_rows(m).where(F.col(m.reader) == CONSUMER).join(F.broadcast(lagging_consumer(own_rows)), key)
@@ -92,12 +94,12 @@ def catch_up_answer(findings: Findings) -> str:
 
 
 def catch_up_time_text(row: Row) -> str:
-    """How long the slowest backlog of a lane takes, and between what that lies at other paces."""
+    """How long the slowest backlog of a lane takes, as text with the range in which that lies at other paces."""
     return time_with_range(row["took"], row["catch_up_ms_range"])
 
 
 def catch_up_by_lane(findings: Findings) -> Plot:
-    """A lane a row: how long the slowest backlog takes, and between what that lies at other paces."""
+    """For each lane how long the slowest backlog takes, and the range in which that lies at other paces."""
     rows = [row for row in consumers_under_limits(findings) if catch_up_time(row).high < inf][:MOST_PLOTTED]
     marks = [
         {"lane": lane_label(row["scenario"]), "took": took.value, "low": took.low, "high": took.high}
@@ -111,12 +113,12 @@ def catch_up_by_lane(findings: Findings) -> Plot:
 
 
 def catch_up_time(row: Row) -> Ranged:
-    """The same as times."""
+    """How long the slowest backlog of a lane takes, in ms, with its range at other paces."""
     return UNREAD if row["never"] else with_range(row["took"], row["catch_up_ms_range"])
 
 
 def given_up_backlogs_text(row: Row) -> str:
-    """Which backlogs the time of a lane is told without."""
+    """Which backlogs are not counted in the time of a lane, as text."""
     if not row["given_up"]:
         return ""
     return f" (without {quantity(row['given_up'], 'backlog')} that a consumer left before the end)"
@@ -174,7 +176,7 @@ def last_lagging_bucket(findings: Findings) -> int:
 
 
 def buckets_until_read(findings: Findings) -> int:
-    """After how many buckets nothing of what lags is left in any lane."""
+    """After how many buckets the consumer that lags most has read everything in every lane."""
     return last_lagging_bucket(findings) + 2
 
 

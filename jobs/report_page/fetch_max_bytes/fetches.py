@@ -37,12 +37,16 @@ from schemas.tables.silver import FETCH_PARTITIONS
 from schemas.tables.values import CONSUMER, FOLLOWER
 
 HARD_LIMIT_BEFORE = 3
-"""Fetch versions below take the limit of a partition for hard, and so never get a larger message (KIP-74)."""
+"""In versions of Fetch below this one the limit of a partition is hard, so that a larger message is never received
+(KIP-74).
+"""
 OF_RECORDS = ("fetches_with_records", "empty_fetches")
 
 
 def consumers_in_open_loop(findings: Findings) -> list[Row]:
-    """A row for all lanes that differ in settings of others than consumers, in the order of the lanes."""
+    """The rows of consumers in the open loop, in the order of the lanes. Lanes that differ only in settings of others
+    share a row.
+    """
     rows = [row for row in findings.by_lane(open_lanes, algorithms.FETCH_MAX_BYTES) if row["reader"] == CONSUMER]
     return own_lanes(findings, rows, "consumers")
 

@@ -20,8 +20,8 @@ THROTTLED = "throttle_time_ms"
 
 
 def throttling_by_lane(findings: Findings) -> Iterator[tuple[str, str]]:
-    """The name of each lane with a quota, and a line: who is throttled for how long, and what else differs from the
-    captured lane.
+    """(lane, text) for each lane with a quota: who is throttled for how long, and what else differs from the captured
+    lane.
     """
     captured = captured_row(consumers_in_closed_loop(findings))
     if captured is None:

@@ -43,20 +43,22 @@ def shards_in_captured_lane(own_rows: OwnRows) -> DataFrame:
 
 
 def full_share(row: Row) -> float:
-    """Full fetches, of all of a lane."""
+    """The share of full fetches among all fetches of a lane."""
     c = SESSION_CACHE
     return float(row[c.full_fetches] / row[c.fetches]) if row[c.fetches] else 0.0
 
 
 def refused_share(row: Row) -> float:
-    """Full fetches that got no session, of those that wanted one."""
+    """The share of full fetches that got no session among those that wanted one, in a lane."""
     c = SESSION_CACHE
     wanted = row[c.refused] + row[c.created]
     return float(row[c.refused] / wanted) if wanted else 0.0
 
 
 def captured_refused_share(row: Row) -> float:
-    """Captured full fetches that got no session, of those that wanted one; the replay may give another share."""
+    """The same share in the capture itself: of full fetches that wanted a session, those that got none. The replay may
+    give another one.
+    """
     c = SESSION_CACHE
     wanted = row[c.captured_refused] + row[c.captured_created]
     return float(row[c.captured_refused] / wanted) if wanted else 0.0
@@ -90,7 +92,7 @@ def enough_slots_answer(findings: Findings) -> str:
 
 
 def slots_doubt_text(needs: list[Row]) -> str:
-    """That the capture contradicts the number of slots that was taken for the captured one, where it does."""
+    """Says that the capture contradicts the number of slots that was taken to be in force; empty if it does not."""
     taken = (row for row in needs if row[SESSION_SLOTS.slots] is not None)
     return next((f". {capitalized(captured_slots_text(row))}" for row in taken if not are_slots_possible(row)), "")
 
@@ -118,7 +120,7 @@ def slots_grid(findings: Findings) -> Grid:
 
 
 def evicting_lane(findings: Findings) -> str:
-    """The captured lane where somebody is evicted in it, else the lane with most evictions; else nothing."""
+    """The captured lane if somebody is evicted in it, else the lane with most evictions; empty if no lane has any."""
     c = SESSION_CACHE
     rows = [row for row in findings.by_lane(lanes, algorithms.SESSION_CACHE) if row[c.evicted]]
     if not rows:
@@ -128,7 +130,7 @@ def evicting_lane(findings: Findings) -> str:
 
 
 def evictions_in_lane(findings: Findings) -> list[Row]:
-    """Who evicts whom, in the lane shown."""
+    """The rows of `evictions_by_pair` for the lane that `evicting_lane` returns."""
     lane = evicting_lane(findings)
     return [row for row in findings.of(evictions_by_pair) if row[SESSION_EVICTIONS.scenario] == lane]
 
@@ -207,7 +209,7 @@ def while_room_answer(findings: Findings) -> str:
 
 
 def captured_refusals_text(findings: Findings) -> str:
-    """That more was refused in the capture than the replay of the captured settings refuses, where that is so."""
+    """Says that more was refused in the capture than in the captured lane; empty if that is not so."""
     c = SESSION_CACHE
     lane = next((row for row in findings.of(lanes) if row[c.scenario] == CAPTURED_LANE), None)
     if lane is None or lane[c.captured_refused] <= lane[c.refused]:
