@@ -107,7 +107,7 @@ def run_guarded(action: Callable[[], None]) -> int:
     """Run the action; a RefetchError, a failing file system or an interrupt is one message. Returns the exit code."""
     try:
         action()
-        sys.stdout.flush()  # a full disk is told here, not when Python ends
+        sys.stdout.flush()  # so that a full disk is reported here, and not when Python ends
     except RefetchError as fault:
         return _print_failure(
             str(fault), next((code for kind, code in EXIT_CODES.items() if isinstance(fault, kind)), 1)

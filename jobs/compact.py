@@ -17,8 +17,8 @@ from jobs.terminal.wording import days_or_hours, quantity
 from schemas.tables.silver import CAPTURES
 
 AS_WRITTEN = (CAPTURES,)
-"""Tables whose files are not joined. The age of a capture set's files in `captures` tells which set was written last,
-and the files themselves tell whether a set was ingested again while a job replays it."""
+"""Tables whose files are not joined. The age of a capture set's files in `captures` shows which set was written last,
+and the files themselves show whether a set was ingested again while a job replays it."""
 
 
 class TableFiles(BaseModel):

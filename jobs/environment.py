@@ -140,7 +140,7 @@ def pins_of(lock: str, packages: Collection[str]) -> str:
 
 
 def without_hashes(lock: str) -> str:
-    """The same pins, which may then be installed from any file."""
+    """The pins of a lock file without their hashes, so that they may be installed from any file."""
     return _HASH.sub("", lock)
 
 

@@ -88,7 +88,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
 def is_ingested(spark: SparkSession, run: Run, plan: CapturePlan) -> bool:
     """Whether the silver tables exist and hold these very files, read by this decoder.
 
-    The rows of `captures` tell, since they are written last.
+    The rows of `captures` decide, since they are written last.
     """
     if not all(has_table(spark, run.lake, table) for table in SILVER):
         return False

@@ -1,4 +1,4 @@
-"""Views of an open lake, beside its tables: what is asked most often, and lanes by the settings that they have."""
+"""Views of an open lake, beside its tables: what is queried most often, and lanes by their settings."""
 
 from __future__ import annotations
 

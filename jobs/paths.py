@@ -22,10 +22,10 @@ CONF = ROOT / "conf"
 """Folder of settings.yaml, the Spark defaults and the scenario files that ship with refetch."""
 
 SHOWN_CONF = CONF.name if IS_CLONE else str(CONF)
-"""That folder in what a user reads."""
+"""The folder CONF as messages name it."""
 
 SHOWN_DOCS = "docs" if IS_CLONE else str(ROOT / "docs")
-"""Folder of the pages that messages point to, as a user reads it."""
+"""The folder of the pages of docs as messages name it."""
 
 
 def own_text(path: Path) -> str:

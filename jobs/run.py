@@ -40,7 +40,7 @@ class Decoding:
     """What `ingest` has to know of captures beside the files.
 
     pseudonyms: what topics, clients and hosts are called in the lake; None for their own names.
-    brokers: node id by server (address:port), where the captures do not tell it.
+    brokers: node id by server (address:port), where the captures do not show it.
     log_zone: the zone of times in request logs that name none.
     """
 

@@ -34,7 +34,7 @@ def resolve_captures(named: Iterable[str], places: Mapping[str, str] = NOWHERE) 
     Paths are absolute; what was named by a URI is a URI. Raises ArgumentError that lists every name that leads to
     nothing or to a file that cannot be read.
 
-    places: by name the file and line that has it, which is told of a name that leads to nothing.
+    places: by name the file and line that has it, for the message about a name that leads to nothing.
     """
     named = tuple(named)
     if not named:

@@ -73,9 +73,10 @@ def find_broker_release(
     """What a capture set shows of the release of a cluster's brokers, of all where none is named; None where it shows
     nothing.
 
-    A response to ApiVersions tells what its broker is; a follower tells what the broker is that it fetches for. Where
-    nobody asked and nobody said, as before 2.4 and where connections are older than the capture, the version by which
-    followers fetch is that of inter.broker.protocol.version: brokers are of its release, or of a later one.
+    A response to ApiVersions shows the release of its broker, and a follower names the release of the broker for which
+    it fetches. If the capture has neither, as before 2.4 and where connections are older than the capture, the version
+    of Fetch that followers use counts. It follows inter.broker.protocol.version, so that brokers are of its release or
+    of a later one.
     """
     metadata, exchanges = (
         rows_of_cluster(spark, lake, table, capture_id, cluster_id) for table in (CLUSTER_METADATA, EXCHANGES)

@@ -28,7 +28,7 @@ REQUEST = "request"
 COUNTS = (
     LOG_AGREEMENT.in_both, LOG_AGREEMENT.different, LOG_AGREEMENT.only_in_packets, LOG_AGREEMENT.only_in_log,
 )  # fmt: skip
-# A log's times are cut to milliseconds: with this, a line never comes before the request that it tells.
+# A log's times are cut to milliseconds: with this, a line never comes before the request that it is about.
 LINE_AFTER = "INTERVAL 0.000999 SECOND"
 SASL_HANDSHAKE, SASL_AUTHENTICATE, API_VERSIONS = "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "API_VERSIONS"
 AUTHENTICATES = "authenticates"
@@ -60,7 +60,7 @@ def join_requests(packets: RequestsOfSource, logs: RequestsOfSource) -> DataFram
 
     Where server, client and correlation id name one request in both, their times do not matter. Where the same client
     came again, or counts no correlation ids, a line belongs to the request that came last before it was written; of
-    several that came or were written at one time, the numbers of exchanges tell the order.
+    several that came or were written at one time, the numbers of exchanges give the order.
     """
     x = EXCHANGES
     request_or_response_time = F.coalesce(F.col(x.request_time), F.col(x.response_time))
@@ -77,7 +77,7 @@ def join_requests(packets: RequestsOfSource, logs: RequestsOfSource) -> DataFram
 
 
 def with_log_columns(joined: DataFrame) -> DataFrame:
-    """The exchanges of the packets, with what only the log tells of them."""
+    """The exchanges of the packets, with the columns that only the log has."""
     source = {column: LOG if column in LOG_COLUMNS else PACKETS for column in EXCHANGES.columns}
     columns = [F.col(f"{source[column]}.{column}").alias(column) for column in EXCHANGES.columns]
     return joined.where(F.col(PACKETS).isNotNull()).select(*columns)
@@ -123,7 +123,7 @@ def _side_column(side: str, column: TableColumn) -> Column:
 
 
 def _is_different(column: TableColumn) -> Column:
-    """Whether both tell the value, and differently."""
+    """Whether packets and log both have a value of this column, and not the same."""
     return F.coalesce(_side_column(PACKETS, column) != _side_column(LOG, column), F.lit(False))
 
 

@@ -30,7 +30,7 @@ def logged_rows(spark: SparkSession, plan: CapturePlan, pseudonyms: Pseudonyms |
         yield from rows_from_log(batches, capture_id, pseudonyms)
 
     lines = range_tasks(spark, plan.logs).mapInArrow(read_ranges, from_arrow_schema(LOGGED_REQUESTS))
-    # Lines that tell no request have no connection; they are spread by their number.
+    # Lines that are about no request have no connection; they are spread by their number.
     sharded = lines.withColumn(
         SHARD, shard_column(shards, "connection", F.when(F.col("connection") == "", F.col("line_no")))
     )

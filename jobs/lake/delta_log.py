@@ -22,7 +22,7 @@ _known: dict[_Version, tuple[str, ...] | None] = {}
 
 def partition_files(spark: SparkSession, path: str, partition: Partition) -> tuple[str, ...] | None:
     """The files that are the partition's rows in the newest version of the table at `path`; None where Delta has to
-    read them, since they are many or do not tell all.
+    read them, since they are many, or do not alone decide which rows the table has.
 
     Delta looks for files by a Spark job in every query; here it does once a version.
     """

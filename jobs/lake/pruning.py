@@ -26,7 +26,7 @@ FIRST = (RUNS, CAPTURES)
 """The tables in which commands look for runs and capture sets. These leave them before all others, so that no command
 finds one whose rows are half gone."""
 RECORD = (PREDICTIONS_CHECKED, TRENDS)
-"""Small tables that tell of the lake's past. Nothing leaves them only because of its age."""
+"""Small tables about the lake's past. Nothing leaves them only because of its age."""
 BETWEEN = "-"
 """What stands between the ids of two runs in the identity of rows that are of both."""
 UNFINISHED_FOR = timedelta(days=1)

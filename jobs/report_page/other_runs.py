@@ -11,10 +11,11 @@ from jobs.terminal.screen import Grid
 
 @dataclass(frozen=True)
 class OtherRuns:
-    """Beside a run, all empty where there is no other.
+    """What a run's page shows of other runs; all is empty if there are none.
 
-    previous: the run that it is compared with, and how that is asked for on a command line. changes: by part of the
-    comparison its sentences. nights: the figures that matter most, a row a night. plots: the same as curves.
+    previous: the run that the page compares its own with, as text. command: the command that compares the two. changes:
+    (the head, the sentences) of each part of the comparison. nights: the figures that matter most, with a row for each
+    night. plots: the same figures as curves.
     """
 
     previous: str = ""

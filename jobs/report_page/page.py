@@ -73,7 +73,7 @@ class QuestionPart:
 
 @dataclass(frozen=True)
 class AimPart:
-    """An aim as the page takes it: what is asked, what it comes to, and the trade-off."""
+    """An aim as the page takes it: its text, what it comes to, and the trade-off."""
 
     asks: str
     sentences: list[str]
@@ -188,7 +188,7 @@ def figure_or_reason(plotted: Callable[[Findings], Plot], findings: Findings) ->
 
 def draw_figure(plot: Plot) -> DrawnPlot:
     """A plot as the page takes it."""
-    # A reader of screens is told of a picture, not of every tick; Vega escapes its text.
+    # A screen reader announces one picture, and not every tick. Vega escapes its text.
     named = Markup('<svg role="img" aria-label="{}"').format(printable_text(plot.says))
     return DrawnPlot(plot.says, named + Markup(plot_svg(plot).removeprefix("<svg")))  # noqa: S704
 

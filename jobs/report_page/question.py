@@ -88,9 +88,9 @@ class Findings:
 class Question:
     """One of the report's questions.
 
-    algorithms: the replays it needs, by name; none for what the capture alone tells.
-    queries: what is asked of the tables.
-    beside: by the name of a further replay, what is asked in addition if the run has that replay too.
+    algorithms: the replays it needs, by name; none for what the capture alone shows.
+    queries: the queries of tables that it needs.
+    beside: by the name of a further replay, the queries that are added if the run has that replay, too.
     sentence: makes the answer, with its numbers. Raises Unanswered where there is none.
     plots: make what shows the answer. Each raises Unplotted where there is nothing to be seen.
     trust: metrics of `fidelity`, of these algorithms, that say how far the answer can be trusted.

@@ -158,7 +158,7 @@ def _scenario_text(located: LocatedYaml, faults: list[Fault]) -> ScenarioText:
         return ScenarioText.model_validate({} if located.data is None else located.data)
     except ValidationError as fault:
         faults.extend(Fault(located.at(error["loc"]), _shape_fault_text(error)) for error in fault.errors())
-        # What is around it is still checked, so that one run tells all faults.
+        # What is around it is still checked, so that one run reports all faults.
         return ScenarioText.model_validate(_without_malformed(located.data, fault.errors()))
 
 

@@ -107,7 +107,7 @@ class Setting(BaseModel):
 
     @property
     def default_value(self) -> Value | None:
-        """The default, parsed; None where the capture tells it."""
+        """The default, parsed; None where the capture shows the value."""
         return None if self.default is None else self.parse(str(self.default))
 
     def default_in(self, release: tuple[int, ...] | None) -> Value | None:

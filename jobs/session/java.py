@@ -1,6 +1,6 @@
 """The Java that Spark will start: which one it is, and whether Spark runs on it.
 
-Standard library only: it is asked before the Python environment is set up.
+Standard library only: it runs before the Python environment is set up.
 """
 
 from __future__ import annotations

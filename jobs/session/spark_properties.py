@@ -34,7 +34,7 @@ IN_ANY_SESSION = (
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled",
     "spark.sql.execution.arrow.pyspark.validateSchema.enabled",
 )
-"""Those of EVERYWHERE on which results depend: they are set in a session that somebody else has started, too."""
+"""The properties on which results depend, which are set in a session that somebody else has started, too."""
 
 _TASKS_OF_A_CORE = 2
 _ON_ONE_MACHINE = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?")

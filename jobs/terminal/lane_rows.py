@@ -77,7 +77,7 @@ def shortest_lane_name(subject: str, lane: str, same: Collection[str], lanes: Se
     for part in reversed(list(by_part)):
         others = [other for other in parts if other != part]
         more = [other for other in lanes if set(others) <= set(other.split(BETWEEN))]
-        # What all lanes have in common stays: they are told from the captured one by it.
+        # What all lanes have in common stays, because it distinguishes them from the captured one.
         if others and len(more) > len(alike) and all(other in same for other in more):
             parts, alike = others, more
             by_part[part] = "" if part.startswith(OF_OTHERS.get(subject, ())) else setting_with_values(part, more)

@@ -69,7 +69,7 @@ def _progress_lines(name: str, progress: Callable[[], Progress], out: TextIO) ->
     terminal = out.isatty()
 
     def follow() -> None:
-        # The gateway may go down under the work; the work itself tells that.
+        # The gateway may go down during the work, which then fails by itself and says so.
         with suppress(Py4JError):
             while not over.wait(_EVERY_SECONDS[terminal]):
                 _write_line(out, progress().line(name), end="" if terminal else "\n")

@@ -52,7 +52,7 @@ def unstated_settings(findings: Findings, algorithm: str) -> list[str]:
 
 
 def flags_to_state(findings: Findings, algorithm: str) -> list[str]:
-    """The flags to state what was in force: values where the capture tells them, else names to fill in."""
+    """The flags to state what was in force: values where the capture shows them, else names to fill in."""
     keys = unstated_settings(findings, algorithm)
     need = next((row for row in findings.of(slot_needs) if row[SESSION_SLOTS.slots] is not None), None)
     if SLOTS in keys and need is not None and not are_slots_possible(need):

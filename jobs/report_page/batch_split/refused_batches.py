@@ -147,8 +147,8 @@ def compressed_or_not_answer(findings: Findings) -> str:
 
 
 def both_sides_text(findings: Findings) -> str:
-    """That a topic took a batch which is larger, uncompressed, than one that it refused; each topic may have a limit of
-    its own.
+    """Says that a topic took a batch which is larger, uncompressed, than one that it refused; each topic may have a
+    limit of its own.
     """
     b, rows = RECORD_BATCHES, findings.of(produced_topics)
     for topic in dict.fromkeys(row[b.topic] for row in rows):

@@ -125,7 +125,7 @@ def safe_batch_size_answer(findings: Findings) -> str:
 
 
 def unlike_captured_refusals(findings: Findings) -> str:
-    """That brokers refused batches in the capture, but the replay of the captured settings splits none."""
+    """Says that brokers refused batches in the capture, but the captured lane splits none; empty if that is not so."""
     refused = sum(row["refused"] for row in findings.of(produced_codecs))
     if not refused or not splits_nothing(findings.by_lane(lanes, algorithms.BATCH_SPLIT)[:1]):
         return ""

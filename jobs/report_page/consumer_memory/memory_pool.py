@@ -114,7 +114,7 @@ def pool_cost_text(row: Row) -> str:
 
 
 def refused_pool_text(findings: Findings) -> str:
-    """That the proposal's prototype would not start with the smallest pool in which nobody waits, where that is so."""
+    """Says that the prototype would not start with the smallest pool in which nobody waits; empty if it would."""
     captured, largest = captured_row(consumers_by_lane(findings)), largest_fetch_limit(findings)
     if captured is None or captured["smallest"] > largest:
         return ""

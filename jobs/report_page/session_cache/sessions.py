@@ -56,7 +56,7 @@ def refused_share(row: Row) -> float:
 
 
 def captured_refused_share(row: Row) -> float:
-    """The same share in the capture itself: of full fetches that wanted a session, those that got none. The replay may
+    """The share of full fetches that got no session among those that wanted one, in the capture itself. The replay may
     give another one.
     """
     c = SESSION_CACHE
