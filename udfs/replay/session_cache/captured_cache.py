@@ -42,8 +42,9 @@ def oldest_session(cache: Cache, shard: int) -> int:
 
 @kernel
 def put_session(cache: Cache, session_id: int, fetch: Record, now_ms: int) -> int:
-    """Open the session that the capture shows, in place of the victim by the rules or, if they have none, of the oldest
-    one. Returns its place.
+    """Open the session that the capture shows. Returns its place.
+
+    If its shard is full, the victim by the rules goes or, if they have none, the oldest session.
     """
     settings = cache.settings[CAPTURED]
     shard = shard_of(session_id, settings.shards)

@@ -55,7 +55,7 @@ def follow_response(client: Record, error: int, response_session_id: int) -> Non
 
 @kernel
 def new_client(clients: Clients) -> int:
-    """A client of which nothing is known."""
+    """Add a client of which nothing is known. Returns its number."""
     owner = clients.known[0]
     clients.known[0] += 1
     client = clients.state[owner]
@@ -66,7 +66,7 @@ def new_client(clients: Clients) -> int:
 
 @kernel
 def owner_of(clients: Clients, connection: int, session_id: int) -> int:
-    """The client behind a connection. A connection that goes on with a session is that of the session's client."""
+    """The number of the client behind a connection: if the connection goes on with a session, of that one's client."""
     connected, in_session = clients.by_connection.values[place_of_key(clients.by_connection, connection)], ABSENT
     if session_id != NO_SESSION:
         in_session = clients.by_session.values[place_of_key(clients.by_session, session_id)]
@@ -94,7 +94,7 @@ def skips_epochs(client: Record, fetch: Record) -> bool:
 
 @kernel
 def is_request_expected(client: Record, fetch: Record) -> int:
-    """Is the request's session and epoch what the rules say?"""
+    """Are the request's session and epoch what the client's rules say: AS_EXPECTED, AFTER_LOSS or UNEXPECTED?"""
     if fetch.epoch == FINAL_EPOCH or (client.id == fetch.session_id and client.epoch == fetch.epoch):
         return AS_EXPECTED
     if skips_epochs(client, fetch):
@@ -104,7 +104,7 @@ def is_request_expected(client: Record, fetch: Record) -> int:
 
 @kernel
 def act_of(client: Record, fetch: Record) -> int:
-    """What the client does, compared with what its rules would have it do. fetch.expected is already set."""
+    """What the client does, compared with its rules: an act, such as BY_RULES. fetch.expected is already set."""
     if fetch.epoch == FINAL_EPOCH:
         return WITHOUT_SESSION
     if fetch.epoch > 0:
@@ -148,7 +148,7 @@ def note_session(fetch: Record, rows: Records) -> int:
 
 @kernel
 def note_times(fetch: Record, handled_us: int, max_wait_ms: int) -> None:
-    """Note when the broker takes the request up, and when it answers.
+    """Note when the broker takes the request up, and when it answers (us).
 
     A fetch whose response was not captured was answered as well: that is taken to be when its max_wait_ms was over.
     """
@@ -171,7 +171,7 @@ def go_on_from(client: Record, fetch: Record) -> None:
 
 @kernel
 def note_client(clients: Clients, fetch: Record) -> Record:
-    """Note with a fetch whose it is and why it was sent. Returns the client, as the fetches before left it."""
+    """Note with a fetch which client sent it and why. Returns the client, as its fetches before left it."""
     fetch.owner = owner_of(clients, fetch.connection, fetch.session_id)
     client = clients.state[fetch.owner]
     fetch.expected = is_request_expected(client, fetch)
@@ -182,8 +182,9 @@ def note_client(clients: Clients, fetch: Record) -> Record:
 
 @kernel
 def note_clients(fetches: Records, first: int, rows: Records, clients: Clients) -> int:
-    """Note with fetches from `first` on whose they are, why they were sent, and when the broker worked on them; stops
-    where memory runs out and returns how far it came.
+    """Note with fetches from `first` on who sent them and why, and when the broker worked on them.
+
+    Returns the place of the first fetch that is not noted: where memory ran out, or the number of fetches.
 
     fetches: FETCH[n], in the order of their requests. rows: LISTED_PARTITION[m].
     """
@@ -224,5 +225,5 @@ def larger_clients(clients: Clients) -> Clients:
 
 
 def new_clients() -> Clients:
-    """No client but UNSEEN."""
+    """Clients of whom only UNSEEN, number 0, is known."""
     return Clients(np.zeros(16, CLIENT), np.ones(1, np.int64), new_map(), new_map())

@@ -20,21 +20,21 @@ BUCKET_US = 10_000_000
 
 @kernel
 def has_room_for_event(cache: Cache, lanes: Lanes) -> bool:
-    """Is there memory for what happens next? cache: the captured broker's."""
+    """Is there memory for the next event? cache: that of the captured broker."""
     has_evictions = lanes.evicted[0] + len(lanes.cache.totals) <= len(lanes.evictions)
     return has_evictions and has_headroom(cache) and has_headroom(lanes.cache)
 
 
 @kernel
 def is_in_bucket(buckets: Buckets, number: int) -> bool:
-    """Is the bucket of time of this number the one at hand?"""
+    """Is the bucket of time with this number the current one?"""
     last = buckets.used[0] - 1
     return last >= 0 and buckets.captured[last].number == number
 
 
 @kernel
 def begin_bucket(lanes: Lanes, number: int) -> None:
-    """Go on to the bucket of time of this number; there is room for it."""
+    """Go on to the bucket of time with this number; there is room for it."""
     cache, buckets = lanes.cache, lanes.buckets
     last = buckets.used[0]
     buckets.used[0] += 1
@@ -46,7 +46,7 @@ def begin_bucket(lanes: Lanes, number: int) -> None:
 
 @kernel
 def end_bucket(lanes: Lanes) -> None:
-    """Note what the lanes hold, for the bucket of time at hand."""
+    """Note what the lanes hold at the end of the current bucket of time."""
     cache, last = lanes.cache, lanes.buckets.used[0] - 1
     if last < 0:
         return
@@ -104,7 +104,7 @@ def dispatch_event(captured: Captured, lanes: Lanes, event: Record, fetch: Recor
 
 @kernel
 def play_from(fetches: Records, events: Records, first: int, captured: Captured, lanes: Lanes) -> int:
-    """Play events from `first` on; stops where memory runs out and returns how far it came."""
+    """Play events from `first` on. Returns the place of the first that is not played, which is where memory ran out."""
     done = first
     while done < len(events) and has_room_for_event(captured.cache, lanes):
         number = events[done].us // BUCKET_US

@@ -1,4 +1,4 @@
-"""Sessions come and go in a lane: who is given one, whose is taken for it, and those from before the capture."""
+"""Sessions come and go in a lane: who gets one, which one is evicted for it, and those from before the capture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def outcome_in_bucket(lanes: Lanes, lane: int) -> Record:
 
 @kernel
 def evict_session(lanes: Lanes, lane: int, place: int, fetch: Record) -> None:
-    """Take a session out for that of a full fetch."""
+    """Evict the session at `place` to make room for that of a full fetch, and note who lost it to whom."""
     eviction = lanes.evictions[lanes.evicted[0]]
     lanes.evicted[0] += 1
     eviction.lane, eviction.evictor = lane, fetch.name

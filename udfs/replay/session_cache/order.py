@@ -27,8 +27,8 @@ has all full responses since the last id."""
 
 
 def events_to_play(fetches: Records) -> Records:
-    """The events of these fetches that have not been replayed yet, in the order of their times. At the same time, those
-    of the earlier fetch come first, and its request before its response.
+    """The events of these fetches that have not been replayed yet, EVENT[n], in the order of their times. Of events at
+    the same time, those of the earlier fetch come first, and its request before its response. fetches: FETCH[fetches].
     """
     requests = np.flatnonzero(fetches["is_handled"] == 0)
     requests = requests[np.argsort(fetches["handled_us"][requests], kind="stable")]
@@ -40,7 +40,10 @@ def events_to_play(fetches: Records) -> Records:
 
 @kernel
 def merge_events(fetches: Records, requests: Ints, responses: Ints, events: Records) -> None:
-    """Merge requests and responses, each of them in order, into `events`."""
+    """Merge requests and responses into `events`, EVENT[requests + responses], in the order of their times.
+
+    requests, responses: int64 each, places in `fetches`, sorted by time.
+    """
     request = response = 0
     for place in range(len(events)):
         event = events[place]
@@ -86,9 +89,9 @@ def could_come_before(fetches: Records, events: Records, later: int, early: int)
 def first_built(fetches: Records, events: Records, early: int, expected: int, shards: int) -> int:
     """The place of the full response that was built first of events[early] and those close behind it.
 
-    expected: the shard whose turn it is. If events[early] issues an id of that shard, it was first. Else it is the next
-    one that does; or, where refused ones, which issue no id, can fill the turns before that of events[early], the first
-    of these.
+    expected: the shard whose turn it is. If events[early] issues an id of that shard, it was first; else the next
+    response that issues one was. If none does, but refused responses, which issue no id, can fill the turns before that
+    of events[early], the first of these was.
     """
     issued = issued_shard(fetches[events[early].fetch], shards)
     if issued == expected:
@@ -163,8 +166,9 @@ def full_responses(fetches: Records) -> tuple[Records, Records]:
 
 
 def first_shard(fetches: Records, responses: Records, shards: int) -> int:
-    """The shard of the first of these full responses: the one with which most of the ids that they issue are in turn,
-    once the responses are put in order; NONE if none is.
+    """The shard that the counter had for the first of these full responses, or NONE if no shard explains any id.
+
+    Each shard is tried: the one is taken with which most of the issued ids are of the shard whose turn it is.
     """
     fits = [order_by_turn(fetches, responses.copy(), first, shards) for first in range(shards)]
     return int(np.argmax(fits)) if any(fits) else NONE
@@ -177,7 +181,7 @@ def begins_again(fetches: Records, responses: Records, expected: int, shards: in
 
 
 def order_by_turn(fetches: Records, responses: Records, first: int, shards: int) -> int:
-    """How many ids are of the shard whose turn it is, if shard `first` begins; the responses are put in order."""
+    """Put the responses in order as if shard `first` began. Returns how many ids are of the shard whose turn it is."""
     order_responses(fetches, responses, len(responses), turn_of(first), shards)
     return issued_in_turn(fetches, responses, shards)
 
@@ -191,7 +195,7 @@ def turn_of(shard: int) -> Records:
 
 @kernel
 def issued_in_turn(fetches: Records, responses: Records, shards: int) -> int:
-    """How many ids are of the shard that is expected of their full response."""
+    """How many of these full responses issue an id of the shard that was expected for them. responses: EVENT[n]."""
     count = 0
     for place in range(len(responses)):
         issued = issued_shard(fetches[responses[place].fetch], shards)

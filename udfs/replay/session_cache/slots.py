@@ -19,12 +19,12 @@ from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, w
 
 
 def new_spans() -> Spans:
-    """No session yet."""
+    """Spans without a session or a refusal."""
     return Spans(np.zeros(0, SPAN), new_map(), np.zeros(0, REFUSAL), np.zeros(2, np.int64))
 
 
 def with_spans(spans: Spans, more: int) -> Spans:
-    """The spans, with room for so many more sessions and refusals."""
+    """The spans, with room for `more` further sessions and as many refusals."""
     used, refused = spans.used.tolist()
     if used + more > len(spans.spans):
         spans = spans._replace(spans=np.concatenate([spans.spans[:used], np.zeros(used + 2 * more, SPAN)]))
@@ -97,7 +97,7 @@ def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, i
 def _count_alive(opened: Ints, ended: Ints, times: Ints, before_us: int = 0) -> Ints:
     """How many sessions live at each of these times: int64[times].
 
-    opened, ended: int64[sessions] each, sorted, us. before_us: a session that ended no longer than that
-    before a time still counts.
+    opened, ended: int64[sessions] each, sorted, us. before_us: a session still counts if it ended at most this long
+    before a time.
     """
     return np.searchsorted(opened, times, "right") - np.searchsorted(ended, times - before_us, "left")
