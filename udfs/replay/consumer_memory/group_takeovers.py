@@ -1,9 +1,9 @@
 """Partitions that pass from one member of a consumer group to another, as the fetches of both show.
 
 No two members of a group have a partition at the same time: what one fetched and another fetches next was taken away
-from the first, or given up by it. Which group a process is a member of, its requests to the coordinator tell. One that
-names several groups has several consumers, of which the fetches do not tell which is which; one that names none assigns
-its partitions itself. Of both nothing is known.
+from the first, or given up by it. The requests of a process to the coordinator name its group. A process that names
+several groups has several consumers, and its fetches do not say which consumer sent them; one that names no group
+assigns its partitions itself. Nothing is known of either.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _MEMBERS: list[pa.Field[Any]] = [
     pa.field("joined", pa.int64()),
 ]
 MEMBERS = pa.schema(_MEMBERS)
-"""A process and a group that it names, each once for some rows; and each JoinGroup that was answered: when it was asked
-for and answered (us), null for the others."""
+"""A process and a group that it names, with times that are null, once for each batch of exchanges that has the two; and
+a row for each JoinGroup that was answered: when its request (joins) and its response (joined) came, in us."""
 Process = tuple[str, str]
 """A client id, empty for none, and an address."""
 
@@ -94,14 +94,16 @@ def _members(rows: pa.RecordBatch, *, with_times: bool) -> pa.RecordBatch:
 
 
 class Joins(NamedTuple):
-    """The JoinGroup requests of a process that were answered, in the order of their answers: int64[joins] each (us)."""
+    """The JoinGroups of a process that were answered, in the order of their responses: int64[joins] each, the times of
+    the requests (joins) and of the responses (joined), in us.
+    """
 
     joins: Ints
     joined: Ints
 
 
 def groups_of_processes(members: pa.Table) -> dict[Process, str]:
-    """The group of each process, of groups that several processes are members of. members: rows of MEMBERS."""
+    """The group of each process that names one only, if another process is a member too. members: rows of MEMBERS."""
     groups: dict[Process, set[str]] = {}
     for row in members.to_pylist():
         if row["group_id"] is not None:
@@ -121,7 +123,7 @@ def joins_of(members: pa.Table) -> dict[Process, Joins]:
 
 
 def group_fetches(batches: Iterable[pa.RecordBatch], groups: Mapping[Process, str]) -> Iterator[pa.RecordBatch]:
-    """Rows of GROUP_FETCHES from rows of FETCH_PARTITIONS. groups: of processes."""
+    """Rows of GROUP_FETCHES from rows of FETCH_PARTITIONS. groups: the group of each process."""
     g, f = GROUP_FETCHES, FETCH_PARTITIONS
     names = sorted(set(groups.values()))
     number = {name: place for place, name in enumerate(names)}
@@ -153,8 +155,10 @@ def processes_of(rows: pa.RecordBatch) -> tuple[Ints, list[Process]]:
 
 
 def takeover_rows(batches: Iterable[pa.RecordBatch], joins: Mapping[Process, Joins]) -> Iterator[pa.RecordBatch]:
-    """Rows of MEMORY_EVENTS from rows of GROUP_FETCHES in order: a partition's last fetch before another member fetches
-    it, each time, as of that fetch.
+    """Rows of MEMORY_EVENTS from rows of GROUP_FETCHES, which are in the order of GROUPS.
+
+    There is a row for each time that a member fetches a partition which another fetched before. It has the connection,
+    exchange and time of the later fetch, and the process of the earlier one.
     """
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -174,9 +178,10 @@ def is_same_partition(rows: pa.RecordBatch) -> Bools:
 def takeover_events(
     rows: pa.RecordBatch, places: Ints, by: list[Process], joins: Mapping[Process, Joins]
 ) -> pa.RecordBatch:
-    """Rows of MEMORY_EVENTS for the fetches at these places, whose partition the row behind each fetches next.
+    """Rows of MEMORY_EVENTS for partitions that pass to another process, one for each of `places`.
 
-    by: the process that does.
+    places: int64[n], the rows with the last fetches of the earlier processes; the row behind each is the first fetch of
+    the later process. by: these later processes.
     """
     t, g = MEMORY_EVENTS, GROUP_FETCHES
     before, after = rows.take(places), rows.take(places + 1)
@@ -196,7 +201,10 @@ def takeover_events(
 
 
 def joins_before(times: Ints, processes: list[Process], joins: Mapping[Process, Joins]) -> tuple[Ints, Ints, Bools]:
-    """(when each process had last asked to join its group by then, when that was answered, whether it was at all)."""
+    """The last JoinGroup of each process that was answered by a time: (its request, us; its response, us; if any was).
+
+    times: int64[n], us. processes: the process at each time. The three are int64[n], int64[n] and bool[n].
+    """
     last_joins, last_joined = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
     has_joined = np.zeros(len(times), np.bool_)
     for process in set(processes) & joins.keys():
