@@ -43,7 +43,7 @@ from udfs.replay.partition_limits.topics import (
 FREE = 0
 """The lane of the passes, which has no limits of its own."""
 NOT_PLACED = -1
-"""In Passes.full: what is in the slots of the change is not to be taken over."""
+"""In Passes.full: what is in the slots of the change must not be taken over."""
 
 FIRST_REFUSAL = int_fields("limit_from", "change", "present", "requested")
 """What a limit refuses first, and what that change met; NONE where it refuses no change."""
@@ -53,20 +53,20 @@ PASS = int_fields(
     "full",  # the brokers that are full, as `full_brokers` has it
     "first",  # the change with which passes begin
     "last_limit",  # the limit of the last pass that begins there
-    "tried",  # what limits up to this refuse first is known
+    "tried",  # the largest limit up to which the first refusal of each is known
     "replicas",  # in the cluster before that change
 )
-"""How far the passes are."""
+"""How far the passes have come."""
 
 
 class Passes(NamedTuple):
     """What the passes share.
 
-    last_limits: int64[changes], the largest limit that could refuse the change, or a later one, as the first.
-    keys: int64[brokers], such that two sets of brokers have the same sum of keys (by exclusive or) by a chance of one
-    in 2^62. full: int64[changes], the sum of the brokers that were full when the replicas in the change's slots were
-    placed, or NOT_PLACED. before: int64[brokers], the counts before the first change of a pass. state: PASS[1].
-    curve: FIRST_REFUSAL by limit.
+    last_limits: int64[changes], the largest limit whose first refusal can be this change or a later one.
+    keys: int64[brokers], random numbers: a set of brokers is known by the sum of its keys (by exclusive or), which two
+    sets share by a chance of one in 2^62. full: int64[changes], the sum of the keys of the brokers that were full when
+    the replicas in the change's slots were placed, or NOT_PLACED. before: int64[brokers], the replicas of each before
+    the first change of a pass. state: PASS[1]. curve: FIRST_REFUSAL[limits].
     """
 
     last_limits: Ints
@@ -93,7 +93,7 @@ def new_passes(last_limits: Ints, brokers: int, limits: int) -> Passes:
 
 @kernel
 def full_brokers(sim: ClusterSim, passes: Passes) -> int:
-    """The sum of the keys of brokers without room."""
+    """The sum (by exclusive or) of the keys of the brokers that have no room for another replica."""
     full, limit = 0, passes.state[0].limit
     for broker in range(len(sim.broker_replicas)):
         if sim.broker_replicas[broker] >= limit:
@@ -191,7 +191,10 @@ def begin_pass(sim: ClusterSim, passes: Passes, limit: int) -> None:
 
 @kernel
 def after_unlimited(sim: ClusterSim, passes: Passes, change: int) -> int:
-    """A change was done without a limit: returns the next one, or the same with the first limit that is to be tried."""
+    """Go on after a change that was done without a limit.
+
+    Returns the next change; or the same one, if a pass under the first limit that was not tried yet begins there.
+    """
     state, highest = passes.state[0], highest_count(sim, change)
     last_limit = min(highest, passes.last_limits[change])
     passes.full[change] = NOT_PLACED
@@ -209,8 +212,10 @@ def after_unlimited(sim: ClusterSim, passes: Passes, change: int) -> int:
 
 @kernel
 def after_limited(sim: ClusterSim, passes: Passes, change: int) -> int:
-    """A change was done, or refused, in a pass under a limit: returns the next one of the pass, or the first one of the
-    next pass, or that with which to go on without a limit.
+    """Go on after a change that was done, or refused, in a pass under a limit.
+
+    Returns the pass's next change. If the pass is over, it is taken back, and its first change is returned: there the
+    next pass begins or, after the last one, the changes go on without a limit.
     """
     state, outcome = passes.state[0], sim.outcomes[FREE, change]
     first_refusal, is_refused = passes.curve[state.limit], outcome.decided_by == MAX_BROKER_PARTITIONS

@@ -1,4 +1,4 @@
-"""A cluster on paper as the rows that a captured one gives: its brokers, its topics, and topics that are to come."""
+"""A cluster that is described, not captured, as rows of TOPIC_EVENTS: its brokers, its topics, and topics to come."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class SizedTopics(NamedTuple):
 
 
 class DescribedCluster(NamedTuple):
-    """A cluster on paper.
+    """A cluster that somebody describes.
 
-    brokers: node ids and racks, None for no rack. coming: topics of the days from start_us on.
+    brokers: node ids and racks, None for no rack. present: topics that are there at start_us (since 1970). coming:
+    topics that are created in the `days` from then on.
     """
 
     brokers: Sequence[tuple[int, str | None]]
@@ -56,7 +57,7 @@ def described_events(cluster: DescribedCluster, seed: int) -> pa.Table:
 
 
 def event_batches(cluster: DescribedCluster, seed: int) -> Iterator[pa.RecordBatch]:
-    """The rows of the brokers, and of each size of topics."""
+    """Rows of TOPIC_EVENTS: a batch of the brokers, then one for each size of topics. seed: of the placer's draws."""
     nodes, racks = zip(*sorted(cluster.brokers), strict=True)
     brokers = brokers_of(nodes, racks, [True] * len(nodes))
     yield described_broker_rows(nodes, racks)
@@ -72,19 +73,22 @@ def topic_event_rows(rows: int, **columns: Any) -> pa.RecordBatch:
 
 
 def described_broker_rows(nodes: Sequence[int], racks: Sequence[str | None]) -> pa.RecordBatch:
-    """The brokers."""
+    """Rows of TOPIC_EVENTS, one for each broker."""
     entry, node_id = np.full(len(nodes), TopicEvent.BROKER), np.array(nodes)
     return topic_event_rows(len(nodes), entry=entry, node_id=node_id, rack=pa.array(racks, pa.string()))
 
 
 def numbered_names(name: str, count: int) -> pa.Array[Any]:
-    """NAME-0, NAME-1, ..."""
+    """The names NAME-0, NAME-1 and so on, as many as `count`."""
     return pc.binary_join_element_wise(name, arrow_array(np.arange(count)).cast(pa.string()), "-")
 
 
 @kernel
 def place_topics(brokers: Brokers, stripes: Stripes, placement: Records, slots: Ints) -> None:
-    """Place one topic after the other, each as `placement` (PLACEMENT[1]) says, into slots."""
+    """Place one topic after the other, each as `placement` (PLACEMENT[1]) says.
+
+    slots: int64[replicas], where the number of each replica's broker is written.
+    """
     topic = placement[0]
     for slot in range(0, len(slots), topic.partitions * topic.replication_factor):
         topic.slot = slot
@@ -92,7 +96,7 @@ def place_topics(brokers: Brokers, stripes: Stripes, placement: Records, slots: 
 
 
 def present_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int) -> pa.RecordBatch:
-    """Partitions of topics that are there."""
+    """Rows of TOPIC_EVENTS, one for each partition of the topics of one size that are there at start_us."""
     n, factor, placement = topics.how_many * topics.partitions, topics.replication_factor, np.zeros(1, PLACEMENT)
     placement["partitions"], placement["replication_factor"] = topics.partitions, factor
     replicas = np.zeros(n * factor, np.int64)
@@ -111,13 +115,13 @@ def present_rows(topics: SizedTopics, brokers: Brokers, start_us: int, seed: int
 
 
 def coming_times(per_day: float, days: float, start_us: int) -> Ints:
-    """When each topic of a size comes: evenly, the first after half of the time between two."""
+    """When each topic of a size comes: int64[topics], us, evenly, the first after half of the time between two."""
     nth = np.arange(int(per_day * days))
     return (start_us + (nth + 0.5) / per_day * US_PER_DAY).astype(np.int64)
 
 
 def coming_rows(topics: SizedTopics, cluster: DescribedCluster, number: int) -> pa.RecordBatch:
-    """CreateTopics requests for topics of one size. number: distinguishes these requests from others."""
+    """Rows of TOPIC_EVENTS, a CreateTopics request for each topic of one size. number: their connection's id."""
     times = coming_times(topics.per_day, cluster.days, cluster.start_us)
     n = len(times)
     return topic_event_rows(

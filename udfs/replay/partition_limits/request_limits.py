@@ -63,7 +63,7 @@ def error_of_checks(sim: ClusterSim, change: int) -> int:
 
 @kernel
 def count_new_partitions(sim: ClusterSim, change: int) -> int:
-    """Partitions that the change would make, not below 0."""
+    """How many partitions the change would make; 0 for one that would not add any."""
     record = sim.changes[change]
     present = sim.topics[record.topic].partitions if record.kind == GROW else 0
     return max(0, record.partitions - present)

@@ -25,7 +25,7 @@ class Schedule(NamedTuple):
     values: tuple[int, ...]
 
     def at(self, times: Ints) -> Ints:
-        """The value in force at each time."""
+        """The value in force at each time: int64[times]. times: us."""
         return np.array(self.values, np.int64)[np.searchsorted(self.times, times, "right") - 1]
 
 

@@ -23,7 +23,7 @@ GROUPED = int_fields(
     "fetch_requests",
     "metadata_requests",
 )
-"""A change, as far as its sums need it."""
+"""What the sums of a change's group need to know of the change."""
 
 SUMS = int_fields(
     "changes",  # that are summed; from here on columns of PARTITION_LIMITS

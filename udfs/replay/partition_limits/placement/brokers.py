@@ -1,4 +1,4 @@
-"""The brokers that replicas are placed on, and what a placer is asked to place."""
+"""The brokers that replicas are placed on, and the topics to be placed."""
 
 from __future__ import annotations
 
