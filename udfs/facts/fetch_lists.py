@@ -99,7 +99,7 @@ class Rows(NamedTuple):
 
 @allocating_kernel
 def unwritten_rows(n: int) -> Rows:
-    """Rows for the follower to write, so many."""
+    """Room for `n` rows, which the follower of sessions writes."""
     return Rows(
         fetch=np.empty(n, np.int64),
         topic=np.empty(n, np.int64),

@@ -1,4 +1,4 @@
-"""Joins a fetch session in its middle: one from before the capture, or one of whose fetches the capture lacks some.
+"""Joins a fetch session in its middle: one from before the capture, or one with fetches that the capture lacks.
 
 Its requests name only what changes, so the partitions of which nothing comes stay unknown. But every response names the
 partitions of which it has records. One that no request has named since the session was joined was not returned
@@ -46,8 +46,10 @@ def note_gap(session: Session) -> None:
 
 @kernel
 def remove_returned_in_gap(session: Session, requested: Requested, first: int, end: int) -> None:
-    """Remove the partitions that rows [first, end) of a request name and whose offset a gap has hidden: they are named
-    because records of them were returned, which moved them to the end, where the request puts them anew.
+    """Remove partitions that rows [first, end) of a request name, if a gap has hidden their offsets.
+
+    A request names them because records of them were returned in the gap, which moved them to the end of the order. The
+    request then adds them there anew.
     """
     removed = 0
     for row in range(first, end):
@@ -77,9 +79,10 @@ def put_first(session: Session, first_new: int) -> None:
 
 @kernel
 def order_as_returned(session: Session, fetch: Record, returned: Returned) -> None:
-    """Put the partitions that a response is the first to have records of into its order, which is that of reading.
+    """Order the partitions of which a response has the first records since the join as it does: in order of reading.
 
-    Those that were returned in a gap are in the order of the request that names them, which tells nothing.
+    Until then, partitions that were returned in a gap are in the order of the request that names them. That order says
+    nothing about the order of reading.
     """
     n = 0
     for row in range(fetch.returned_from, fetch.returned_to):
@@ -99,7 +102,7 @@ def order_as_returned(session: Session, fetch: Record, returned: Returned) -> No
 
 @kernel
 def usual_max_bytes(session: Session) -> int:
-    """The partition_max_bytes of the first partition that has one, which clients ask for of all; NOWHERE for none."""
+    """The partition_max_bytes of the first partition that has one, for clients send the same for all; else NOWHERE."""
     for position in range(session.state[ORDERED]):
         most = session.entries[session.order[position]].partition_max_bytes
         if most != NOWHERE:
@@ -138,8 +141,9 @@ def has_room_left(fetch: Record, returned: Returned) -> bool:
 
 @kernel
 def is_second_turn(session: Session, fetch: Record, returned: Returned) -> bool:
-    """Whether a response has records of a partition for the second time, which comes after all have had their turn;
-    what it has of whom is noted.
+    """Note which partitions a response has records of. Returns whether it has any of a partition for the second time.
+
+    By then all partitions with records have had their turn.
     """
     is_second = False
     for row in range(fetch.returned_from, fetch.returned_to):
@@ -152,7 +156,7 @@ def is_second_turn(session: Session, fetch: Record, returned: Returned) -> bool:
 
 @kernel
 def note_ends_of_logs(session: Session) -> None:
-    """Note of each partition that a consumer's response with room left does not name that there was nothing to be read
+    """Note where logs end: of a partition that a response with room left does not name, a consumer had nothing to read
     from its offset on.
     """
     for position in range(session.state[ORDERED]):

@@ -233,7 +233,7 @@ def write_refused(session: Session, fetch: Record, f: int, requested: Requested,
 
 @kernel
 def most_rows(session: Session, fetch: Record) -> int:
-    """The most rows that the next fetch of a session can give."""
+    """The most rows that `fetch`, the next of the session, can give."""
     changed = fetch.requested_to - fetch.requested_from + fetch.returned_to - fetch.returned_from
     return int(session.state[ORDERED] + changed)
 
