@@ -1,6 +1,7 @@
 """Turns rows of READS into records, and records into rows.
 
-A row has a read, and what the partition's log had for it, or the log itself. It is on its way to its reader.
+A row goes from a partition's task to that of a reader. It has a read with what the partition's log had for it, or it
+has the log itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.rows_by_key import FETCH, key_boundaries
 
 READER = (READS.client_id, READS.client_address, READS.reader)
-"""What rows of one reader have in common."""
+"""The columns that say which reader a row is of."""
 KEYS = tuple(column for column in READS.columns if column not in (READS.numbers, READS.lists))
 """The columns that are not packed records."""
 SIZE_BYTES = 4
@@ -41,9 +42,10 @@ class Reads(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """Logs that readers read. batches: BATCH[n], those of row i are [first[i], first[i + 1]).
+    """Logs that readers read, one a row.
 
-    connection_id, number: int64[rows], who reads the log, and the number of its partition.
+    connection_id: int64[rows], the connection that reads the log. number: int64[rows], the number of its partition.
+    first: int64[rows + 1] and batches: BATCH[n]: those of row i are batches[first[i]:first[i + 1]].
     """
 
     connection_id: Ints
@@ -92,7 +94,7 @@ def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) 
 
 
 def logs_and_reads(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows of a reader that have logs, which come first, and those that are reads."""
+    """(The rows of a reader that have logs, which come first; those that have reads). rows: of READS."""
     logs = int(np.count_nonzero(rows[READS.exchange_no].to_numpy() < 0))
     return rows.slice(0, logs), rows.slice(logs)
 

@@ -50,7 +50,7 @@ def add_read(total: Record, time: int, available: int, answer: Record) -> None:
 
 @kernel
 def add_response(sums: Sums, lane: int, size: int, overrides: int, unknown: int) -> None:
-    """Add a response of so many record bytes; overrides, unknown: how many of its reads are."""
+    """Add a response. size: record bytes. overrides, unknown: how many of its reads are beyond a limit, or unknown."""
     responses = sums.responses[lane]
     if size > 0:
         sums.sizes[lane, bucket_of_value(size)] += 1
@@ -61,7 +61,10 @@ def add_response(sums: Sums, lane: int, size: int, overrides: int, unknown: int)
 
 @kernel
 def add_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Records) -> None:
-    """Add answers to whole fetches, which come in the order of their times. answers: ANSWER[lanes, reads]."""
+    """Add answers to whole fetches, which come in the order of their times.
+
+    available: int64[reads], bytes. answers: ANSWER[lanes, reads].
+    """
     for fetch in range(len(fetches.first_read) - 1):
         for lane in range(len(answers)):
             size = overrides = unknown = 0
@@ -85,7 +88,7 @@ def sums_with_fetches(sums: Sums, fetches: Reads, available: Ints, answers: Reco
 
 
 def jain_index(shares: Floats) -> float | None:
-    """Jain's fairness index of how well each was served: 1 when all alike, 1/n when one alone; None for nobody.
+    """Jain's fairness index of shares, float64[n]: 1 if all are alike, 1/n if one has all; None if nobody has any.
 
     R. Jain, D. Chiu, W. Hawe: A quantitative measure of fairness and discrimination (DEC-TR-301, 1984).
     """

@@ -72,10 +72,10 @@ def judge_fetches(fetches: Reads, captured: Records, reader: str) -> Ints:
 def reads_held_back(fetches: Reads, low_bytes: Ints, there: Ints, captured: Records) -> Bools:
     """The reads that a leader's replication quota left empty (KIP-73), bool[reads].
 
-    Such a partition takes nothing of the limits (ReplicaManager.readFromLog). So all others come as if it had nothing,
-    and where it stands before one with records, or no partition has any, no limit can have left it empty.
-    low_bytes: int64[reads], what each has under the captured limits of what was surely there. there: int64[reads], what
-    was there, as far as what was returned shows it.
+    Such a partition takes nothing of the limits (ReplicaManager.readFromLog). So all others come as if it had nothing;
+    and no limit can have left it empty if it stands before one with records, or if no partition has any.
+    low_bytes: int64[reads], bytes that each returns under the captured limits, if only those could be read that surely
+    were there. there: int64[reads], bytes that could be read, judged by those that were returned.
     """
     reads, fetch, count = fetches.reads, fetch_of_reads(fetches), len(fetches.first_read) - 1
     returned = reads["returned_bytes"]

@@ -46,8 +46,8 @@ CARRIED: Kind = np.dtype(
         ("segment_may_end", np.bool_),  # a segment may end in what was there, as one other read or this one shows
     ]
 )
-"""What a fetch asked of a partition, what came, and what was there to be read: all that rows of READS have no columns
-of their own for."""
+"""A read as rows of READS carry it, packed: the request for a partition, the response, and the log at that time, as far
+as READS has no columns for them."""
 
 READ: Kind = np.dtype(
     [

@@ -3,9 +3,9 @@
 A client keeps its positions, its order of partitions and what is buffered when a connection breaks; its next one begins
 with a full fetch (FetchSessionHandler.handleError). The two are one node of the closed loop: in every lane the reader
 goes on from where it is in that lane. The capture does not tell a connection that was opened anew from one of another
-process of the same name and address: it is taken for the same reader's where it comes within GONE_US, asks under the
-same limits, and for no partition from before what was asked for last. A reader that starts over, or from what was
-committed some time ago, begins as captured.
+process of the same name and address: it is taken for the same reader's where it comes within GONE_US, under the same
+limits, and fetches no partition from an offset below that of the last fetch. A reader that starts over, or from an
+offset that was committed some time ago, begins as captured.
 """
 
 from __future__ import annotations
