@@ -20,7 +20,7 @@ SHOWN_ID, CHANGE, BROKER, SERVER, CLUSTER = "id", "change", "broker", "server", 
 FOLLOWER, CONTROLLER = "follower", "controller"
 LEADER, LED, READ, PRODUCED, PLACED = "leader", "led", "read", "produced", "placed"
 SPANS = (SHOWN_ID, LEADER, PRODUCED)
-"""Rows that are one for all times from `first` to `last`."""
+"""Rows of these kinds with the same name and value are put together into one, with the first and the last time."""
 _M, _T, _C, _X = CLUSTER_METADATA, TOPIC_CHANGES, CONNECTIONS, EXCHANGES
 NAMING_COLUMNS: Mapping[Table, tuple[str, ...]] = {
     _M: (
@@ -56,7 +56,7 @@ BROKER:   name: a host; value: its port; first: the node id
 CLUSTER:  name: the cluster id
 SERVER:   name: the server itself, even one that shows nothing else; value: the protocol of its connections
 FOLLOWER: name: the address of a client that fetches from the server as a follower; first: the follower's node id
-CONTROLLER: name: the server itself, which answers what only a KRaft controller is asked
+CONTROLLER: name: the server itself, which answers requests that only KRaft controllers get
 
 Those that follow are made by `leading_names`. A topic is its id where the row it is from has one, else its name.
 
@@ -138,7 +138,7 @@ def _nodes_in_exchanges(rows: pa.Table) -> list[pa.Table]:
 
 
 def us_of(times: Any) -> Any:
-    """us since 1970 of timestamps."""
+    """Timestamps as microseconds since 1970: int64."""
     return times.cast(pa.int64())
 
 
@@ -157,7 +157,7 @@ def named_rows(what: str, server: Any, name: Any, value: Any = None, first: Any 
 
 
 def distinct_names(rows: pa.Table) -> pa.Table:
-    """The distinct rows that have a name and a value; of SPANS one for each name and value, from first to last."""
+    """The distinct rows that have a name and a value. Equal ones of SPANS become one, from first to last time."""
     whole = rows.filter(compute.and_(compute.is_valid(rows["name"]), compute.is_valid(rows["value"])))
     is_span = compute.is_in(whole["what"], value_set=pa.array(SPANS))
     groups = whole.filter(is_span).group_by(["what", "server", "name", "value"], use_threads=False)

@@ -1,4 +1,4 @@
-"""Gathers from rows which servers lead which partitions: that tells the node of a server which nobody advertises."""
+"""Gathers from rows which servers lead which partitions. So a server that no broker advertises is known by its node."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Fetches(NamedTuple):
 
 
 def no_fetches() -> Fetches:
-    """Before any client has fetched."""
+    """The Fetches from which to begin: no unit has fetched anything."""
     return Fetches(
         partitions=np.zeros(0, DRAINED_PARTITION),
         partition_numbers=new_map(),

@@ -49,12 +49,11 @@ def partitions_not_taken(partitions: Records) -> Records:
 
 
 def when_dropped(exchanges: Records, holder: Ints) -> Ints:
-    """When what is buffered of `partitions_not_taken` was dropped, at the latest (us); NEVER where
-    nothing shows that it was: int64[n]. What was lost in a rebalance is dropped once a response is drained that was
-    requested after it.
+    """When records of partitions that were not taken were dropped, at the latest (us); NEVER where nothing shows that
+    they were: int64[n]. What was lost in a rebalance is dropped once a response is drained that was requested after it.
 
-    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], the exchange that brought
-    it.
+    exchanges: EXCHANGE, all of the clients' in the order of their requests. holder: int64[n], for each of
+    `partitions_not_taken` the exchange whose response has its records.
     """
     names = ("unit", "connection", "requested_at", "complete_at")
     unit, connection, requested_at, complete_at = pick_fields(exchanges, holder, *names)

@@ -79,7 +79,8 @@ def drop_lost(exchanges: Records, partitions: Records) -> None:
     """Count what was lost to other members of the group as drained at the latest time at which it was dropped. What
     nothing shows to be dropped stays `undrained`.
 
-    exchanges: EXCHANGE[n], all of the clients' in the order of their requests, rewritten. partitions: PARTITION.
+    exchanges: EXCHANGE[n], all of the clients' in the order of their requests, rewritten. partitions:
+    DRAINED_PARTITION[m].
     """
     lost = partitions_taken_over(partitions)
     np.subtract.at(exchanges["undrained"], lost["holder"], 1)

@@ -16,10 +16,10 @@ from udfs.columns.arrow_columns import concatenate_batches
 from udfs.replay.shared.columns import codes_of
 
 FETCH = (READS.connection_id, READS.exchange_no)
-"""What tells fetches apart in READS, and in other tables of what fetches ask for."""
+"""The columns that tell fetches apart in READS, and in other tables with a row for each partition of a fetch."""
 
 Key = tuple[Any, ...]
-"""What rows have in the columns by which they belong together."""
+"""The values of the columns by which rows are put together, which are the same in all of these rows."""
 
 
 def key_boundaries(batch: pa.RecordBatch, columns: Iterable[str]) -> Ints:

@@ -3,7 +3,7 @@
 When a partition has a new leader, or a reader turns to another replica, it keeps its position and what is buffered
 (SubscriptionState); what is under way is dropped. So in every lane the reader goes on there from where it is at the
 broker before. As with reopened connections, the capture cannot distinguish that from a reader that left and came back:
-both brokers' reads have to have in common what nodes.py asks of connections.
+the reads at both brokers have to agree in all that nodes.py compares of connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import NONE
 
 
 class NodeReads(NamedTuple):
-    """What a node has lies together. Partitions are numbered by their place here, and fetches by theirs.
+    """What the capture shows of each node, its rows side by side. The number of a partition or fetch is its place.
 
     partitions: FETCHED_PARTITION, a node's in the order in which it first asked for them. node: int64[partitions].
     fetches: FETCH, servings: SERVING, moves: MOVE; a node's are in the order of their times, but for moves of one part
@@ -52,7 +52,7 @@ class Places(NamedTuple):
 
 
 def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
-    """All that the connections showed."""
+    """The captured fetches of all connections, put together by their nodes."""
     fetched = captured.fetched.records
     connection = fetched["connection"]
     places, first_row, last_row = places_by_node(fetched, nodes)

@@ -148,7 +148,7 @@ def changes_of_nodes(
 def kinds_of_moves(
     reads: NodeReads, fetches: Fetches, destinations: Destinations, leaves_nothing_out: Bools
 ) -> MoveKinds:
-    """What each move is."""
+    """The kind of each move. leaves_nothing_out: bool[nodes], as `changes_of_nodes` has it."""
     node, fetch = reads.node[reads.moves["partition"]], reads.moves["fetch"]
     joins, before = reads.moves["before"] < 0, np.maximum(reads.moves["before"], 0)
     left = np.minimum(before + 1, fetches.last[fetch])

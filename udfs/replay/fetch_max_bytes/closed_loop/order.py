@@ -31,7 +31,7 @@ def move_partitions_to_end(order: Ints, n: int, moved: Ints, count: int, marks: 
 
 @kernel
 def begin_order_with(order: Ints, n: int, first: int, marks: Ints) -> None:
-    """Turn the order so that the one at place `first` comes first. marks: int64[n], which is 0 again afterwards."""
+    """Rotate the order so that what is at place `first` comes first. marks: int64[n], which is 0 again afterwards."""
     for i in range(n):
         marks[i] = order[(first + i) % n]
     for i in range(n):

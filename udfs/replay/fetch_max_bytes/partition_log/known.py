@@ -34,10 +34,10 @@ FIRST_UNCONVERTED = 4
 class KnownLog(NamedTuple):
     """A partition's log, once all of its batches and witnesses have come.
 
-    converts: the log has record batches, so that message sets of the formats before are what the broker made of those,
-    or made those of, for clients that know no others. They are not in the log, but for those shown by a fetch that is
-    answered in the format of the log.
-    compacts: batches were captured that the log cleaner had been at, or holes between them; what was captured of others
+    converts: the log has record batches. So captured message sets, which are of earlier formats, are not in it: clients
+    that know no other format sent them, or got them, and the broker converted them. Those that a fetch got in the
+    format of the log are in it all the same.
+    compacts: batches were captured that the log cleaner had changed, or holes between them; what was captured of others
     may be gone since. slices: what the responses show of that.
     truncated: LOG_EVENT, batches that a later leader's log does not have, and that are not in the log.
     """

@@ -19,7 +19,7 @@ from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
 from udfs.replay.fetch_max_bytes.state import BATCH, UNKNOWN
 
 END, BEGIN, DATA = range(3)
-"""What comes first of a producer at the same offset."""
+"""Events of a producer in the order in which they count at the same offset: a transaction ends, begins, has records."""
 
 
 class PartitionLog(NamedTuple):
@@ -91,7 +91,7 @@ def build_log(batches: Records, aborted: Records) -> PartitionLog:
 
 
 def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
-    """The log with appends dated by answered reads of followers as well, LOG_EVENT[n].
+    """The log with appends dated by answered reads of followers as well. reads: LOG_EVENT[n].
 
     A follower reads to the log end. A read that ended at an offset where no limit stopped it shows that what is behind
     that offset was appended after the read was asked for; at a gap in what is known of the log only an empty response
@@ -122,14 +122,14 @@ def dated_by_followers(log: PartitionLog, reads: Records) -> PartitionLog:
 
 
 def dated_by_parked_fetches(log: PartitionLog, reads: Records) -> PartitionLog:
-    """The log with appends dated by fetches of followers that found nothing when they came as well, LOG_EVENT[n].
+    """The log with appends also dated by fetches of followers that had to wait for records. reads: LOG_EVENT[n].
 
-    What such a fetch asked for had not been appended when it was sent: else it would have been answered at once
-    (ReplicaManager.fetchMessages). That it waited is told by the high watermark of its response, not by what records it
-    has; and it says when the log ended for the reads before it, not for itself. So a read is held against the log's end
-    as another fetch shows it. Had a limit cut that read short, the rest would have been there for the next fetch, which
-    then would not have waited. Where a response shows a batch sooner, as behind a replication throttle, this says
-    nothing of that batch.
+    The batch at the offset of such a fetch had not been appended when the fetch was sent: else it would have been
+    answered at once (ReplicaManager.fetchMessages). The high watermark of its response shows that it waited, not the
+    records that it has; and it shows where the log ended for the reads before it, not for itself. So a read is compared
+    with the log's end as another fetch shows it. Had a limit cut that read short, the rest would have been there for
+    the next fetch, which then would not have waited. Where a response shows a batch sooner, as behind a replication
+    throttle, this says nothing of that batch.
     """
     n = len(log.base)
     if n == 0 or not len(reads):

@@ -24,8 +24,8 @@ from udfs.replay.fetch_max_bytes.partition_log.events import EPOCH_UNKNOWN, NO_B
 def is_left(batches: Records) -> Bools:
     """The batches that no later leader replaced, bool[n] of LOG_EVENT[n].
 
-    A produced batch has the epoch of the fetched one of its offsets and size; where there is none, it was truncated if
-    another batch that was not has one of its offsets.
+    A produced batch has the epoch of the fetched batch with its offsets and size. One that was not fetched was
+    truncated if a fetched batch that is left has one of its offsets.
     """
     base, last, epoch = batches["position"], batches["last_offset"], batches["leader_epoch"]
     epochs = np.unique(epoch[epoch != EPOCH_UNKNOWN])

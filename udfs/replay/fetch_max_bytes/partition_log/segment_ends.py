@@ -27,7 +27,7 @@ class SegmentEnds(NamedTuple):
 
 
 def segment_ends(log: PartitionLog, reads: Records) -> SegmentEnds:
-    """What answered reads show, LOG_EVENT[n]."""
+    """The segment ends that answered reads show. reads: LOG_EVENT[n]."""
     n = len(log.base)
     if n == 0:
         return SegmentEnds(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -49,7 +49,10 @@ def segment_ends(log: PartitionLog, reads: Records) -> SegmentEnds:
 
 
 def is_crossed(batch: Ints, first: Ints, end: Ints, n: int) -> Bools:
-    """Whether one of the reads from batch `first` to before `end` has the batch and the one before it."""
+    """Which of the batches some read has together with the one before it: bool[len(batch)].
+
+    first, end: int64[reads]; a read has the batches [first, end). n: how many batches the log has.
+    """
     changes = np.zeros(n + 2, np.int64)
     np.add.at(changes, first + 1, 1)
     np.add.at(changes, np.maximum(end, first + 1), -1)
@@ -57,7 +60,10 @@ def is_crossed(batch: Ints, first: Ints, end: Ints, n: int) -> Bools:
 
 
 def bytes_to_end(log: PartitionLog, first: Ints, ends: Ints, available: Ints) -> Ints:
-    """The bytes from batch `first` to the next of the ends, no more than `available`."""
+    """The bytes from batch `first` to the next of the ends, no more than `available`: int64[reads].
+
+    first, available: int64[reads]. ends: int64[n], batches that begin a segment, rising.
+    """
     if len(ends) == 0:
         return available
     following = np.searchsorted(ends, first, side="right")
