@@ -118,7 +118,7 @@ def note_estimate(sim: ProducerSim, lane: int, first: int, codec: int, time: int
 
 @kernel
 def end_span(sim: ProducerSim, lane: int, topic: int, time: int) -> None:
-    """Write a full span of the timeline to where it can be taken away, and begin the next one."""
+    """Write a full span of the timeline, which holds SPAN_BATCHES batches, to sim.spans, and begin the next one."""
     outcome, progress = sim.outcomes[lane, topic], sim.progress[0]
     span = sim.spans[progress.spans]
     progress.spans += 1
@@ -179,8 +179,8 @@ def close_batch(sim: ProducerSim, lane: int, first: int, time: int) -> None:
 
 @kernel
 def time_to_answer(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
-    """us from a batch being closed to its response: those of the same captured part, else of the captured batch with
-    its first record.
+    """The time (us) from the close of a batch to its response: that of the same captured part, else that of the
+    captured batch with its first record.
     """
     if sim.settings[lane].profile == SPLIT_AT_BATCH_SIZE:
         return 0
@@ -192,7 +192,7 @@ def time_to_answer(sim: ProducerSim, lane: int, first: int, codec: int) -> int:
 
 @kernel
 def resend_batch(sim: ProducerSim, first: int, time: int) -> None:
-    """Send a batch again where the captured batch that begins with its first record was."""
+    """Have a batch sent again, if the captured batch that begins with its first record was."""
     captured = sim.capture.batches[sim.capture.records[first].batch]
     if captured.first == first and captured.retries:
         schedule_event(sim, max(time, captured.retry_at), RETRIED, first)

@@ -72,8 +72,8 @@ def ready_times(sent: Sent, append: Ints, linger_us: int) -> Ints:
 
 
 def soonest_times(sent: Sent, times: Times, linger_us: int) -> Times:
-    """The same times, except that each batch, as it is sent first, is closed as soon as it is ready and what surely was
-    before its request is over. The capture does not show how long before its request it was closed.
+    """The same times, but with each batch closed as early as can be before it is sent first: when it is ready, and all
+    is over that surely came before its request. The capture does not show how long before its request it was closed.
     """
     first, close = sent.capture.batches["sending"], times.close.copy()
     ready = ready_times(sent, times.append, linger_us)
@@ -89,10 +89,10 @@ def closed_before(sent: Sent, closed: Ints) -> Ints:
 
 
 class Queued(NamedTuple):
-    """What the batches of a partition waited for: others that were sent again before each, as parts or unchanged.
+    """The sendings that each batch waited for: earlier batches of its partition, sent again as parts or unchanged.
 
-    begin, until: int64[batches], from when to when these were sent, us, 0 where there were none. by: int64[batches],
-    the batch that was split last before each, or NONE.
+    begin, until: int64[batches], from when to when these were sent, us, 0 for a batch that waited for none. by:
+    int64[batches], the batch that was split last before each, or NONE.
     """
 
     begin: Ints
@@ -141,7 +141,7 @@ def refused_before(sent: Sent) -> Ints:
 
 
 def timed_batches(sent: Sent, times: Times, linger_us: int) -> Records:
-    """What the capture shows of each batch as it was sent first: BATCH[batches]."""
+    """The captured batches, BATCH[batches], with times and sizes of their first sendings."""
     sendings, batches = sent.sendings, sent.capture.batches.copy()
     first = batches["sending"]
     ready, closed = ready_times(sent, times.append, linger_us), times.close[first]
