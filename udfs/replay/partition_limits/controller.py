@@ -68,7 +68,7 @@ def is_exempt(sim: ClusterSim, change: int) -> bool:
 
 @kernel
 def broker_limit(sim: ClusterSim, change: int) -> int:
-    """max.broker.partitions as the change meets it."""
+    """The max.broker.partitions that holds for the change, UNLIMITED if it is exempt."""
     return UNLIMITED if is_exempt(sim, change) else int(sim.cluster[0].max_broker_partitions)
 
 
@@ -177,7 +177,7 @@ def refuse_invalid(sim: ClusterSim, lane: int, change: int, error: int) -> None:
 
 @kernel
 def make_partitions(sim: ClusterSim, lane: int, change: int) -> None:
-    """CreateTopics, CreatePartitions and creation by a Metadata request."""
+    """Make the partitions of a topic that CreateTopics, CreatePartitions or Metadata requests, or note the refusal."""
     record, outcome = sim.changes[change], sim.outcomes[lane, change]
     topic = sim.topics[record.topic]
     if record.kind == AUTO_CREATE and topic.partitions > 0:
@@ -234,8 +234,8 @@ def reassign_partition(sim: ClusterSim, lane: int, change: int) -> None:
 
 @kernel
 def put_moved(sim: ClusterSim, lane: int, change: int, number: int) -> bool:
-    """Put the replicas of a partition of a chunk into the slots of its move, unless that takes a broker above its limit
-    which has none of them yet.
+    """Put the replicas of a partition of chunk `number` into the slots of its move. Returns whether that could be done:
+    a broker that has none of them yet must not be taken above its limit.
     """
     record, limit = sim.changes[change], broker_limit(sim, change)
     old, factor = slot_in_chunk(sim, number, record.partition), sim.chunks[number].replication_factor
@@ -269,7 +269,7 @@ def add_shown_partitions(sim: ClusterSim, change: int) -> None:
 
 @kernel
 def delete_topic(sim: ClusterSim, lane: int, change: int) -> None:
-    """DeleteTopics of one topic."""
+    """Delete the topic of a DeleteTopics request, or note why that is refused."""
     partitions = sim.topics[sim.changes[change].topic].partitions
     if partitions == 0:
         refuse_absent(sim, lane, change)
@@ -308,7 +308,7 @@ def apply_change(sim: ClusterSim, lane: int, change: int) -> None:
 
 @kernel
 def follow_limits(sim: ClusterSim, lane: int, time: int) -> None:
-    """Have the limits in force that the lane has at this time."""
+    """Put those limits in force that the lane has at this time (us)."""
     cluster, end = sim.cluster[0], sim.lanes[lane].end_step
     while cluster.step + 1 < end and sim.steps[cluster.step + 1].time <= time:
         cluster.step += 1
@@ -318,7 +318,7 @@ def follow_limits(sim: ClusterSim, lane: int, time: int) -> None:
 
 @kernel
 def replay_lanes(sim: ClusterSim, times: Ints, samples: Ints) -> None:
-    """Every change in every lane.
+    """Do every change in every lane.
 
     times: int64[times], us. samples: int64[lanes, times + 1, brokers], which is set to the replicas on each broker when
     each of the times has come, and at the end.

@@ -35,7 +35,7 @@ def empty_cluster(sim: ClusterSim, lane: int) -> None:
 
 @kernel
 def copy_counts(counts: Ints, target: Ints) -> None:
-    """Copy replicas by broker, int64[brokers]."""
+    """Copy counts of replicas by broker from `counts` to `target`, int64[brokers] both."""
     for broker in range(len(counts)):
         target[broker] = counts[broker]
 
@@ -54,7 +54,7 @@ def count_replicas(sim: ClusterSim, first: int, size: int, sign: int) -> None:
 
 @kernel
 def add_chunk(sim: ClusterSim, change: int, first: int, partitions: int, factor: int) -> None:
-    """Give the change's topic the partitions whose replicas are in the change's slots."""
+    """Add to the change's topic so many partitions from number `first` on, whose replicas are in the change's slots."""
     record, chunk = sim.changes[change], sim.chunks[change]
     topic = sim.topics[record.topic]
     chunk.first_partition, chunk.partitions, chunk.replication_factor = first, partitions, factor

@@ -22,7 +22,7 @@ from udfs.replay.session_cache.state import (
 
 @kernel
 def next_epoch(epoch: int) -> int:
-    """FetchMetadata.nextEpoch."""
+    """The epoch of a session's next fetch (FetchMetadata.nextEpoch)."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == GREATEST_ID else epoch + 1

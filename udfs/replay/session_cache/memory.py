@@ -43,7 +43,7 @@ def note_room(cache: Cache) -> None:
 
 
 def note_fullest(cache: Cache) -> None:
-    """Take the most sessions of a shard for the most that any has had."""
+    """Note the most sessions that a shard has now, by lane, as the most that one has had."""
     cache.totals["fullest"] = cache.live.max(axis=1)
     note_room(cache)
 
