@@ -199,8 +199,8 @@ def splits_that_made(sendings: Records) -> Ints:
 
 
 def last_sending_before(sendings: Records, among: Bools) -> Ints:
-    """The last sending before each one that is `among` those asked for and sent records of the same batch, NONE where
-    there is none: int64[sendings]. among: bool[sendings].
+    """For each sending the last one before it that sent records of the same batch, of those that `among` holds for;
+    NONE where there is none: int64[sendings]. among: bool[sendings].
     """
     n, batch = len(sendings), sendings["batch"]
     in_turn = np.lexsort((sendings["request_time"], batch))

@@ -26,8 +26,8 @@ def must_wait_in_queue(sim: ProducerSim, partition: int) -> bool:
 
 @kernel
 def delay_behind(sim: ProducerSim, first: int) -> int:
-    """The time from the close of the batch before this one to its own close (us), as the captured batch of its last
-    record.
+    """The time from the close of the batch before this one to its own close (us): that of the captured batch with its
+    last record, more or less by their difference in bytes.
     """
     ready = sim.ready[first]
     captured = sim.capture.batches[sim.capture.records[ready.end - 1].batch]

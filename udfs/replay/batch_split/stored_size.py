@@ -1,7 +1,8 @@
 """The size in which a broker stores a batch, where the topic's compression.type has it compress batches anew.
 
-A broker checks max.message.bytes twice: against the batch as it was sent, and once more against what it made of it, if
-that is in another codec (UnifiedLog.append and LogValidator of Kafka 4.4). A batch in the topic's codec stays as it is.
+A broker checks max.message.bytes twice: for the batch as it was sent and, if it compressed the batch in another codec,
+for the batch as it is stored (UnifiedLog.append and LogValidator of Kafka 4.4). A batch in the topic's codec stays as
+it is.
 """
 
 from __future__ import annotations
