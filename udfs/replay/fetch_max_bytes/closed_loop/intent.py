@@ -156,7 +156,7 @@ def first_visible(nodes: Nodes, reads: NodeReads, logs: Logs, servings: Servings
 
 
 def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: Pace) -> Unit:
-    """What the reader would read, by its nodes."""
+    """The unit that lanes replay: the reader's nodes, with the partitions, batches and changes of each."""
     count = len(nodes.nodes)
     first_partition, first_change = (np.searchsorted(node, np.arange(count + 1)) for node in (reads.node, changes.node))
     batches = np.diff(np.append(logs.partitions["first_batch"], len(logs.captured))[first_partition])

@@ -28,7 +28,7 @@ NODE_LOGS = int_fields(
     "horizon",  # us: the capture's end
     "answers_at_once",  # 1: a fetch is answered as soon as there is something for it
 )
-"""What of a node tells when batches can be read."""
+"""What has to be known of a node to say when it can read a batch."""
 REQUEST = int_fields(
     "sent",  # us
     "answered",  # us: this and all before of the node had been answered
@@ -84,8 +84,8 @@ def visible_from(shown: Shown, partition: int, batch: int) -> int:
     """When a batch can be read (us): when a response first had a bound above it, ALWAYS where the first one did, NEVER
     where none did; or when one first had records of it.
 
-    Where fetches are answered at once, what others got earlier was not there for this reader before the response that
-    came before the one that tells of it.
+    Where fetches are answered at once, a batch that others got earlier cannot be read by this node until the response
+    before the one that first shows it has come: else that response would have shown it.
     """
     wanted, shown_batch = shown.partitions[partition], shown.batches[batch]
     place = first_above(shown.bounds["bound"], wanted.first_bound, wanted.end_bound, shown_batch.last_offset)
@@ -185,7 +185,7 @@ def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, han
 
 
 def partition_boundaries(partition: Ints, count: int) -> Ints:
-    """Where the rows of each of `count` partitions begin, and the last ones end. partition: of each row, rising."""
+    """Where the rows of each partition begin, and the last end: int64[count + 1]. partition: int64[rows], rising."""
     return np.searchsorted(partition, np.arange(count + 1))
 
 
@@ -218,7 +218,9 @@ def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads
 
 
 def rows_by_partition(partition: Ints, count: int, handovers: Handovers) -> tuple[Ints, Ints]:
-    """(partition, row of logs) of all that is known of each, int64[n] each. partition: of each row, or NONE.
+    """(The partition, the row of logs) for each row that a partition's log is known from: int64[n] each.
+
+    partition: int64[rows], the partition of each row, or NONE. count: how many partitions there are.
 
     The log of a partition that comes from another broker is known as it was there.
     """
@@ -242,7 +244,7 @@ def sought_offsets(reads: NodeReads, handovers: Handovers) -> tuple[Ints, Ints]:
 
 
 def node_logs(nodes: Nodes) -> Records:
-    """NODE_LOGS[nodes]."""
+    """What has to be known of each node: NODE_LOGS[nodes]."""
     return new_records(
         NODE_LOGS,
         len(nodes.nodes),
@@ -254,7 +256,7 @@ def node_logs(nodes: Nodes) -> Records:
 
 
 def requests_from_fetches(nodes: Nodes, fetches: Records) -> Records:
-    """REQUEST[fetches]."""
+    """When each fetch was sent, and when it and all before it were answered: REQUEST[fetches]."""
     answered = fetches["response"].copy()
     make_rising(answered, read_only(nodes.first_fetch))
     return new_records(REQUEST, len(fetches), sent=fetches["request"], answered=answered)
