@@ -17,7 +17,7 @@ from udfs.replay.shared.lanes import AS_CAPTURED
 
 @kernel
 def partition_limit(partition: Record, rules: Record) -> int:
-    """The partition's limit in the lane."""
+    """The bytes that a fetch may have of a partition: its partition_max_bytes in the lane. rules: of RULES."""
     limit: int = rules.partition_max_bytes
     captured: int = partition.partition_max_bytes
     return captured if limit == AS_CAPTURED else limit

@@ -51,7 +51,7 @@ def new_meters(meters: int, windows: int) -> Meters:
 
 @kernel
 def begin_sample(sample: Record, time: int) -> None:
-    """SampledStat.Sample.reset."""
+    """Begin a window anew: SampledStat.Sample.reset. sample: of QUOTA_SAMPLE. time: ms."""
     sample.started_at, sample.recorded_at, sample.bytes = time, time, 0
 
 

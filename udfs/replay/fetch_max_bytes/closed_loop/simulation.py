@@ -196,7 +196,7 @@ def receive_response(sim: ReaderSim, lane: int, node: int) -> None:
 
 @kernel
 def step_node(sim: ReaderSim, lane: int, node: int) -> None:
-    """What a node does next when it waits for no response.
+    """Have a node that waits for no response do what it does next.
 
     It goes on from the first captured fetch until the capture's end, and then until all that the capture shows is read.
     """
@@ -242,7 +242,7 @@ def first_node(sim: ReaderSim) -> int:
 
 @kernel
 def run_lane(sim: ReaderSim, lane: int) -> None:
-    """All nodes of the reader, one event after the other."""
+    """Run all nodes of the reader in a lane, one event after the other."""
     node, nodes = first_node(sim), sim.state.nodes
     while nodes[node].now != NEVER:
         advance_timeline(sim, lane, nodes[node].now)

@@ -83,7 +83,7 @@ def moment_of(line: Timeline, gone: int) -> int:
 
 @kernel
 def halve_buckets(line: Timeline, lane: int) -> None:
-    """Make one bucket of two."""
+    """Put each two neighbouring buckets of a lane together into one, twice as wide."""
     partitions, buckets = line.buckets.shape[1:]
     for p in range(partitions):
         for b in range(buckets):
@@ -100,7 +100,7 @@ def halve_buckets(line: Timeline, lane: int) -> None:
 
 @kernel
 def halve_ticks(ticks: Ints) -> None:
-    """Make one tick of two: the greater."""
+    """Put each two neighbouring ticks together into one, with the greater of the two values. ticks: int64[TICKS]."""
     half = len(ticks) // 2
     for i in range(half):
         ticks[i] = max(ticks[2 * i], ticks[2 * i + 1])
@@ -109,14 +109,14 @@ def halve_ticks(ticks: Ints) -> None:
 
 @kernel
 def make_room_for_buckets(line: Timeline, lane: int, gone: int) -> None:
-    """Have a bucket for when so much of the reader's time has gone by."""
+    """Widen the lane's buckets until they reach so far into the reader's time. gone: us."""
     while gone >= line.lanes[lane].width * line.buckets.shape[2]:
         halve_buckets(line, lane)
 
 
 @kernel
 def note_bytes(line: Timeline, lane: int, number: int, time: int, size: int) -> None:
-    """Note bytes that came of a partition."""
+    """Add bytes that came of a partition at `time` (us). number: the partition's."""
     gone = reader_time(line, time)
     make_room_for_buckets(line, lane, gone)
     line.buckets[lane, number, gone // line.lanes[lane].width].bytes += size
@@ -124,7 +124,7 @@ def note_bytes(line: Timeline, lane: int, number: int, time: int, size: int) -> 
 
 @kernel
 def note_held(line: Timeline, lane: int, time: int, until: int, size: int) -> None:
-    """Note bytes that the client holds from one time to another."""
+    """Note `size` bytes that the client holds from `time` to `until` (us)."""
     begin, end = reader_time(line, time), reader_time(line, until)
     make_room_for_buckets(line, lane, end)
     tick = line.lanes[lane].width * line.buckets.shape[2] // line.held.shape[1]
