@@ -220,7 +220,7 @@ def line_up_muted(sim: MessageSim) -> int:
 
 @kernel
 def poll_muted(sim: MessageSim, lane: int, time: int) -> bool:
-    """One poll after memory came back: each muted connection reads at most one message. Returns whether any did."""
+    """Poll once after memory came back: each muted connection reads at most one message. Returns whether any did."""
     any_read = False
     for place in range(line_up_muted(sim)):
         connection = sim.race[place]
@@ -255,7 +255,7 @@ def on_message_release(sim: MessageSim, lane: int, number: int, time: int) -> No
 
 @kernel
 def on_poll(sim: MessageSim, lane: int, time: int) -> None:
-    """The application takes max.poll.records. What it emptied is given back at the end of that poll; then it works."""
+    """Have the application take max.poll.records, and give back what it emptied when that poll ends; then it works."""
     state, settings, taken = sim.state[0], sim.settings[lane], 0
     while state.queue_first != NONE and taken < settings.max_poll_records:
         number = state.queue_first

@@ -148,11 +148,11 @@ class Consumers:
 
     @cached_property
     def captured_traces(self) -> Traces:
-        """What they exchanged as captured."""
+        """The traces of what the processes exchanged as captured."""
         return traces_of_responses(self.answered, self.units)
 
     def closed_traces(self, fetch_number: int) -> Traces:
-        """What the closed loop exchanges under the fetch limits of this number."""
+        """The traces of what the closed loop exchanges under the fetch limits of this number."""
         responses, given_up = self.responses_under(fetch_number), self.closed.given_up_under(fetch_number)
         hold_given_up(responses, given_up, self.takeovers, self.exchanges)
         exchanges = in_closed_loop(self.answered, responses, self.max_bytes(fetch_number), self.window.begin)
@@ -160,11 +160,11 @@ class Consumers:
 
     @cached_property
     def unchanged_traces(self) -> Traces:
-        """What the closed loop exchanges under the fetch limits in force."""
+        """The traces of what the closed loop exchanges under the fetch limits in force."""
         return self.closed_traces(CAPTURED)
 
     def traces(self, fetch_number: int) -> Traces:
-        """What lanes with the fetch limits of this number are replayed from: with those in force, the capture."""
+        """The traces that lanes with the fetch limits of this number replay: with those in force, the captured ones."""
         return self.captured_traces if fetch_number == CAPTURED else self.closed_traces(fetch_number)
 
     def responses_under(self, fetch_number: int) -> Records:
