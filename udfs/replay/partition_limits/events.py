@@ -162,7 +162,7 @@ def known_brokers(listed: pa.RecordBatch, named: Ints) -> tuple[Ints, Brokers]:
 
 
 def parse_assignments(column: pa.Array[Any]) -> Assignments:
-    """The assignments of requests, from lists of PARTITION:NODE,NODE..."""
+    """The assignments of requests, from a column of lists of texts such as `3:101,102`: a partition and its nodes."""
     request = pc.list_parent_indices(column).to_numpy().astype(np.int64)
     parts = pc.split_pattern(pc.list_flatten(column), ":", max_splits=1)
     partition = int_values_of(pc.list_element(parts, 0), 0)

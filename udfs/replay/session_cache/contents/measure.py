@@ -128,7 +128,7 @@ def measure_fetch(contents: Contents, client: Record, rows: Records, fetch: Reco
 
 @kernel
 def measure_all(fetches: Records, first: int, rows: Records, contents: Contents) -> int:
-    """Note with fetches from `first` on what is in them; stops where memory runs out and returns how far it came.
+    """Note with fetches from `first` on what is in them. Returns the first that is not noted, where memory ran out.
 
     fetches: FETCH[n], whose owners are known. rows: LISTED_PARTITION[m].
     """

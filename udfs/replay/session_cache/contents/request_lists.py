@@ -17,7 +17,7 @@ from udfs.wire.fetch_sizes import FORGOTTEN_BYTES, length_beyond_least, name_byt
 
 @kernel
 def list_partition(contents: Contents, partition: Record, version: int) -> None:
-    """Write a partition in an incremental request's list. partition: a row of ENTRY or of PARTITION."""
+    """Write a partition in an incremental request's list. partition: a row of ENTRY or LISTED_PARTITION."""
     sizes, flexible = contents.sizes, contents.sizes.is_flexible[version]
     named = sizes.request_topic[version] + name_bytes(partition.name_length, version, flexible)
     tally_partitions(contents.tallies[LISTED], partition.topic, named, 1, sizes.request_partition[version], flexible)

@@ -75,7 +75,7 @@ class Contents(NamedTuple):
 
 
 def new_contents() -> Contents:
-    """No client and no partition yet."""
+    """Contents without a client or a partition."""
     room = 256
     return Contents(
         clients=np.zeros(0, STRETCH),
