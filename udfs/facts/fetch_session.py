@@ -43,7 +43,7 @@ class Session(NamedTuple):
 
     entries: ENTRY[n], in the order in which they were added. order: int64[n], entries in the order in which the broker
     reads them. moved: working memory. slots, stamps: hash table from partition to entry; a slot is in use only if its
-    stamp is the current generation. state: int64[7], by the constants below.
+    stamp is the current generation. state: int64[8], by the constants below.
     """
 
     entries: Records
@@ -54,7 +54,7 @@ class Session(NamedTuple):
     state: Ints
 
 
-SESSION_ID, IS_KNOWN, IS_READABLE, ENTRIES, ORDERED, GENERATION, NEXT_EPOCH = range(7)
+SESSION_ID, IS_KNOWN, IS_READABLE, IS_BEHIND_GAP, ENTRIES, ORDERED, GENERATION, NEXT_EPOCH = range(8)
 
 
 @allocating_kernel
@@ -63,7 +63,7 @@ def new_session(capacity: int) -> Session:
     slots = 8
     while slots < 2 * capacity:
         slots *= 2
-    state = np.zeros(7, np.int64)
+    state = np.zeros(8, np.int64)
     state[GENERATION] = 1  # which no slot has as its stamp
     return Session(
         np.zeros(capacity, ENTRY), np.empty(capacity, np.int64), np.empty(capacity, np.int64),
@@ -146,6 +146,6 @@ def resize_session(session: Session, capacity: int) -> Session:
         old = session.entries[session.order[position]]
         index, _ = find_or_add_entry(larger, old.topic, old.partition)
         larger.entries[index] = old
-    for slot in (SESSION_ID, IS_KNOWN, IS_READABLE, NEXT_EPOCH):
+    for slot in (SESSION_ID, IS_KNOWN, IS_READABLE, IS_BEHIND_GAP, NEXT_EPOCH):
         larger.state[slot] = session.state[slot]
     return larger

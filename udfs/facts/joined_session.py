@@ -12,8 +12,10 @@ from udfs.columns.arrays import Record
 from udfs.facts.fetch_lists import Requested, Returned
 from udfs.facts.fetch_session import (
     GENERATION,
+    IS_BEHIND_GAP,
     IS_KNOWN,
     IS_READABLE,
+    NEXT_EPOCH,
     NO_HIGH_WATERMARK,
     NOWHERE,
     ORDERED,
@@ -27,9 +29,13 @@ from udfs.kernels.kernel import kernel
 
 @kernel
 def join_session(session: Session) -> None:
-    """Begin to follow a session whose partitions are not known."""
+    """Begin to follow a session whose partitions are not known. If the connection had another before, the capture lacks
+    the fetch that opened this one.
+    """
     forget_all(session)
-    session.state[IS_KNOWN] = session.state[IS_READABLE] = 0
+    state = session.state
+    state[IS_KNOWN] = state[IS_READABLE] = 0
+    state[IS_BEHIND_GAP] = 1 if state[NEXT_EPOCH] != 0 else 0
 
 
 @kernel
@@ -39,6 +45,7 @@ def note_gap(session: Session) -> None:
     What it has is still known, but not from which offsets the next fetches read.
     """
     session.state[IS_KNOWN] = session.state[IS_READABLE] = 0
+    session.state[IS_BEHIND_GAP] = 1
     for position in range(session.state[ORDERED]):
         entry = session.entries[session.order[position]]
         entry.fetch_offset, entry.has_served = NOWHERE, 0
@@ -169,7 +176,8 @@ def note_ends_of_logs(session: Session) -> None:
 def learn_from_response(session: Session, fetch: Record, returned: Returned, first_new: int) -> bool:
     """Learn from a response what a joined session has. first_new: where in the order begins what it alone has named.
 
-    Returns whether all partitions are known that had something to be read by the fetch.
+    Returns whether all partitions are known that had something to be read by the fetch. A fetch behind a gap counts as
+    one of which that is not known, so that it shows what the reader is taken to have received without it.
     """
     put_first(session, first_new)
     order_as_returned(session, fetch, returned)
@@ -178,4 +186,7 @@ def learn_from_response(session: Session, fetch: Record, returned: Returned, fir
         session.state[IS_READABLE] = 1
     if has_room and fetch.is_follower == 0:
         note_ends_of_logs(session)
-    return bool(session.state[IS_READABLE] == 1 and without_offset == 0 and fetch.is_answered == 1)
+    is_behind_gap = session.state[IS_BEHIND_GAP] == 1
+    session.state[IS_BEHIND_GAP] = 0
+    is_known = session.state[IS_READABLE] == 1 and without_offset == 0 and fetch.is_answered == 1
+    return bool(is_known and not is_behind_gap)

@@ -13,6 +13,7 @@ from udfs.columns.arrays import Ints, Record, Records
 from udfs.facts.fetch_lists import Forgotten, Lists, Requested, Returned, Rows, unwritten_rows
 from udfs.facts.fetch_session import (
     GENERATION,
+    IS_BEHIND_GAP,
     IS_KNOWN,
     IS_READABLE,
     NEXT_EPOCH,
@@ -156,6 +157,7 @@ def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Row
     opens = fetch.session_epoch == 0 and fetch.is_answered == 1 and fetch.response_session_id > 0
     session.state[SESSION_ID] = fetch.response_session_id if opens else 0
     session.state[IS_KNOWN] = session.state[IS_READABLE] = session.state[NEXT_EPOCH] = 1
+    session.state[IS_BEHIND_GAP] = 0
     if opens:  # the session's first order is that of the full response: partitions with errors come last
         move_returned_to_end(session, lists.returned, fetch.returned_from, fetch.returned_to, True)
     return n

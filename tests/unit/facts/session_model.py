@@ -86,6 +86,7 @@ class Model:
     epoch: int = 0  # of the next fetch
     is_known: bool = False
     is_readable: bool = False
+    is_behind_gap: bool = False
     served: set[Partition] = field(default_factory=set)  # partitions with records since the session was joined
     partitions: dict[Partition, dict[str, int]] = field(default_factory=dict)  # in the order in which the broker reads
 
@@ -101,6 +102,7 @@ class Model:
 
     def full(self, f: int, fetch: Fetch) -> list[Row]:
         self.partitions, self.served, self.is_known, self.is_readable, self.epoch = {}, set(), True, True, 1
+        self.is_behind_gap = False
         rows = self.read(f, fetch)
         is_opened = fetch.session[1] == 0 and fetch.answer is not None and fetch.answer[0] > 0
         self.id = fetch.answer[0] if is_opened and fetch.answer else 0
@@ -112,6 +114,7 @@ class Model:
         if fetch.session[0] != self.id:
             self.id, self.partitions = fetch.session[0], {}
             self.note_gap()
+            self.is_behind_gap = self.epoch != 0
         elif fetch.session[1] != self.epoch:
             self.note_gap()
         self.epoch = fetch.session[1] + 1
@@ -174,7 +177,7 @@ class Model:
         ]
 
     def note_gap(self) -> None:
-        self.is_known, self.is_readable, self.served = False, False, set()
+        self.is_known, self.is_readable, self.served, self.is_behind_gap = False, False, set(), True
         for entry in self.partitions.values():
             entry.pop("offset", None)
 
@@ -198,7 +201,8 @@ class Model:
                 entry = self.partitions[partition]
                 if entry["high_watermark"] == -1:
                     entry["high_watermark"] = entry.get("offset", -1)
-        return self.is_readable and not lacks_offset and fetch.answer is not None
+        is_behind_gap, self.is_behind_gap = self.is_behind_gap, False
+        return self.is_readable and not lacks_offset and fetch.answer is not None and not is_behind_gap
 
     def infer_offsets(self, fetch: Fetch) -> bool:
         """Where the records of a response begin is where they were read; returns whether that is not known of some."""

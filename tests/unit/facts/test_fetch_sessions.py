@@ -208,6 +208,12 @@ def test_what_a_gap_hides_is_read_last_if_the_next_request_names_it_and_else_whe
     assert [(row.partition, row.offset) for row in rows if row.fetch == 2] == [(B, -1), (C, -1), (A, 70)]
 
 
+@pytest.mark.parametrize("gap", [(Fetch((9, 1), answer=None),), ()], ids=["no response", "no fetch"])
+def test_the_fetch_behind_a_gap_is_not_readable_and_the_next_one_is(gap: tuple[Fetch, ...]) -> None:
+    after = [Fetch((9, epoch), answer=(9, 0)) for epoch in (2, 3)]
+    assert readable(OPENED, *gap, *after)[-2:] == [False, True]
+
+
 def test_a_response_that_names_a_partition_twice_leaves_each_in_the_session_once() -> None:
     twice = Fetch((9, 7), (Want(A), Want(B)), answer=(9, 0), gets=(Got(B, 1), Got(A, 1), Got(B, 1)))
     assert sorted(row.partition for row in followed([twice])) == [A, B]
