@@ -24,6 +24,7 @@ from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
 from schemas.tables.silver import SILVER
 from tests.conftest import REPOSITORY
+from tests.equal_rows.published import PUBLISHED, hashes_of_quickstart
 from tests.lakes import lake_rows
 
 USUAL = [algorithm for name, algorithm in ALGORITHMS.items() if name not in ON_REQUEST]
@@ -175,6 +176,8 @@ def test_the_quickstart_makes_all_replays_and_answers_all_questions_with_a_plot_
     assert {*told["lanes"]} == {*ALGORITHMS}
     assert [answer["number"] for answer in told["answers"] if answer["is_answered"]] == list(range(1, 21))
     assert "No plot: " not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    published = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    assert hashes_of_quickstart(str(tmp_path)) == published, "rows differ from those published: tests/equal_rows"
     changed = {one["setting"] for one in told["recommendations"] if one["verdict"] == "change"}
     assert {"producer.batch.size", "broker.max.incremental.fetch.session.cache.slots"} <= changed
 
