@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ def readable_spark_failures() -> Iterator[None]:
     """
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
+    logging.getLogger().addFilter(_is_no_lost_connection)
     try:
         yield
     except Exception as fault:
@@ -44,6 +46,14 @@ def readable_spark_failures() -> Iterator[None]:
         log = spark_log()
         where = f"Spark's log: {log}" if log.exists() else "More is in the log of Spark's driver"
         raise SparkError(f"Spark failed: {_JAVA_GONE if is_gone else root_cause(str(fault))}. {where}") from fault
+    finally:
+        logging.getLogger().removeFilter(_is_no_lost_connection)
+
+
+def _is_no_lost_connection(record: logging.LogRecord) -> bool:
+    """Whether a record is no stack trace that Py4J logs, besides failing, where a connection to Java has broken."""
+    fault = record.exc_info[1] if record.exc_info else None
+    return not (record.module == "java_gateway" and isinstance(fault, Py4JNetworkError))
 
 
 def root_cause(text: str) -> str:

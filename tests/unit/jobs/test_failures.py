@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import ERROR_ON_RECEIVE, Py4JNetworkError
 
 from jobs.session.spark import why_not_started
 from jobs.terminal.failures import readable_spark_failures, root_cause
@@ -84,3 +85,25 @@ def test_a_java_that_is_gone_is_called_so(fault: Exception) -> None:
 )
 def test_a_spark_that_does_not_start_says_why(output: str, why: str) -> None:
     assert why_not_started(output) == why
+
+
+class BrokenConnection:
+    """A connection that Java's end breaks while an answer is awaited."""
+
+    def send_command(self, command: str) -> str:
+        raise Py4JNetworkError("Error while sending or receiving", ConnectionResetError(), ERROR_ON_RECEIVE)
+
+    def close(self, reset: bool) -> None:
+        """There is nothing to close."""
+
+
+def test_a_connection_that_java_s_end_breaks_is_one_message_without_a_stack_trace(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = GatewayClient()
+    monkeypatch.setattr(client, "_get_connection", BrokenConnection)
+    with readable_spark_failures():
+        client.send_command("a command")
+    assert caplog.records == []
+    client.send_command("another")
+    assert len(caplog.records) == 1, "outside of a job Py4J's log stays as it is"
