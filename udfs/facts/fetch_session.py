@@ -92,6 +92,12 @@ def find_slot(session: Session, topic: int, partition: int) -> int:
 
 
 @kernel
+def entry_number(session: Session, topic: int, partition: int) -> int:
+    """Which of the session's entries is that of a partition, which must have one."""
+    return int(session.slots[find_slot(session, topic, partition)])
+
+
+@kernel
 def find_or_add_entry(session: Session, topic: int, partition: int) -> tuple[int, bool]:
     """(index of a partition's entry, whether it was added: a new or forgotten partition is added at the tail)."""
     slot = find_slot(session, topic, partition)

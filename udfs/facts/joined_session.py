@@ -20,6 +20,7 @@ from udfs.facts.fetch_session import (
     NOWHERE,
     ORDERED,
     Session,
+    entry_number,
     find_slot,
     forget_all,
     keep_ordered,
@@ -93,7 +94,7 @@ def order_as_returned(session: Session, fetch: Record, returned: Returned) -> No
     """
     n = 0
     for row in range(fetch.returned_from, fetch.returned_to):
-        index = session.slots[find_slot(session, returned.topic[row], returned.partition[row])]
+        index = entry_number(session, returned.topic[row], returned.partition[row])
         entry = session.entries[index]
         is_last_of_it = entry.returned == row  # a broken response may name a partition twice
         if returned.records_bytes[row] > 0 and entry.has_served == 0 and is_last_of_it:
@@ -125,7 +126,7 @@ def infer_offsets(session: Session, fetch: Record, returned: Returned) -> int:
     """
     usual, without_offset = NOWHERE, 0
     for row in range(fetch.returned_from, fetch.returned_to):
-        entry = session.entries[session.slots[find_slot(session, returned.topic[row], returned.partition[row])]]
+        entry = session.entries[entry_number(session, returned.topic[row], returned.partition[row])]
         if entry.fetch_offset != NOWHERE or returned.records_bytes[row] <= 0:
             continue
         usual = usual_max_bytes(session) if usual == NOWHERE else usual
@@ -155,7 +156,7 @@ def is_second_turn(session: Session, fetch: Record, returned: Returned) -> bool:
     is_second = False
     for row in range(fetch.returned_from, fetch.returned_to):
         if returned.records_bytes[row] > 0:
-            entry = session.entries[session.slots[find_slot(session, returned.topic[row], returned.partition[row])]]
+            entry = session.entries[entry_number(session, returned.topic[row], returned.partition[row])]
             is_second = is_second or entry.has_served == 1
             entry.has_served = 1
     return is_second

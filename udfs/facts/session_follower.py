@@ -23,6 +23,7 @@ from udfs.facts.fetch_session import (
     SESSION_ID,
     Session,
     clear_marks,
+    entry_number,
     find_or_add_entry,
     find_slot,
     forget_all,
@@ -129,7 +130,7 @@ def move_returned_to_end(
     for row in range(first, end):
         if not also_without_records and returned.records_bytes[row] <= 0:
             continue
-        index = session.slots[find_slot(session, returned.topic[row], returned.partition[row])]
+        index = entry_number(session, returned.topic[row], returned.partition[row])
         if session.entries[index].is_live == 1:
             session.entries[index].is_live = 0
             session.moved[n] = index
