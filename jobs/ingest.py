@@ -111,7 +111,7 @@ def decode_to_silver(spark: SparkSession, run: Run, plan: CapturePlan) -> Mappin
     """Decode planned captures and write the silver tables. Returns what the gate's rules on rows found on the way."""
     check_tables(spark, run.lake, SILVER)
     # The rows are kept on disk, because there are the more of them the larger the captures are.
-    decoded = Decoded(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
+    decoded = DecodedSet(packed_tables(spark, run, plan).persist(StorageLevel.DISK_ONLY))
     try:
         with stage("decode", spark):
             names = names_in_packed(decoded.packed(), run.decoding.brokers)
@@ -141,7 +141,7 @@ def packed_tables(spark: SparkSession, run: Run, plan: CapturePlan) -> DataFrame
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedSet:
     """All packed rows of a capture set, from which rows can be had by table and by what they were decoded from."""
 
     all: DataFrame
@@ -156,7 +156,7 @@ class Decoded:
 
 
 def write_silver(
-    spark: SparkSession, run: Run, plan: CapturePlan, decoded: Decoded, names: ClusterNames
+    spark: SparkSession, run: Run, plan: CapturePlan, decoded: DecodedSet, names: ClusterNames
 ) -> Mapping[Table, Counts]:
     """Write every silver table from the decoded rows; `captures` last, because it marks the capture set as complete.
 
@@ -189,7 +189,7 @@ def write_silver(
     return watch.counts()
 
 
-def joined_tables(plan: CapturePlan, decoded: Decoded, names: ClusterNames) -> dict[Table, DataFrame]:
+def joined_tables(plan: CapturePlan, decoded: DecodedSet, names: ClusterNames) -> dict[Table, DataFrame]:
     """By table its rows, for the tables to which request logs add something beside packets."""
     packets, logs = (
         RequestsOfSource(decoded.rows(EXCHANGES, source, names=names), decoded.rows(CONNECTIONS, source))

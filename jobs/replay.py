@@ -49,7 +49,7 @@ from udfs.replay.shared.lanes import KAFKA_RELEASE
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedRun:
     """The outcome of a run.
 
     algorithms: those whose tables are written.
@@ -63,7 +63,7 @@ class Replayed:
     counts: Mapping[Table, Counts] | None
 
 
-def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> Replayed:
+def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False) -> ReplayedRun:
     """Write the gold tables of one capture set.
 
     keep: leave them as they are if the same code has written them from the same silver rows before.
@@ -85,7 +85,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     kept = kept_run(spark, run, run_name, made_by) if keep else None
     if kept is not None:
         replayed = tuple(algorithm for algorithm in algorithms_to_replay(run.scenario) if algorithm.name not in kept)
-        return Replayed(run_name, replayed, kept, None)
+        return ReplayedRun(run_name, replayed, kept, None)
     check_tables(spark, run.lake, tables_of_run(run))
     searches = search_for_aims(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = add_lanes_of_searches(run, searches)
@@ -104,7 +104,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     to.check_there()
     known = RunRows(run_name, capture_id, made_by, release.text if release else None, refused)
     to.write_here(spark, run_rows(run, known, replayed), RUNS)
-    return Replayed(run_name, replayed, refused, to.watch.counts())
+    return ReplayedRun(run_name, replayed, refused, to.watch.counts())
 
 
 def tables_of_run(run: Run) -> list[Table]:
@@ -195,13 +195,13 @@ def write_replay(
     return rows, aim_results
 
 
-def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: Replayed, known: KnownRun) -> None:
+def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun, known: KnownRun) -> None:
     """Have the run's tables pass the gate. Raises GateError where it refuses; the tables stay, to be looked at."""
     subject = Subject("gold", capture_id, done.run_id, known.lanes)
     pass_gate(spark, run, subject, done.counts)
 
 
-def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: Replayed) -> None:
+def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun) -> None:
     """Check a run by the gate, write what it recommends, print what it comes to and write its page.
 
     After all that it raises what `pass_gold_gate` and `check_refused` raise.
@@ -221,7 +221,7 @@ def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: Replayed)
     check_refused(run, done)
 
 
-def check_refused(run: Run, done: Replayed) -> None:
+def check_refused(run: Run, done: ReplayedRun) -> None:
     """Raises CaptureError if a replay was refused and --strict asks for all of them."""
     if run.strict and done.refused:
         asked_for = len(done.refused) + len(done.algorithms)

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from jobs.captures.broker_names import BrokerEvidence, Follows, name_brokers
 from jobs.captures.capture_quality import KAFKA_PROTOCOL
 from jobs.captures.cluster_names import AdvertisedBroker, name_clusters
-from jobs.captures.partition_leaders import AnsweredAppend, AnsweredFetch, Leadership, Partition, leaders_by_server
+from jobs.captures.partition_leaders import AnsweredAppend, AnsweredFetch, Leadership, TopicPartition, leaders_by_server
 from jobs.captures.topic_ids import ids_in_force
 from jobs.lake.packed_tables import packed_rows_of
 from schemas.tables.table import Table
@@ -146,9 +146,9 @@ def _leaders_by_server(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set
     known to be in a rack, for otherwise a follower may answer them.
     """
 
-    def led(row: CapturedName) -> tuple[Partition, list[int]]:
+    def led(row: CapturedName) -> tuple[TopicPartition, list[int]]:
         partition, *numbers = map(int, row.value.split("/"))
-        return Partition(clusters.get(row.server, ""), row.name, partition), numbers
+        return TopicPartition(clusters.get(row.server, ""), row.name, partition), numbers
 
     def times(row: CapturedName) -> tuple[int, int]:
         return (NEVER, ALWAYS) if row.first is None or row.last is None else (row.first, row.last)

@@ -17,7 +17,7 @@ import numpy as np
 from udfs.columns.arrays import Ints
 
 
-class Partition(NamedTuple):
+class TopicPartition(NamedTuple):
     """A partition of a topic, which is called by its id or name, in the cluster of a server."""
 
     cluster_id: str
@@ -28,7 +28,7 @@ class Partition(NamedTuple):
 class Leadership(NamedTuple):
     """A leader of a partition, and from when to when responses have it, us since 1970."""
 
-    of: Partition
+    of: TopicPartition
     epoch: int
     node_id: int
     first: int
@@ -39,7 +39,7 @@ class AnsweredFetch(NamedTuple):
     """A server answered a fetch that names a partition's epoch."""
 
     server: str
-    of: Partition
+    of: TopicPartition
     epoch: int
 
 
@@ -47,7 +47,7 @@ class AnsweredAppend(NamedTuple):
     """A server appended to a partition, the first and the last time when, us since 1970."""
 
     server: str
-    of: Partition
+    of: TopicPartition
     first: int
     last: int
 
@@ -58,12 +58,12 @@ def leaders_by_server(
     """By server, the nodes that lead the partitions it answers for; servers of which nothing shows a leader are left
     out.
     """
-    of_epoch: dict[tuple[Partition, int], set[int]] = defaultdict(set)
-    listed: dict[Partition, list[Leadership]] = defaultdict(list)
+    of_epoch: dict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
+    listed: dict[TopicPartition, list[Leadership]] = defaultdict(list)
     for led in leaders:
         of_epoch[led.of, led.epoch].add(led.node_id)
         listed[led.of].append(led)
-    spans = {of: Spans.of(each) for of, each in listed.items()}
+    spans = {of: LeaderSpans.of(each) for of, each in listed.items()}
     nodes: dict[str, set[int]] = defaultdict(set)
     for fetch in fetched:
         nodes[fetch.server] |= only_node(of_epoch.get((fetch.of, fetch.epoch), set()))
@@ -74,7 +74,7 @@ def leaders_by_server(
     return {server: of for server, of in nodes.items() if of}
 
 
-class Spans(NamedTuple):
+class LeaderSpans(NamedTuple):
     """The leaders of a partition and from when to when responses have them, us since 1970; int64[n] each."""
 
     node_id: Ints
@@ -82,9 +82,9 @@ class Spans(NamedTuple):
     last: Ints
 
     @staticmethod
-    def of(leaders: Iterable[Leadership]) -> Spans:
+    def of(leaders: Iterable[Leadership]) -> LeaderSpans:
         """The spans of a partition's leaders."""
-        return Spans(*np.array([(led.node_id, led.first, led.last) for led in leaders], np.int64).T)
+        return LeaderSpans(*np.array([(led.node_id, led.first, led.last) for led in leaders], np.int64).T)
 
     def leader_at(self, time: int) -> set[int]:
         """The leader at a time, if responses from before and after it have one epoch and leader alone."""

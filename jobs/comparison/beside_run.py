@@ -8,7 +8,7 @@ from math import inf
 
 from pyspark.sql import SparkSession
 
-from jobs.comparison.comparison import Compared, compare_runs
+from jobs.comparison.comparison import RunComparison, compare_runs
 from jobs.comparison.metric_words import WORDS, number_with_unit
 from jobs.comparison.named_runs import compared_run, previous_id
 from jobs.comparison.outcome_figures import BROKER, CLIENT, REPLAY
@@ -70,13 +70,13 @@ def run_to_compare(spark: SparkSession, lake: str, run: KnownRun, named: str) ->
         return None
 
 
-def compare_with_other(spark: SparkSession, lake: str, run: KnownRun, other: KnownRun) -> Compared:
+def compare_with_other(spark: SparkSession, lake: str, run: KnownRun, other: KnownRun) -> RunComparison:
     """Another run compared with this one."""
     with stage("compare", spark):
         return compare_runs(spark, compared_run(spark, lake, other), compared_run(spark, lake, run))
 
 
-def runs_for_page(compared: Compared | None, nights: Trend | None) -> OtherRuns:
+def runs_for_page(compared: RunComparison | None, nights: Trend | None) -> OtherRuns:
     """The comparison and the trend as the page takes them. There is a trend only if it has nights enough."""
     has_trend = nights is not None and len(nights.nights) >= FEWEST
     grid = main_figures_grid(nights) if nights is not None and has_trend else None

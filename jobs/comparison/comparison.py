@@ -52,7 +52,7 @@ SETTING = "setting"
 
 
 @dataclass(frozen=True)
-class Compared:
+class RunComparison:
     """How two runs differ.
 
     changes: those of all parts; of each metric only the largest. left_out: by part, how many smaller changes there are
@@ -71,7 +71,7 @@ class Compared:
     in_all: int = 0
 
 
-def compare_runs(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> Compared:
+def compare_runs(spark: SparkSession, before: ComparedRun, after: ComparedRun) -> RunComparison:
     """Compare two runs by their tables, and write the checked predictions to `predictions_checked`."""
     rows = differing_rows(spark, before, after)
     changes = [change_in_row(row, part) for part, part_rows in rows for row in part_rows]
@@ -83,7 +83,7 @@ def compare_runs(spark: SparkSession, before: ComparedRun, after: ComparedRun) -
     replays = [frozenset(replays_of_run(run)) for run in (before, after)]
     checked = checked_predictions(spark, before, after, replays[0] & replays[1])
     hits, in_all = keep_predictions(spark, before, after, checked.predictions)
-    return Compared(
+    return RunComparison(
         before=before,
         after=after,
         changes=changes,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.comparison.comparison import Compared
+from jobs.comparison.comparison import RunComparison
 from jobs.comparison.figures import Change, Figure, Judgement
 from jobs.comparison.named_runs import ComparedRun
 from jobs.comparison.predictions import Prediction, figure_number
@@ -104,7 +104,7 @@ class Comparison(ComparisonPart):
     without_lane: int
 
 
-def comparison_json(compared: Compared) -> Comparison:
+def comparison_json(compared: RunComparison) -> Comparison:
     """What is printed of a comparison."""
     return Comparison(
         before=run_json(compared.before), after=run_json(compared.after), changes=[*map(change_json, compared.changes)],

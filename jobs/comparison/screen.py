@@ -13,7 +13,7 @@ from jobs.comparison.comparison import (
     SETTINGS,
     TRAFFIC,
     VERSIONS,
-    Compared,
+    RunComparison,
 )
 from jobs.comparison.figures import Change, Figure, changes_beyond_noise
 from jobs.comparison.metric_words import WORDS, figure_in_words, range_with_unit
@@ -53,7 +53,7 @@ NOTHING = {
 }
 
 
-def screen_lines(compared: Compared) -> list[str]:
+def screen_lines(compared: RunComparison) -> list[str]:
     """The first screen: at most 40 lines."""
     lines = lines_below_head("COMPARE", [run_text(compared.before)], MOST_OF_A_NAME)
     lines += lines_below_head("with", [run_text(compared.after)], MOST_OF_A_NAME)
@@ -62,7 +62,7 @@ def screen_lines(compared: Compared) -> list[str]:
     return [*lines, *lines_below_head("Tables", [place_of_predictions(compared)], MOST_OF_A_NAME)]
 
 
-def sentences_by_part(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
+def sentences_by_part(compared: RunComparison) -> Iterator[tuple[str, Sequence[str]]]:
     """(the head, the sentences below it) for each part of a comparison."""
     for part in PARTS:
         yield HEADS[part], [*part_sentences(compared, part)] or [NOTHING[part]]
@@ -70,7 +70,7 @@ def sentences_by_part(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]
     yield NOISE, [noise_text(compared)]
 
 
-def page_parts(compared: Compared) -> Iterator[tuple[str, Sequence[str]]]:
+def page_parts(compared: RunComparison) -> Iterator[tuple[str, Sequence[str]]]:
     """By head what a page says of each part of a comparison: the first sentences of the part."""
     for head, sentences in sentences_by_part(compared):
         more = len(sentences) - MOST_ON_PAGE
@@ -95,7 +95,7 @@ def lines_below_head(head: str, sentences: Sequence[str], most: int) -> list[str
     return lines
 
 
-def part_sentences(compared: Compared, part: str) -> Iterator[str]:
+def part_sentences(compared: RunComparison, part: str) -> Iterator[str]:
     """What changed in a part of the comparison, a sentence each."""
     changes = [one for one in compared.changes if one.part == part]
     both = changes_beyond_noise(one for one in changes if one.before is not None and one.after is not None)
@@ -174,7 +174,7 @@ def upgrade_sentences(upgrade: Upgrade) -> Iterator[str]:
         yield "its fetches are as full, as often lost and as large as before"
 
 
-def predicted_sentences(compared: Compared) -> Iterator[str]:
+def predicted_sentences(compared: RunComparison) -> Iterator[str]:
     """How the predictions of the first run came out; those for changed settings one by one, misses first."""
     predictions = compared.checked.predictions
     new, same = (
@@ -224,13 +224,13 @@ def prediction_sentence(prediction: Prediction) -> str:
     return f"{whose:<{NAME}}  {came}  {what} {predicted} predicted, {value} seen{lane}"
 
 
-def noise_text(compared: Compared) -> str:
+def noise_text(compared: RunComparison) -> str:
     """How many differences are within ranges."""
     count = sum(change.judgement == "noise" for change in compared.changes)
     return f"{quantity(count, 'other figure')} {'differs' if count == 1 else 'differ'} within the ranges of both runs"
 
 
-def place_of_predictions(compared: Compared) -> str:
+def place_of_predictions(compared: RunComparison) -> str:
     """Where the predictions are kept."""
     if not compared.checked.predictions:
         return "--verbose prints every difference; --json has the same for programs"
@@ -238,7 +238,7 @@ def place_of_predictions(compared: Compared) -> str:
     return f"{path}; --verbose prints every difference, --json has them for programs"
 
 
-def verbose_lines(compared: Compared) -> Iterator[str]:
+def verbose_lines(compared: RunComparison) -> Iterator[str]:
     """Every change and every prediction as tables."""
     head = ("part", "of", "what", "before", "range", "after", "range after", "judged")
     for part in PARTS:

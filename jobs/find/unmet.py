@@ -13,7 +13,7 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE
 from jobs.replays.ranged import LEAST_MS
 from jobs.scenarios.aims import Aim, Constraint, Span
-from jobs.scenarios.chosen_grids import OF_CONSUMERS, OF_FOLLOWERS, Limits
+from jobs.scenarios.chosen_grids import OF_CONSUMERS, OF_FOLLOWERS, FetchLimitKeys
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import setting_of
 from schemas.tables import algorithms
@@ -69,7 +69,7 @@ def aim_for_memory(replayed: Sequence[int]) -> Aim:
     return Aim(algorithms.CONSUMER_MEMORY, BUFFER_MEMORY, is_least=True, where=NO_WAITS, over=over, rounds=ROUNDS)
 
 
-def aim_for_fetch_limits(limits: Limits, replayed: Sequence[int]) -> Aim:
+def aim_for_fetch_limits(limits: FetchLimitKeys, replayed: Sequence[int]) -> Aim:
     """The shortest catch-up with waits too short to matter, over doublings of both limits of one kind of reader and the
     values that were replayed.
     """

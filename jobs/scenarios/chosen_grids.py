@@ -21,15 +21,15 @@ NumberGrid = Mapping[str, tuple[int, ...]]
 """By setting of a replay, its values in ascending order. Empty if only the captured lane is replayed."""
 
 
-class Limits(NamedTuple):
+class FetchLimitKeys(NamedTuple):
     """The fetch limits of one kind of reader: the keys of the two settings."""
 
     response: str
     partition: str
 
 
-OF_CONSUMERS = Limits("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes")
-OF_FOLLOWERS = Limits("replica.fetch.response.max.bytes", "replica.fetch.max.bytes")
+OF_CONSUMERS = FetchLimitKeys("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes")
+OF_FOLLOWERS = FetchLimitKeys("replica.fetch.response.max.bytes", "replica.fetch.max.bytes")
 CONSUMER_MEMORY, PRODUCER_MEMORY = "consumer.buffer.memory", "producer.buffer.memory"
 SLOTS, BATCH_SIZE = "broker.max.incremental.fetch.session.cache.slots", "producer.batch.size"
 BROKER_PARTITIONS = "max.broker.partitions"

@@ -21,7 +21,7 @@ _EVERY_SECONDS = {True: 0.25, False: 30.0}
 
 
 @dataclass(frozen=True)
-class Progress:
+class TaskProgress:
     """Tasks of a stage's Spark jobs so far: done, known, and the seconds since its start. Known grows as jobs start."""
 
     done: int
@@ -52,9 +52,9 @@ def stage(name: str, spark: SparkSession, out: TextIO | None = None) -> Iterator
     out = out or sys.stderr
     started, driver = time.monotonic(), driver_of(spark)
 
-    def progress() -> Progress:
+    def progress() -> TaskProgress:
         done, total = driver.tasks(group)
-        return Progress(done, total, time.monotonic() - started)
+        return TaskProgress(done, total, time.monotonic() - started)
 
     with job_group(spark, name) as group, _progress_lines(name, progress, out):
         yield
@@ -64,7 +64,7 @@ def stage(name: str, spark: SparkSession, out: TextIO | None = None) -> Iterator
 
 
 @contextmanager
-def _progress_lines(name: str, progress: Callable[[], Progress], out: TextIO) -> Iterator[None]:
+def _progress_lines(name: str, progress: Callable[[], TaskProgress], out: TextIO) -> Iterator[None]:
     over = Event()
     terminal = out.isatty()
 

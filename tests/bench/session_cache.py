@@ -25,7 +25,7 @@ from udfs.columns.arrow_columns import arrow_array, concatenate_batches, diction
 from udfs.columns.time_units import US_PER_MS
 from udfs.facts.arrow_tables import make_rows, nulls_besides
 from udfs.replay.session_cache.broker import new_broker
-from udfs.replay.session_cache.events import OF_FETCH, Keys, Part, parts_by_life
+from udfs.replay.session_cache.events import OF_FETCH, Keys, ListedFetches, parts_by_life
 from udfs.replay.session_cache.replay import play_until, replay_sessions, take_fetches
 from udfs.replay.session_cache.settings import CURRENT, SHARDS, SessionLanes, cache_settings
 from udfs.replay.session_cache.state import GREATEST_ID
@@ -184,7 +184,7 @@ def compare(partitions: int, rounds: int) -> str:
     def from_records() -> None:
         broker = new_broker("1", one, "bench")
         for part in parts:
-            take_fetches(broker, Part(part.fetches.copy(), part.rows))
+            take_fetches(broker, ListedFetches(part.fetches.copy(), part.rows))
         play_until(broker, None)
 
     ours = timed("refetch, one lane, from records", from_records, clock=process_time)

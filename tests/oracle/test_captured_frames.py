@@ -30,7 +30,7 @@ from udfs.facts.exchange_messages import decode_both
 from udfs.facts.exchanges import Exchanges, completed_exchanges
 from udfs.facts.hashed_names import HashedNames, topic_id_text
 from udfs.wire.faults import DecodeFault
-from udfs.wire.messages import Decoded
+from udfs.wire.messages import DecodedFrames
 
 Said = tuple[Message, int, dict[str, Any]]
 """A message, its version, and its fields."""
@@ -55,7 +55,7 @@ def exchanges_in(capture: Path) -> Iterator[Exchanges]:
 class Told:
     """What decoded frames of one message say, as nested dicts of the fields of their version."""
 
-    def __init__(self, message: Message, decoded: Decoded, arena: np.ndarray) -> None:
+    def __init__(self, message: Message, decoded: DecodedFrames, arena: np.ndarray) -> None:
         self.message, self.decoded, self.arena = message, decoded, arena
         self.cells = cache(lambda level, column: decoded.levels[level].column(column).tolist())
         self.ends = cache(self._ends)

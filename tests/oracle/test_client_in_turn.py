@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.oracle.conftest import Jars, RunJava
 from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, replayed, turns
-from udfs.replay.fetch_max_bytes.closed_loop.state import Outcome
+from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderLanes
 
 KAFKA = "4.3.1"
 SEED, CONSUMERS = 74, 60
@@ -75,7 +75,7 @@ def asked_in_closed_loop(consumer: Consumer, order: list[int]) -> list[Request]:
     ]
 
 
-def requests_of(out: Outcome, consumer: Consumer, node: int, numbers: list[int]) -> Iterator[Request]:
+def requests_of(out: ReaderLanes, consumer: Consumer, node: int, numbers: list[int]) -> Iterator[Request]:
     """A node's requests that got records. numbers: of the partitions, by their places in the replay."""
     order = iter(turns(out, node))
     left = {p: consumer.partitions[p][1] for p in numbers}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from graphlib import TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
@@ -47,14 +47,22 @@ def test_a_replay_has_the_plan_that_all_have(replay: str, repository: Path) -> N
     assert (repository / "docs" / f"{replay}.md").exists()
 
 
+def names_defined(folder: Path, *kinds: type[ast.FunctionDef] | type[ast.ClassDef]) -> Iterator[str]:
+    """The names of the functions or classes at the top of the modules below a folder."""
+    for file in folder.rglob("*.py"):
+        yield from (node.name for node in ast.parse(file.read_text()).body if isinstance(node, kinds))
+
+
+def recurring(names: Iterable[str]) -> set[str]:
+    return {name for name, times in Counter(names).items() if times > 1}
+
+
 def test_a_name_in_jobs_is_that_of_one_thing(repository: Path) -> None:
-    defined = Counter(
-        node.name
-        for file in (repository / "jobs").rglob("*.py")
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    )
-    assert {name for name, times in defined.items() if times > 1} == OF_EACH
+    assert recurring(names_defined(repository / "jobs", ast.FunctionDef, ast.ClassDef)) == OF_EACH
+
+
+def test_a_class_shares_its_name_with_no_other(repository: Path) -> None:
+    assert recurring(name for root in CODE for name in names_defined(repository / root, ast.ClassDef)) == set()
 
 
 @pytest.mark.parametrize("replay", PREFIX)

@@ -35,7 +35,7 @@ NO_REASONS = {CaptureFormat, Compression, SplitMetric}
 """Words of other kinds: what is compared, and how a file is stored."""
 
 GIVEN: Mapping[str, tuple[FidelityReasons | FaultReasons, Iterable[str]]] = {
-    "quarantine": (fault_reasons.QUARANTINE, quarantine.Reason),
+    "quarantine": (fault_reasons.QUARANTINE, quarantine.QuarantineReason),
     "decoding": (fault_reasons.DECODE, [fault.name.lower() for fault in DecodeFault if fault != DecodeFault.OK]),
     "captures": (fault_reasons.CAPTURE, FaultReason),
     "records": (fault_reasons.RECORDS, RecordsFault),

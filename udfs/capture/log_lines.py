@@ -31,7 +31,7 @@ NEWLINE, CARRIAGE_RETURN, BRACE, SPACE = b"\n\r}\x20"
 FINE, NO_REQUEST, NO_TIME, NO_JSON = range(4)
 
 
-class Lines(NamedTuple):
+class LogLines(NamedTuple):
     """The lines of a block, without blank ones.
 
     number: int64[n], place in the block from 0, blank lines counted. size: int64[n], bytes as stored, without the end
@@ -46,15 +46,15 @@ class Lines(NamedTuple):
     forwarded: Bools
     json: pa.Array[Any]
 
-    def take(self, rows: Ints) -> Lines:
+    def take(self, rows: Ints) -> LogLines:
         """The lines with these row numbers."""
-        return Lines(
+        return LogLines(
             self.number[rows], self.size[rows], self.fault[rows], self.completed[rows], self.forwarded[rows],
             self.json.take(arrow_array(rows)),
         )  # fmt: skip
 
 
-def lines_of_block(block: bytes, zone: str = UTC) -> Lines:
+def lines_of_block(block: bytes, zone: str = UTC) -> LogLines:
     """The lines of a block of text. zone: of times that name none. Bytes that are not UTF-8 become U+FFFD."""
     block = block if block.endswith(b"\n") else block + b"\n"
     _, stored_starts, stored_ends = _split_lines(block)
@@ -66,7 +66,7 @@ def lines_of_block(block: bytes, zone: str = UTC) -> Lines:
     begin, end = starts + marker + len(MARKER) - 1, _last_brace(raw, ends) + 1
     has_json = (marker >= 0) & (end > begin)
     json = _blank_all_but(raw, begin[has_json], end[has_json], ends)
-    lines = Lines(
+    lines = LogLines(
         number=np.arange(len(ends)),
         size=stored_ends - stored_starts,
         fault=np.select([~has_json, ~timed], [NO_REQUEST, NO_TIME], default=FINE),

@@ -101,7 +101,7 @@ class Arena(NamedTuple):
     used: Ints
 
 
-class Layout(NamedTuple):
+class SideLayout(NamedTuple):
     """Pieces and extents, int64[n, 3] each as `lay_out_packets` returns them, and how many rows of both are used,
     int64[2].
     """
@@ -219,7 +219,7 @@ def set_row(table: Ints, row: int, first: int, second: int, third: int) -> None:
 
 
 @kernel
-def add_piece(layout: Layout, start: int, length: int, row: int, arena_end: int) -> None:
+def add_piece(layout: SideLayout, start: int, length: int, row: int, arena_end: int) -> None:
     """Add a piece to the layout, in its last extent or a new one."""
     n_pieces, n_extents = layout.used[0], layout.used[1]
     if n_extents == 0 or layout.extents[n_extents - 1, 1] != start:
@@ -231,7 +231,7 @@ def add_piece(layout: Layout, start: int, length: int, row: int, arena_end: int)
 
 
 @kernel
-def copy_piece(layout: Layout, arena: Arena, packets: Packets, row: int, offset: int, length: int) -> int:
+def copy_piece(layout: SideLayout, arena: Arena, packets: Packets, row: int, offset: int, length: int) -> int:
     """Copy a piece of a packet into the arena and note it; returns the stream offset behind it."""
     add_piece(layout, offset, length, row, arena.used[0])
     begin = packets.source[row] + offset - packets.offset[row]
@@ -249,7 +249,9 @@ def stands_alone(rows: Ints, packets: Packets, i: int, at: int) -> bool:
 
 
 @kernel
-def copy_lone_packets(rows: Ints, packets: Packets, i: int, at: int, layout: Layout, arena: Arena) -> tuple[int, int]:
+def copy_lone_packets(
+    rows: Ints, packets: Packets, i: int, at: int, layout: SideLayout, arena: Arena
+) -> tuple[int, int]:
     """Lay out packets from `i` on until one overlaps another: (the number of that one, stream offset behind them)."""
     while i < len(rows) and stands_alone(rows, packets, i, at):
         ahead = rows[min(i + PACKETS_AHEAD, len(rows) - 1)]
@@ -268,7 +270,7 @@ def lay_out_packets(rows: Ints, packets: Packets, consumed: int, arena: Arena) -
     Returns (pieces int64[n, 3]: stream offset, length, packet; extents int64[m, 3]: stream offset, end, arena position;
     captured bytes that were there already).
     """
-    layout = Layout(
+    layout = SideLayout(
         np.empty((2 * len(rows), 3), np.int64), np.empty((2 * len(rows), 3), np.int64), np.zeros(2, np.int64)
     )
     covering = [np.int64(0)]  # heap of the packets that hold the byte at `at`, the one captured first on top

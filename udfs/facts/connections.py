@@ -16,7 +16,7 @@ from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.facts.arrow_tables import make_rows, ns_to_us
 from udfs.facts.exchange_rows import present_bytes
 from udfs.facts.exchanges import Exchanges
-from udfs.facts.quarantine_reasons import BY_LOSS, Reason
+from udfs.facts.quarantine_reasons import BY_LOSS, QuarantineReason
 
 PROTOCOLS = pa.array(["unknown", "kafka", "tls", "other"])
 COUNTED = (
@@ -103,10 +103,10 @@ def frame_rows(exchanges: Exchanges, side: str) -> pa.RecordBatch:
     fields = exchanges.request_fields if is_request else exchanges.response_fields
     is_there, missing = fields["size"] != UNKNOWN, fields["missing"]
     reasons = {
-        Reason.CUT_FRAME: missing > 0,
-        Reason.UNFINISHED_FRAME: fields["unsent"] > 0,
-        Reason.ORPHAN_RESPONSE: exchanges.request == UNKNOWN,
-        Reason.UNDECODABLE: exchanges.fault != 0,
+        QuarantineReason.CUT_FRAME: missing > 0,
+        QuarantineReason.UNFINISHED_FRAME: fields["unsent"] > 0,
+        QuarantineReason.ORPHAN_RESPONSE: exchanges.request == UNKNOWN,
+        QuarantineReason.UNDECODABLE: exchanges.fault != 0,
     }
     is_faulty = np.stack(list(reasons.values())) & is_there
     rows = np.flatnonzero(is_faulty.any(axis=0))

@@ -19,7 +19,7 @@ from schemas.wire.declared import (
 from udfs.columns.arrays import Ints
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.message_bodies import note_faults, request_bodies, response_bodies
-from udfs.wire.messages import Decoded, decode_bodies
+from udfs.wire.messages import DecodedFrames, decode_bodies
 
 WITHOUT_ROWS = (LIST_OFFSETS, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH)
 """APIs of which no table has rows."""
@@ -31,9 +31,9 @@ class Messages(NamedTuple):
     """Decoded requests and responses; request_exchanges, response_exchanges: int64[n], the exchange that each is of."""
 
     request_exchanges: Ints
-    request: Decoded
+    request: DecodedFrames
     response_exchanges: Ints
-    response: Decoded
+    response: DecodedFrames
 
 
 MessagesOf = Callable[[Exchanges, Declared, Ints], Messages]
@@ -88,7 +88,7 @@ def response_errors(messages: Messages) -> Ints:
     return errors
 
 
-def frames_of_rows(decoded: Decoded, path: str) -> Ints:
+def frames_of_rows(decoded: DecodedFrames, path: str) -> Ints:
     """The frame that each row of a level belongs to: int64[rows]."""
     frames = decoded.levels[path].parent
     while path:

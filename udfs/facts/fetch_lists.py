@@ -75,7 +75,7 @@ class Lists(NamedTuple):
     returned: Returned
 
 
-class Rows(NamedTuple):
+class FetchPartitionRows(NamedTuple):
     """Rows for `fetch_partitions`, int64[n] each."""
 
     fetch: Ints
@@ -98,9 +98,9 @@ class Rows(NamedTuple):
 
 
 @allocating_kernel
-def unwritten_rows(n: int) -> Rows:
+def unwritten_rows(n: int) -> FetchPartitionRows:
     """Room for `n` rows, which the follower of sessions writes."""
-    return Rows(
+    return FetchPartitionRows(
         fetch=np.empty(n, np.int64),
         topic=np.empty(n, np.int64),
         partition=np.empty(n, np.int64),

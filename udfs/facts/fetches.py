@@ -20,14 +20,14 @@ from udfs.columns.picking import pick_values, position_among
 from udfs.facts.arrow_tables import Values, make_rows
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
-from udfs.facts.fetch_lists import FETCH, Forgotten, Lists, Requested, Returned, Rows
+from udfs.facts.fetch_lists import FETCH, FetchPartitionRows, Forgotten, Lists, Requested, Returned
 from udfs.facts.fetch_session import NOWHERE, Session, new_session, resize_session
 from udfs.facts.message_bodies import note_faults, request_bodies, request_body_starts, response_bodies
 from udfs.facts.number_columns import Picked
 from udfs.facts.session_follower import follow_sessions
 from udfs.wire.encoding import least_bytes
 from udfs.wire.layout import newest_version
-from udfs.wire.messages import Decoded, decode_bodies
+from udfs.wire.messages import DecodedFrames, decode_bodies
 from udfs.wire.record_batches import HEADER_UP_TO_MAGIC, MAGIC_VALUE_V2
 
 ROWS_AT_A_TIME = 200_000
@@ -54,8 +54,8 @@ class FetchMessages:
     """
 
     exchanges: Exchanges
-    request: Decoded
-    response: Decoded
+    request: DecodedFrames
+    response: DecodedFrames
     request_exchanges: Ints
     response_exchanges: Ints
 
@@ -98,7 +98,7 @@ def fetch_messages(exchanges: Exchanges, messages: Messages) -> FetchMessages:
     )
 
 
-def partition_lists(exchanges: Exchanges, request: Decoded, response: Decoded) -> Lists:
+def partition_lists(exchanges: Exchanges, request: DecodedFrames, response: DecodedFrames) -> Lists:
     """The partitions that Fetch requests and responses list."""
     arena, names = exchanges.frames.arena, exchanges.names
     requested, forgotten = request.levels["topics.partitions"], request.levels["forgotten_topics_data.partitions"]
@@ -135,7 +135,7 @@ def first_offsets(arena: Bytes, starts: Ints, sizes: Ints) -> Ints:
     return offsets
 
 
-def row_ranges(decoded: Decoded, path: str, frames: int) -> tuple[Ints, Ints]:
+def row_ranges(decoded: DecodedFrames, path: str, frames: int) -> tuple[Ints, Ints]:
     """(first row, end) of each frame in a level that is two arrays deep: int64[frames] both; frames: how many."""
     level = decoded.levels[path]
     frame = decoded.levels[path.rpartition(".")[0]].parent[level.parent]
@@ -199,7 +199,7 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
         room, n, at, session, connection = follow_sessions(
             fetches, at, messages.lists, session, connection, capacity, ROWS_AT_A_TIME
         )
-        rows = Rows._make(column[:n] for column in room)
+        rows = FetchPartitionRows._make(column[:n] for column in room)
         exchanges.readable_known[exchange[rows.fetch]] = rows.is_readable
         yield followed_partition_rows(exchanges, messages, fetches, exchange, rows)
     idle = (fetches["session_epoch"] > 0) & (exchanges.readable_known[exchange] == UNKNOWN)
@@ -208,7 +208,7 @@ def fetch_rows(exchanges: Exchanges, messages: FetchMessages, carried: FollowedS
     carried.session, carried.connection = session, 0 if is_unfinished else NOWHERE
 
 
-def replica_ids(request: Decoded) -> Ints:
+def replica_ids(request: DecodedFrames) -> Ints:
     """The broker that sends each request as a follower, -1 for a consumer: int64[requests]."""
     top = request.levels[""]
     replica = top.column("replica_id")
@@ -247,7 +247,7 @@ def request_columns(exchanges: Exchanges, messages: FetchMessages, rows: Ints, e
 
 
 def followed_partition_rows(
-    exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: Rows
+    exchanges: Exchanges, messages: FetchMessages, fetches: Records, exchange: Ints, rows: FetchPartitionRows
 ) -> pa.RecordBatch:
     """Rows of `fetch_partitions` from the rows of the session follower; exchange: int64[fetches], of each fetch."""
     fetch, requested, returned = rows.fetch, rows.requested, rows.returned
@@ -298,7 +298,7 @@ def followed_partition_rows(
     )
 
 
-def aborted_lists(response: Decoded, name: str, returned: Ints) -> pa.Array[Any]:
+def aborted_lists(response: DecodedFrames, name: str, returned: Ints) -> pa.Array[Any]:
     """A field of the aborted transactions of returned partitions, as lists; null where there are none.
 
     returned: int64[rows], rows of the response's partitions, or NOWHERE.

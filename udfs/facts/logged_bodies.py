@@ -22,7 +22,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.wire.decoded_level import Level
 from udfs.wire.encoding import UUID_BYTES
 from udfs.wire.layout import INT_WIDTHS, PARENT, default_value, element_fields, element_path, is_array, is_span
-from udfs.wire.messages import Decoded
+from udfs.wire.messages import DecodedFrames
 
 NULL, UNREADABLE_ID = -1, -2
 UUID_CHARACTERS = 22
@@ -109,8 +109,8 @@ class LoggedBodies:
 
     read: Bools
     answered: Bools
-    request: Decoded
-    response: Decoded
+    request: DecodedFrames
+    response: DecodedFrames
 
 
 def read_bodies(request: Message, response: Message, lines: pa.Array[Any], texts: Texts) -> LoggedBodies:
@@ -139,11 +139,11 @@ def _read_both(request: Message, response: Message, objects: pa.StructArray, rea
     )
 
 
-def _decode_structs(message: Message, bodies: pa.StructArray, texts: Texts) -> Decoded:
+def _decode_structs(message: Message, bodies: pa.StructArray, texts: Texts) -> DecodedFrames:
     levels: dict[str, Level] = {"": Level("", len(bodies), {})}
     for path, name, values in _level_columns(message.fields, bodies, "", "", texts):
         levels.setdefault(path, Level(path, len(values), {})).columns[name] = values
-    return Decoded(np.zeros(len(bodies), np.int8), np.full(len(bodies), -1), levels)
+    return DecodedFrames(np.zeros(len(bodies), np.int8), np.full(len(bodies), -1), levels)
 
 
 def _level_columns(
@@ -176,7 +176,7 @@ def _ints(values: pa.Array[Any], missing: int) -> Ints:
     return np.array(pc.fill_null(values.cast(pa.int64()), missing).to_numpy())
 
 
-def _bodies_with_bad_ids(decoded: Decoded) -> Ints:
+def _bodies_with_bad_ids(decoded: DecodedFrames) -> Ints:
     """The bodies that have an unreadable id."""
     bodies = [np.zeros(0, np.int64)]
     for path, level in decoded.levels.items():
@@ -186,7 +186,7 @@ def _bodies_with_bad_ids(decoded: Decoded) -> Ints:
     return np.unique(np.concatenate(bodies))
 
 
-def _bodies_of(decoded: Decoded, path: str, rows: Ints) -> Ints:
+def _bodies_of(decoded: DecodedFrames, path: str, rows: Ints) -> Ints:
     """The bodies that some rows of a level belong to."""
     while path:
         rows = decoded.levels[path].parent[rows]

@@ -19,7 +19,7 @@ from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT
 from udfs.wire.decoded_level import Level
-from udfs.wire.messages import Decoded
+from udfs.wire.messages import DecodedFrames
 
 SHARED = (
     CLUSTER_METADATA.capture_id,
@@ -138,7 +138,7 @@ def listed_partition_rows(exchanges: Exchanges, messages: Messages, summary: Met
     return entry_rows(exchanges, PARTITION, exchange, position_among(frame), columns)
 
 
-def node_lists(decoded: Decoded, level: Level, name: str) -> pa.Array[Any]:
+def node_lists(decoded: DecodedFrames, level: Level, name: str) -> pa.Array[Any]:
     """The node ids of each partition in an array field, as lists."""
     nodes = decoded.levels[f"topics.partitions.{name}"]
     offsets = np.searchsorted(nodes.parent, np.arange(level.rows + 1))

@@ -9,7 +9,7 @@ from udfs.capture.log_lines import NO_JSON, NO_REQUEST, NO_TIME
 from udfs.capture.sasl import SASL_TOKENS
 
 
-class Reason(StrEnum):
+class QuarantineReason(StrEnum):
     """The words of quarantine.reason: schemas.tables.fault_reasons says what each means."""
 
     BEFORE_FIRST_FRAME = "before_first_frame"
@@ -27,17 +27,17 @@ class Reason(StrEnum):
 
 
 BY_LINE_FAULT = {
-    NO_REQUEST: Reason.NO_REQUEST_LINE,
-    NO_TIME: Reason.LINE_WITHOUT_TIME,
-    NO_JSON: Reason.LINE_NOT_READABLE,
+    NO_REQUEST: QuarantineReason.NO_REQUEST_LINE,
+    NO_TIME: QuarantineReason.LINE_WITHOUT_TIME,
+    NO_JSON: QuarantineReason.LINE_NOT_READABLE,
 }
 """By the code of a line's fault, as `udfs.capture.log_lines` has them."""
 
 BY_LOSS = {
-    BEFORE_FIRST_FRAME: Reason.BEFORE_FIRST_FRAME,
-    BEHIND_GAP: Reason.BEHIND_GAP,
-    IMPLAUSIBLE_HEADER: Reason.NOT_A_FRAME,
-    CUT_AT_END: Reason.CUT_AT_END,
-    SASL_TOKENS: Reason.SASL_TOKENS,
+    BEFORE_FIRST_FRAME: QuarantineReason.BEFORE_FIRST_FRAME,
+    BEHIND_GAP: QuarantineReason.BEHIND_GAP,
+    IMPLAUSIBLE_HEADER: QuarantineReason.NOT_A_FRAME,
+    CUT_AT_END: QuarantineReason.CUT_AT_END,
+    SASL_TOKENS: QuarantineReason.SASL_TOKENS,
 }
 """By the code of a loss, as `udfs.capture` has them."""

@@ -12,7 +12,7 @@ from udfs.columns.arrays import Bools, Ints
 from udfs.facts.exchange_messages import Messages
 from udfs.facts.exchanges import Exchanges
 from udfs.facts.metadata import entry_rows
-from udfs.wire.messages import Decoded
+from udfs.wire.messages import DecodedFrames
 
 UNKNOWN = -1
 CONTROLLERS = (None, KRAFT, ZOOKEEPER)
@@ -31,7 +31,7 @@ def release_rows(exchanges: Exchanges, versions: Messages) -> pa.RecordBatch:
     return entry_rows(exchanges, RELEASE, exchange, position, columns)
 
 
-def newest_marks(decoded: Decoded, responses: int) -> Ints:
+def newest_marks(decoded: DecodedFrames, responses: int) -> Ints:
     """The place in MARKS of the newest mark that each response has, or UNKNOWN: int64[responses]."""
     offered = decoded.levels["api_keys"]
     api_key, version = offered.column("api_key"), offered.column("max_version")
@@ -41,14 +41,14 @@ def newest_marks(decoded: Decoded, responses: int) -> Ints:
     return np.where(offers_api(decoded, BROKERS_ONLY, responses), newest, UNKNOWN)
 
 
-def offers_api(decoded: Decoded, api: int, responses: int) -> Bools:
+def offers_api(decoded: DecodedFrames, api: int, responses: int) -> Bools:
     """Whether each response offers an API: bool[responses]."""
     offered = decoded.levels["api_keys"]
     is_offer = (offered.column("api_key") == api) & (offered.column("max_version") >= 0)
     return np.bincount(offered.parent[is_offer], minlength=responses) > 0
 
 
-def controllers_of(decoded: Decoded, newest: Ints) -> Ints:
+def controllers_of(decoded: DecodedFrames, newest: Ints) -> Ints:
     """The place in CONTROLLERS of what each response shows of the broker's controller: int64[responses].
 
     newest: int64[responses], as `newest_marks` has it.

@@ -38,7 +38,7 @@ from udfs.facts.logged_bodies import LoggedBodies, Texts, read_bodies
 from udfs.facts.logged_requests import LogChunk, LoggedConnection, int_values, line_numbers, log_chunks, logged_frames
 from udfs.facts.metadata import metadata_rows
 from udfs.facts.pseudonyms import Pseudonyms
-from udfs.facts.quarantine_reasons import BY_LINE_FAULT, Reason
+from udfs.facts.quarantine_reasons import BY_LINE_FAULT, QuarantineReason
 from udfs.facts.releases import release_rows
 from udfs.facts.repeated_lines import IDENTITY, repeated_rows
 from udfs.facts.rows_from_packets import EarlierChunks
@@ -165,7 +165,7 @@ def undecodable_rows(exchanges: Exchanges, lines: pa.RecordBatch) -> pa.RecordBa
         lines.take(arrow_array(rows)),
         connection_id=exchanges.connection_id[rows],
         exchange_no=arrow_array(exchanges.number[rows]),
-        reason=repeated_text_column(Reason.UNDECODABLE.value, len(rows)),
+        reason=repeated_text_column(QuarantineReason.UNDECODABLE.value, len(rows)),
         time=ns_to_us(exchanges.request_fields["last_time"][rows]),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from schemas.wire.errors import INVALID_FETCH_SESSION_EPOCH
 from udfs.columns.arrays import Ints, Record, Records
-from udfs.facts.fetch_lists import Forgotten, Lists, Requested, Returned, Rows, unwritten_rows
+from udfs.facts.fetch_lists import FetchPartitionRows, Forgotten, Lists, Requested, Returned, unwritten_rows
 from udfs.facts.fetch_session import (
     GENERATION,
     IS_BEHIND_GAP,
@@ -97,7 +97,7 @@ def shows_wait(session: Session) -> int:
 
 
 @kernel
-def write_rows(session: Session, fetch: Record, f: int, n_read: int, rows: Rows, n: int) -> int:
+def write_rows(session: Session, fetch: Record, f: int, n_read: int, rows: FetchPartitionRows, n: int) -> int:
     """Write a row for each partition of the session, for fetch number `f`; returns the number of rows then.
 
     n_read: how many of the partitions the session had when the broker read them. n: of rows before.
@@ -143,7 +143,7 @@ def move_returned_to_end(
 
 
 @kernel
-def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
+def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: FetchPartitionRows, n: int) -> int:
     """Follow a full fetch, number `f`: it ends the session it names and, unless it is a final one, may open another.
 
     Returns the number of rows then; n: of rows before.
@@ -165,7 +165,7 @@ def follow_full(session: Session, fetch: Record, f: int, lists: Lists, rows: Row
 
 
 @kernel
-def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, rows: Rows, n: int) -> int:
+def follow_incremental(session: Session, fetch: Record, f: int, lists: Lists, rows: FetchPartitionRows, n: int) -> int:
     """Follow a fetch in a session: apply its changes, read all partitions, move those with records to the end.
 
     Returns the number of rows then; n: of rows before.
@@ -213,7 +213,9 @@ def is_followed(session: Session, fetch: Record) -> bool:
 
 
 @kernel
-def write_refused(session: Session, fetch: Record, f: int, requested: Requested, rows: Rows, n: int) -> int:
+def write_refused(
+    session: Session, fetch: Record, f: int, requested: Requested, rows: FetchPartitionRows, n: int
+) -> int:
     """Write the rows of a fetch that the broker refused: it changed nothing, and only its own partitions are listed.
 
     Returns the number of rows then; n: of rows before.
@@ -243,7 +245,7 @@ def most_rows(session: Session, fetch: Record) -> int:
 
 @kernel
 def follow_connection(
-    fetches: Records, first: int, lists: Lists, session: Session, rows: Rows, n: int
+    fetches: Records, first: int, lists: Lists, session: Session, rows: FetchPartitionRows, n: int
 ) -> tuple[int, int]:
     """Follow one connection's fetches from `first` on while there is room for rows: (the next fetch, rows written)."""
     f = first
@@ -265,7 +267,7 @@ def follow_connection(
 @allocating_kernel
 def follow_sessions(
     fetches: Records, first: int, lists: Lists, session: Session, connection: int, capacity: Ints, row_limit: int
-) -> tuple[Rows, int, int, Session, int]:
+) -> tuple[FetchPartitionRows, int, int, Session, int]:
     """Follow the fetches from `first` on until about `row_limit` rows are written.
 
     fetches: FETCH[n], by connection and in its order. session, connection: where the last call left off; connection is

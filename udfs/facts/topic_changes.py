@@ -23,7 +23,7 @@ from udfs.facts.exchanges import Exchanges, shared_columns
 from udfs.facts.hashed_names import ABSENT, hash_of, hash_spans
 from udfs.facts.record_batch_rows import partition_keys, places_of_keys
 from udfs.wire.decoded_level import Level
-from udfs.wire.messages import Decoded
+from udfs.wire.messages import DecodedFrames
 
 NO_COUNT = -1  # Kafka's default of counts in a CreateTopics response
 MOST_DIGITS = 10
@@ -205,7 +205,7 @@ def response_counts(answer: Level, name: str, rows: Ints) -> pa.Array[Any]:
     return arrow_array(count, count != NO_COUNT)
 
 
-def assignment_texts(request: Decoded, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:
+def assignment_texts(request: DecodedFrames, path: str, partition: Ints, nodes: str = "broker_ids") -> pa.Array[Any]:
     """PARTITION:BROKER,BROKER,... for each row of a level; nodes: the name of its array of broker ids."""
     brokers = request.levels[f"{path}.{nodes}"]
     ids = group_into_lists(

@@ -12,8 +12,8 @@ import numpy as np
 
 from schemas.wire.message import Message
 from udfs.columns.arrays import Bools
-from udfs.wire.frame_loop import Readers
-from udfs.wire.layout import Layout, is_version_in, message_layout, newest_version
+from udfs.wire.frame_loop import VersionReaders
+from udfs.wire.layout import MessageLayout, is_version_in, message_layout, newest_version
 from udfs.wire.message_reader import reader_address
 from udfs.wire.version_columns import ALL_ROWS, IF_TAGGED, NO_ROWS, columns_set
 
@@ -31,8 +31,8 @@ class DecodingPlan:
     fields give rows.
     """
 
-    layout: Layout
-    readers: Readers
+    layout: MessageLayout
+    readers: VersionReaders
     untagged: Bools
     settable: Bools
     left_out: tuple[int, ...]
@@ -66,7 +66,7 @@ def plan_of_versions(message: Message, versions: tuple[int, ...]) -> DecodingPla
     is_left_out = ((sets > NO_ROWS) & (sets < ALL_ROWS))[list(versions)].any(axis=0)
     return DecodingPlan(
         layout=layout,
-        readers=Readers(addresses, has_level & (sets == NO_ROWS) & ~is_left_out),
+        readers=VersionReaders(addresses, has_level & (sets == NO_ROWS) & ~is_left_out),
         untagged=untagged,
         settable=settable,
         left_out=tuple(np.flatnonzero(is_left_out).tolist()),

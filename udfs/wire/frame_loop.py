@@ -60,7 +60,7 @@ def _call_reader(address: int, *arguments: int) -> int:
 _read = cast(Callable[..., int], _call_reader if _config.DISABLE_JIT else intrinsic(_emit_call))
 
 
-class Readers(NamedTuple):
+class VersionReaders(NamedTuple):
     """The machine code for some versions of a message.
 
     addresses: int64[versions], of each version's reader, 0 for a version that is not read. unset: bool[versions,
@@ -138,7 +138,7 @@ def _give_back(frame: int, output: OutputColumns) -> None:
 
 
 @kernel
-def _fault_of(readers: Readers, batch: FrameBatch, frame: int) -> int:
+def _fault_of(readers: VersionReaders, batch: FrameBatch, frame: int) -> int:
     """Why a frame cannot be read at all, 0 if its reader can try it."""
     start, end, version = batch.starts[frame], batch.ends[frame], batch.versions[frame]
     if start < 0 or start > end or end > batch.arena.size:
@@ -149,7 +149,7 @@ def _fault_of(readers: Readers, batch: FrameBatch, frame: int) -> int:
 
 
 @kernel
-def _run_end(readers: Readers, batch: FrameBatch, first: int) -> int:
+def _run_end(readers: VersionReaders, batch: FrameBatch, first: int) -> int:
     """The end of the run of frames, from `first` on, that have the version of the first and can be tried."""
     frame, version = first, batch.versions[first]
     while frame < batch.starts.size and batch.versions[frame] == version and _fault_of(readers, batch, frame) == 0:
@@ -189,7 +189,12 @@ def versions_in(versions: Shorts, starts: Ints, ends: Ints) -> tuple[int, int]:
 
 @kernel
 def decode_frames(
-    readers: Readers, batch: FrameBatch, first_frame: int, output: OutputColumns, faults: Faults, memory: WorkingMemory
+    readers: VersionReaders,
+    batch: FrameBatch,
+    first_frame: int,
+    output: OutputColumns,
+    faults: Faults,
+    memory: WorkingMemory,
 ) -> tuple[int, int]:
     """Decode the frames of a batch from `first_frame` on into `output`, and write their faults.
 

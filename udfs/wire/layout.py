@@ -19,7 +19,7 @@ VALUE = "value"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LevelColumn:
     """One int64 column: the path of its level, its name there, and its value if a frame does not set it."""
 
     level: str
@@ -28,7 +28,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class MessageLayout:
     """The levels and columns of a message; the columns of a level are neighbours, PARENT first.
 
     first_column: int64[levels + 1], where each level's columns begin. level_of: int64[columns], the number of each
@@ -37,7 +37,7 @@ class Layout:
     """
 
     levels: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[LevelColumn, ...]
     first_column: Ints
     level_of: Ints
     defaults: Ints
@@ -54,14 +54,14 @@ class Layout:
 
 
 @cache
-def message_layout(message: Message) -> Layout:
+def message_layout(message: Message) -> MessageLayout:
     """The layout of a message."""
-    in_order = [Column("", PARENT, -1), *_message_columns(message.fields, "", "")]
+    in_order = [LevelColumn("", PARENT, -1), *_message_columns(message.fields, "", "")]
     levels = tuple(dict.fromkeys(column.level for column in in_order))
     columns = tuple(column for level in levels for column in in_order if column.level == level)
     first = [next(n for n, column in enumerate(columns) if column.level == level) for level in levels]
     of_level = [[(n, column) for n, column in enumerate(columns) if column.level == level] for level in levels]
-    return Layout(
+    return MessageLayout(
         levels=levels,
         columns=columns,
         first_column=np.array([*first, len(columns)], np.int64),
@@ -72,13 +72,13 @@ def message_layout(message: Message) -> Layout:
     )
 
 
-def _message_columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[Column]:
+def _message_columns(fields: Sequence[Field], level: str, prefix: str) -> Iterator[LevelColumn]:
     for field in fields:
         name = prefix + field.name
-        yield from (Column(level, column, default) for column, default in field_columns(field, name).items())
+        yield from (LevelColumn(level, column, default) for column, default in field_columns(field, name).items())
         if is_array(field):
             child = element_path(level, name)
-            yield Column(child, PARENT, -1)
+            yield LevelColumn(child, PARENT, -1)
             yield from _message_columns(element_fields(field), child, "")
         elif field.fields:
             yield from _message_columns(field.fields, level, name + ".")

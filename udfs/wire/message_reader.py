@@ -16,7 +16,7 @@ from udfs.wire.faults import DecodeFault
 from udfs.wire.layout import (
     INT_WIDTHS,
     PARENT,
-    Layout,
+    MessageLayout,
     element_fields,
     element_path,
     is_array,
@@ -55,7 +55,7 @@ class _MessageReader:
 
     message: Message
     version: int
-    layout: Layout
+    layout: MessageLayout
     code: ReaderCode
 
     @property

@@ -16,7 +16,7 @@ from udfs.wire.reader_code import DONE, FULL, LACKING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decoded:
+class DecodedFrames:
     """A decoded batch of frames.
 
     fault: int8[frames], DecodeFault codes. places: int64[frames], where in the arena a fault is; without a fault it is
@@ -37,7 +37,7 @@ class Decoded:
         return np.where(self.fault == 0, -1, self.places)
 
 
-def decode_bodies(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts) -> Decoded:
+def decode_bodies(message: Message, arena: Bytes, starts: Ints, ends: Ints, versions: Shorts) -> DecodedFrames:
     """Decode the bodies of frames of one message, each in its own version.
 
     arena: uint8; starts, ends: int64[frames], body i is arena[starts[i]:ends[i]]; versions: int16[frames].
@@ -65,4 +65,4 @@ def decode_bodies(message: Message, arena: Bytes, starts: Ints, ends: Ints, vers
             done = int(batch.ends[:frame].sum() - batch.starts[:frame].sum())
             buffer = buffer.grown(FULL - outcome, done / max(size, 1))
     buffer.remember(size)
-    return Decoded(faults.codes, faults.places, buffer.decoded())
+    return DecodedFrames(faults.codes, faults.places, buffer.decoded())

@@ -11,7 +11,7 @@ from schemas.wire.message import Field, Message
 from udfs.columns.arrays import Codes
 from udfs.wire.layout import (
     PARENT,
-    Layout,
+    MessageLayout,
     element_fields,
     element_path,
     field_columns,
@@ -42,7 +42,7 @@ def columns_set(message: Message) -> Codes:
     return rows_that_set
 
 
-def first_column_set(layout: Layout, field: Field, version: int, level: str, prefix: str) -> int:
+def first_column_set(layout: MessageLayout, field: Field, version: int, level: str, prefix: str) -> int:
     """The number of the first column that a field sets in its level; level, prefix: of the field."""
     level, name, _ = next(_columns_set([field], version, level, prefix, ALL_ROWS))
     return layout.column(level, name)

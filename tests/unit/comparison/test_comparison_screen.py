@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from jobs.comparison.checked_predictions import CheckedPredictions
-from jobs.comparison.comparison import PARTS, Compared, setting_changes
+from jobs.comparison.comparison import PARTS, RunComparison, setting_changes
 from jobs.comparison.comparison_json import Comparison, comparison_json
 from jobs.comparison.figures import Change, Figure
 from jobs.comparison.named_runs import ComparedRun
@@ -38,11 +38,11 @@ def run_of(run_id: str, file: str) -> ComparedRun:
 
 def compared(
     changes: Sequence[Change] = (), checked: CheckedPredictions | None = None, is_upgraded: bool = False
-) -> Compared:
+) -> RunComparison:
     before, after = [fetched(JAVA, "3.9.0", 16, 40)], [fetched(JAVA, "4.1.0", 17, 300)]
     one, two = run_of("one", f"{'monday-' * 40}.pcap"), run_of("two", "tuesday.pcap")
     upgraded = find_upgrades(before, after) if is_upgraded else ()
-    return Compared(one, two, changes, {}, upgraded, (), checked or CheckedPredictions())
+    return RunComparison(one, two, changes, {}, upgraded, (), checked or CheckedPredictions())
 
 
 def change(part: str, scope: str, before: Figure | None, after: Figure | None, metric: str = WAIT) -> Change:
@@ -55,7 +55,7 @@ def predicted(scope: str, seen: float, is_changed: bool = True) -> Prediction:
     return Prediction(FETCH_MAX_BYTES, lane, is_changed, "client", scope, WAIT, figure, Figure(seen), BY_CAPTURE)
 
 
-def crowd() -> Compared:
+def crowd() -> RunComparison:
     """Two runs that differ in everything, with names as long as Kafka takes."""
     names = [f"{'very-long-name-of-a-client-' * 9}{number}" for number in range(50)]
     changes = [change(part, name, Figure(100.0), Figure(200.0)) for part in PARTS for name in names]
@@ -116,7 +116,7 @@ def test_predictions_are_told_misses_first() -> None:
 
 
 @pytest.mark.parametrize("of", [compared(), crowd()], ids=["nothing", "everything"])
-def test_the_json_is_what_the_models_read(of: Compared) -> None:
+def test_the_json_is_what_the_models_read(of: RunComparison) -> None:
     told = comparison_json(of).model_dump_json()
     assert Comparison.model_validate_json(told) == comparison_json(of)
     assert len(json.loads(told)["changes"]) == len(of.changes)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.terminal.progress import Progress
+from jobs.terminal.progress import TaskProgress
 
 
 @pytest.mark.parametrize(
     ("progress", "line"),
     [
-        (Progress(0, 0, 0.0), "decode"),
-        (Progress(0, 40, 2.0), "decode  0/40 tasks"),
-        (Progress(12, 40, 4.0), "decode  12/40 tasks  3.0/s  ETA 9 s"),
-        (Progress(40, 40, 8.0), "decode  40/40 tasks  5.0/s"),
+        (TaskProgress(0, 0, 0.0), "decode"),
+        (TaskProgress(0, 40, 2.0), "decode  0/40 tasks"),
+        (TaskProgress(12, 40, 4.0), "decode  12/40 tasks  3.0/s  ETA 9 s"),
+        (TaskProgress(40, 40, 8.0), "decode  40/40 tasks  5.0/s"),
     ],
 )
-def test_the_line_says_what_is_known_so_far(progress: Progress, line: str) -> None:
+def test_the_line_says_what_is_known_so_far(progress: TaskProgress, line: str) -> None:
     assert progress.line("decode") == line

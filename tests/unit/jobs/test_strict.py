@@ -9,14 +9,14 @@ import pytest
 
 import jobs.pipeline
 import jobs.replay
-from jobs.replay import Replayed
+from jobs.replay import ReplayedRun
 from jobs.replays.algorithms import ALGORITHMS
 from jobs.run import Run
 from jobs.scenarios.scenario_file import resolve_scenario
 from udfs.errors import CaptureError, GateError
 
 WHY = "the captures are request logs"
-DONE = Replayed("a-run", (ALGORITHMS["partition_limits"],), {"fetch_max_bytes": WHY, "consumer_memory": WHY}, None)
+DONE = ReplayedRun("a-run", (ALGORITHMS["partition_limits"],), {"fetch_max_bytes": WHY, "consumer_memory": WHY}, None)
 ANSWERS: dict[str, object] = {"replay": DONE, "write_pages": "", "make_recommendations": []}
 CALLED = (
     "ready_session", "check_rules", "choose_capture", "ingest", "replay", "known_run", "look_up_run",

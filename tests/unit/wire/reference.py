@@ -19,7 +19,7 @@ from schemas.wire.declared import DECLARED
 from schemas.wire.message import Field, Message
 from udfs.columns.arrays import read_only
 from udfs.wire import column_buffer
-from udfs.wire.messages import Decoded, decode_bodies
+from udfs.wire.messages import DecodedFrames, decode_bodies
 
 MESSAGES = tuple(message for declared in DECLARED for message in declared)
 MESSAGE_VERSIONS = [
@@ -174,18 +174,18 @@ def expected(fields: tuple[Field, ...], value: Struct, version: int) -> Struct:
     return found
 
 
-def read_back(message: Message, decoded: Decoded, arena: np.ndarray, frame: int) -> Struct:
+def read_back(message: Message, decoded: DecodedFrames, arena: np.ndarray, frame: int) -> Struct:
     """The values of one frame, out of the columns."""
     return _read_struct(message.fields, decoded, arena, "", frame, "")
 
 
 def _read_struct(
-    fields: tuple[Field, ...], decoded: Decoded, arena: np.ndarray, level: str, row: int, prefix: str
+    fields: tuple[Field, ...], decoded: DecodedFrames, arena: np.ndarray, level: str, row: int, prefix: str
 ) -> Struct:
     return {field.name: _read(field, decoded, arena, level, row, prefix + field.name) for field in fields}
 
 
-def _read(field: Field, decoded: Decoded, arena: np.ndarray, level: str, row: int, name: str) -> Any:
+def _read(field: Field, decoded: DecodedFrames, arena: np.ndarray, level: str, row: int, name: str) -> Any:
     rows = decoded.levels[level]
     if field.type.startswith("[]"):
         return _read_array(field, decoded, arena, level, row, name)
@@ -199,7 +199,7 @@ def _read(field: Field, decoded: Decoded, arena: np.ndarray, level: str, row: in
     return bool(value) if field.type == "bool" else value
 
 
-def _read_array(field: Field, decoded: Decoded, arena: np.ndarray, level: str, row: int, name: str) -> Any:
+def _read_array(field: Field, decoded: DecodedFrames, arena: np.ndarray, level: str, row: int, name: str) -> Any:
     path = f"{level}.{name}" if level else name
     elements = np.flatnonzero(decoded.levels[path].parent == row)
     count = int(decoded.levels[level].column(name + ".count")[row])
@@ -240,7 +240,7 @@ def junk_in_memory() -> Iterator[None]:
         yield
 
 
-def decode_frames(message: Message, version: int, frames: list[bytes]) -> tuple[np.ndarray, Decoded]:
+def decode_frames(message: Message, version: int, frames: list[bytes]) -> tuple[np.ndarray, DecodedFrames]:
     arena, starts, ends = lay_in_arena(frames)
     return arena, decode_bodies(message, arena, starts, ends, np.full(len(frames), version, np.int16))
 

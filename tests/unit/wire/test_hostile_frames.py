@@ -20,7 +20,7 @@ from tests.unit.wire.reference import MESSAGES, encode, filled_struct, lay_in_ar
 from udfs.columns.arrays import read_only
 from udfs.wire.faults import DecodeFault
 from udfs.wire.header import API_TABLE, plausible_request, request_header, response_body_start, skip_tags
-from udfs.wire.messages import Decoded, decode_bodies
+from udfs.wire.messages import DecodedFrames, decode_bodies
 from udfs.wire.produce_start import begins_produce
 from udfs.wire.record_batches import walk_batches
 
@@ -29,14 +29,14 @@ def newest(message: Message) -> int:
     return int(message.versions.split("-")[1])
 
 
-def decode_one(message: Message, version: int, frame: bytes, before: bytes = b"", behind: bytes = b"") -> Decoded:
+def decode_one(message: Message, version: int, frame: bytes, before: bytes = b"", behind: bytes = b"") -> DecodedFrames:
     """Decode one frame amid other bytes."""
     arena = np.frombuffer(before + frame + behind, np.uint8)
     start, end = np.array([len(before)]), np.array([len(before) + len(frame)])
     return decode_bodies(message, arena, start, end, np.array([version], np.int16))
 
 
-def columns_of(decoded: Decoded, offset: int) -> dict[str, list[int]]:
+def columns_of(decoded: DecodedFrames, offset: int) -> dict[str, list[int]]:
     """All columns, with what points into the arena counted from `offset`."""
     return {
         f"{path}.{name}": [int(cell) - offset * (name.endswith(".start") and cell > 0) for cell in level.column(name)]

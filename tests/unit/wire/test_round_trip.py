@@ -20,7 +20,7 @@ from tests.unit.wire.reference import (
     read_back,
 )
 from udfs.wire.faults import DecodeFault
-from udfs.wire.messages import Decoded, decode_bodies
+from udfs.wire.messages import DecodedFrames, decode_bodies
 
 
 @pytest.mark.parametrize(("message", "version"), MESSAGE_VERSIONS, ids=lambda value: getattr(value, "name", value))
@@ -44,13 +44,13 @@ def mixed_frames(message: Message, values: list[tuple[int, Struct | None]]) -> t
     return (*lay_in_arena(frames, b"\xff"), np.array([version for version, _ in values], np.int16))
 
 
-def level_above(path: str, decoded: Decoded) -> str:
+def level_above(path: str, decoded: DecodedFrames) -> str:
     """The level that holds a level's array, be it in a struct."""
     above = path.rpartition(".")[0]
     return above if above in decoded.levels else level_above(above, decoded)
 
 
-def concatenated(parts: list[Decoded]) -> tuple[list[int], dict[str, dict[str, list[int]]]]:
+def concatenated(parts: list[DecodedFrames]) -> tuple[list[int], dict[str, dict[str, list[int]]]]:
     """Faults and columns of consecutive batches, with parents counted from the first batch on."""
     faults: list[int] = []
     columns: dict[str, dict[str, list[int]]] = {}

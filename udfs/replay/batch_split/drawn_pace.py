@@ -37,7 +37,7 @@ def replication_count(records: int, lanes: int) -> int:
     return replications_within(RECORDS_AT_MOST, records * lanes)
 
 
-class Observed(NamedTuple):
+class CapturedStretch(NamedTuple):
     """A stretch at captured pace, and what is drawn from.
 
     records: RECORD[records], which are given drawn times. times, gaps: int64[records], us, in the order of appending:
@@ -53,17 +53,17 @@ class Observed(NamedTuple):
     batch: Ints
 
 
-def observed_stretch(capture: Capture) -> Observed:
+def observed_stretch(capture: Capture) -> CapturedStretch:
     """What is drawn from. capture: at captured pace."""
     order, turn = capture.append_order, np.empty(len(capture.append_order), np.int64)
     turn[order] = np.arange(len(order))
     times = capture.records["time"][order]
     gaps = np.maximum(np.diff(times, prepend=times[:1]), 0)
     records = capture.records.copy()
-    return Observed(capture, records, times, gaps, turn[capture.batches["first"]], records["batch"][order])
+    return CapturedStretch(capture, records, times, gaps, turn[capture.batches["first"]], records["batch"][order])
 
 
-def drawn_sim(sim: ProducerSim, captured: Observed, draws: np.random.Generator, window: Window) -> ProducerSim:
+def drawn_sim(sim: ProducerSim, captured: CapturedStretch, draws: np.random.Generator, window: Window) -> ProducerSim:
     """The replay of a stretch with pace drawn anew: of its records, of the client, and of brokers' answers."""
     place = drawn_places(len(captured.times), len(captured.capture.batches), draws)
     times, parts = drawn_times(captured, place), captured.capture.parts.copy()
@@ -106,7 +106,7 @@ def drawn_places(count: int, batches: int, draws: np.random.Generator) -> Ints:
     return (starts[:, np.newaxis] + np.arange(length)).reshape(-1)[:count]
 
 
-def drawn_times(captured: Observed, place: Ints) -> Ints:
+def drawn_times(captured: CapturedStretch, place: Ints) -> Ints:
     """When records are appended, each as long after the one before it as the one at its place was: int64[records], us,
     in the order of appending.
     """
@@ -115,7 +115,7 @@ def drawn_times(captured: Observed, place: Ints) -> Ints:
     return captured.times[:1] + np.cumsum(gaps)
 
 
-def drawn_batches(captured: Observed, place: Ints, draws: np.random.Generator) -> Records:
+def drawn_batches(captured: CapturedStretch, place: Ints, draws: np.random.Generator) -> Records:
     """The batches, each closed and answered as fast as the batch of that record whose times its own first record has:
     BATCH[batches].
 

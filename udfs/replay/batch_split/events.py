@@ -25,7 +25,7 @@ from udfs.replay.batch_split.state import BATCH, PART, RECORD, SENT_PARTITION, C
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.requests_in_flight import before_requests
-from udfs.replay.shared.resent_batches import NONE, Rows, resendings
+from udfs.replay.shared.resent_batches import NONE, ProducedBatches, resendings
 from udfs.wire.compressed_sizes import CODEC_NUMBERS
 
 SENDING = int_fields(
@@ -135,7 +135,7 @@ def resendings_of(
     timestamp = columns.timestamp if len(columns.timestamp) else np.zeros(1, np.int64)
     begin, end = np.minimum(columns.offsets[:-1], last), np.maximum(columns.offsets[1:] - 1, 0)
     parent, offset = resendings(
-        Rows(
+        ProducedBatches(
             request_time=sendings["request_time"],
             response_time=sendings["response_time"],
             size=sendings["size"],

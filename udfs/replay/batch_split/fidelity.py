@@ -18,7 +18,7 @@ from udfs.replay.batch_split.lanes import Measure
 from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
 from udfs.replay.batch_split.possible_estimates.fidelity import judge_group, judge_group_in_order
 from udfs.replay.batch_split.possible_estimates.order import no_order, write_order
-from udfs.replay.batch_split.possible_estimates.state import Group, Memory
+from udfs.replay.batch_split.possible_estimates.state import EstimateGroup, Memory
 from udfs.replay.batch_split.recompression import BY_PARTS, FITTED
 from udfs.replay.batch_split.stored_size import checked_sizes
 from udfs.replay.shared.fidelity_rows import AGREED
@@ -76,7 +76,7 @@ class NearLimit(NamedTuple):
 
 
 @dataclass
-class Fidelity:
+class ProducerFidelity:
     """The verdicts on what a producer sent in the window, gathered stretch by stretch.
 
     estimates: by topic and codec, the estimate at the end of what was judged. unsized: how many answered batches were
@@ -173,7 +173,7 @@ class Fidelity:
             self.verdicts[metric, CODES[SPLITS.bytes_beyond_error]] += len(error) - within
 
 
-def known_until(sent: Sent, group: Group, verdicts: Ints) -> Ints:
+def known_until(sent: Sent, group: EstimateGroup, verdicts: Ints) -> Ints:
     """The verdicts on the batches of a group, but `records_unknown` from the first sending on that cannot be read."""
     unread = sent.sendings["request_time"][(sent.sendings["records"] == 0) & group.is_of]
     if len(unread) == 0:
@@ -185,7 +185,7 @@ def split_verdicts(captured: int, replayed: int, at_once: int, near: NearLimit, 
     """The verdicts on how often the captured lane splits, counted by code.
 
     captured, replayed: how many splits the capture shows, and how many the lane makes. at_once: how many the lane makes
-    if every batch is closed as soon as it may have been. near, unsized: as Fidelity has them.
+    if every batch is closed as soon as it may have been. near, unsized: as ProducerFidelity has them.
 
     The lane goes on from its own batches. Once a close is a little earlier or later, batches end elsewhere, those
     behind them have other records, and of the batches near the limit others are refused. So of the splits by which the

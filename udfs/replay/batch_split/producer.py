@@ -14,7 +14,7 @@ from udfs.columns.arrays import Array, Ints, Records, Singles
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.drawn_pace import replication_count
 from udfs.replay.batch_split.events import Sent, Sequences, read_sent
-from udfs.replay.batch_split.fidelity import Fidelity
+from udfs.replay.batch_split.fidelity import ProducerFidelity
 from udfs.replay.batch_split.inferred import Answers
 from udfs.replay.batch_split.possible_estimates.batch_size import inferred_batch_size
 from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
@@ -49,7 +49,7 @@ class Producer:
     client_id: str
     client_address: str
     lanes: SplitLanes
-    fidelity: Fidelity
+    fidelity: ProducerFidelity
     is_java: bool = True
     halves: bool = True
     default_linger_us: int = 0

@@ -43,7 +43,7 @@ class Parts(NamedTuple):
     compressed: Floats
 
 
-class Lines(NamedTuple):
+class SizeLines(NamedTuple):
     """Compressed bytes of a batch by its uncompressed ones: fixed + slope * uncompressed. float64[codecs, topics]."""
 
     fixed: Floats
@@ -114,7 +114,7 @@ def recompressed_parts(rows: pa.RecordBatch, batches: Records, upto: Ints) -> Pa
     return Parts(batch, ends, uncompressed, np.ascontiguousarray(compressed.transpose(1, 0, 2)))
 
 
-def fit_lines(parts: Parts, topic: Ints) -> Lines:
+def fit_lines(parts: Parts, topic: Ints) -> SizeLines:
     """The lines of each codec and topic. A topic of which nothing was compressed anew has the line of all topics; if
     nothing at all was, a byte stays a byte, as it does without compression. topic: int64[batches].
     """
@@ -125,7 +125,7 @@ def fit_lines(parts: Parts, topic: Ints) -> Lines:
         fixed[1:, number], slope[1:, number] = fit_lines_of_codecs(
             parts.uncompressed[chosen], parts.compressed.take(chosen, axis=1)
         )
-    return Lines(fixed, slope)
+    return SizeLines(fixed, slope)
 
 
 def fit_lines_of_codecs(uncompressed: Floats, compressed: Floats) -> tuple[Floats, Floats]:
@@ -145,7 +145,7 @@ def fit_lines_of_codecs(uncompressed: Floats, compressed: Floats) -> tuple[Float
     return fixed, np.clip(left / max(float(uncompressed[:, -1].sum()), 1.0), 1e-4, 1.2)
 
 
-def bytes_by_codec(sendings: Records, total: Floats, lines: Lines) -> Floats:
+def bytes_by_codec(sendings: Records, total: Floats, lines: SizeLines) -> Floats:
     """Compressed bytes of each captured batch in each codec, behind the header: float64[codecs, batches]. In its own
     codec a batch has its captured bytes; in any other it is off that codec's line in the same proportion.
 

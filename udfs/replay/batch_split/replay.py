@@ -16,7 +16,7 @@ from udfs.columns.arrow_columns import concatenate_batches
 from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.batch_split.drawn_pace import drawn_sim, observed_stretch
 from udfs.replay.batch_split.events import Sent
-from udfs.replay.batch_split.fidelity import Fidelity
+from udfs.replay.batch_split.fidelity import ProducerFidelity
 from udfs.replay.batch_split.held_records import HeldRecords, read_held, recompressed
 from udfs.replay.batch_split.lanes import Measure, not_measured, replay_stretch
 from udfs.replay.batch_split.possible_estimates.order import times_in
@@ -82,7 +82,7 @@ def rows_of_producers(
     """
     memory = new_memory()
     for (client_id, client_address), parts in by_key(batches, CLIENT):
-        producer = Producer(client_id, client_address, lanes, Fidelity(memory, lanes.window))
+        producer = Producer(client_id, client_address, lanes, ProducerFidelity(memory, lanes.window))
         for rows in cut_stretches(parts, most):
             if rows[SENT.append_from][0].as_py() < lanes.window.end:
                 replay_rows(producer, rows, held)
@@ -130,7 +130,7 @@ def send_again(producer: Producer, sent: Sent, settings: Records, order: Records
     """Send a stretch again, in every lane at captured pace, in the captured one with every batch closed as soon as it
     may have been, and in every lane with pace drawn anew.
 
-    settings: as `with_replications` has them. order: that of closes and splits, as `Fidelity.judge` returns it.
+    settings: as `with_replications` has them. order: that of closes and splits, as `ProducerFidelity.judge` returns it.
     """
     linger_us, times = int(settings["linger_us"][CAPTURED]), times_in(order, sent)
     capture = capture_at_times(sent, times, linger_us)

@@ -24,7 +24,7 @@ from udfs.replay.batch_split.fidelity import Metric
 from udfs.replay.batch_split.producer import Producer
 from udfs.replay.batch_split.settings import DAMPED, NOT_STATED
 from udfs.replay.batch_split.state import MICRO, SPAN
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, count_cases, fidelity_rows
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.replications import quantiles
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -46,7 +46,7 @@ def producer_rows(producer: Producer, run_id: str) -> Iterator[tuple[Table, pa.R
         yield BATCH_SPLIT_TIMELINE, timeline_rows(producer, run_id)
 
 
-def cases_by_metric(producer: Producer) -> Iterator[Compared]:
+def cases_by_metric(producer: Producer) -> Iterator[FidelityCounts]:
     """The cases of each metric, in the order of the metrics' names."""
     by_metric: dict[str, dict[str, int]] = {}
     for (metric, code), count in sorted(producer.fidelity.verdicts.items()):

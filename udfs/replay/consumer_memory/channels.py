@@ -35,7 +35,7 @@ from udfs.replay.consumer_memory.requests import (
     start_waiting,
 )
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED
-from udfs.replay.consumer_memory.state import NONE, MessageSim, Replayed, Traces, simulations_of_units
+from udfs.replay.consumer_memory.state import NONE, MessageSim, Traces, UnitOutcomes, simulations_of_units
 from udfs.replay.consumer_memory.usage import (
     advance_meter,
     begin_metering,
@@ -359,7 +359,7 @@ def replay_lanes(sim: MessageSim, unit: int) -> None:
         draw_curves(sim.meter, sim.curves, unit, lane)
 
 
-def replay_units(traces: Traces, settings: Records, window: Window = WHOLE) -> Replayed:
+def replay_units(traces: Traces, settings: Records, window: Window = WHOLE) -> UnitOutcomes:
     """Replay each unit's messages in every lane. settings: POOL_SETTINGS[units, lanes]."""
     replayed, units = simulations_of_units(traces, settings, window)
     for unit, sim in units:

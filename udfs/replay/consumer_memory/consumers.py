@@ -19,19 +19,19 @@ from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import GrowingRecords
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.channels import replay_units
-from udfs.replay.consumer_memory.draining import Fetches, follow_fetch_events, no_fetches, with_units
+from udfs.replay.consumer_memory.draining import ClientFetches, follow_fetch_events, no_fetches, with_units
 from udfs.replay.consumer_memory.events import (
     LEFT_OUT,
     PARTITION_COLUMNS,
     TAKEOVER,
-    Exchanges,
+    KeptExchanges,
     partition_events_of,
     takeovers_of,
 )
 from udfs.replay.consumer_memory.given_up import drop_given_up, partitions_not_taken, when_dropped
 from udfs.replay.consumer_memory.responses import ClosedLoop, hold_given_up, in_closed_loop
 from udfs.replay.consumer_memory.settings import MemoryLanes
-from udfs.replay.consumer_memory.state import Replayed, Traces
+from udfs.replay.consumer_memory.state import Traces, UnitOutcomes
 from udfs.replay.consumer_memory.takeovers import drop_lost, partitions_taken_over, when_lost
 from udfs.replay.consumer_memory.traces import traces_of_responses
 from udfs.replay.consumer_memory.units import Counted
@@ -49,8 +49,8 @@ class ConsumerEvents:
     """
 
     window: Window = WHOLE
-    exchanges: Exchanges = field(default_factory=Exchanges)
-    fetches: Fetches = field(default_factory=no_fetches)
+    exchanges: KeptExchanges = field(default_factory=KeptExchanges)
+    fetches: ClientFetches = field(default_factory=no_fetches)
     takeovers: GrowingRecords = field(default_factory=lambda: GrowingRecords(TAKEOVER))
     closed: ClosedLoop = field(default_factory=ClosedLoop)
     _takeovers_counted: Counted = field(default_factory=Counted)
@@ -220,7 +220,7 @@ class LanesReplayed:
     fetch_number: int
     lanes: Ints
     traces: Traces
-    replayed: Replayed
+    replayed: UnitOutcomes
     speed: Floats
 
 

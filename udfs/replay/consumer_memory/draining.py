@@ -52,7 +52,7 @@ FETCHED = int_fields(
 """What a client fetched in the window, all together."""
 
 
-class Fetches(NamedTuple):
+class ClientFetches(NamedTuple):
     """What the fetches of several clients have shown by a time.
 
     partitions: DRAINED_PARTITION[room]. partition_numbers, broker_numbers: the number of each by unit and key. fetched:
@@ -71,9 +71,9 @@ class Fetches(NamedTuple):
         return self.partitions[: int(self.partition_numbers.used[0])]
 
 
-def no_fetches() -> Fetches:
-    """The Fetches from which to begin: no unit has fetched anything."""
-    return Fetches(
+def no_fetches() -> ClientFetches:
+    """The ClientFetches from which to begin: no unit has fetched anything."""
+    return ClientFetches(
         partitions=np.zeros(0, DRAINED_PARTITION),
         partition_numbers=new_map(),
         broker_numbers=new_map(),
@@ -82,14 +82,14 @@ def no_fetches() -> Fetches:
     )
 
 
-def with_units(fetches: Fetches, units: int) -> Fetches:
+def with_units(fetches: ClientFetches, units: int) -> ClientFetches:
     """The fetches, with room for so many units."""
     return fetches._replace(
         fetched=resize_to_units(fetches.fetched, units, 0), verdicts=resize_to_units(fetches.verdicts, units, 0)
     )
 
 
-def follow_fetch_events(events: Records, exchanges: Records, fetches: Fetches) -> Fetches:
+def follow_fetch_events(events: Records, exchanges: Records, fetches: ClientFetches) -> ClientFetches:
     """What the fetches have shown after these events.
 
     events: PARTITION_EVENT[n], those of a unit in the order of time. exchanges: EXCHANGE, all that the events belong
@@ -172,7 +172,7 @@ def on_batch(partition: Record, exchange: Record, event: Record, fetched: Record
 
 
 @kernel
-def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Record) -> None:
+def on_fetch(fetches: ClientFetches, partition: Record, exchanges: Records, event: Record) -> None:
     """A fetch names the partition: it drains what came before, and may bring more."""
     exchange, fetched = exchanges[event.exchange], fetches.fetched[event.unit]
     if event.fetch_offset != UNKNOWN and partition.holder != NONE:
@@ -194,7 +194,7 @@ def on_fetch(fetches: Fetches, partition: Record, exchanges: Records, event: Rec
 
 
 @kernel
-def follow_partitions(events: Records, exchanges: Records, fetches: Fetches) -> None:
+def follow_partitions(events: Records, exchanges: Records, fetches: ClientFetches) -> None:
     """Have fetches drain what came before, and hold what they got. There is room for all.
 
     The arguments are those of `follow_fetch_events`.

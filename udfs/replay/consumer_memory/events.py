@@ -162,7 +162,7 @@ def takeovers_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 
 
 @dataclass
-class Exchanges:
+class KeptExchanges:
     """The exchanges of several clients or brokers in the order of their rows, at most MOST_EXCHANGES of each unit.
     Exchanges beyond that are only counted.
     """

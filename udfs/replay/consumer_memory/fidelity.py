@@ -14,7 +14,7 @@ from udfs.replay.consumer_memory.consumers import Consumers
 from udfs.replay.consumer_memory.draining import ANOTHER_CONNECTION
 from udfs.replay.consumer_memory.state import Traces
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
-from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, count_cases
+from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases
 from udfs.replay.shared.lanes import CAPTURED
 
 DRAINED_PARTITIONS, CLOSED_LOOP_HELD = "drained_partitions", "closed_loop_held"
@@ -77,7 +77,7 @@ def held_alike(captured: Records, replayed: Records, given_up_at: int | None = N
     return {reason: int(is_piece.sum()) for reason, is_piece in pieces.items()}
 
 
-def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, Compared]]:
+def verdicts_on_consumers(consumers: Consumers) -> Iterator[tuple[int, FidelityCounts]]:
     """The cases of each consumer, by its number: when its responses are drained, and what its closed loop holds."""
     given_up = consumers.closed.given_up_under(CAPTURED)
     for unit in consumers.numbers.tolist():
@@ -92,13 +92,13 @@ def given_verdicts(verdicts: dict[str, int]) -> dict[str, int]:
     return {reason: count for reason, count in verdicts.items() if count}
 
 
-def drained_partitions(verdicts: Ints) -> Compared:
+def drained_partitions(verdicts: Ints) -> FidelityCounts:
     """How often the rule holds by which it is inferred when responses are drained. verdicts: int64[VERDICTS]."""
     words = (NO_REASON, *DRAINED.words)
     return count_cases(DRAINED_PARTITIONS, given_verdicts(dict(zip(words, verdicts.tolist(), strict=True))), DRAINED)
 
 
-def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> Compared:
+def closed_loop_held(consumers: Consumers, unit: int, given_up_at: int | None) -> FidelityCounts:
     """Whether the closed loop at the captured settings holds as much memory as the consumer did.
 
     If several processes have one name, nobody knows what each of them held: the fetches of one seem to drain what

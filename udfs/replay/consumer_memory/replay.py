@@ -14,7 +14,7 @@ from udfs.columns.arrays import Records
 from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.consumer_memory.channels import replay_units
 from udfs.replay.consumer_memory.consumers import ConsumerEvents, replay_pools
-from udfs.replay.consumer_memory.events import Exchanges
+from udfs.replay.consumer_memory.events import KeptExchanges
 from udfs.replay.consumer_memory.fetch_queue.replay import librdkafka_consumers, replay_consumer
 from udfs.replay.consumer_memory.fetch_queue.rows import queue_rows
 from udfs.replay.consumer_memory.fidelity import verdicts_on_consumers
@@ -60,7 +60,7 @@ def replay_consumers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
 
 def replay_brokers(units: Units, parts: Parts, lanes: MemoryLanes) -> Rows:
     """The rows of brokers."""
-    events = Exchanges()
+    events = KeptExchanges()
     for rows, unit in parts:
         events.add(rows, unit)
     exchanges, count = events.gathered.records, len(units)

@@ -26,9 +26,9 @@ from udfs.columns.records import pick_fields
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.consumer_memory.consumers import Consumers, LanesReplayed, relative_speeds, span_us, speed_of
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED, VARIANTS, MemoryLanes
-from udfs.replay.consumer_memory.state import Replayed, Traces
+from udfs.replay.consumer_memory.state import Traces, UnitOutcomes
 from udfs.replay.consumer_memory.units import Units
-from udfs.replay.shared.fidelity_rows import Compared, fidelity_rows
+from udfs.replay.shared.fidelity_rows import FidelityCounts, fidelity_rows
 from udfs.replay.shared.lanes import CAPTURED
 from udfs.replay.shared.window import Window
 
@@ -157,7 +157,7 @@ def consumer_memory_rows(units: Units, consumers: Consumers, lanes: MemoryLanes,
     yield CONSUMER_MEMORY_EXCEEDANCE, exceedance_rows(units, done.replayed, scenarios, done.lanes)
 
 
-def timeline_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
+def timeline_rows(units: Units, replayed: UnitOutcomes, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
     """Rows of `consumer_memory_timeline`: one for each slot of the curves. lanes: int64[n], their numbers."""
     t, slots = CONSUMER_MEMORY_TIMELINE, replayed.curves.slots[: replayed.curves.written[1]]
     unit, lane = slots["unit"], slots["lane"]
@@ -174,7 +174,7 @@ def timeline_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], la
     )
 
 
-def exceedance_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
+def exceedance_rows(units: Units, replayed: UnitOutcomes, scenarios: pa.Array[Any], lanes: Ints) -> pa.RecordBatch:
     """Rows of `consumer_memory_exceedance`: one for each step of the curves. lanes: int64[n], their numbers."""
     t, steps = CONSUMER_MEMORY_EXCEEDANCE, replayed.curves.steps[: replayed.curves.written[0]]
     unit, lane = steps["unit"], steps["lane"]
@@ -191,7 +191,7 @@ def exceedance_rows(units: Units, replayed: Replayed, scenarios: pa.Array[Any], 
 
 
 def broker_memory_rows(
-    units: Units, traces: Traces, replayed: Replayed, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
+    units: Units, traces: Traces, replayed: UnitOutcomes, lanes: MemoryLanes, handled_by: Ints, left_out: Ints
 ) -> Rows:  # fmt: skip
     """All rows of brokers.
 
@@ -217,7 +217,7 @@ def broker_memory_rows(
     yield t, make_rows(t, columns)
 
 
-def client_fidelity_rows(units: Units, verdicts: Iterable[tuple[int, Compared]]) -> Rows:
+def client_fidelity_rows(units: Units, verdicts: Iterable[tuple[int, FidelityCounts]]) -> Rows:
     """Rows of `fidelity` on clients. verdicts: (the client's number, the cases of a metric)."""
     on_clients = [
         cases._replace(client_id=units.names[unit], client_address=units.addresses[unit], reader=units.side)

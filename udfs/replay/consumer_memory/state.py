@@ -10,7 +10,7 @@ import numpy as np
 from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.records import int_fields
 from udfs.replay.consumer_memory.pool import POOL
-from udfs.replay.consumer_memory.usage import MEASURED, Curves, Meter, new_meter, room_for_curves
+from udfs.replay.consumer_memory.usage import MEASURED, Meter, UsageCurves, new_meter, room_for_curves
 from udfs.replay.shared.event_heap import Heap
 from udfs.replay.shared.window import WHOLE, Window
 
@@ -115,21 +115,21 @@ class MessageSim(NamedTuple):
     state: Records
     pool: Records
     meter: Meter
-    curves: Curves
+    curves: UsageCurves
     outcomes: Records
     nothing: Records
 
 
-class Replayed(NamedTuple):
+class UnitOutcomes(NamedTuple):
     """What units came to in every lane. outcomes: POOL_OUTCOME[units, lanes], 0 for a unit without messages."""
 
     outcomes: Records
-    curves: Curves
+    curves: UsageCurves
 
 
 def simulations_of_units(
     traces: Traces, settings: Records, window: Window = WHOLE
-) -> tuple[Replayed, Iterator[tuple[int, MessageSim]]]:
+) -> tuple[UnitOutcomes, Iterator[tuple[int, MessageSim]]]:
     """(what the units come to, once their simulations have run; the number and the simulation of each unit that has
     messages). Simulations share their working memory: run each before you take the next.
 
@@ -140,7 +140,7 @@ def simulations_of_units(
     n = int(counts.max(initial=0))
     connections = int((units["end_connection"] - units["first_connection"]).max(initial=0))
     room = 2 * n + 2  # a message is requested, on its way, or to be given back; and the application polls
-    replayed = Replayed(np.zeros(settings.shape, POOL_OUTCOME), room_for_curves(settings.shape[1], counts))
+    replayed = UnitOutcomes(np.zeros(settings.shape, POOL_OUTCOME), room_for_curves(settings.shape[1], counts))
     whole = MessageSim(
         messages=read_only(traces.messages),
         connections=read_only(traces.connections),

@@ -72,7 +72,7 @@ class Meter(NamedTuple):
     waits: Ints
 
 
-class Curves(NamedTuple):
+class UsageCurves(NamedTuple):
     """The curves of many units and lanes: steps, CURVE_STEP[room], of which the first written[0] are filled, and slots,
     CURVE_SLOT[room], of which the first written[1] are.
     """
@@ -89,11 +89,13 @@ def new_meter(window: Window = WHOLE) -> Meter:
     return Meter(usage, slots, buckets[0], buckets[1], buckets[2])
 
 
-def room_for_curves(lanes: int, messages: Ints) -> Curves:
+def room_for_curves(lanes: int, messages: Ints) -> UsageCurves:
     """Room for the curves of so many lanes. messages: int64[units], how many messages of each unit take memory."""
     steps = int(np.minimum(2 * messages + 1, BUCKETS).sum())  # each message changes the bytes in use twice
     written = np.zeros(2, np.int64)
-    return Curves(np.empty(lanes * steps, CURVE_STEP), np.empty(lanes * len(messages) * SLOTS, CURVE_SLOT), written)
+    return UsageCurves(
+        np.empty(lanes * steps, CURVE_STEP), np.empty(lanes * len(messages) * SLOTS, CURVE_SLOT), written
+    )
 
 
 @kernel
@@ -231,7 +233,7 @@ def sum_up(meter: Meter, outcome: Record) -> None:
 
 
 @kernel
-def draw_curves(meter: Meter, curves: Curves, unit: int, lane: int) -> None:
+def draw_curves(meter: Meter, curves: UsageCurves, unit: int, lane: int) -> None:
     """Add to the curves a step for each level in which time was spent, and the lane's slots up to its end."""
     usage = meter.usage[0]
     above = usage.time - usage.began_at

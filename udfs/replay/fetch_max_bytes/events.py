@@ -41,7 +41,7 @@ class Reads(NamedTuple):
     sizes: Ints
 
 
-class Logs(NamedTuple):
+class ConnectionLogs(NamedTuple):
     """Logs that readers read, one a row.
 
     connection_id: int64[rows], the connection that reads the log. number: int64[rows], the number of its partition.
@@ -54,10 +54,10 @@ class Logs(NamedTuple):
     batches: Records
 
 
-def joined_logs(parts: Sequence[Logs]) -> Logs:
+def joined_logs(parts: Sequence[ConnectionLogs]) -> ConnectionLogs:
     """The logs of all parts, one behind the other."""
     none = np.zeros(0, np.int64)
-    return Logs(
+    return ConnectionLogs(
         np.concatenate([none, *(part.connection_id for part in parts)]),
         np.concatenate([none, *(part.number for part in parts)]),
         stretch_edges(np.concatenate([none, *(np.diff(part.first) for part in parts)])),
@@ -137,10 +137,10 @@ def partition_numbers(known: dict[str, int], rows: pa.RecordBatch, partition: In
     return key_numbers(known, rows[READS.broker], rows[READS.topic], partitions)
 
 
-def logs_from_rows(rows: pa.RecordBatch, known: dict[str, int]) -> Logs:
+def logs_from_rows(rows: pa.RecordBatch, known: dict[str, int]) -> ConnectionLogs:
     """The logs of rows that have them. known: numbers of partitions by their keys, to which new ones are added."""
     ends, raw = offsets_and_bytes(rows[READS.lists])
-    return Logs(
+    return ConnectionLogs(
         rows[READS.connection_id].to_numpy(),
         partition_numbers(known, rows, carried_of(rows)["partition"].astype(np.int64)),
         (ends - ends[0]) // BATCH.itemsize,

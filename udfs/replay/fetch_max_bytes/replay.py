@@ -37,7 +37,7 @@ from udfs.replay.fetch_max_bytes.read_from_log import answers_to
 from udfs.replay.fetch_max_bytes.rows import (
     OPEN_LOOP,
     Labels,
-    Outcome,
+    ReaderOutcome,
     fairness_rows,
     fetch_consumer_rows,
     memory_bounds,
@@ -57,7 +57,7 @@ _WORDS = {AGREED: NO_REASON} | {code: word for word, code in OPEN_FETCHES.codes.
 
 
 @dataclass
-class Progress:
+class ReaderInProgress:
     """A reader whose fetches are coming, and what is known of them so far.
 
     sums, requests: results of open loop. captured: what closed loop needs of the fetches. max_bytes,
@@ -90,7 +90,7 @@ def rows_of_readers(
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of one reader after the other."""
     for key, parts in by_key(whole_fetches(batches), READER):
-        progress = Progress(Reader(*key), no_sums(0, len(lanes.names)))
+        progress = ReaderInProgress(Reader(*key), no_sums(0, len(lanes.names)))
         for logs, reads in map(logs_and_reads, parts):
             progress.captured.note_logs(logs)
             wanted = reads_in_window(reads, lanes.window)
@@ -107,7 +107,7 @@ def reads_in_window(reads: pa.RecordBatch, window: Window) -> pa.RecordBatch:
     return reads if window.is_whole else reads.filter(pa.array(window.has(reads[READS.request_time].to_numpy())))
 
 
-def take_fetches(progress: Progress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
+def take_fetches(progress: ReaderInProgress, rows: pa.RecordBatch, lanes: FetchLanes) -> None:
     """Answer, judge and sum up some whole fetches of the reader, and keep what closed loop needs of them."""
     limits, fetches = lanes.limits(progress.reader.kind), reads_of(rows)
     verdicts = judge_fetches(fetches, limits[CAPTURED : CAPTURED + 1], progress.reader.kind)
@@ -134,7 +134,7 @@ def note_for_closed_loop(captured: CapturedFetches, fetches: Reads, rows: pa.Rec
     return fetches
 
 
-def note_verdicts(progress: Progress, rows: pa.RecordBatch, fetches: Reads, verdicts: Ints) -> None:
+def note_verdicts(progress: ReaderInProgress, rows: pa.RecordBatch, fetches: Reads, verdicts: Ints) -> None:
     """Count the verdicts on some whole fetches. verdicts: int64[fetches]."""
     returned = np.maximum(fetches.reads["returned_bytes"], 0)
     has_records = np.bincount(fetch_of_reads(fetches), returned, len(verdicts)) > 0
@@ -147,7 +147,7 @@ def note_verdicts(progress: Progress, rows: pa.RecordBatch, fetches: Reads, verd
 
 
 def rows_of_reader(
-    progress: Progress, lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
+    progress: ReaderInProgress, lanes: FetchLanes, run_id: str, responses_under: FetchLanes | None
 ) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader all of whose fetches have come, in open loop and in closed loop.
 
@@ -172,7 +172,7 @@ def rows_of_reader(
         yield from ((MEMORY_EVENTS, rows) for rows in memory_events(intent, reader, with_responses))
 
 
-def open_rows(progress: Progress, labels: Labels, memory_bound: Ints) -> Iterator[tuple[Table, pa.RecordBatch]]:
+def open_rows(progress: ReaderInProgress, labels: Labels, memory_bound: Ints) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """The rows of a reader in open loop. memory_bound: int64[lanes], bytes, as in `memory_bounds`."""
     verdicts = (
         (broker, WITH_RECORDS if has_records else EMPTY, _WORDS[code], count)
@@ -181,7 +181,7 @@ def open_rows(progress: Progress, labels: Labels, memory_bound: Ints) -> Iterato
     yield FIDELITY, verdict_rows(labels, verdicts, OPEN_FETCHES)
     if labels.partitions:
         requests = np.full(len(labels.lanes), progress.requests)
-        outcome = Outcome(OPEN_LOOP, progress.sums, requests, memory_bound)
+        outcome = ReaderOutcome(OPEN_LOOP, progress.sums, requests, memory_bound)
         yield FETCH_FAIRNESS, fairness_rows(labels, outcome)
         yield FETCH_CONSUMERS, fetch_consumer_rows(labels, outcome)
 

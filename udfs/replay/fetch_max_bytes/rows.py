@@ -57,7 +57,7 @@ class Labels(NamedTuple):
         return {getattr(table, name): repeated_text_column(text, rows) for name, text in texts.items()}
 
 
-class Outcome(NamedTuple):
+class ReaderOutcome(NamedTuple):
     """What a reader comes to in one mode.
 
     requests, memory_bound: int64[lanes]. What follows is of closed loop alone. backlog: int64[partitions] bytes.
@@ -119,7 +119,7 @@ def shares_of_sum(values: Ints) -> Floats:
     return np.where(total > 0, values / np.maximum(total, 1), 0.0)
 
 
-def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
+def fairness_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatch:
     """Rows of `fetch_fairness`: one a lane and partition."""
     lanes, partitions = len(labels.lanes), len(labels.partitions)
     n, sums, t = lanes * partitions, outcome.sums.partitions[:partitions], FETCH_FAIRNESS
@@ -163,7 +163,7 @@ def fairness_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
     )
 
 
-def fetch_consumer_rows(labels: Labels, outcome: Outcome) -> pa.RecordBatch:
+def fetch_consumer_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatch:
     """Rows of `fetch_consumers`: one a lane."""
     n, t = len(labels.lanes), FETCH_CONSUMERS
     sums, responses = outcome.sums.partitions[: len(labels.partitions)], outcome.sums.responses
@@ -214,7 +214,7 @@ def response_quantiles(sums: Sums) -> dict[str, pa.Array[Any]]:
     }
 
 
-def slowest_catch_ups(outcome: Outcome, lanes: int) -> pa.Array[Any]:
+def slowest_catch_ups(outcome: ReaderOutcome, lanes: int) -> pa.Array[Any]:
     """catch_up_ms of each lane: until the backlog of every partition was read that was not given up."""
     if outcome.catch_up_ms is None or outcome.given_up is None:
         return pa.nulls(lanes, pa.float64())

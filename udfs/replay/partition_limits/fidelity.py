@@ -20,7 +20,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.replay.partition_limits.placement.possible_draws import can_be_checked, checked_placements
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NONE, NOT_TRIED, History
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, fidelity_rows
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, fidelity_rows
 
 PLACEMENTS = "placements"
 """The metric that compares where replicas are; those of changes are their kinds."""
@@ -106,7 +106,7 @@ def placement_verdicts(history: History, settings: LimitSettings, chunks: Record
     return Verdicts(draws["rounds"], draws["possible"], (~is_checked).astype(np.int64), reason)
 
 
-def sum_verdicts(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdicts) -> list[Compared]:
+def sum_verdicts(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdicts) -> list[FidelityCounts]:
     """Sums by metric and client, and how often each reason was given."""
     words = pa.array([NO_REASON, *CHANGES.words]).take(arrow_array(verdicts.reason))
     counts = {name: arrow_array(getattr(verdicts, name)) for name in ("checked", "agreed", "unknown")}
@@ -118,7 +118,7 @@ def sum_verdicts(metric: pa.Array[Any], client: pa.Array[Any], verdicts: Verdict
     for row in by_reason.sort_by("reason").to_pylist():
         reasons[row["metric"], row["client"]][row["reason"]] = row["reason_count"]
     return [
-        Compared(
+        FidelityCounts(
             metric=row["metric"],
             checked=row["checked_sum"],
             agreed=row["agreed_sum"],

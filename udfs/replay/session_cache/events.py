@@ -72,7 +72,7 @@ class Keys:
     clients: dict[str, int] = field(default_factory=dict)  # by client id and address
 
 
-class Part(NamedTuple):
+class ListedFetches(NamedTuple):
     """Whole fetches, FETCH[n], and the rows that they come from, LISTED_PARTITION[m], blank for a row that is a
     fetch.
     """
@@ -81,7 +81,7 @@ class Part(NamedTuple):
     rows: Records
 
 
-def parts_by_life(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
+def parts_by_life(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[ListedFetches]:
     """The fetches of rows of SESSION_EVENTS, each part of one broker and one of its lives.
 
     The rows are sorted by broker, request time, fetch and position; batches may be cut anywhere.
@@ -92,10 +92,10 @@ def parts_by_life(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Par
         changes = np.flatnonzero((np.diff(broker) != 0) | (np.diff(life) != 0)) + 1
         for first, end in pairwise([0, *changes.tolist(), len(whole.fetches)]):
             if end > first:
-                yield Part(whole.fetches[first:end], whole.rows)
+                yield ListedFetches(whole.fetches[first:end], whole.rows)
 
 
-def returned_partitions(part: Part) -> Ints:
+def returned_partitions(part: ListedFetches) -> Ints:
     """How many partitions the response to each fetch has, int64[n].
 
     Where a quota was exceeded, a broker before 2.0 (KIP-219) sent the whole response late, with its session; since then
@@ -105,26 +105,26 @@ def returned_partitions(part: Part) -> Ints:
     return before[part.fetches["end"]] - before[part.fetches["first"]]
 
 
-def parts_of_whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[Part]:
+def parts_of_whole_fetches(batches: Iterable[pa.RecordBatch], keys: Keys) -> Iterator[ListedFetches]:
     """The fetches of some batches at a time. The last of them waits, for the next batch may have more of its
     partitions.
     """
-    held: list[Part] = []
+    held: list[ListedFetches] = []
     for batch in batches:
         held.append(part_of_batch(batch, keys))
         if sum(len(part.rows) for part in held) >= ROWS_AT_A_TIME:
             part = join_parts(held)
             if len(part.fetches) > 1:
                 last_row = int(part.fetches["first"][-1]) - 1
-                yield Part(part.fetches[:-1], part.rows[:last_row])
-                part = Part(part.fetches[-1:].copy(), part.rows[last_row:].copy())
+                yield ListedFetches(part.fetches[:-1], part.rows[:last_row])
+                part = ListedFetches(part.fetches[-1:].copy(), part.rows[last_row:].copy())
                 part.fetches["first"] = 1
             held = [part]
     if held:
         yield join_parts(held)
 
 
-def join_parts(parts: list[Part]) -> Part:
+def join_parts(parts: list[ListedFetches]) -> ListedFetches:
     """The parts as one. Writes to each fetch its end, which is where the next fetch begins."""
     behind = stretch_edges([len(part.rows) for part in parts])
     for part, before in zip(parts, behind[:-1].tolist(), strict=True):
@@ -132,10 +132,10 @@ def join_parts(parts: list[Part]) -> Part:
     fetches = join_records(FETCH, [part.fetches for part in parts])
     rows = join_records(LISTED_PARTITION, [part.rows for part in parts])
     fetches["end"] = np.append(fetches["first"][1:] - 1, len(rows))[: len(fetches)]
-    return Part(fetches, rows)
+    return ListedFetches(fetches, rows)
 
 
-def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> Part:
+def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> ListedFetches:
     """The fetches and partitions of a batch."""
     columns: dict[str, pa.Array[Any]] = dict(zip(batch.schema.names, batch.columns, strict=True))
     is_fetch = numbers_of(columns[_T.position]) == OF_FETCH
@@ -153,4 +153,4 @@ def part_of_batch(batch: pa.RecordBatch, keys: Keys) -> Part:
     fetches["broker"], fetches["client"] = key_numbers(keys.brokers, broker), key_numbers(keys.clients, *client)
     fetches["error"][~np.isin(fetches["error"], SESSION_ERRORS)] = 0
     fetches["is_throttled"] = int_column(batch, _T.throttle_time_ms, 0)[places] > 0
-    return Part(fetches, rows)
+    return ListedFetches(fetches, rows)

@@ -27,7 +27,7 @@ from udfs.replay.session_cache.clients import larger_clients, note_clients
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import with_entries, with_stretches
 from udfs.replay.session_cache.dispatch import BUCKET_US, play_from
-from udfs.replay.session_cache.events import Keys, Part, parts_by_life
+from udfs.replay.session_cache.events import Keys, ListedFetches, parts_by_life
 from udfs.replay.session_cache.memory import empty_cache
 from udfs.replay.session_cache.order import (
     begins_again,
@@ -81,7 +81,7 @@ def rows_of_brokers(
         yield from all_rows(results, lanes, run_id)
 
 
-def take_fetches(replay: BrokerReplay, part: Part) -> None:
+def take_fetches(replay: BrokerReplay, part: ListedFetches) -> None:
     """Take whole fetches of the broker with all their partitions, and play the events before the last of them.
 
     Those at its time or later wait: the next part may have others that come before them.

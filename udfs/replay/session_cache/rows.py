@@ -27,7 +27,7 @@ from udfs.replay.session_cache.fidelity import METRICS
 from udfs.replay.session_cache.settings import SessionLanes, ways_to_be_idle
 from udfs.replay.session_cache.slots import slots_range
 from udfs.replay.session_cache.state import CAPTURED_SUMS, HOLDINGS, SUMS, Buckets
-from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, Compared, count_cases, fidelity_rows
+from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, count_cases, fidelity_rows
 from udfs.replay.shared.key_numbers import client_of
 from udfs.replay.shared.window import Window
 
@@ -182,7 +182,7 @@ def unlimited_lanes(settings: Records) -> tuple[Ints, Ints]:
     return unlimited, len(settings) + len(shards) + ways_to_be_idle(settings)[1]
 
 
-def session_fidelity(result: BrokerResult) -> Iterator[Compared]:
+def session_fidelity(result: BrokerResult) -> Iterator[FidelityCounts]:
     """The cases of each client and metric."""
     verdicts = result.verdicts[: len(result.readers)]
     for name, metric in np.argwhere(verdicts.any(axis=2)).tolist():

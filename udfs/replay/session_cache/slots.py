@@ -14,16 +14,16 @@ from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
 from udfs.replay.session_cache.order import OVERLAP_US
-from udfs.replay.session_cache.state import NO_SESSION, NONE, REFUSAL, SPAN, Spans
+from udfs.replay.session_cache.state import NO_SESSION, NONE, REFUSAL, SPAN, SessionSpans
 from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, with_room_for
 
 
-def new_spans() -> Spans:
+def new_spans() -> SessionSpans:
     """Spans without a session or a refusal."""
-    return Spans(np.zeros(0, SPAN), new_map(), np.zeros(0, REFUSAL), np.zeros(2, np.int64))
+    return SessionSpans(np.zeros(0, SPAN), new_map(), np.zeros(0, REFUSAL), np.zeros(2, np.int64))
 
 
-def with_spans(spans: Spans, more: int) -> Spans:
+def with_spans(spans: SessionSpans, more: int) -> SessionSpans:
     """The spans, with room for `more` further sessions and as many refusals."""
     used, refused = spans.used.tolist()
     if used + more > len(spans.spans):
@@ -35,21 +35,21 @@ def with_spans(spans: Spans, more: int) -> Spans:
 
 
 @kernel
-def note_gone(spans: Spans, session_id: int, us: int) -> None:
+def note_gone(spans: SessionSpans, session_id: int, us: int) -> None:
     """Note that a session is gone, if it is one whose beginning was captured."""
     known = spans.by_id.values[place_of_key(spans.by_id, session_id)] if session_id > NO_SESSION else ABSENT
     if known != ABSENT:
         spans.spans[known].gone_us = min(spans.spans[known].gone_us, us)
 
 
-def note_all_gone(spans: Spans, us: int) -> None:
+def note_all_gone(spans: SessionSpans, us: int) -> None:
     """Note that all sessions are gone."""
     gone_us = spans.spans["gone_us"][: spans.used[0]]
     np.minimum(gone_us, us, out=gone_us)
 
 
 @kernel
-def note_served(spans: Spans, fetch: Record, us: int) -> None:
+def note_served(spans: SessionSpans, fetch: Record, us: int) -> None:
     """Note that a fetch found its session, or found it gone."""
     if fetch.error == FETCH_SESSION_ID_NOT_FOUND:
         note_gone(spans, fetch.session_id, us)
@@ -60,7 +60,7 @@ def note_served(spans: Spans, fetch: Record, us: int) -> None:
 
 
 @kernel
-def note_session_granted(spans: Spans, event: Record, fetch: Record, shards: int) -> None:
+def note_session_granted(spans: SessionSpans, event: Record, fetch: Record, shards: int) -> None:
     """Note that a full fetch got a session, or was refused one. There is room."""
     if fetch.response_session_id > NO_SESSION:
         number = spans.used[0]
@@ -75,7 +75,7 @@ def note_session_granted(spans: Spans, event: Record, fetch: Record, shards: int
         refusal.shard, refusal.us = event.expected_shard, event.us
 
 
-def slots_range(spans: Spans, shards: int, unseen_until_us: int) -> tuple[int, int | None]:
+def slots_range(spans: SessionSpans, shards: int, unseen_until_us: int) -> tuple[int, int | None]:
     """(the fewest slots of the broker that the capture allows; the most, None if nothing bounds them from above).
 
     unseen_until_us: up to here a refusal may be for a session that the capture does not show.

@@ -229,7 +229,7 @@ REFUSAL = np.dtype([("shard", np.int64), ("us", np.int64)])
 """A full response without a session."""
 
 
-class Spans(NamedTuple):
+class SessionSpans(NamedTuple):
     """The captured sessions of a broker, and the refusals."""
 
     spans: Records  # SPAN[room]
@@ -245,7 +245,7 @@ class Captured(NamedTuple):
     verdicts: Ints  # int64[names, metrics, verdicts]
     closed_us: Ints  # int64[shards]: when a session of the shard was closed last
     unseen: Records  # FETCH[1]: a fetch of the client UNSEEN, handled when the first captured fetch was
-    spans: Spans
+    spans: SessionSpans
 
 
 class Clients(NamedTuple):

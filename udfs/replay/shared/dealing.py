@@ -162,7 +162,7 @@ def cast_column(column: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
 
 
 @dataclass
-class Part:
+class OrderedRows:
     """Rows that are in order, of which the first `done` have been handed out.
 
     begins: int64[units + 1], where each unit begins, and the end of the last one. units: their names. first:
@@ -184,19 +184,19 @@ class Part:
         return int(begin + np.searchsorted(self.first[begin:end], first))
 
 
-def rows_of_part(rows: pa.RecordBatch, step: Step) -> Part:
+def rows_of_part(rows: pa.RecordBatch, step: Step) -> OrderedRows:
     """The rows of one part."""
     changed = np.zeros(max(rows.num_rows - 1, 0), np.bool_)
     for column in step.unit:
         changed |= np.diff(codes_of(rows[column])[0]) != 0
     begins = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(changed) + 1, np.full(1, rows.num_rows)])
     first = int_column(rows, step.order[0], FIRST_OF_ALL) if step.order else np.zeros(rows.num_rows, np.int64)
-    return Part(rows, begins, unit_names(rows, step.unit, begins[:-1]), first)
+    return OrderedRows(rows, begins, unit_names(rows, step.unit, begins[:-1]), first)
 
 
 def rows_in_order(batches: Iterable[pa.RecordBatch], step: Step) -> Iterator[pa.RecordBatch]:
     """A shard's rows of the step's table in order, from rows of DEALT that are sorted by `unit` and `first`."""
-    held: list[Part] = []
+    held: list[OrderedRows] = []
     for batch in batches:
         units: Any = batch[UNIT].to_pylist()
         firsts: Any = batch[FIRST].to_pylist()
@@ -221,7 +221,7 @@ def whole_rows(rows: pa.RecordBatch, table: Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=list(kinds))
 
 
-def merged_before(held: list[Part], step: Step, until: tuple[str, int] | None) -> Iterator[pa.RecordBatch]:
+def merged_before(held: list[OrderedRows], step: Step, until: tuple[str, int] | None) -> Iterator[pa.RecordBatch]:
     """Hand out, in order, the rows of the parts that come before a row of this unit and number; all rows if `until` is
     None.
     """

@@ -19,7 +19,7 @@ NO_REASON = ""
 """The verdict on a case that agrees, where verdicts are words."""
 
 
-class Compared(NamedTuple):
+class FidelityCounts(NamedTuple):
     """How many cases of a metric could be checked, how many of these agree, and how many could not be checked.
 
     reasons: how often each reason was given. broker, client_id, client_address, reader: whose cases they are, None for
@@ -37,7 +37,7 @@ class Compared(NamedTuple):
     reader: str | None = None
 
 
-def count_cases(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons) -> Compared:
+def count_cases(metric: str, verdicts: Mapping[str, int], reasons: FidelityReasons) -> FidelityCounts:
     """The cases of a metric, from how often each word of its reasons was given, NO_REASON for agreement.
 
     A word counts as its declaration says: as unknown, as an agreement, or as a disagreement.
@@ -50,10 +50,10 @@ def count_cases(metric: str, verdicts: Mapping[str, int], reasons: FidelityReaso
     not_checked = sum(count for reason, count in verdicts.items() if reason in unknown)
     agreed = sum(count for reason, count in verdicts.items() if reason == NO_REASON or reason in agreeing)
     given = {str(reason): count for reason, count in verdicts.items() if reason != NO_REASON}
-    return Compared(metric, sum(verdicts.values()) - not_checked, agreed, not_checked, given)
+    return FidelityCounts(metric, sum(verdicts.values()) - not_checked, agreed, not_checked, given)
 
 
-def fidelity_rows(comparisons: Sequence[Compared], algorithm: str, run_id: str) -> pa.RecordBatch:
+def fidelity_rows(comparisons: Sequence[FidelityCounts], algorithm: str, run_id: str) -> pa.RecordBatch:
     """Rows of `fidelity`: one for each of these."""
 
     def texts(column: str) -> pa.Array[Any]:

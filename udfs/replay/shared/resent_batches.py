@@ -16,7 +16,7 @@ from udfs.kernels.kernel import kernel
 NONE = -1
 
 
-class Rows(NamedTuple):
+class ProducedBatches(NamedTuple):
     """Produced batches in the order of their first records: int64[rows] each. Unknown values are NONE; the time of a
     response that is missing is NEVER.
     """
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     last_timestamp: Ints  # ms
 
 
-def resendings(rows: Rows, stream: Ints) -> tuple[Ints, Ints]:
+def resendings(rows: ProducedBatches, stream: Ints) -> tuple[Ints, Ints]:
     """(parent: the row that sent the records of each row first, NONE if the row itself did; offset: the place, among
     the parent's records, of the row's first one). Both int64[rows].
 
@@ -42,12 +42,12 @@ def resendings(rows: Rows, stream: Ints) -> tuple[Ints, Ints]:
     n = len(stream)
     parent, offset = np.zeros(n, np.int64), np.zeros(n, np.int64)
     before, last = np.zeros(n, np.int64), np.full(int(stream.max(initial=-1)) + 1, NONE)
-    mark_resent(read_only(stream), Rows(*map(read_only, rows)), before, last, parent, offset)
+    mark_resent(read_only(stream), ProducedBatches(*map(read_only, rows)), before, last, parent, offset)
     return parent, offset
 
 
 @kernel
-def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints, offset: Ints) -> None:
+def mark_resent(stream: Ints, rows: ProducedBatches, before: Ints, last: Ints, parent: Ints, offset: Ints) -> None:
     """Write what `resendings` returns to `parent` and `offset`.
 
     before, last: working memory, int64[rows], and int64[streams] with NONE everywhere.
@@ -67,7 +67,7 @@ def mark_resent(stream: Ints, rows: Rows, before: Ints, last: Ints, parent: Ints
 
 
 @kernel
-def place_in(rows: Rows, earlier: int, row: int) -> int:
+def place_in(rows: ProducedBatches, earlier: int, row: int) -> int:
     """The place of the row's first record in the batch of the earlier row, NONE if it is not in that batch."""
     if rows.sequence[row] >= 0:
         place = rows.sequence[row] - rows.sequence[earlier]
@@ -79,7 +79,7 @@ def place_in(rows: Rows, earlier: int, row: int) -> int:
 
 
 @kernel
-def comes_behind_row(rows: Rows, earlier: int, row: int) -> bool:
+def comes_behind_row(rows: ProducedBatches, earlier: int, row: int) -> bool:
     """Whether the row's records come behind those of the earlier row, and so of all before that."""
     if rows.sequence[row] >= 0:
         return bool(rows.sequence[row] >= rows.sequence[earlier])

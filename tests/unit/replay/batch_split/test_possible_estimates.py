@@ -26,7 +26,7 @@ from udfs.replay.batch_split.possible_estimates.state import (
     LINGERED,
     NOT_CUT,
     SPLIT,
-    Group,
+    EstimateGroup,
     estimate_bounds,
     new_memory,
 )
@@ -49,10 +49,10 @@ def settings() -> Records:
     return found
 
 
-def group(closes: Records, splits: Records = NO_SPLITS, batches: Records | None = None) -> Group:
+def group(closes: Records, splits: Records = NO_SPLITS, batches: Records | None = None) -> EstimateGroup:
     """What is judged, with an estimate of 1.0 before it."""
     created, none = np.zeros(0, CREATED) if batches is None else batches, np.zeros(0, np.int64)
-    return Group(
+    return EstimateGroup(
         topic=0,
         codec=1,
         is_of=np.zeros(0, np.bool_),
@@ -67,7 +67,7 @@ def group(closes: Records, splits: Records = NO_SPLITS, batches: Records | None 
 
 def given(
     batches: Times, closes: Times, cut: int = NOT_CUT, *, waits: int = 0, in_turn: bool = False
-) -> tuple[Group, Records]:
+) -> tuple[EstimateGroup, Records]:
     """(what is judged, its records): batches by ms of creation and records, among closes by the ms between which they
     were. The earlier request is first. cut: of all batches. waits: ms by which each may have been created later.
     in_turn: they are of one partition, and the closes are theirs.
@@ -118,7 +118,7 @@ def in_one_order(batches: Times, closes: Times, cut: int = NOT_CUT) -> tuple[lis
     return found.tolist(), order["batch"].tolist()
 
 
-def order_of(judged: tuple[Group, Records]) -> list[int]:
+def order_of(judged: tuple[EstimateGroup, Records]) -> list[int]:
     """The batch that was created next behind each close, NONE where nothing shows it."""
     return judge_group_in_order(*judged, settings(), new_memory())[1]["batch"].tolist()
 

@@ -10,7 +10,7 @@ from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.settings import settings
 from tests.unit.replay.batch_split.producers import KAFKA_LIMIT, sent, sent_batch
 from udfs.columns.time_units import US_PER_MS
-from udfs.replay.batch_split.fidelity import Fidelity
+from udfs.replay.batch_split.fidelity import ProducerFidelity
 from udfs.replay.batch_split.possible_estimates.state import new_memory
 from udfs.replay.batch_split.producer import Producer
 from udfs.replay.batch_split.settings import (
@@ -91,6 +91,6 @@ def test_the_choices_of_settings_are_those_that_the_replay_knows() -> None:
 @pytest.mark.parametrize(("stated", "linger_ms"), [([], 7), (["producer.linger.ms=20"], 20)])
 def test_a_producer_lingers_as_its_release_does_unless_linger_ms_is_stated(stated: list[str], linger_ms: int) -> None:
     lanes = lanes_for_splits(resolve_scenario(None, ["producer.batch.size=16KiB"], stated))
-    producer = Producer("c", "10.0.0.1", lanes, Fidelity(new_memory()), inferred_size=16384)
+    producer = Producer("c", "10.0.0.1", lanes, ProducerFidelity(new_memory()), inferred_size=16384)
     shown = producer.read(sent_batch([sent(0, 8, 800, 9, 0, linger_ms=7)]))
     assert set(producer.settings(shown)["linger_us"].tolist()) == {linger_ms * US_PER_MS}

@@ -13,7 +13,7 @@ from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.fetch_queue import captured
-from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, Limits, asked_max_bytes, bound_of
+from udfs.replay.consumer_memory.fetch_queue.bounds import DEFAULT_MAX_BYTES, FetchBounds, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
     cut_responses,
@@ -24,7 +24,7 @@ from udfs.replay.consumer_memory.fetch_queue.captured import (
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
 from udfs.replay.consumer_memory.fetch_queue.levels import known_levels
 from udfs.replay.consumer_memory.fetch_queue.replay import Queue, compared_decisions
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, Pace, QueueSim, new_queue
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, ApplicationPace, QueueSim, new_queue
 from udfs.replay.shared.window import WHOLE
 
 MS, SECOND = 1000, 1_000_000
@@ -52,13 +52,13 @@ def backlog(responses: int, brokers: int = 1) -> Records:
     return responses_with_records(fetches(*times), SECOND)
 
 
-def replayed(responses: Records, pace: Pace, limits: Records) -> QueueSim:
+def replayed(responses: Records, pace: ApplicationPace, limits: Records) -> QueueSim:
     sim = new_queue(responses, pace, limits, np.array([ALWAYS, NEVER]))
     replay_queue(sim)
     return sim
 
 
-def outcome(responses: Records, pace: Pace, limits: Records) -> dict[str, int]:
+def outcome(responses: Records, pace: ApplicationPace, limits: Records) -> dict[str, int]:
     found = replayed(responses, pace, limits).outcome
     return {name: int(found[name][0]) for name in found.dtype.names or ()}
 
@@ -106,7 +106,7 @@ def test_nothing_comes_before_it_is_there() -> None:
     assert outcome(responses, stated_pace(0), thresholds())["ended_at"] == 302 * MS
 
 
-def as_captured(limits: Records, pace: Pace, responses: int = 200) -> Records:
+def as_captured(limits: Records, pace: ApplicationPace, responses: int = 200) -> Records:
     """The fetches of a consumer of one broker under these limits, each answered in 1 ms."""
     times, queue, now = list[tuple[int, int, int]](), list[int](), 0
     work_ends = 0
@@ -185,7 +185,7 @@ def test_a_consumer_that_may_have_waited_and_did_not_has_an_unknown_pace() -> No
 def test_the_bound_is_the_threshold_and_a_response_of_each_broker() -> None:
     """Two brokers, of which one is asked for three partitions and one for one; values are a third of record bytes."""
     own = fetches((1, 0, 1), (2, 0, 1), asked=[3, 1], record_bytes=MESSAGES * SIZE // 2)
-    bound = bound_of(own, 2, Limits(1 << 30, 100_000, False), 1_000_000, PATIENT)
+    bound = bound_of(own, 2, FetchBounds(1 << 30, 100_000, False), 1_000_000, PATIENT)
     assert bound is not None
     assert (bound.threshold, bound.overshoot) == (1_000_000, 2 * (300_000 + 100_000))
     assert bound.messages == 10_000 + 8000
@@ -193,7 +193,7 @@ def test_the_bound_is_the_threshold_and_a_response_of_each_broker() -> None:
 
 def test_few_large_messages_are_bounded_by_bytes_and_many_small_ones_by_their_number() -> None:
     own = fetches((1, 0, 1))
-    limits = Limits(0, 0, False)
+    limits = FetchBounds(0, 0, False)
     by_bytes, by_messages = (bound_of(own, 1, limits, 1_000_000, messages) for messages in (100_000, 500))
     assert by_bytes is not None
     assert by_messages is not None
@@ -222,7 +222,7 @@ def test_as_captured_a_response_larger_than_its_limits_comes_again_unless_a_clie
     """A first batch comes whole, however large."""
     own = fetches((1, 0, 1))
     as_before, less = (
-        bound_of(own, 1, Limits(400, 400, True, asks_less), 1 << 20, PATIENT) for asks_less in (False, True)
+        bound_of(own, 1, FetchBounds(400, 400, True, asks_less), 1 << 20, PATIENT) for asks_less in (False, True)
     )
     assert as_before is not None
     assert less is not None
@@ -230,7 +230,7 @@ def test_as_captured_a_response_larger_than_its_limits_comes_again_unless_a_clie
 
 
 def test_of_a_consumer_without_messages_no_bound_is_known() -> None:
-    assert bound_of(fetches((1, 0, 1), records=0), 1, Limits(1, 1, True), 1, 1) is None
+    assert bound_of(fetches((1, 0, 1), records=0), 1, FetchBounds(1, 1, True), 1, 1) is None
 
 
 def test_of_a_client_with_too_many_connections_one_that_is_opened_anew_is_of_the_same_thread(

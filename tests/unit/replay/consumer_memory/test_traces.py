@@ -26,7 +26,7 @@ from tests.unit.replay.consumer_memory.events import (
 from udfs.columns.arrays import Records
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory import events as events_module
-from udfs.replay.consumer_memory.events import Exchanges
+from udfs.replay.consumer_memory.events import KeptExchanges
 from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.traces import GONE_US, handled_by, traces_of_requests
 from udfs.replay.shared.fidelity_rows import NO_REASON
@@ -109,7 +109,7 @@ def request(time: int, done: int, api_key: int, connection: int = 0) -> Row:
 
 def exchanges_of(rows: Sequence[Row]) -> Records:
     """The exchanges of one broker."""
-    found = Exchanges()
+    found = KeptExchanges()
     for batch in batches(rows, 3):
         found.add(batch, np.zeros(batch.num_rows, np.int64))
     return found.gathered.records

@@ -21,7 +21,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     POINT,
     READ_PARTITION,
     REOPEN,
-    Outcome,
+    ReaderLanes,
     Unit,
 )
 from udfs.replay.fetch_max_bytes.settings import CLIENT_ORDER, JAVA_4, LIBRDKAFKA
@@ -184,7 +184,7 @@ def rules_of(clients: Sequence[Client], nodes: int, shares: bool) -> Records:
 def replayed(
     parts: Sequence[Part], clients: Sequence[Client], horizon: int = 1, pace: Times = PACE, opens: bool = True,
     reopens: Sequence[int] = (), shares: bool = True,
-) -> Outcome:  # fmt: skip
+) -> ReaderLanes:  # fmt: skip
     """What becomes of the reader in every lane, from 1 us on until `horizon` and until all is read.
 
     opens: the first fetch opens a session; reopens: when others do, on node 0. shares: one process has all nodes.
@@ -196,12 +196,12 @@ def replayed(
     return outcome
 
 
-def turns(outcome: Outcome, node: int = 0) -> list[int]:
+def turns(outcome: ReaderLanes, node: int = 0) -> list[int]:
     """The partitions of a node that got records of their backlog in lane 0, one after the other."""
     first, count = node * TURNS, outcome.captured.nodes["turns"][node]
     return outcome.captured.turns[first : first + count].tolist()
 
 
-def responses_of(outcome: Outcome) -> Records:
+def responses_of(outcome: ReaderLanes) -> Records:
     """RESPONSE[n] of lane 0."""
     return outcome.responses[0, : outcome.lanes["responses"][0]]

@@ -12,7 +12,7 @@ from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
-from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, Fetches, changes_of_nodes
+from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, ReaderFetches, changes_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, FETCHED_PARTITION, MOVE, SERVING
 from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, NONE
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
@@ -133,7 +133,7 @@ def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: 
         bounds=np.zeros(0, BOUND),
     )
     none = np.zeros(fetches, np.int64)
-    times = Fetches(
+    times = ReaderFetches(
         request=request,
         response=request + 2 * MS,
         node=none,

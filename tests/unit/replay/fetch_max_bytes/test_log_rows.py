@@ -17,7 +17,7 @@ from udfs.facts.arrow_tables import arrow_schema
 from udfs.replay.fetch_max_bytes.events import logs_from_rows
 from udfs.replay.fetch_max_bytes.partition_log.events import LOG_EVENT
 from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, build_log
-from udfs.replay.fetch_max_bytes.partition_log.rows import CONNECTION_COLUMNS, Readers, log_parts, log_rows
+from udfs.replay.fetch_max_bytes.partition_log.rows import CONNECTION_COLUMNS, ReadingConnections, log_parts, log_rows
 from udfs.replay.fetch_max_bytes.state import UNKNOWN
 from udfs.replay.shared.key_numbers import partition_of
 
@@ -39,12 +39,12 @@ def log_of(batches: int, aborted: Records = NONE_ABORTED, **shown: Any) -> Parti
 LOG = log_of(BATCHES)
 
 
-def readers(*parts: list[tuple[int, int]], committed: tuple[int, ...] = ()) -> Readers:
+def readers(*parts: list[tuple[int, int]], committed: tuple[int, ...] = ()) -> ReadingConnections:
     """Readers by reads that come in several parts: connections with the offsets they read from.
 
     committed: the connections of those that read committed records only.
     """
-    found = Readers()
+    found = ReadingConnections()
     for part in parts:
         rows = [
             {str(c): "x" for c in CONNECTION_COLUMNS if c.type == "string"}
@@ -80,7 +80,7 @@ def test_each_connection_gets_the_log_from_its_lowest_offset_on(cap: int) -> Non
 
 
 def test_a_partition_that_nobody_read_and_one_without_batches_have_no_rows() -> None:
-    assert list(log_parts(LOG, PARTITION, Readers())) == []
+    assert list(log_parts(LOG, PARTITION, ReadingConnections())) == []
     assert list(log_parts(log_of(0), PARTITION, readers([(1, 0)]))) == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND
-from udfs.replay.fetch_max_bytes.closed_loop.logs import NODE_LOGS, REQUEST, WANTED, Shown, visible_from
+from udfs.replay.fetch_max_bytes.closed_loop.logs import NODE_LOGS, REQUEST, WANTED, ShownLogs, visible_from
 from udfs.replay.fetch_max_bytes.state import BATCH
 
 LAST, SENT, ANSWERED = [9, 19, 29, 39], [0, 100, 200], [10, 180, 260]
@@ -19,7 +19,7 @@ LAST, SENT, ANSWERED = [9, 19, 29, 39], [0, 100, 200], [10, 180, 260]
 
 def when_visible(before: Sequence[int], answers_at_once: bool) -> list[int]:
     """When each batch can be read that responses first had records of at these times."""
-    shown = Shown(
+    shown = ShownLogs(
         nodes=new_records(NODE_LOGS, 1, end_fetch=3, answers_at_once=answers_at_once),
         requests=new_records(REQUEST, 3, sent=SENT, answered=ANSWERED),
         partitions=new_records(WANTED, 1, end_batch=len(LAST), end_bound=3),

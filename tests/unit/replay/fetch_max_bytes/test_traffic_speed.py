@@ -16,7 +16,7 @@ from udfs.replay.fetch_max_bytes import events
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.intent import intent_of
 from udfs.replay.fetch_max_bytes.closed_loop.replay import lane_rules
-from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome
+from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes
 from udfs.replay.fetch_max_bytes.replay import note_for_closed_loop
 from udfs.replay.fetch_max_bytes.settings import FetchLanes, fetch_lanes
 from udfs.replay.fetch_max_bytes.state import Reader
@@ -36,7 +36,7 @@ def read_at(times: list[int]) -> list[Part]:
     ]
 
 
-def of_lane(out: Outcome) -> list[list[int]]:
+def of_lane(out: ReaderLanes) -> list[list[int]]:
     """What a reader is given, how long it waits, and when it has read its backlog."""
     sums = out.sums.partitions[:2, 0]
     return [sums[name].tolist() for name in ("requests", "returned", "empty", "longest_us")] + [

@@ -18,7 +18,7 @@ from udfs.replay.batch_split.estimate import estimate_after_split, estimated_byt
 from udfs.replay.batch_split.inferred import UNBOUNDED, values_in_most_ranges
 from udfs.replay.batch_split.possible_estimates.estimates import MOST_AHEAD, follow_in_turn
 from udfs.replay.batch_split.possible_estimates.fidelity import FEWER_RECORDS, MORE_RECORDS, bytes_of_next, judge_group
-from udfs.replay.batch_split.possible_estimates.state import EARLY, Group, GroupSim, Memory, new_sim
+from udfs.replay.batch_split.possible_estimates.state import EARLY, EstimateGroup, GroupSim, Memory, new_sim
 from udfs.replay.batch_split.state import bytes_in_batch
 
 
@@ -70,7 +70,7 @@ def find_ranges(sim: GroupSim, ranges: Ints) -> None:
         ranges[0, number], ranges[1, number] = batch_size_range(sim, number, least, greatest)
 
 
-def with_estimate(group: Group) -> Group:
+def with_estimate(group: EstimateGroup) -> EstimateGroup:
     """The group without its sendings, which for many topics would fill the memory. If the estimate at the beginning is
     not known, it is taken to be the ratio of the first batch: it soon follows the batches.
     """
@@ -80,7 +80,7 @@ def with_estimate(group: Group) -> Group:
 
 
 def inferred_batch_size(
-    groups: Iterable[Group], records: Records, settings: Records, memory: Memory, default: int
+    groups: Iterable[EstimateGroup], records: Records, settings: Records, memory: Memory, default: int
 ) -> int:
     """The batch.size in bytes that all batches of a producer show, `default` where they allow that.
 

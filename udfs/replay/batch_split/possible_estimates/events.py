@@ -23,7 +23,7 @@ from udfs.replay.batch_split.possible_estimates.state import (
     SPLIT,
     UNKNOWN,
     WAITED,
-    Group,
+    EstimateGroup,
 )
 from udfs.replay.shared.resent_batches import NONE
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
@@ -44,7 +44,7 @@ class Known(NamedTuple):
     first_part: Ints
 
 
-def groups_of_sendings(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]) -> Iterator[Group]:
+def groups_of_sendings(sent: Sent, linger_us: int, known: Mapping[tuple[int, int], float]) -> Iterator[EstimateGroup]:
     """A stretch of sendings, by topic and codec. known: the estimates before it, by topic and codec, where there are
     any.
     """
@@ -59,7 +59,7 @@ def groups_of_sendings(sent: Sent, linger_us: int, known: Mapping[tuple[int, int
         closed = times.by_request[(is_of & (sendings["uncompressed"] > 0))[times.by_request]]
         refused = np.flatnonzero(is_of & (sendings["error"] == MESSAGE_TOO_LARGE) & (sendings["records"] > 1))
         refused = refused[np.argsort(sendings["response_time"][refused], kind="stable")]
-        yield Group(
+        yield EstimateGroup(
             topic=topic,
             codec=codec,
             is_of=is_of,

@@ -23,7 +23,7 @@ from udfs.replay.batch_split.possible_estimates.state import (
     NOT_CUT,
     UNKNOWN,
     WAITED,
-    Group,
+    EstimateGroup,
     GroupSim,
     Memory,
     new_sim,
@@ -165,7 +165,7 @@ def judge_batches(sim: GroupSim) -> float:
     return float(sim.memory.possible[0].estimate)
 
 
-def judge_group(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
+def judge_group(group: EstimateGroup, records: Records, settings: Records, memory: Memory) -> tuple[Ints, float]:
     """(the verdict on each batch of a group, each in every possible order: AGREED or a code of SPLITS; an estimate that
     is possible at the end, UNKNOWN or LOST).
     """
@@ -173,7 +173,9 @@ def judge_group(group: Group, records: Records, settings: Records, memory: Memor
     return sim.verdicts, judge_batches(sim)
 
 
-def judge_group_in_order(group: Group, records: Records, settings: Records, memory: Memory) -> tuple[Ints, Records]:
+def judge_group_in_order(
+    group: EstimateGroup, records: Records, settings: Records, memory: Memory
+) -> tuple[Ints, Records]:
     """(the verdict on each batch of a group in one order of closes and splits; that order, PLACED[closes, then
     splits]).
 

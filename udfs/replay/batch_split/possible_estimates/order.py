@@ -13,7 +13,7 @@ from udfs.columns.records import int_fields
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.possible_estimates.events import first_parts
-from udfs.replay.batch_split.possible_estimates.state import Group
+from udfs.replay.batch_split.possible_estimates.state import EstimateGroup
 from udfs.replay.batch_split.timing import Times
 from udfs.replay.shared.resent_batches import NONE
 
@@ -30,7 +30,7 @@ def no_order(sendings: int) -> Records:
     return np.full((2, sendings), NEVER, BEFORE)
 
 
-def write_order(order: Records, group: Group, number: int, placed: Records) -> None:
+def write_order(order: Records, group: EstimateGroup, number: int, placed: Records) -> None:
     """Write the order of a group, as `judge_group_in_order` returns it: PLACED[closes, then splits]. number: of the
     group.
     """

@@ -109,7 +109,7 @@ class Memory(NamedTuple):
     progress: Records
 
 
-class Group(NamedTuple):
+class EstimateGroup(NamedTuple):
     """What a producer sent to one topic with one codec.
 
     is_of: bool[sendings], which sendings are of this group. batches: CREATED[n]. closes: CLOSE[n]. splits: SPLIT[n].
@@ -156,7 +156,7 @@ def new_memory() -> Memory:
     return Memory(possible, agreeing, np.zeros(MOST_STEPS, STEP), np.zeros(1, PROGRESS))
 
 
-def new_sim(group: Group, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> GroupSim:
+def new_sim(group: EstimateGroup, records: Records, settings: Records, memory: Memory, *, in_order: bool) -> GroupSim:
     """A group's batches, before the first of them is created. settings: SETTINGS[lanes]."""
     memory.progress[0] = 0
     memory.possible[0] = (0, 0, 0, NONE, 0, group.initial)
@@ -176,7 +176,7 @@ def new_sim(group: Group, records: Records, settings: Records, memory: Memory, *
     )
 
 
-def estimate_bounds(group: Group, settings: np.void) -> Singles:
+def estimate_bounds(group: EstimateGroup, settings: np.void) -> Singles:
     """The least and the greatest estimate in any order of closes and splits; LOST where the first one is not known."""
     if group.initial < 0:
         return np.full(2, LOST, np.float32)

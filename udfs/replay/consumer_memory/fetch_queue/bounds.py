@@ -20,7 +20,7 @@ DEFAULT_MAX_BYTES, DEFAULT_MESSAGE_MAX_BYTES = 50 << 20, 1_000_000
 """fetch.max.bytes and message.max.bytes by default."""
 
 
-class Limits(NamedTuple):
+class FetchBounds(NamedTuple):
     """What bounds a consumer's fetches (bytes).
 
     is_captured: the lane leaves the limits as captured. asks_less: the client itself asks for less, because its queue
@@ -67,7 +67,7 @@ class Bound(NamedTuple):
         return self.queued + self.messages * MESSAGE_BYTES
 
 
-def bound_of(fetches: Records, brokers: int, limits: Limits, max_bytes: int, min_messages: int) -> Bound | None:
+def bound_of(fetches: Records, brokers: int, limits: FetchBounds, max_bytes: int, min_messages: int) -> Bound | None:
     """The bound of a consumer; None where none of its messages is captured.
 
     fetches: EXCHANGE[n], its answered fetches. max_bytes, min_messages: as THRESHOLDS have them.
@@ -81,7 +81,7 @@ def bound_of(fetches: Records, brokers: int, limits: Limits, max_bytes: int, min
     return Bound(threshold, overshoot, int(min(min_messages, max_bytes / mean) + overshoot / mean))
 
 
-def overshoot_of(fetches: Records, brokers: int, limits: Limits) -> int:
+def overshoot_of(fetches: Records, brokers: int, limits: FetchBounds) -> int:
     """Bytes of values that come at most when each broker has been asked once more."""
     connection, firsts = group_numbers(fetches["connection"])
     partitions, largest = np.zeros((2, len(firsts)), np.int64)

@@ -16,7 +16,7 @@ from udfs.columns.arrays import Bools, Ints, Records, numbers_in_stretches, stre
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, Pace
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, ApplicationPace
 
 AT_ONCE_US = 100_000
 """A broker that has records to return begins with the response by then (us)."""
@@ -127,7 +127,7 @@ def late_for_full_queue(responses: Records, levels: Records) -> Bools:
     return (responses["is_late"] == 1) & (levels["is_full_at_most"] == 1)
 
 
-def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Pace | None:
+def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> ApplicationPace | None:
     """The pace of the application, by when it had taken how many messages; None where the queue was never full.
 
     When a consumer asks whose queue was full, the queue has gone below its thresholds since the consumer last looked, a
@@ -146,9 +146,9 @@ def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Pa
     rises = (np.diff(taken, prepend=0) > 0) & (time > 0)
     if not rises.any():
         return None
-    return Pace(np.append(0, taken[rises]), np.append(0, time[rises]))
+    return ApplicationPace(np.append(0, taken[rises]), np.append(0, time[rises]))
 
 
-def stated_pace(us_per_record: int) -> Pace:
+def stated_pace(us_per_record: int) -> ApplicationPace:
     """The pace of an application that works for so long on each message."""
-    return Pace(np.array([0, 1]), np.array([0, us_per_record]))
+    return ApplicationPace(np.array([0, 1]), np.array([0, us_per_record]))

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, Pace, QueueSim
+from udfs.replay.consumer_memory.fetch_queue.state import NONE, ApplicationPace, QueueSim
 
 LEAST_BACKOFF_US = 1000
 """Where fetch.queue.backoff.ms is 0, the thread decides whenever it wakes up."""
 
 
 @kernel
-def work_end(pace: Pace, messages: int) -> float:
+def work_end(pace: ApplicationPace, messages: int) -> float:
     """How long the application works on the first so many messages (us)."""
     last = len(pace.messages) - 1
     if messages >= pace.messages[last]:

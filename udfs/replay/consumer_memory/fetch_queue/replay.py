@@ -19,7 +19,7 @@ from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.consumers import Consumers, limits_by_unit
-from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, Limits, asked_max_bytes, bound_of
+from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, FetchBounds, asked_max_bytes, bound_of
 from udfs.replay.consumer_memory.fetch_queue.captured import (
     captured_pace,
     cut_responses,
@@ -29,11 +29,11 @@ from udfs.replay.consumer_memory.fetch_queue.captured import (
 )
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
 from udfs.replay.consumer_memory.fetch_queue.levels import known_levels
-from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, Pace, new_queue
+from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, ApplicationPace, new_queue
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, SPAN_TOLERANCE
-from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, count_cases
+from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED
 from udfs.replay.shared.window import Window
 
@@ -67,7 +67,7 @@ class ReplayedQueue(NamedTuple):
     unmeasured: int
     at_most: int | None
     lanes: list[QueueLane]
-    decisions: Compared
+    decisions: FidelityCounts
 
 
 def librdkafka_consumers(consumers: Consumers) -> Ints:
@@ -121,7 +121,7 @@ class Queue(NamedTuple):
     responses: Records
     levels: Records
     is_full: Bools
-    pace: Pace | None
+    pace: ApplicationPace | None
     unmeasured: int
     window: Window
 
@@ -160,7 +160,9 @@ def replayed_lanes(
     return queue_lanes
 
 
-def fetch_limits_in(consumers: Consumers, unit: int, number: int, captured: Records, thresholds: Records) -> Limits:
+def fetch_limits_in(
+    consumers: Consumers, unit: int, number: int, captured: Records, thresholds: Records
+) -> FetchBounds:
     """The limits of a consumer's fetches in a lane with the fetch limits of this number. captured, thresholds:
     THRESHOLDS[1], the captured ones and the lane's.
     """
@@ -168,7 +170,7 @@ def fetch_limits_in(consumers: Consumers, unit: int, number: int, captured: Reco
     before = max_bytes = int(consumers.max_bytes(number)[unit])
     if int(of_lane["max_bytes"]) == AS_CAPTURED:
         max_bytes = asked_max_bytes(before, int(captured["max_bytes"][0]), int(thresholds["max_bytes"][0]))
-    return Limits(
+    return FetchBounds(
         max_bytes=min(max_bytes, int(of_lane["broker_max_bytes"])),
         partition_max_bytes=int(limits_by_unit(int(of_lane["partition_max_bytes"]), partition_max_bytes)[0]),
         is_captured=number == CAPTURED,
@@ -177,7 +179,7 @@ def fetch_limits_in(consumers: Consumers, unit: int, number: int, captured: Reco
 
 
 def replayed_lane(
-    queue: Queue, captured: Records, thresholds: Records, us_per_record: int, bound: Bound | None, limits: Limits
+    queue: Queue, captured: Records, thresholds: Records, us_per_record: int, bound: Bound | None, limits: FetchBounds
 ) -> QueueLane:
     """Replay a lane.
 
@@ -212,7 +214,7 @@ def most_held(queue: Queue) -> int:
     return int(queue.levels["most_bytes"][queue.is_counted].max(initial=0))
 
 
-def compared_decisions(queue: Queue, captured: Records) -> Compared:
+def compared_decisions(queue: Queue, captured: Records) -> FidelityCounts:
     """Whether a full queue held back the same fetches in the capture and in the replay of the captured settings.
 
     captured: THRESHOLDS[1]. Where the queue cannot have been full, the pace does not matter.

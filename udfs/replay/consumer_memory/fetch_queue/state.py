@@ -67,7 +67,7 @@ QUEUE_OUTCOME = int_fields(
 """What a lane came to, within the window."""
 
 
-class Pace(NamedTuple):
+class ApplicationPace(NamedTuple):
     """How long the application works: it takes the first `messages` within `time` us. Beyond the last point it goes on
     as fast as on average.
 
@@ -87,7 +87,7 @@ class QueueSim(NamedTuple):
     """
 
     responses: Records
-    pace: Pace
+    pace: ApplicationPace
     thresholds: Records
     fetchers: Records
     queued: Records
@@ -97,7 +97,7 @@ class QueueSim(NamedTuple):
     outcome: Records
 
 
-def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints) -> QueueSim:
+def new_queue(responses: Records, pace: ApplicationPace, thresholds: Records, window: Ints) -> QueueSim:
     """The replay before it begins. thresholds: THRESHOLDS[1]."""
     n = len(responses)
     fetchers = np.zeros(int(responses["fetcher"].max(initial=-1)) + 1, FETCHER_STATE)
@@ -111,7 +111,7 @@ def new_queue(responses: Records, pace: Pace, thresholds: Records, window: Ints)
     queue["full_until"] = ALWAYS
     return QueueSim(
         responses=read_only(responses),
-        pace=Pace(*map(read_only, pace)),
+        pace=ApplicationPace(*map(read_only, pace)),
         thresholds=read_only(thresholds),
         fetchers=fetchers,
         queued=np.zeros(n, QUEUED),

@@ -18,7 +18,7 @@ from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.consumer_memory.producer.events import NONE
 from udfs.replay.consumer_memory.producer.requests import lingers_of, requests_of_sendings, shares_behind
-from udfs.replay.shared.resent_batches import Rows, mark_resent
+from udfs.replay.shared.resent_batches import ProducedBatches, mark_resent
 from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
@@ -153,7 +153,7 @@ def parents_of_sendings(rows: Records) -> tuple[Ints, Ints]:
     """
     n, (stream, streams) = len(rows), group_numbers(rows["unit"], rows["stream"])
     none = read_only(np.zeros(n, np.int64))
-    columns = Rows(
+    columns = ProducedBatches(
         request_time=read_only(rows["sent_at"]),
         response_time=read_only(rows["answered_at"]),
         size=read_only(rows["size"]),

@@ -20,7 +20,7 @@ from udfs.replay.consumer_memory.producer.state import NONE
 from udfs.replay.consumer_memory.rows import key_columns, units_and_lanes, used_and_waits
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.units import Units
-from udfs.replay.shared.fidelity_rows import NO_REASON, Compared, count_cases
+from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases
 from udfs.replay.shared.lanes import CAPTURED
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def producer_memory_rows(
 
 def verdicts_on_producers(
     produced: Produced, replayed: ProducersReplayed, is_java: Bools
-) -> Iterator[tuple[int, Compared]]:  # fmt: skip
+) -> Iterator[tuple[int, FidelityCounts]]:  # fmt: skip
     """The cases of each producer by its number. One that is no Java client may bound its memory otherwise."""
     batches, captured = produced.producers["batches"], replayed.outcomes[:, CAPTURED]
     waited = captured["late"] + captured["exhausted"] + captured["too_large"]
@@ -75,7 +75,7 @@ def verdicts_on_producers(
             yield unit, cases_of_metric(CLOSED_LOOP_SENDS, count, BUFFERS.sent_later, int(replayed.late[unit]))
 
 
-def cases_of_metric(metric: str, batches: int, reason: str, differing: int) -> Compared:
+def cases_of_metric(metric: str, batches: int, reason: str, differing: int) -> FidelityCounts:
     """The cases of a metric of which so many batches do not agree, for a reason. Of those, some may have begun before
     the window.
     """

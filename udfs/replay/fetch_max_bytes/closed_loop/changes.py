@@ -42,7 +42,7 @@ BATCH_UNKNOWN = -3
 """In place of the batch that a move leads to."""
 
 
-class Fetches(NamedTuple):
+class ReaderFetches(NamedTuple):
     """A reader's fetches, int64[fetches] each, those of a node in the order of their times.
 
     request, response: us. node: the node of each. first, last: the first and the last fetch of that node.
@@ -87,17 +87,19 @@ class Changes(NamedTuple):
     stopped: Ints
 
 
-class Group(NamedTuple):
+class NodeChanges(NamedTuple):
     """Changes of one kind: CHANGE[n], and the node of each."""
 
     node: Ints
     changes: Records
 
 
-def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> Group:
+def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int, **others: Ints | int) -> NodeChanges:
     """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change."""
     columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
-    return Group(node, new_records(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others}))
+    return NodeChanges(
+        node, new_records(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others})
+    )
 
 
 class MoveKinds(NamedTuple):
@@ -115,7 +117,7 @@ class MoveKinds(NamedTuple):
 
 
 def changes_of_nodes(
-    reads: NodeReads, fetches: Fetches, destinations: Destinations, left_at: Ints, leaves_nothing_out: Bools
+    reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, left_at: Ints, leaves_nothing_out: Bools
 ) -> Changes:
     """The changes of all nodes.
 
@@ -146,7 +148,7 @@ def changes_of_nodes(
 
 
 def kinds_of_moves(
-    reads: NodeReads, fetches: Fetches, destinations: Destinations, leaves_nothing_out: Bools
+    reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, leaves_nothing_out: Bools
 ) -> MoveKinds:
     """The kind of each move. leaves_nothing_out: bool[nodes], as `changes_of_nodes` has it."""
     node, fetch = reads.node[reads.moves["partition"]], reads.moves["fetch"]
@@ -163,7 +165,7 @@ def kinds_of_moves(
     )
 
 
-def changes_of_reader(fetches: Fetches, stops: Ints, throttled: Ints, opened: Ints) -> list[Group]:
+def changes_of_reader(fetches: ReaderFetches, stops: Ints, throttled: Ints, opened: Ints) -> list[NodeChanges]:
     """Where the reader stands still before some fetches or behind others, and where it opens a session."""
     node, request = fetches.node, fetches.request
     stop, throttle, opening = (fetches.just_after(fetches.response, of) for of in (stops, throttled, opened))
@@ -175,8 +177,8 @@ def changes_of_reader(fetches: Fetches, stops: Ints, throttled: Ints, opened: In
 
 
 def leaving_partitions(
-    reads: NodeReads, fetches: Fetches, destinations: Destinations, kinds: MoveKinds, left_at: Ints, gone: Ints
-) -> list[Group]:
+    reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, kinds: MoveKinds, left_at: Ints, gone: Ints
+) -> list[NodeChanges]:
     """Partitions that are left out for a while, given up, asked for at another broker, or lost by a seek.
 
     gone: those given up.
@@ -196,7 +198,9 @@ def leaving_partitions(
     ]  # fmt: skip
 
 
-def coming_partitions(reads: NodeReads, fetches: Fetches, destinations: Destinations, kinds: MoveKinds) -> list[Group]:
+def coming_partitions(
+    reads: NodeReads, fetches: ReaderFetches, destinations: Destinations, kinds: MoveKinds
+) -> list[NodeChanges]:
     """Partitions that join, that come back, and that are read on from elsewhere."""
     request, moves, joins, absent = fetches.request, reads.moves, kinds.joins, kinds.absent
     p, batch, jumps = moves["partition"], destinations.batch, kinds.sought & ~absent
@@ -212,14 +216,14 @@ def coming_partitions(reads: NodeReads, fetches: Fetches, destinations: Destinat
     ]  # fmt: skip
 
 
-def partitions_given_up(reads: NodeReads, fetches: Fetches, leaves_nothing_out: Bools) -> Ints:
+def partitions_given_up(reads: NodeReads, fetches: ReaderFetches, leaves_nothing_out: Bools) -> Ints:
     """The partitions that are not asked for any more when the capture ends."""
     last = reads.partitions["last_fetch"]
     silent = fetches.horizon[reads.node] - fetches.request[last]
     return np.flatnonzero((last < fetches.last[last]) & (leaves_nothing_out[reads.node] | (silent > GIVEN_UP_US)))
 
 
-def silences(fetches: Fetches, among: Sequence[Ints]) -> Ints:
+def silences(fetches: ReaderFetches, among: Sequence[Ints]) -> Ints:
     """The fetches that came GIVEN_UP_US or more after the response before, in ascending order.
 
     among: indices of the fetches that are looked at.

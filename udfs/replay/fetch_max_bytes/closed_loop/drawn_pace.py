@@ -25,7 +25,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.order import draw_below
 from udfs.replay.fetch_max_bytes.closed_loop.pace import MOST_SHARE, Sample, pace_of_samples
 from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader, lane_rules, new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
-from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, Outcome, Unit
+from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, ReaderLanes, Unit
 from udfs.replay.fetch_max_bytes.closed_loop.timeline import LEAST_BUCKETS
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader
@@ -130,7 +130,7 @@ def placed_figures(figures: Figures, lanes: Ints, count: int) -> Figures:
     return Figures(*placed)
 
 
-def figures_of_lanes(outcome: Outcome, given_up: Ints) -> Figures:
+def figures_of_lanes(outcome: ReaderLanes, given_up: Ints) -> Figures:
     """The figures of all lanes. given_up: bool[partitions], whose backlog the captured reader left."""
     took = outcome.catch_up_us[~given_up]
     took_ms = np.where(took == NEVER, np.inf, np.where(took == NO_BACKLOG, 0, took) / US_PER_MS)

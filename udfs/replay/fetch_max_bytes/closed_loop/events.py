@@ -18,7 +18,7 @@ from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.picking import position_among
 from udfs.columns.records import GrowingRecords, int_fields, new_records, pick_records
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.fetch_max_bytes.events import Logs, Reads, logs_from_rows
+from udfs.replay.fetch_max_bytes.events import ConnectionLogs, Reads, logs_from_rows
 from udfs.replay.fetch_max_bytes.state import UNKNOWN
 
 FETCH_CAP = 1 << 20
@@ -90,7 +90,7 @@ MOVE = int_fields(
 """A read that does not merely repeat the partition's read before."""
 
 
-class Part(NamedTuple):
+class KeptFetches(NamedTuple):
     """Whole fetches that are kept: their reads, and of each read the place of its connection, and its fetch's number.
 
     first_read: int64[fetches], where each fetch begins. since: int64[fetches], just after the fetch before on its
@@ -124,7 +124,7 @@ class CapturedFetches:
     bounds: list[Records] = field(default_factory=list)
     moves: list[Records] = field(default_factory=list)
     log_partitions: dict[str, int] = field(default_factory=dict)
-    logs: list[Logs] = field(default_factory=list)
+    logs: list[ConnectionLogs] = field(default_factory=list)
 
     def note_logs(self, rows: pa.RecordBatch) -> None:
         """Keep rows of READS that have logs. Of a connection with more than BATCH_CAP batches none is kept, whichever
@@ -160,7 +160,7 @@ class CapturedFetches:
                 self.connections.add(new_records(CONNECTION, 1, id=id_, broker=broker, **times))
         return np.array([self.connection_of[id_] for id_ in distinct.tolist()], np.int64)[which]
 
-    def kept_part(self, fetches: Reads, connection: Ints) -> Part:
+    def kept_part(self, fetches: Reads, connection: Ints) -> KeptFetches:
         """The fetches without those beyond FETCH_CAP of their connections, which are counted."""
         first, known = fetches.first_read[:-1], self.connections.records
         of_fetch, request = connection[first], fetches.reads["request_time"][first]
@@ -169,7 +169,7 @@ class CapturedFetches:
         before[order] = np.where(place == 0, known["last_request"][of_fetch[order]], np.roll(request[order], 1))
         number = np.empty_like(place)
         number[order] = place + known["fetches"][of_fetch[order]]
-        part = Part(
+        part = KeptFetches(
             reads=fetches.reads,
             connection=connection,
             fetch=np.repeat(number, np.diff(fetches.first_read)),
@@ -181,7 +181,7 @@ class CapturedFetches:
             return part
         np.add.at(known["left_out"], of_fetch[~is_kept], 1)
         kept = np.repeat(is_kept, np.diff(fetches.first_read))
-        return Part(
+        return KeptFetches(
             reads=pick_records(part.reads, kept),
             connection=connection[kept],
             fetch=part.fetch[kept],
@@ -189,7 +189,7 @@ class CapturedFetches:
             since=part.since[is_kept],
         )
 
-    def places_of(self, part: Part) -> Ints:
+    def places_of(self, part: KeptFetches) -> Ints:
         """The place in `fetched` of what each read is of: int64[reads]. What is read for the first time is added."""
         keys = part.connection << NUMBER_BITS | part.reads["number"]
         distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
@@ -218,10 +218,10 @@ class CapturedFetches:
         return places[which]
 
 
-def select_logs(logs: Logs, kept: Bools) -> Logs:
+def select_logs(logs: ConnectionLogs, kept: Bools) -> ConnectionLogs:
     """Some of the rows. kept: bool[rows]."""
     counts = np.diff(logs.first)
-    return Logs(
+    return ConnectionLogs(
         logs.connection_id[kept],
         logs.number[kept],
         stretch_edges(counts[kept]),
@@ -229,7 +229,7 @@ def select_logs(logs: Logs, kept: Bools) -> Logs:
     )
 
 
-def note_fetches(captured: CapturedFetches, part: Part) -> None:
+def note_fetches(captured: CapturedFetches, part: KeptFetches) -> None:
     """Keep the fetches, and what they show of their connections."""
     reads, connections, first = part.reads, captured.connections.records, part.first_read
     of_fetch, heads = part.connection[first], pick_records(reads, first)
@@ -258,7 +258,7 @@ def note_fetches(captured: CapturedFetches, part: Part) -> None:
     )
 
 
-def note_records_and_bounds(captured: CapturedFetches, part: Part, place: Ints) -> None:
+def note_records_and_bounds(captured: CapturedFetches, part: KeptFetches, place: Ints) -> None:
     """Keep reads that got records, and those whose response has a bound above the ones before this part.
 
     place: int64[reads], in `fetched`.
@@ -294,7 +294,7 @@ def note_records_and_bounds(captured: CapturedFetches, part: Part, place: Ints) 
     np.maximum.at(highest, place[rows], bounds["response_bound"])
 
 
-def note_moves(captured: CapturedFetches, part: Part, place: Ints) -> None:
+def note_moves(captured: CapturedFetches, part: KeptFetches, place: Ints) -> None:
     """Keep the reads that do not repeat what the one before of their partition asked for, and each one's last read.
 
     place: int64[reads], in `fetched`. Moves are in the order of connections, partitions' numbers and reads.

@@ -33,7 +33,7 @@ Verdicts = Counter[tuple[str, str, str]]
 """Counts by broker, metric, and word of CLOSED_FETCHES or NO_REASON."""
 
 
-class Compared(NamedTuple):
+class NodeVerdicts(NamedTuple):
     """What was compared by a metric, int64[n] each: the node, and how the closed loop departs, a code or AGREED."""
 
     node: Ints
@@ -81,7 +81,7 @@ def partition_nodes(intent: Intent) -> Ints:
     return np.repeat(np.arange(len(nodes)), nodes["end_partition"] - nodes["first_partition"])
 
 
-def comparisons_by_metric(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[str, Compared]]:
+def comparisons_by_metric(intent: Intent, replayed: CapturedLane) -> Iterator[tuple[str, NodeVerdicts]]:
     """What each metric compares."""
     yield ORDER, compared_order(intent, replayed)
     yield BYTES, compared_bytes(intent, replayed)
@@ -95,7 +95,7 @@ def departure_codes(is_less: Bools, less: str, is_more: Bools, more: str) -> Int
     return np.select([is_less, is_more], [_CODES[less], _CODES[more]], AGREED)
 
 
-def compared_order(intent: Intent, replayed: CapturedLane) -> Compared:
+def compared_order(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
     """Of each captured part of the backlog, whether the closed loop had it follow a part of the same partition.
 
     The nth part of a partition is compared with its nth, so that one part more or less does not shift all behind it.
@@ -105,7 +105,7 @@ def compared_order(intent: Intent, replayed: CapturedLane) -> Compared:
     turn = np.arange(len(replayed.turns)) - np.repeat(nodes["first_turn"], nodes["end_turn"] - nodes["first_turn"])
     is_there = turn < np.repeat(replayed.nodes["turns"], nodes["end_turn"] - nodes["first_turn"])
     agrees = follows_same_partition(servings.partition[is_backlog], replayed.turns[is_there], partition_nodes(intent))
-    return Compared(servings.node[is_backlog], np.where(agrees, AGREED, _CODES[_R.other_partition]))
+    return NodeVerdicts(servings.node[is_backlog], np.where(agrees, AGREED, _CODES[_R.other_partition]))
 
 
 def follows_same_partition(captured: Ints, replayed: Ints, node: Ints) -> Bools:
@@ -135,7 +135,7 @@ def partition_before_each(order: Ints, node: Ints) -> Ints:
     return np.where(node[before] == node[order], before, NONE)
 
 
-def compared_bytes(intent: Intent, replayed: CapturedLane) -> Compared:
+def compared_bytes(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
     """At the end of each piece of the captured time, whether as many bytes had been read, a little earlier or later."""
     servings, nodes = intent.servings, intent.unit.nodes
     node = np.repeat(np.unique(servings.node), PIECES)
@@ -150,19 +150,19 @@ def compared_bytes(intent: Intent, replayed: CapturedLane) -> Compared:
     )
     returned = np.cumsum(replayed.pieces, axis=1)[np.unique(servings.node)].reshape(-1)
     some = BYTES_TOLERANCE * np.bincount(servings.node, servings.size, len(nodes))[node]
-    return Compared(
+    return NodeVerdicts(
         node, departure_codes(returned < least - some, _R.fewer_bytes, returned > most + some, _R.more_bytes)
     )  # fmt: skip
 
 
-def compared_catch_up(intent: Intent, replayed: CapturedLane) -> Compared:
+def compared_catch_up(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
     """Of each partition whose backlog was read in the capture, whether that took as long."""
     captured = captured_catch_up(intent)
     rows = np.flatnonzero((captured != NEVER) & (captured != NO_BACKLOG))
     took, more = captured[rows], replayed.catch_up_us[rows] - captured[rows]
     is_near = np.abs(more) <= np.maximum(TIME_TOLERANCE * took, LEAST_TIME_US)
     verdict = departure_codes(~is_near & (more <= 0), _R.faster, ~is_near & (more > 0), _R.slower)
-    return Compared(partition_nodes(intent)[rows], verdict)
+    return NodeVerdicts(partition_nodes(intent)[rows], verdict)
 
 
 def captured_catch_up(intent: Intent) -> Ints:
@@ -176,16 +176,16 @@ def captured_catch_up(intent: Intent) -> Ints:
     return took
 
 
-def compared_requests(intent: Intent, replayed: CapturedLane) -> Compared:
+def compared_requests(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
     """Of each node, whether as many requests were sent, but for those that a quota left without an answer."""
     captured = intent.nodes.nodes["fetches"] - intent.throttled
     more = replayed.nodes["requests"] - captured
     is_near = np.abs(more) <= np.maximum(REQUESTS_TOLERANCE * captured, LEAST_REQUESTS)
     verdict = departure_codes(~is_near & (more <= 0), _R.fewer_requests, ~is_near & (more > 0), _R.more_requests)
-    return Compared(np.arange(len(captured)), verdict)
+    return NodeVerdicts(np.arange(len(captured)), verdict)
 
 
-def compared_restarts(intent: Intent, replayed: CapturedLane) -> Compared:
+def compared_restarts(intent: Intent, replayed: CapturedLane) -> NodeVerdicts:
     """Of each time that the reader gave a partition up or went elsewhere in it, whether it had read as far by then."""
     changes, servings, nodes = intent.unit.changes, intent.servings, intent.unit.nodes
     rows = np.flatnonzero(changes["captured_batch"] != NONE)
@@ -198,4 +198,4 @@ def compared_restarts(intent: Intent, replayed: CapturedLane) -> Compared:
         np.maximum.at(largest, servings.node[first], np.add.reduceat(servings.size, first))
     some = np.maximum(BYTES_TOLERANCE * np.bincount(servings.node, servings.size, len(nodes)), largest)[node]
     verdict = departure_codes(returned < captured - some, _R.fewer_bytes, returned > captured + some, _R.more_bytes)
-    return Compared(node, verdict)
+    return NodeVerdicts(node, verdict)

@@ -16,13 +16,13 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     node_reads,
     when_left,
 )
-from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, Fetches, changes_of_nodes
+from udfs.replay.fetch_max_bytes.closed_loop.changes import Changes, ReaderFetches, changes_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.events import CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.logs import readable_logs
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections, nodes_of
-from udfs.replay.fetch_max_bytes.closed_loop.pace import Observed, Pace, PacedFetches, observed_pace, pace_of
+from udfs.replay.fetch_max_bytes.closed_loop.pace import CapturedPace, PacedFetches, ReaderPace, observed_pace, pace_of
 from udfs.replay.fetch_max_bytes.closed_loop.placing import (
-    Logs,
+    ReaderLogs,
     Servings,
     build_logs,
     destinations_of,
@@ -54,7 +54,7 @@ class Intent(NamedTuple):
     brokers: list[str]
     nodes: Nodes
     unit: Unit
-    observed: Observed
+    observed: CapturedPace
     servings: Servings
     requested_at: Ints
     profiles: Ints
@@ -104,13 +104,13 @@ def intent_of(captured: CapturedFetches, reader: str, broker_max_bytes: int) -> 
     )
 
 
-def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> Fetches:
+def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> ReaderFetches:
     """The fetches as `changes_of_nodes` takes them."""
     fetches, first = reads.fetches, nodes.first_fetch
     node = nodes.node[fetches["connection"]]
     request = fetches["request"]
     may_open = (nodes.nodes["in_session"][node] == 1) | (request == request[first[node]])
-    return Fetches(
+    return ReaderFetches(
         request=request,
         response=fetches["response"],
         node=node,
@@ -122,7 +122,9 @@ def fetches_for_changes(reads: NodeReads, nodes: Nodes) -> Fetches:
     )
 
 
-def paced_fetches(reads: NodeReads, nodes: Nodes, logs: Logs, servings: Servings, changes: Changes) -> PacedFetches:
+def paced_fetches(
+    reads: NodeReads, nodes: Nodes, logs: ReaderLogs, servings: Servings, changes: Changes
+) -> PacedFetches:
     """The fetches as `observed_pace` takes them."""
     fetches = reads.fetches
     node = nodes.node[fetches["connection"]]
@@ -145,7 +147,7 @@ def paced_fetches(reads: NodeReads, nodes: Nodes, logs: Logs, servings: Servings
     )
 
 
-def first_visible(nodes: Nodes, reads: NodeReads, logs: Logs, servings: Servings) -> Ints:
+def first_visible(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, servings: Servings) -> Ints:
     """When the first batch of each serving could be read: int64[servings], us.
 
     ALWAYS for a serving that begins behind the last batch of its node.
@@ -155,7 +157,7 @@ def first_visible(nodes: Nodes, reads: NodeReads, logs: Logs, servings: Servings
     return np.where(servings.begin < end, logs.batches["visible_at"][servings.begin], ALWAYS)
 
 
-def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: Pace) -> Unit:
+def unit_of(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, changes: Changes, pace: ReaderPace) -> Unit:
     """The unit that lanes replay: the reader's nodes, with the partitions, batches and changes of each."""
     count = len(nodes.nodes)
     first_partition, first_change = (np.searchsorted(node, np.arange(count + 1)) for node in (reads.node, changes.node))
@@ -186,7 +188,7 @@ def unit_of(nodes: Nodes, reads: NodeReads, logs: Logs, changes: Changes, pace: 
     )
 
 
-def with_pace(nodes: Records, pace: Pace) -> Records:
+def with_pace(nodes: Records, pace: ReaderPace) -> Records:
     """The nodes with their pace. Nodes whose records one application takes share the curve of taking."""
     nodes["gap_us"], nodes["answer_us"], nodes["late_us"] = pace.gap_us, pace.answer_us, pace.late_us
     nodes["first_taking"], nodes["end_taking"] = pace.taking.first[:-1], pace.taking.first[1:]

@@ -20,7 +20,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.events import NUMBER_BITS, CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections
 from udfs.replay.fetch_max_bytes.closed_loop.state import NONE, first_above
-from udfs.replay.fetch_max_bytes.events import Logs, joined_logs
+from udfs.replay.fetch_max_bytes.events import ConnectionLogs, joined_logs
 
 NODE_LOGS = int_fields(
     "first_fetch",  # its fetches are [first_fetch, end_fetch)
@@ -56,7 +56,7 @@ REACH = int_fields(
 """How much of a partition's log can be read."""
 
 
-class Shown(NamedTuple):
+class ShownLogs(NamedTuple):
     """What a capture shows of logs: NODE_LOGS[nodes], REQUEST[fetches], WANTED[partitions], BATCH, and BOUND, whose
     bounds rise within a partition. sought: int64[n], offsets.
     """
@@ -80,7 +80,7 @@ class Log(NamedTuple):
 
 
 @kernel
-def visible_from(shown: Shown, partition: int, batch: int) -> int:
+def visible_from(shown: ShownLogs, partition: int, batch: int) -> int:
     """When a batch can be read (us): when a response first had a bound above it, ALWAYS where the first one did, NEVER
     where none did; or when one first had records of it.
 
@@ -119,7 +119,7 @@ def first_gap(batches: Records, first: int, end: int) -> int:
 
 
 @kernel
-def lowest_known(shown: Shown, partition: int, start: int) -> int:
+def lowest_known(shown: ShownLogs, partition: int, start: int) -> int:
     """The batch at the lowest of the offsets that were asked for, of those that lead to `start` without a gap."""
     wanted, batches = shown.partitions[partition], shown.batches
     least = min(start, wanted.end_batch - 1)
@@ -135,7 +135,7 @@ def lowest_known(shown: Shown, partition: int, start: int) -> int:
 
 
 @kernel
-def reach_of_logs(shown: Shown, visible_at: Ints, reach: Records) -> None:
+def reach_of_logs(shown: ShownLogs, visible_at: Ints, reach: Records) -> None:
     """Fill how far each partition can be read, and when each batch of that: int64[batches] (us), rising in each."""
     for p in range(len(shown.partitions)):
         wanted, batches, reached = shown.partitions[p], shown.batches, reach[p]
@@ -177,9 +177,9 @@ def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, han
     bounds, highest = reads.bounds.copy(), reads.bounds["bound"].copy()
     make_rising(highest, read_only(first_bound))
     bounds["bound"] = highest
-    shown = Shown(node_logs(nodes), requests_from_fetches(nodes, reads.fetches), wanted, batches, bounds, sought)
+    shown = ShownLogs(node_logs(nodes), requests_from_fetches(nodes, reads.fetches), wanted, batches, bounds, sought)
     visible_at, reach = np.zeros(len(batches), np.int64), np.zeros(len(wanted), REACH)
-    reach_of_logs(Shown(*all_read_only(shown)), visible_at, reach)
+    reach_of_logs(ShownLogs(*all_read_only(shown)), visible_at, reach)
     reach["is_known"] &= nodes.has_logs[reads.node]
     return Log(batches, visible_at, reach)
 
@@ -206,7 +206,7 @@ def batches_by_partition(
     return pick_records(batches, order[is_first]), partition_boundaries(partition[is_first], count)
 
 
-def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: Logs) -> Ints:
+def partitions_of_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, logs: ConnectionLogs) -> Ints:
     """The partition that each row of logs is of, NONE where its connection does not read it: int64[rows]."""
     numbers = np.array([captured.partitions.get(key, NONE) for key in captured.log_partitions], np.int64)
     node, number = nodes.node[logs.connection_id], numbers[logs.number]

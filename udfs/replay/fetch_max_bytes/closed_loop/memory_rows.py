@@ -19,7 +19,7 @@ from udfs.columns.time_units import NEVER
 from udfs.facts.arrow_tables import arrow_stream, make_rows, nulls_besides
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
 from udfs.replay.fetch_max_bytes.closed_loop.replay import ReplayedReader
-from udfs.replay.fetch_max_bytes.closed_loop.state import Outcome
+from udfs.replay.fetch_max_bytes.closed_loop.state import ReaderLanes
 from udfs.replay.fetch_max_bytes.settings import FetchLanes
 from udfs.replay.fetch_max_bytes.state import Reader
 from udfs.replay.shared.caps import MOST_RESPONSES
@@ -66,7 +66,7 @@ def client_columns(reader: Reader, lane: int, rows: int) -> dict[str, pa.Array[A
 
 
 def response_rows(
-    intent: Intent, reader: Reader, outcome: Outcome, lane: int, unchecked: str | None
+    intent: Intent, reader: Reader, outcome: ReaderLanes, lane: int, unchecked: str | None
 ) -> pa.RecordBatch:  # fmt: skip
     """Rows with a lane's responses; the first one says how many there was no room for.
 
@@ -90,7 +90,7 @@ def response_rows(
     return make_rows(t, {**columns, **nulls_besides(t, columns, len(first))})
 
 
-def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBatch:
+def closed_responses(intent: Intent, outcome: ReaderLanes, lane: int) -> pa.RecordBatch:
     """Rows of CLOSED_RESPONSES: those of a lane that there was room for, in the order of their requests."""
     t, responses = CLOSED_RESPONSES, outcome.responses[lane, : outcome.lanes["responses"][lane]]
     connection = intent.nodes.nodes["id"][responses["node"]]
@@ -110,7 +110,7 @@ def closed_responses(intent: Intent, outcome: Outcome, lane: int) -> pa.RecordBa
     return make_rows(t, columns)
 
 
-def given_up_rows(intent: Intent, reader: Reader, outcome: Outcome, lane: int) -> pa.RecordBatch:
+def given_up_rows(intent: Intent, reader: Reader, outcome: ReaderLanes, lane: int) -> pa.RecordBatch:
     """Rows for what is given up of a lane's responses."""
     t, n = MEMORY_EVENTS, int(outcome.lanes["given_up"][lane])
     given_up = outcome.given_up[lane, :n]

@@ -32,7 +32,7 @@ class PacedFetches(NamedTuple):
     max_wait_us: Ints
 
 
-class Curves(NamedTuple):
+class PaceCurves(NamedTuple):
     """Running sums of times over running sums of amounts, in captured order: POINT[points], each from (0, 0) on.
 
     first: int64[curves + 1], where each begins. They are curves, for a client that has just started takes its first
@@ -43,7 +43,7 @@ class Curves(NamedTuple):
     first: Ints
 
 
-class Pace(NamedTuple):
+class ReaderPace(NamedTuple):
     """How long a reader's nodes take (us).
 
     gap_us, answer_us, late_us: float64[nodes], as in NODE. taking: how long the application works on records, by how
@@ -54,8 +54,8 @@ class Pace(NamedTuple):
     gap_us: Floats
     answer_us: Floats
     late_us: Floats
-    taking: Curves
-    sending: Curves
+    taking: PaceCurves
+    sending: PaceCurves
 
 
 class Timings(NamedTuple):
@@ -66,7 +66,7 @@ class Timings(NamedTuple):
     time: Ints
 
 
-class Observed(NamedTuple):
+class CapturedPace(NamedTuple):
     """What the capture shows of a reader's pace.
 
     taking: records, from a response to the fetch that follows. sending: record bytes, from a fetch that found them to
@@ -79,7 +79,7 @@ class Observed(NamedTuple):
     is_one_process: bool
 
 
-def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Observed:
+def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> CapturedPace:
     """What the capture shows of a reader's pace.
 
     is_one_process: one application takes the records of all nodes, in the order in which responses come, so that the
@@ -88,7 +88,7 @@ def observed_pace(fetches: PacedFetches, nodes: int, is_one_process: bool) -> Ob
     at_once = (fetches.size > 0) & (fetches.ready_at <= fetches.request)
     took = np.maximum(fetches.response - fetches.request, 0)[at_once]
     sending = Timings(fetches.node[at_once], fetches.size[at_once], took)
-    return Observed(taking_times(fetches, is_one_process), sending, lateness(fetches, nodes), is_one_process)
+    return CapturedPace(taking_times(fetches, is_one_process), sending, lateness(fetches, nodes), is_one_process)
 
 
 class Sample(NamedTuple):
@@ -110,19 +110,19 @@ def sample_as_captured(timings: Timings) -> Sample:
     return Sample(np.arange(len(timings.node)), MOST_SHARE / 2)
 
 
-def pace_of(observed: Observed) -> Pace:
+def pace_of(observed: CapturedPace) -> ReaderPace:
     """The pace of a reader. Under the captured responses its times add up to the captured ones."""
     return pace_of_samples(observed, sample_as_captured(observed.taking), sample_as_captured(observed.sending))
 
 
-def pace_of_samples(observed: Observed, taking_sample: Sample, sending_sample: Sample) -> Pace:
+def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sample: Sample) -> ReaderPace:
     """The pace of a reader if the capture had shown these rows of `observed.taking` and `observed.sending`, in this
     order.
     """
     nodes = len(observed.late_us)
     gap_us, taking = fit_lines_of_nodes(observed.taking, taking_sample, nodes, observed.is_one_process)
     answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes, False)
-    return Pace(gap_us, answer_us, observed.late_us, taking, sending)
+    return ReaderPace(gap_us, answer_us, observed.late_us, taking, sending)
 
 
 def taking_times(fetches: PacedFetches, is_one_process: bool) -> Timings:
@@ -157,7 +157,7 @@ def lateness(fetches: PacedFetches, nodes: int) -> Floats:
 
 
 @allocating_kernel
-def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple[Floats, Curves]:
+def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int, together: bool) -> tuple[Floats, PaceCurves]:
     """Each node's time for an amount of 0, float64[nodes] (us), and the curves of the time that amounts take beyond it.
 
     together: there is one curve for all nodes, else one a node.
@@ -185,7 +185,7 @@ def fit_lines_of_nodes(timings: Timings, sample: Sample, nodes: int, together: b
         for point in range(first[curve], end):
             points[point].time *= scale
         first[curve + 1] = end
-    return base, Curves(points[: first[curves]].copy(), first)
+    return base, PaceCurves(points[: first[curves]].copy(), first)
 
 
 @kernel

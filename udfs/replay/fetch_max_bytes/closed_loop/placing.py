@@ -24,7 +24,7 @@ READ_BATCHES = int_fields(
 """A read, and the batches that it is of."""
 
 
-class Logs(NamedTuple):
+class ReaderLogs(NamedTuple):
     """The batches of a reader's partitions: READ_PARTITION[n], LOG_BATCH[batches + 1], and BATCH[batches] of the
     same.
     """
@@ -34,7 +34,7 @@ class Logs(NamedTuple):
     captured: Records
 
 
-def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
+def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> ReaderLogs:
     """The partitions with their batches, one behind the other, each log in one segment."""
     lowest, counts = log.reach["lowest"], log.reach["end"] - log.reach["lowest"]
     first, rows = stretch_edges(counts), numbers_in_stretches(lowest, counts)
@@ -58,12 +58,12 @@ def build_logs(reads: NodeReads, log: Log, handovers: Handovers) -> Logs:
         records_before=stretch_edges(captured["records"]),
     )
     batches["visible_at"][:-1], batches["segment_end"][:-1] = log.visible_at[rows], np.repeat(first[1:], counts)
-    logs = Logs(partitions, batches, captured)
+    logs = ReaderLogs(partitions, batches, captured)
     hand_over(logs, handovers)
     return logs
 
 
-def hand_over(logs: Logs, handovers: Handovers) -> None:
+def hand_over(logs: ReaderLogs, handovers: Handovers) -> None:
     """Bind partitions that come from another broker to the same ones there."""
     base, partitions = logs.captured["base_offset"], logs.partitions
     first, end = partitions["first_batch"], partitions["end_batch"]
@@ -74,15 +74,15 @@ def hand_over(logs: Logs, handovers: Handovers) -> None:
                 partitions["previous"][after], partitions["batch_shift"][after] = before, here - first[before]
 
 
-def reads_of_batches(logs: Logs, partition: Ints, offset: Ints, size: Ints) -> Records:
+def reads_of_batches(logs: ReaderLogs, partition: Ints, offset: Ints, size: Ints) -> Records:
     """READ_BATCHES of reads of so many bytes at these offsets, int64[n] each."""
     batches = new_records(READ_BATCHES, len(partition), partition=partition, offset=offset, size=size)
-    place_reads(Logs(*map(read_only, logs)), batches)
+    place_reads(ReaderLogs(*map(read_only, logs)), batches)
     return batches
 
 
 @kernel
-def place_reads(logs: Logs, reads: Records) -> None:
+def place_reads(logs: ReaderLogs, reads: Records) -> None:
     """Fill `begin` and `end` of READ_BATCHES."""
     for i in range(len(reads)):
         read, batches = reads[i], logs.batches
@@ -108,7 +108,7 @@ class Servings(NamedTuple):
     end: Ints
 
 
-def servings_of(reads: NodeReads, logs: Logs) -> Servings:
+def servings_of(reads: NodeReads, logs: ReaderLogs) -> Servings:
     """The captured servings, placed in the logs."""
     served = reads.servings
     placed = reads_of_batches(logs, served["partition"], served["fetch_offset"], served["returned"])
@@ -123,7 +123,7 @@ def servings_of(reads: NodeReads, logs: Logs) -> Servings:
     )
 
 
-def segment_ends_of_batches(reads: NodeReads, logs: Logs, servings: Servings, max_bytes: Ints) -> Ints:
+def segment_ends_of_batches(reads: NodeReads, logs: ReaderLogs, servings: Servings, max_bytes: Ints) -> Ints:
     """Behind the last batch of each batch's segment, as far as the capture tells: int64[batches].
 
     A read that ended with a whole batch, below its limits and below the bound that the response has, ended where the
@@ -142,7 +142,7 @@ def segment_ends_of_batches(reads: NodeReads, logs: Logs, servings: Servings, ma
     return cuts[np.searchsorted(cuts, np.arange(count), side="right")]
 
 
-def destinations_of(reads: NodeReads, logs: Logs) -> Destinations:
+def destinations_of(reads: NodeReads, logs: ReaderLogs) -> Destinations:
     """Where moves lead to. For a log that breaks off, it is not known that a move leads elsewhere."""
     moves, partitions = reads.moves, logs.partitions
     p, offset = moves["partition"], moves["fetch_offset"]

@@ -21,7 +21,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     NO_BACKLOG,
     NONE,
     RESPONSE,
-    Outcome,
+    ReaderLanes,
     ReaderSim,
     Unit,
     new_captured_lane,
@@ -37,7 +37,7 @@ from udfs.replay.shared.lanes import CAPTURED
 class ReplayedReader(NamedTuple):
     """What a reader comes to. backlog: int64[numbers] bytes."""
 
-    outcome: Outcome
+    outcome: ReaderLanes
     backlog: Ints
     verdicts: Verdicts
 
@@ -59,12 +59,12 @@ def lane_rules(intent: Intent, reader: Reader, lanes: FetchLanes) -> Records:
     return rules_by_node(intent.nodes, intent.profiles, intent.largest, lanes, seed)
 
 
-def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> Outcome:
+def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, buckets: int = BUCKETS) -> ReaderLanes:
     """The outcome before the first lane. Of each change something may be given up twice: what is buffered, and what is
     under way. buckets: of the timeline.
     """
     given_up_room = 2 * len(unit.changes) if response_room else 0
-    return Outcome(
+    return ReaderLanes(
         sums=no_sums(numbers, lanes),
         timeline=new_timeline(lanes, numbers, stays_of(unit.nodes["begin"], unit.nodes["horizon"]), buckets),
         lanes=new_records(LANE_OUTCOME, lanes, is_finished=1),
@@ -145,13 +145,13 @@ def replay_lanes(sim: ReaderSim) -> None:
     align_lanes(sim.outcome.timeline)
 
 
-def replay_reader(unit: Unit, rules: Records, outcome: Outcome) -> None:
+def replay_reader(unit: Unit, rules: Records, outcome: ReaderLanes) -> None:
     """Replay a reader in every lane, into the outcome. rules: RULES[nodes, lanes]."""
     replay_lanes(new_sim(unit, rules, outcome))
     by_their_own_clock(outcome, rules["speed"].max(axis=0))
 
 
-def by_their_own_clock(outcome: Outcome, speed: Floats) -> None:
+def by_their_own_clock(outcome: ReaderLanes, speed: Floats) -> None:
     """Measure how long waits and backlogs last by the clock of clients, not of the capture.
 
     speed: float64[lanes], how many times as fast as captured records are produced.

@@ -25,7 +25,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.timeline import TICKS
 from udfs.replay.fetch_max_bytes.rows import (
     CLOSED_LOOP,
     Labels,
-    Outcome,
+    ReaderOutcome,
     fairness_rows,
     fetch_consumer_rows,
     verdict_rows,
@@ -48,10 +48,10 @@ def closed_rows(
     yield FETCH_MEMORY, memory_rows(labels, replayed.outcome.timeline, memory_bound)
 
 
-def outcome_of_reader(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> Outcome:
+def outcome_of_reader(intent: Intent, replayed: ReplayedReader, memory_bound: Ints) -> ReaderOutcome:
     """The outcome as both loops have it."""
     outcome = replayed.outcome
-    return Outcome(
+    return ReaderOutcome(
         mode=CLOSED_LOOP,
         sums=outcome.sums,
         requests=outcome.lanes["requests"],

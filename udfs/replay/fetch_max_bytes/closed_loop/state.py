@@ -196,8 +196,8 @@ def new_state(unit: Unit, quota_windows: int) -> State:
 LANE_OUTCOME = int_fields(
     "requests",
     "is_finished",  # 0: something was left to be read
-    "responses",  # also those that there was no room for in Outcome.responses
-    "given_up",  # rows of Outcome.given_up
+    "responses",  # also those that there was no room for in ReaderLanes.responses
+    "given_up",  # rows of ReaderLanes.given_up
     "end_lag",  # bytes not yet read at the capture's end, of all partitions that are asked for
     "throttle_ms",  # throttle_time_ms of all responses
 )
@@ -286,7 +286,7 @@ def new_captured_lane(unit: Unit) -> CapturedLane:
     )
 
 
-class Outcome(NamedTuple):
+class ReaderLanes(NamedTuple):
     """What the lanes of a reader come to.
 
     lanes: LANE_OUTCOME[lanes]. catch_up_us: int64[numbers, lanes], NO_BACKLOG or NEVER. given_up_backlogs:
@@ -321,10 +321,10 @@ class ReaderSim(NamedTuple):
     rules: Records
     start: Start
     state: State
-    outcome: Outcome
+    outcome: ReaderLanes
 
 
-def new_sim(unit: Unit, rules: Records, outcome: Outcome) -> ReaderSim:
+def new_sim(unit: Unit, rules: Records, outcome: ReaderLanes) -> ReaderSim:
     """The replay of a reader before its first lane."""
     state = new_state(unit, int(rules["quota_windows"].max(initial=0)))
     start = Start(*(read_only(records.copy()) for records in (state.partitions, state.nodes, state.applications)))

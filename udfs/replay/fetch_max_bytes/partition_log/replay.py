@@ -17,7 +17,7 @@ from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, known_log,
 from udfs.replay.fetch_max_bytes.partition_log.rows import (
     BATCH_CAP,
     LogPart,
-    Readers,
+    ReadingConnections,
     ReadPart,
     log_parts,
     log_rows,
@@ -27,7 +27,7 @@ from udfs.replay.fetch_max_bytes.state import CARRIED
 
 
 @dataclass
-class Partition:
+class PartitionInProgress:
     """The partition at hand: its batches and witnesses until its first read comes, and from then on its log.
 
     compacts: it is known by now that the log is compacted.
@@ -40,7 +40,7 @@ class Partition:
     aborted: list[Records] = field(default_factory=list)
     known: KnownLog | None = None
     compacts: bool = False
-    readers: Readers = field(default_factory=Readers)
+    readers: ReadingConnections = field(default_factory=ReadingConnections)
 
     def known_log(self) -> KnownLog:
         """The log of all batches, dated by all witnesses."""
@@ -65,7 +65,7 @@ class HeldLogs:
     parts: list[LogPart] = field(default_factory=list)
     batches: int = 0
 
-    def rows(self, partition: Partition) -> Iterator[pa.RecordBatch]:
+    def rows(self, partition: PartitionInProgress) -> Iterator[pa.RecordBatch]:
         """Take the log of a partition whose reads have all come; gives the rows that are due."""
         for part in log_parts(partition.known_log().log, partition.number, partition.readers):
             self.parts.append(part)
@@ -85,13 +85,13 @@ def read_rows(batches: Iterable[pa.RecordBatch], byte_cap: int) -> Iterator[pa.R
 
     byte_cap: no lane reads more of a partition at once, and so no more batch sizes are handed on.
     """
-    partition, logs = Partition(), HeldLogs()
+    partition, logs = PartitionInProgress(), HeldLogs()
     for batch in batches:
         events, parts = log_events(batch), list[ReadPart]()
         for key, number, kind, first, end in stretches_of_events(batch):
             if (key, number) != (partition.topic_key, partition.number):
                 yield from logs.rows(partition)
-                partition = Partition(key, number)
+                partition = PartitionInProgress(key, number)
             some = events[first:end]
             if kind == LogEvent.ABORTED:
                 partition.aborted.append(some)

@@ -69,7 +69,7 @@ def count_readable_batches(log: PartitionLog, read: Readable, byte_cap: int) -> 
 
 
 @dataclass
-class Readers:
+class ReadingConnections:
     """The connections that read a partition. Each has a place: the number of those that `note` met before it.
 
     place: each one's, by connection_id. lowest: by place the lowest offset that it read from, int64[connections].
@@ -108,7 +108,9 @@ class LogPart(NamedTuple):
     counts: Ints
 
 
-def log_parts(log: PartitionLog, partition: int, readers: Readers, batch_cap: int = BATCH_CAP) -> Iterator[LogPart]:
+def log_parts(
+    log: PartitionLog, partition: int, readers: ReadingConnections, batch_cap: int = BATCH_CAP
+) -> Iterator[LogPart]:
     """The log, once for each connection that reads it, from the lowest offset that this one read from.
 
     A row has at most `batch_cap` batches, and those of a part have less than twice as many together.

@@ -13,7 +13,12 @@ from udfs.columns.arrays import Ints, Records, read_only, stretch_edges
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.partition_limits.events import NO_RESPONSE, TopicEvents
 from udfs.replay.partition_limits.history.requested_changes import requested_changes
-from udfs.replay.partition_limits.history.shown_partitions import Shown, first_shown, growth_times, shown_topics
+from udfs.replay.partition_limits.history.shown_partitions import (
+    ShownPartitions,
+    first_shown,
+    growth_times,
+    shown_topics,
+)
 from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids_in_order
 from udfs.replay.partition_limits.settings import LimitSettings
 from udfs.replay.partition_limits.state import APPEAR, CAPTURED, CHANGE, CREATE, NONE, VANISH, History
@@ -75,7 +80,7 @@ def vanishing_changes(requests: Records, ids: Records) -> Records:
     return changes
 
 
-def appearing_changes(ids: Records, shown: Shown, growth: Ints) -> tuple[Records, Ints]:
+def appearing_changes(ids: Records, shown: ShownPartitions, growth: Ints) -> tuple[Records, Ints]:
     """Partitions that no captured request creates, CHANGE[runs], a run of them that are alike in each change; and their
     brokers. growth: int64[ids], when partitions were first added to the topic.
     """

@@ -22,7 +22,7 @@ SHOWN_TOPIC = int_fields(
 """What Metadata shows of the topic of a request; the first two are of all ids of the name where the id is not known."""
 
 
-class Shown(NamedTuple):
+class ShownPartitions(NamedTuple):
     """Partitions as they were first shown, in the order of topic id and partition.
 
     partitions: SIGHTING[partitions], in which topic_id is the number of the id in TOPIC_ID. brokers: int64[replicas].
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
     brokers: Ints
 
 
-def first_shown(events: TopicEvents, topic_id: Ints) -> Shown:
+def first_shown(events: TopicEvents, topic_id: Ints) -> ShownPartitions:
     """Each partition of a topic id as it was first shown. topic_id: int64[sightings], numbers of ids."""
     sightings = events.sightings
     order = np.lexsort((sightings["time"], sightings["partition"], topic_id))
@@ -42,7 +42,7 @@ def first_shown(events: TopicEvents, topic_id: Ints) -> Shown:
     ends = stretch_edges(partitions["replicas"])
     moved_by = np.repeat(partitions["first_replica"] - ends[:-1], partitions["replicas"])
     partitions["topic_id"], partitions["first_replica"] = topic_id[order], ends[:-1]
-    return Shown(partitions, events.shown_brokers[np.arange(ends[-1]) + moved_by])
+    return ShownPartitions(partitions, events.shown_brokers[np.arange(ends[-1]) + moved_by])
 
 
 def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
@@ -53,7 +53,7 @@ def growth_times(requests: Records, ids: Records, subjects: Ints) -> Ints:
     return first
 
 
-def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown, growth: Ints) -> Records:
+def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: ShownPartitions, growth: Ints) -> Records:
     """What Metadata shows of the topic of each request: SHOWN_TOPIC[requests].
 
     ids: TOPIC_ID. subjects: by request the id that it is about. growth: of `growth_times`.
@@ -75,7 +75,7 @@ def shown_topics(events: TopicEvents, ids: Records, subjects: Ints, shown: Shown
     return topics
 
 
-def placements_by_id(requests: Records, ids: int, subjects: Ints, shown: Shown) -> dict[str, Ints]:
+def placements_by_id(requests: Records, ids: int, subjects: Ints, shown: ShownPartitions) -> dict[str, Ints]:
     """By id where Kafka placed its partitions, columns of SHOWN_TOPIC: those from 0 on that are shown, have as many
     replicas as the first one, and were not moved before they were first shown.
     """
@@ -93,7 +93,7 @@ def placements_by_id(requests: Records, ids: int, subjects: Ints, shown: Shown) 
     }
 
 
-def moved_before(requests: Records, subjects: Ints, shown: Shown) -> Bools:
+def moved_before(requests: Records, subjects: Ints, shown: ShownPartitions) -> Bools:
     """Partitions that a captured request moved before Metadata first showed them: bool[partitions]."""
     moves = np.flatnonzero((requests["kind"] == MOVE) & (requests["is_done"] == 1))
     row = shown_rows_of(shown, subjects[moves], requests["partition"][moves])
@@ -103,7 +103,7 @@ def moved_before(requests: Records, subjects: Ints, shown: Shown) -> Bools:
     return moved
 
 
-def shown_rows_of(shown: Shown, topic_id: Ints, partition: Ints) -> Ints:
+def shown_rows_of(shown: ShownPartitions, topic_id: Ints, partition: Ints) -> Ints:
     """The row of each of these partitions, NONE where it is not shown."""
     known = shown.partitions["topic_id"] << 32 | shown.partitions["partition"]
     wanted = topic_id << 32 | partition
