@@ -30,6 +30,7 @@ from tests.unit.replay.fetch_max_bytes.captured_reader import (
     read_row,
     reads_of,
 )
+from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop import events, nodes
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import follows_same_partition
 from udfs.replay.fetch_max_bytes.closed_loop.pace import PacedFetches, observed_pace, pace_of, time_until
@@ -438,6 +439,20 @@ def test_what_a_response_waits_for_another_brokers_records_is_not_its_own_time()
     both = fetches(([0, 30], [10, 40], [10, 0]), ([0, 50], [10, 60], [10, 0]))
     assert pace_of(observed_pace(both, 2, is_one_process=True)).gap_us.tolist() == [20.0, 20.0]
     assert pace_of(observed_pace(both, 2, is_one_process=False)).gap_us.tolist() == [20.0, 40.0]
+
+
+def test_what_a_fetch_waited_for_is_no_time_of_its_answer() -> None:
+    """The broker had enough for the second fetch at 150, and never for the third, which it answered after 500 ms."""
+    waited = fetches(([0, 100, 1000], [30, 180, 1000 + 507 * MS], [10, 10, 10]))._replace(
+        ready_at=np.array([0, 150, NEVER])
+    )
+    pace = pace_of(observed_pace(waited, 1, is_one_process=True))
+    assert (pace.answer_us.tolist(), pace.late_us.tolist()) == ([30.0], [7.0 * MS])
+
+
+def test_where_every_fetch_waited_answers_take_as_long_as_those_that_come_when_the_wait_is_over() -> None:
+    waited = fetches(([0], [502 * MS], [10]))._replace(ready_at=np.array([NEVER]))
+    assert pace_of(observed_pace(waited, 1, is_one_process=True)).answer_us.tolist() == [2.0 * MS]
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)

@@ -127,6 +127,12 @@ def test_a_wait_in_vain_takes_as_long_as_it_did_in_the_capture() -> None:
     assert out.responses["arrived_at"][0, 0] == 107 * MS + 1
 
 
+def test_what_is_there_when_the_longest_wait_is_over_comes_as_late_as_a_wait_in_vain() -> None:
+    slow = replace(PACE, answer=20.0 * MS, late=7.0 * MS)
+    out = replayed([Part([100])], [Client(min_bytes=101, max_wait_ms=100)], horizon=100 * MS, pace=slow)
+    assert out.responses["arrived_at"][0, 0] == 107 * MS + 1
+
+
 def test_a_parked_fetch_counts_what_is_there_up_to_each_partitions_limit_only() -> None:
     """DelayedFetch.tryComplete leaves the request's limit out of account, and readFromLog runs again with it."""
     arrivals = [10 * MS, 20 * MS, 30 * MS]

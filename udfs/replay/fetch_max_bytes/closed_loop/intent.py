@@ -8,7 +8,7 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import new_records
-from udfs.columns.time_units import ALWAYS, NEVER, US_PER_MS
+from udfs.columns.time_units import US_PER_MS
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import (
     NodeReads,
     first_at_their_time,
@@ -28,6 +28,7 @@ from udfs.replay.fetch_max_bytes.closed_loop.placing import (
     destinations_of,
     segment_ends_of_batches,
     servings_of,
+    times_of_enough,
 )
 from udfs.replay.fetch_max_bytes.closed_loop.settings import profiles_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.state import NODE, Unit
@@ -131,30 +132,28 @@ def paced_fetches(
     alike = first_at_their_time(fetches, nodes)
     is_stopped = np.zeros(len(fetches), np.bool_)
     is_stopped[alike[changes.stopped]] = True
-    records, ready_at = np.zeros(len(fetches), np.int64), np.where(fetches["returned"] > 0, NEVER, 0)
-    before = logs.batches["records_before"]
+    records, before = np.zeros(len(fetches), np.int64), logs.batches["records_before"]
     np.add.at(records, servings.fetch, np.maximum(before[servings.end] - before[servings.begin], 0))
-    np.minimum.at(ready_at, servings.fetch, first_visible(nodes, reads, logs, servings))
+    enough_at = times_of_enough(logs, servings, bytes_waited_for(nodes)[node])
     return PacedFetches(
         node=node,
         request=fetches["request"],
         response=fetches["response"],
         records=records,
         size=fetches["returned"],
-        ready_at=ready_at,
+        ready_at=np.where(fetches["returned"] > 0, enough_at, 0),
         is_stopped=is_stopped[alike],
         max_wait_us=nodes.nodes["max_wait_ms"][node] * US_PER_MS,
     )
 
 
-def first_visible(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, servings: Servings) -> Ints:
-    """When the first batch of each serving could be read: int64[servings], us.
-
-    ALWAYS for a serving that begins behind the last batch of its node.
+def bytes_waited_for(nodes: Nodes) -> Ints:
+    """The record bytes that make a broker answer a fetch at once: int64[nodes]. A fetch that allows no wait is answered
+    with whatever there is (ReplicaManager.fetchMessages).
     """
-    last_partition = np.searchsorted(reads.node, np.arange(len(nodes.nodes)), side="right") - 1
-    end = logs.partitions["end_batch"][last_partition[servings.node]]
-    return np.where(servings.begin < end, logs.batches["visible_at"][servings.begin], ALWAYS)
+    limits = nodes.nodes
+    needed = np.where(limits["max_wait_ms"] > 0, np.minimum(limits["min_bytes"], limits["max_bytes"]), 1)
+    return np.maximum(needed, 1)
 
 
 def unit_of(nodes: Nodes, reads: NodeReads, logs: ReaderLogs, changes: Changes, pace: ReaderPace) -> Unit:

@@ -17,9 +17,10 @@ LONG_AGO = -(1 << 62)
 class PacedFetches(NamedTuple):
     """A reader's answered fetches, int64[fetches] each; those of a node lie together in the order of their times (us).
 
-    node: of each. records, size: of the response. ready_at: when what it returned was there to be read, at the latest;
-    0 or less where it was there before. is_stopped: bool[fetches], the reader stood still before this fetch, which says
-    nothing about its pace. max_wait_us: the longest wait that the fetch allows.
+    node: of each. records, size: of the response. ready_at: when there was enough of what it returned for the broker to
+    answer, at the latest; NEVER where there never was, 0 or less where it was there before, or nothing was returned.
+    is_stopped: bool[fetches], the reader stood still before this fetch, which says nothing about its pace. max_wait_us:
+    the longest wait that the fetch allows.
     """
 
     node: Ints
@@ -122,6 +123,9 @@ def pace_of_samples(observed: CapturedPace, taking_sample: Sample, sending_sampl
     nodes = len(observed.late_us)
     gap_us, taking = fit_lines_of_nodes(observed.taking, taking_sample, nodes, observed.is_one_process)
     answer_us, sending = fit_lines_of_nodes(observed.sending, sending_sample, nodes, False)
+    has_none = np.bincount(observed.sending.node, minlength=nodes) == 0
+    # Where every fetch waited, answers take about as long as those that come when the wait is over.
+    answer_us = np.where(has_none, observed.late_us, answer_us)
     return ReaderPace(gap_us, answer_us, observed.late_us, taking, sending)
 
 
@@ -147,12 +151,14 @@ def busy_before(done: Ints, records: Ints) -> Ints:
 
 
 def lateness(fetches: PacedFetches, nodes: int) -> Floats:
-    """How long after the longest wait an empty response comes, the median of each node: float64[nodes], us."""
-    over = fetches.response - fetches.request - fetches.max_wait_us
-    is_late = (fetches.size == 0) & (over >= 0)
+    """How long after the longest wait a response comes that was waited for so long: the median of each node,
+    float64[nodes], us.
+    """
+    over_at = fetches.request + fetches.max_wait_us
+    is_late = ((fetches.size == 0) | (fetches.ready_at > over_at)) & (fetches.response >= over_at)
     late_us = np.zeros(nodes)
     for node in np.unique(fetches.node[is_late]).tolist():
-        late_us[node] = np.median(over[is_late & (fetches.node == node)])
+        late_us[node] = np.median((fetches.response - over_at)[is_late & (fetches.node == node)])
     return late_us
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records, numbers_in_stretches, read_only, stretch_edges
 from udfs.columns.records import int_fields, new_records, pick_records
+from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import BATCH_UNKNOWN, Destinations
@@ -121,6 +122,30 @@ def servings_of(reads: NodeReads, logs: ReaderLogs) -> Servings:
         begin=placed["begin"],
         end=placed["end"],
     )
+
+
+def times_of_enough(logs: ReaderLogs, servings: Servings, needed: Ints) -> Ints:
+    """When so much of what each response brought could be read that the broker answered at once: int64[fetches], us.
+
+    needed: int64[fetches], the record bytes for which each fetch waits. ALWAYS where nothing is known of the batches;
+    NEVER where the whole response has fewer bytes, for then the broker answered for another reason.
+    """
+    known = np.maximum(servings.end, np.minimum(servings.begin + 1, logs.partitions["end_batch"][servings.partition]))
+    pieces = np.maximum(known - servings.begin, 1)
+    is_known, fetch = np.repeat(known > servings.begin, pieces), np.repeat(servings.fetch, pieces)
+    batch, before = numbers_in_stretches(servings.begin, pieces), logs.batches["bytes_before"]
+    size = np.append(np.diff(before), 0)[batch]
+    first = stretch_edges(pieces)
+    # A batch that was cut off counts with the last whole one.
+    size[first[1:] - 1] += servings.size - np.add.reduceat(size, first[:-1])
+    visible_at = np.where(is_known, logs.batches["visible_at"][batch], ALWAYS)
+    order = np.lexsort((visible_at, fetch))
+    fetch, size, visible_at = fetch[order], size[order], visible_at[order]
+    came = np.cumsum(size)
+    is_enough = came - (came - size)[np.searchsorted(fetch, fetch)] >= needed[fetch]
+    times = np.full(len(needed), NEVER)
+    np.minimum.at(times, fetch[is_enough], visible_at[is_enough])
+    return times
 
 
 def segment_ends_of_batches(reads: NodeReads, logs: ReaderLogs, servings: Servings, max_bytes: Ints) -> Ints:

@@ -139,14 +139,16 @@ def is_unread(sim: ReaderSim, node: int) -> bool:
 
 
 @kernel
-def until_response(sim: ReaderSim, lane: int, node: int, returned: int, has_waited: bool) -> float:
+def until_response(sim: ReaderSim, lane: int, node: int, returned: int, waited_us: int) -> float:
     """How long a response of `returned` bytes is on its way, from when the broker has read it (us).
 
-    A batch can be read from the time when a captured response showed it (logs.py), so the wait for a batch has the time
-    of one answer in it already. By the capture's clock an answer takes `speed` times as long.
+    waited_us: how long the broker waited for something to return. A batch can be read from the time when a captured
+    response showed it (logs.py), so the wait for a batch has the time of one answer in it already. By the capture's
+    clock an answer takes `speed` times as long.
     """
-    unit_node, speed = sim.unit.nodes[node], sim.rules[node, lane].speed
-    if has_waited and returned == 0:
+    unit_node, rules = sim.unit.nodes[node], sim.rules[node, lane]
+    speed, has_waited = rules.speed, waited_us > 0
+    if has_waited and waited_us >= rules.max_wait_us:
         late: float = speed * unit_node.late_us
         return late
     if has_waited and speed <= 1.0:
@@ -163,13 +165,13 @@ def send_fetch(sim: ReaderSim, lane: int, node: int) -> None:
     order_request(sim, lane, node)
     returned = read_from_log(sim, lane, node, state.now)
     read_at = answered_at(sim, lane, node, returned)
-    has_waited = read_at > state.now
-    if has_waited:
+    waited_us = read_at - state.now
+    if waited_us > 0:
         returned = read_from_log(sim, lane, node, read_at)
     state.sent_at, state.read_at, state.in_flight, state.throttle_us = state.now, read_at, 1, 0
     if sim.rules[node, lane].byte_rate > 0 and throttle_response(sim, lane, node, returned):
-        returned, has_waited = 0, False
-    state.now = read_at + round(until_response(sim, lane, node, returned, has_waited))
+        returned, waited_us = 0, 0
+    state.now = read_at + round(until_response(sim, lane, node, returned, waited_us))
     state.bytes += returned
     state.requests += 1
 
