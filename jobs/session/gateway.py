@@ -58,7 +58,7 @@ def start_gateway(conf: SparkConf, home: Path, log: Path) -> Any:
     try:
         with _use_gateway(*_wait_for_address(java, address_file)):
             gateway: Any = launch_gateway(conf)  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-    except BaseException:
+    except BaseException:  # whatever ends the start, an interrupt as well, must not leave Java running
         java.kill()
         raise
     finally:

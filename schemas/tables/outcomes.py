@@ -46,22 +46,22 @@ class Outcome:
 def _fetch(name: str, metric: str, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
     r = FETCH_RANGES
     return Outcome(
-        name, algorithms.FETCH_MAX_BYTES, r, (r.p50,), aggregate, unit, doc, where=((r.metric, metric),), ranges=True,
-        missing_is_worst=True,
+        name, algorithms.FETCH_MAX_BYTES, r, (r.p50,), aggregate, unit, doc=doc, where=((r.metric, metric),),
+        ranges=True, missing_is_worst=True,
     )  # fmt: skip
 
 
 def _split(name: str, metric: str, aggregate: Literal["most", "total"], unit: Unit, doc: str) -> Outcome:
     r = BATCH_SPLIT_RANGES
     return Outcome(
-        name, algorithms.BATCH_SPLIT, r, (r.p50,), aggregate, unit, doc, where=((r.metric, metric),), ranges=True
+        name, algorithms.BATCH_SPLIT, r, (r.p50,), aggregate, unit, doc=doc, where=((r.metric, metric),), ranges=True
     )  # fmt: skip
 
 
 def _closed(name: str, column: Column, aggregate: Literal["total", "rows"], unit: Unit, doc: str) -> Outcome:
     f = FETCH_FAIRNESS
     return Outcome(
-        name, algorithms.FETCH_MAX_BYTES, f, (column,), aggregate, unit, doc, where=((f.mode, "closed"),)
+        name, algorithms.FETCH_MAX_BYTES, f, (column,), aggregate, unit, doc=doc, where=((f.mode, "closed"),)
     )  # fmt: skip
 
 
@@ -70,11 +70,12 @@ def _memory(table: Table, side: str) -> tuple[Outcome, ...]:
     one = (algorithms.CONSUMER_MEMORY, table)
     whose = {CONSUMER: "responses of consumers", BROKER: "requests to brokers", PRODUCER: "batches of producers"}[side]
     return (
-        Outcome(f"{side}_used", *one, (table.used_bytes_max,), "most", "bytes", f"Most bytes in use by one {side}",
-                side),
-        Outcome(f"{side}_waits", *one, (table.waits,), "total", "count", f"How many {whose} wait for memory", side),
+        Outcome(f"{side}_used", *one, (table.used_bytes_max,), "most", "bytes",
+                doc=f"Most bytes in use by one {side}", side=side),
+        Outcome(f"{side}_waits", *one, (table.waits,), "total", "count",
+                doc=f"How many {whose} wait for memory", side=side),
         Outcome(f"{side}_longest_wait", *one, (table.wait_ms_max,), "most", "ms",
-                f"The longest time that one of the {whose} waits", side),
+                doc=f"The longest time that one of the {whose} waits", side=side),
     )  # fmt: skip
 
 
@@ -94,44 +95,47 @@ OUTCOMES: tuple[Outcome, ...] = (
     _closed("cut_tails", FETCH_FAIRNESS.cut_tail_bytes, "total", "bytes", "Bytes that are fetched twice: cut batches"),
     *_memory(_C, CONSUMER), *_memory(_B, BROKER), *_memory(_P, PRODUCER),
     Outcome("consumer_stuck", algorithms.CONSUMER_MEMORY, _C, (_C.stuck_connections, _C.larger_than_pool), "total",
-            "count", "Consumers' connections that wait without end, and responses larger than the pool", CONSUMER),
+            "count", doc="Consumers' connections that wait without end, and responses larger than the pool",
+            side=CONSUMER),
     Outcome("consumer_pace", algorithms.CONSUMER_MEMORY, _C, (_C.throughput_ratio,), "least", "share",
-            "Bytes per second of the slowest consumer, relative to the captured lane", CONSUMER,
+            doc="Bytes per second of the slowest consumer, relative to the captured lane", side=CONSUMER,
             is_smaller_better=False),
     Outcome("consumer_queue", algorithms.CONSUMER_MEMORY, LIBRDKAFKA_QUEUE, (LIBRDKAFKA_QUEUE.bound_bytes,), "most",
-            "bytes", "Most bytes that the queue of one librdkafka consumer can hold", CONSUMER),
+            "bytes", doc="Most bytes that the queue of one librdkafka consumer can hold", side=CONSUMER),
     Outcome("broker_failed", algorithms.CONSUMER_MEMORY, _B, (_B.larger_than_limit,), "total", "count",
-            "Requests to brokers above socket.request.max.bytes", BROKER),
+            doc="Requests to brokers above socket.request.max.bytes", side=BROKER),
     Outcome("producer_failed", algorithms.CONSUMER_MEMORY, _P, (_P.exhausted, _P.larger_than_buffer), "total", "count",
-            "Batches of producers that get no memory", PRODUCER),
+            doc="Batches of producers that get no memory", side=PRODUCER),
     Outcome("harmed", _SESSIONS, _S, (_S.refused, _S.not_found), "total", "count",
-            "Fetches refused a session, and fetches whose session was gone: those who still fetch are harmed"),
-    Outcome("refused_sessions", _SESSIONS, _S, (_S.refused,), "total", "count", "Full fetches refused a session"),
-    Outcome("evicted", _SESSIONS, _S, (_S.evicted,), "total", "count", "Sessions evicted for another"),
-    Outcome("not_found", _SESSIONS, _S, (_S.not_found,), "total", "count", "Fetches whose session was gone"),
-    Outcome("full_fetches", _SESSIONS, _S, (_S.full_fetches,), "total", "count", "Fetches that name every partition"),
+            doc="Fetches refused a session, and fetches whose session was gone: those who still fetch are harmed"),
+    Outcome("refused_sessions", _SESSIONS, _S, (_S.refused,), "total", "count", doc="Full fetches refused a session"),
+    Outcome("evicted", _SESSIONS, _S, (_S.evicted,), "total", "count", doc="Sessions evicted for another"),
+    Outcome("not_found", _SESSIONS, _S, (_S.not_found,), "total", "count", doc="Fetches whose session was gone"),
+    Outcome("full_fetches", _SESSIONS, _S, (_S.full_fetches,), "total", "count",
+            doc="Fetches that name every partition"),
     Outcome("cached_partitions", _SESSIONS, _S, (_S.cached_partitions,), "most", "count",
-            "Most partitions in the sessions of one broker"),
+            doc="Most partitions in the sessions of one broker"),
     Outcome("session_bytes", _SESSIONS, _S, (_S.request_bytes, _S.response_bytes), "total", "bytes",
-            "Fetch requests and responses on the wire"),
+            doc="Fetch requests and responses on the wire"),
     _split("split_rate", "split_rate", "most", "share",
            "Splits relative to batches, of the producer and topic with most"),
     Outcome("over_limit", _SPLITS, _D, (_D.over_limit,), "most", "share",
-            "Share of batches larger than max.message.bytes, of the producer and topic with most", per=_D.batches),
+            doc="Share of batches larger than max.message.bytes, of the producer and topic with most", per=_D.batches),
     _split("splits", "splits", "total", "count", "Batches that are split"),
-    Outcome("failed", _SPLITS, _D, (_D.failed_batches,), "total", "count", "Batches that are too large and not split"),
+    Outcome("failed", _SPLITS, _D, (_D.failed_batches,), "total", "count",
+            doc="Batches that are too large and not split"),
     _split("batches", "batches", "total", "count", "Batches sent for the first time"),
-    Outcome("sent", _SPLITS, _D, (_D.bytes_sent,), "total", "bytes", "Bytes of all batches sent"),
+    Outcome("sent", _SPLITS, _D, (_D.bytes_sent,), "total", "bytes", doc="Bytes of all batches sent"),
     _split("resent", "bytes_resent", "total", "bytes", "Bytes sent again because of splits"),
-    Outcome("largest_batch", _SPLITS, _D, (_D.batch_bytes_max,), "most", "bytes", "The largest batch"),
+    Outcome("largest_batch", _SPLITS, _D, (_D.batch_bytes_max,), "most", "bytes", doc="The largest batch"),
     Outcome("refused", _LIMITS, _L, (_L.refused_by_broker_limit, _L.refused_by_cluster_limit, _L.refused_before),
-            "total", "count", "Changes to topics that fail because of a limit"),
+            "total", "count", doc="Changes to topics that fail because of a limit"),
     Outcome("failed_requests", _LIMITS, _L, (_L.produces_failed, _L.fetches_failed), "total", "count",
-            "Produce and Fetch requests for topics that are not there because of a limit"),
-    Outcome("headroom", _LIMITS, _H, (_H.headroom,), "least", "count", "Replicas that still fit at the end",
+            doc="Produce and Fetch requests for topics that are not there because of a limit"),
+    Outcome("headroom", _LIMITS, _H, (_H.headroom,), "least", "count", doc="Replicas that still fit at the end",
             is_smaller_better=False),
     Outcome("days_left", _LIMITS, _H, (_H.headroom,), "least", "days",
-            "Days until a limit is reached at the captured growth", per=_H.growth_per_day, is_smaller_better=False),
+            doc="Days until a limit is reached at the captured growth", per=_H.growth_per_day, is_smaller_better=False),
 )  # fmt: skip
 """In the order in which they are listed: of an algorithm first what aims are mostly about."""
 

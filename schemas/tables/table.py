@@ -100,4 +100,4 @@ def table(
     unknown = [part for part in (*key, replaced_by) if part not in named]
     if unknown:
         raise ValueError(f"table {name}: key names {', '.join(unknown)}, which is no column")
-    return Table(name, layer, doc, key, replaced_by, tuple(named.values()), named)
+    return Table(name, layer, doc, key, replaced_by, columns=tuple(named.values()), _by_name=named)
