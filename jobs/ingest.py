@@ -81,7 +81,7 @@ def ingest(spark: SparkSession, run: Run, *, keep: bool = False) -> str:
         indexes = index_captures(spark, run.captures, run.decoding.log_zone)
         plan = plan_capture(indexes, driver_of(spark).cores(), run.decoding.log_zone)
     counts = None if keep and is_ingested(spark, run, plan) else decode_to_silver(spark, run, plan)
-    pass_gate(spark, run, Subject("silver", plan.capture_id), counts)
+    pass_gate(spark, run.lake, run.gates, Subject("silver", plan.capture_id), counts)
     return plan.capture_id
 
 
@@ -165,7 +165,7 @@ def write_silver(
     watch = Watch(run.gates)
     to = Target(run.lake, plan.capture_id, watch, names)
     if has_table(spark, run.lake, CAPTURES):  # until all tables are written there is nothing to be replayed
-        Target(run.lake, plan.capture_id, Watch()).write_here(spark, arrow_schema(CAPTURES).empty_table(), CAPTURES)
+        Target(run.lake, plan.capture_id).write_here(spark, arrow_schema(CAPTURES).empty_table(), CAPTURES)
     with_logs = joined_tables(plan, decoded, names) if plan.has_packets and plan.logs.ranges else {}
     as_decoded = [table for table in DECODED if table not in with_logs]
     source = PACKETS if plan.has_packets else LOGS

@@ -89,7 +89,8 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     check_tables(spark, run.lake, tables_of_run(run))
     searches = search_for_aims(Source(spark, run, capture_id, run_name, {})) if run.scenario.aims else []
     run = add_lanes_of_searches(run, searches)
-    to = Target(run.lake, run_name, Watch(run.gates, lane_names(run, algorithms_to_replay(run.scenario))))
+    watch = Watch(run.gates, lane_names(run, algorithms_to_replay(run.scenario)))
+    to = Target(run.lake, run_name, watch)
     written = write_replays(Source(spark, run, capture_id, run_name, {}), to)
     run, searches, refused = written.run, [*searches, *written.further], written.refused
     if files_of_set(spark, run.lake, capture_id) != ingested:
@@ -104,7 +105,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     to.check_there()
     known = RunRows(run_name, capture_id, made_by, release.text if release else None, refused)
     to.write_here(spark, run_rows(run, known, replayed), RUNS)
-    return ReplayedRun(run_name, replayed, refused, to.watch.counts())
+    return ReplayedRun(run_name, replayed, refused, watch.counts())
 
 
 def tables_of_run(run: Run) -> list[Table]:
@@ -198,7 +199,7 @@ def write_replay(
 def pass_gold_gate(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun, known: KnownRun) -> None:
     """Have the run's tables pass the gate. Raises GateError where it refuses; the tables stay, to be looked at."""
     subject = Subject("gold", capture_id, done.run_id, known.lanes)
-    pass_gate(spark, run, subject, done.counts)
+    pass_gate(spark, run.lake, run.gates, subject, done.counts)
 
 
 def conclude_run(spark: SparkSession, run: Run, capture_id: str, done: ReplayedRun) -> None:

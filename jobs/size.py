@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import rows_of_driver, stored_rows, table_path
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
@@ -48,7 +47,7 @@ def replay_described_cluster(spark: SparkSession, run: Run, cluster: Cluster, cl
     """Replay the changes of a described cluster and write the gold tables. Returns the run's id."""
     run_name = make_run_id(cluster_id, run.scenario)
     settings = limit_settings(run.scenario, run.scenario.captured)
-    to = Target(run.lake, run_name, Watch())
+    to = Target(run.lake, run_name)
     events = rows_of_driver(spark, events_of_cluster(cluster, seed_of_draws(cluster_id)))
     with stage("size", spark):
         replay = partial(replay_topics, settings=settings, seed=seed_of_draws(cluster_id), run_id=run_name)

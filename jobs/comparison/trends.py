@@ -18,7 +18,6 @@ from jobs.comparison.comparison import replays_of_run, run_span
 from jobs.comparison.figures import Figure
 from jobs.comparison.named_runs import ComparedRun, compared_run
 from jobs.comparison.night_figures import night_figures
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, read_table, run_side_by_side
 from jobs.lake.target import Target
 from jobs.report_page.findings import KnownRun, known_run, runs_on_captures
@@ -213,7 +212,7 @@ def cluster_of_run(spark: SparkSession, run: ComparedRun) -> str | None:
 def keep_night(spark: SparkSession, lake: str, night: Night, replayed_by: str) -> None:
     """Put a night's rows in the place of those that its run had."""
     try:
-        Target(lake, night.run_id, Watch()).write_here(spark, night_rows(night, replayed_by), TRENDS)
+        Target(lake, night.run_id).write_here(spark, night_rows(night, replayed_by), TRENDS)
     except (LakeError, OSError) as fault:  # who may read a lake and not write it sees trends all the same
         sys.stderr.write(f"refetch: trends of run {night.run_id} are not kept: {fault}\n")
 

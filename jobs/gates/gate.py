@@ -13,7 +13,6 @@ from jobs.gates.row_rules import Counts, count_by_scan, refused_examples
 from jobs.gates.rules import ExpectationRule, Gates, QueryRule, RowRule, Rule
 from jobs.gates.set_rules import Finding, SetRule, bad_rows, example_texts, refused_by_queries
 from jobs.gates.views import Subject, rows_to_check, views_of_tables
-from jobs.run import Run
 from jobs.terminal.progress import stage
 from schemas.tables.table import Table
 
@@ -24,21 +23,23 @@ RowsToCheck = Callable[..., DataFrame]
 """A function from a table to the rows of it that are checked; with True as its second argument, to all its rows."""
 
 
-def pass_gate(spark: SparkSession, run: Run, subject: Subject, counts: Mapping[Table, Counts] | None) -> None:
+def pass_gate(
+    spark: SparkSession, lake: str, gates: Gates, subject: Subject, counts: Mapping[Table, Counts] | None
+) -> None:
     """Apply a gate's rules, write `gate_results` and say what was found. Raises GateError if a critical rule refuses
     rows.
 
     counts: those of the tables that were just written; None if none was written, so that earlier results still hold.
     """
-    gates = run.gates.in_pipeline
+    gates = gates.in_pipeline
     if not gates.rules_of(subject.gate):
         return
-    results = stored_results(spark, run.lake, gates, subject) if counts is None else []
+    results = stored_results(spark, lake, gates, subject) if counts is None else []
     if not results:
         with stage(f"gate {subject.gate}", spark):
-            results = apply_gate(spark, run.lake, gates, subject, counts)
-            write_results(spark, run.lake, gates, subject, results)
-    tell_results(run.lake, subject, results)
+            results = apply_gate(spark, lake, gates, subject, counts)
+            write_results(spark, lake, gates, subject, results)
+    tell_results(lake, subject, results)
 
 
 def apply_gate(

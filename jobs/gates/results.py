@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from jobs.gates.row_rules import Watch
 from jobs.gates.rules import Gates, Severity
 from jobs.gates.views import Subject
 from jobs.lake.delta_tables import has_table, read_table, stored_rows, table_path, table_without_rows
@@ -40,7 +39,7 @@ class Result:
 
 def write_results(spark: SparkSession, lake: str, gates: Gates, subject: Subject, results: Sequence[Result]) -> None:
     """Put the results in the place of those that the same capture set or run had."""
-    Target(lake, subject.id, Watch()).write_here(spark, result_rows(gates, subject, results), GATE_RESULTS)
+    Target(lake, subject.id).write_here(spark, result_rows(gates, subject, results), GATE_RESULTS)
 
 
 def result_rows(gates: Gates, subject: Subject, results: Sequence[Result]) -> pa.Table:

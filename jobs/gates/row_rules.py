@@ -48,6 +48,10 @@ class Watch:
     _seen: dict[Table, Observation] = field(default_factory=dict)
     _marked: dict[Table, DataFrame] = field(default_factory=dict)
 
+    def has_rules(self, table: Table) -> bool:
+        """Whether there are rules on rows of this table."""
+        return bool(self.gates.row_rules(table))
+
     def over(self, rows: DataFrame, table: Table) -> DataFrame:
         """The rows to be written in place of these, without those that rules take out. They are counted as they are
         written.

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import check_declared_columns, described_schema, rows_of_driver, table_to_write, write_table
 from jobs.lake.local_log import DataFile, LocalTable, has_files
+from jobs.lake.row_watch import RowWatch, Unwatched
 from schemas.tables.table import Table
 from udfs.columns.arrow_columns import gather_batches
 from udfs.errors import LakeError
@@ -31,13 +31,13 @@ FILE_COLUMNS = from_arrow_schema(FILES)
 class Target:
     """Where rows go.
 
-    identity: the capture set or run whose rows they replace. watch: the gate's rules on rows. names: those of brokers
+    identity: the capture set or run whose rows they replace. watch: the rules on rows. names: those of brokers
     and topics, where they are known. filled: the tables that were given files with rows of this identity.
     """
 
     lake: str
     identity: str
-    watch: Watch
+    watch: RowWatch = field(default_factory=Unwatched)
     names: ClusterNames | None = None
     filled: dict[Table, LocalTable] = field(default_factory=dict, compare=False)
 
@@ -62,7 +62,7 @@ class Target:
     def write_here(self, spark: SparkSession, rows: pa.Table, table: Table) -> None:
         """Write rows that this process has. Raises LakeError if their columns are not the table's."""
         local = table_to_write(spark, self.lake, table)
-        if local is None or self.watch.gates.row_rules(table):
+        if local is None or self.watch.has_rules(table):
             self.write(rows_of_driver(spark, rows), table)
             return
         check_declared_columns(from_arrow_schema(rows.schema), table, f"what is to be written to {local.path}")

@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, stored_rows
 from jobs.lake.target import Target
 from jobs.replays.algorithm import Algorithm
@@ -118,7 +117,7 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
     assumed = assumed_settings(run.scenario, captured_release(rows[0][t.assumed]))
     if not all(row[is_now] and row[t.assumed] == assumed for row in rows):
         now = {t.run_at: F.lit(run.run_at), t.assumed: F.array(*map(F.lit, assumed)).cast(t.assumed.type)}
-        to = Target(run.lake, run_name, Watch())
+        to = Target(run.lake, run_name)
         to.write(stored.withColumns({str(column): value for column, value in now.items()}), t)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
     refused: Mapping[str, str] = rows[0][t.refused]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import read_table
 from jobs.lake.target import Target
 from jobs.replays.fetch_max_bytes.job import FETCH_MAX_BYTES
@@ -33,7 +32,7 @@ def test_what_was_assumed_of_a_kept_run_is_told_as_of_the_last_command(spark: Sp
     name = make_run_id(CAPTURE, silent.scenario)
     assert name == make_run_id(CAPTURE, outspoken.scenario)
     rows = run_rows(silent, RunRows(name, CAPTURE, CODE, KAFKA), [FETCH_MAX_BYTES])
-    Target(str(tmp_path), name, Watch()).write_here(spark, rows, RUNS)
+    Target(str(tmp_path), name).write_here(spark, rows, RUNS)
     before = assumed()
     assert {"broker.fetch.max.bytes", f"kafka: {KAFKA}"} < before
     assert kept_run(spark, outspoken, name, CODE) == {}

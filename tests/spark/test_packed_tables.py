@@ -92,13 +92,14 @@ def test_rows_that_spark_wrote_are_replaced_as_well(spark: SparkSession, tmp_pat
 
 
 def test_rows_of_the_driver_and_of_spark_are_files_as_workers_write_them(spark: SparkSession, tmp_path: Path) -> None:
-    to, rows = Target(str(tmp_path), "a", Watch()), exchanges("a", range(3))
+    watch, rows = Watch(), exchanges("a", range(3))
+    to = Target(str(tmp_path), "a", watch)
     to.write(rows_of_driver(spark, rows), EXCHANGES)
     assert {file.name.split(".", 1)[1] for file in tmp_path.rglob("part-*")} == {"zstd.parquet"}
     to.write_here(spark, rows.slice(0, 2), EXCHANGES)
     assert numbers_in(tmp_path) == [("a", 0), ("a", 1)]
     assert {file.name.split(".", 1)[1] for file in tmp_path.rglob("part-*")} == {"zstd.parquet"}
-    assert to.watch.counts()[EXCHANGES].checked == 2
+    assert watch.counts()[EXCHANGES].checked == 2
 
 
 def test_rows_with_other_columns_are_refused_whoever_has_them(spark: SparkSession, tmp_path: Path) -> None:
@@ -130,10 +131,11 @@ def test_a_lake_with_encoded_paths_is_read_and_replaced(spark: SparkSession, tmp
 
 
 def test_a_target_takes_one_table_after_the_other_and_counts_their_rows(spark: SparkSession, tmp_path: Path) -> None:
-    to, rows = Target(str(tmp_path), "a", Watch()), packed(spark, exchanges("a", [1, 2]), EXCHANGES)
+    watch, rows = Watch(), packed(spark, exchanges("a", [1, 2]), EXCHANGES)
+    to = Target(str(tmp_path), "a", watch)
     write_packed(spark, rows, [EXCHANGES], to)
     write_packed(spark, rows, [CONNECTIONS], to)
-    assert {table: of.checked for table, of in to.watch.counts().items()} == {EXCHANGES: 2, CONNECTIONS: 0}
+    assert {table: of.checked for table, of in watch.counts().items()} == {EXCHANGES: 2, CONNECTIONS: 0}
 
 
 def test_files_are_passed_over_by_their_statistics_and_no_row_is_missed(spark: SparkSession, tmp_path: Path) -> None:

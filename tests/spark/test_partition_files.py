@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 import jobs.lake.delta_log
 import jobs.lake.delta_tables
 import jobs.lake.local_log
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import local_table, read_table, rows_of_driver, stored_rows, table_path, write_table
 from jobs.lake.local_log import open_local_table
 from jobs.lake.target import Target
@@ -117,7 +116,7 @@ def test_rows_that_were_deleted_from_a_file_stay_out(spark: SparkSession, tmp_pa
     assert local_table(spark, str(tmp_path), EXCHANGES) is None
     assert jobs.lake.delta_log.partition_files(spark, path, A) is None
     assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == [1, 3]
-    Target(str(tmp_path), "a", Watch()).write_here(spark, exchanges(5), EXCHANGES)
+    Target(str(tmp_path), "a").write_here(spark, exchanges(5), EXCHANGES)
     assert numbers_in(stored_rows(spark, str(tmp_path), EXCHANGES, "a")) == [5]
 
 

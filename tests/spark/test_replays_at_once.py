@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import jobs.replay
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import rows_of_driver
 from jobs.lake.target import Target
 from jobs.replay import Written, write_replays
@@ -71,7 +70,7 @@ def test_who_finds_rows_that_another_wrote_meanwhile_is_told_to_run_again(
         return replace(FETCH_MAX_BYTES, name=topic, tables=(FETCH_FAIRNESS,), packed=lambda _: made)
 
     def write() -> Written:
-        return write_replays(Source(spark, run, "a-capture", RUN, {}), Target(str(lake), RUN, Watch()))
+        return write_replays(Source(spark, run, "a-capture", RUN, {}), Target(str(lake), RUN))
 
     first, second = packed(spark, "first"), packed(spark, "second")
     held = first.coalesce(1).mapInArrow(slow, first.schema)

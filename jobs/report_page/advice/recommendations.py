@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.gates.row_rules import Watch
 from jobs.lake.delta_tables import has_table, stored_rows
 from jobs.lake.target import Target
 from jobs.report_page.advice.aim_advice import replace_by_aims
@@ -53,7 +52,7 @@ def make_recommendations(findings: Findings) -> list[Recommendation]:
 
 def write_recommendations(spark: SparkSession, lake: str, run_id: str, made: Iterable[Recommendation]) -> None:
     """Write a run's recommendations to `recommendations`, in the place of those that it had there."""
-    Target(lake, run_id, Watch()).write_here(spark, recommendation_rows(run_id, made), RECOMMENDATIONS)
+    Target(lake, run_id).write_here(spark, recommendation_rows(run_id, made), RECOMMENDATIONS)
 
 
 def read_recommendations(spark: SparkSession, lake: str, run_id: str) -> list[Recommendation]:
