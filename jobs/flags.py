@@ -15,13 +15,13 @@ from typing import Any
 from jobs.paths import SHOWN_DOCS
 
 INGEST, REPLAY, PIPELINE, GATE, REPORT, SIZE = "ingest", "replay", "pipeline", "gate", "report", "size"
-COMPARE, RUNS, PRUNE, COMPACT = "compare", "runs", "prune", "compact"
-EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, PRUNE, COMPACT, SIZE)
+COMPARE, RUNS, PRUNE, COMPACT, MIGRATE = "compare", "runs", "prune", "compact", "migrate"
+EVERY_JOB = (INGEST, REPLAY, PIPELINE, GATE, REPORT, COMPARE, RUNS, PRUNE, COMPACT, MIGRATE, SIZE)
 READ_CAPTURES = (INGEST, PIPELINE)
 REPLAYS = (REPLAY, PIPELINE)
 TELL = (REPLAY, PIPELINE, REPORT)
 """Jobs that end by showing what a run comes to, on the screen and on a page."""
-WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, PRUNE, COMPACT, SIZE)
+WRITE_THE_LAKE = (INGEST, REPLAY, PIPELINE, GATE, PRUNE, COMPACT, MIGRATE, SIZE)
 PREVIOUS, LATEST = "previous", "latest"
 """Names of runs beside their ids: the newest, and the one before."""
 _RUNS_HELP = (
@@ -157,7 +157,7 @@ FLAGS: Mapping[str, Flag] = {
     "--trend": Flag(
         (RUNS,), None, "print what runs come to, night by night, and keep it in gold/trends", {"action": "store_true"}
     ),
-    "--json": Flag((COMPARE, RUNS, PRUNE, COMPACT), None, "print the same as JSON", {"action": "store_true"}),
+    "--json": Flag((COMPARE, RUNS, PRUNE, COMPACT, MIGRATE), None, "print the same as JSON", {"action": "store_true"}),
     "--strict": Flag(REPLAYS, None, "fail if one of several replays is refused", {"action": "store_true"}),
     "--master": Flag(EVERY_JOB, "URL", "Spark master (default: that of spark-submit, else local[*])"),
     "--conf": Flag(EVERY_JOB, "KEY=V", "a Spark property, which overrides refetch's own; repeatable", _REPEATED),

@@ -23,6 +23,7 @@ from jobs.gates.rule_checks import check_rules
 from jobs.gates.views import Subject
 from jobs.lake.capture_sets import check_topic_names, choose_capture
 from jobs.lake.delta_tables import check_tables
+from jobs.lake.migration import check_complete
 from jobs.lake.packed_tables import write_packed
 from jobs.lake.target import Target
 from jobs.ready_session import ready_session
@@ -43,6 +44,7 @@ from schemas.tables.algorithms import BATCH_SPLIT
 from schemas.tables.gold import FIDELITY, RUNS
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.gold_recommendations import RECOMMENDATIONS
+from schemas.tables.silver import SILVER
 from schemas.tables.table import Table
 from udfs.errors import CaptureError, GateError, LakeError
 from udfs.replay.shared.lanes import KAFKA_RELEASE
@@ -74,6 +76,7 @@ def replay(spark: SparkSession, run: Run, capture_id: str, *, keep: bool = False
     LakeError if tables are missing or have other columns, or the capture set is ingested again meanwhile.
     """
     ingested = files_of_set(spark, run.lake, capture_id)
+    check_complete(spark, run.lake, SILVER, capture_id)
     check_replayable(spark, run.lake, capture_id)
     run = replace(run, cluster_id=choose_cluster(spark, run.lake, capture_id, run.cluster_id))
     release = find_broker_release(spark, run.lake, capture_id, run.cluster_id)

@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 from jobs.lake import delta_log, local_log
 from jobs.lake.lake_storage import literal_pattern, workers_folder
 from jobs.lake.local_log import LocalTable
+from jobs.lake.older_rows import check_complete_file
 from schemas.tables.gold_predictions import PREDICTIONS_CHECKED
 from schemas.tables.gold_trends import TRENDS
 from schemas.tables.table import Column, Table
@@ -41,6 +42,7 @@ from udfs.facts.arrow_tables import arrow_schema
 T = TypeVar("T")
 _NOT_THERE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
 """The kinds of Delta's errors for a folder that is not there, and for one that is no table."""
+_NO_COLUMN = "no column"
 TASKS_AT_A_TIME = 3
 ONE_TASK_ROWS = 20_000
 """No more rows than these are one partition. A query of them is one task, without the shuffles that groups and joins
@@ -130,10 +132,16 @@ def read_table(spark: SparkSession, lake: str, table: Table) -> DataFrame:
 
 
 def stored_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> DataFrame:
-    """A table's rows of one capture set or, in gold, of one run. Raises what `read_table` does."""
+    """A table's rows of one capture set or, in gold, of one run.
+
+    Raises what `read_table` does, and LakeError where this process sees that an older release wrote the rows, without
+    columns that they have to have.
+    """
     local, partition = table_to_read(spark, lake, table), (str(table.replaced_by), identity)
     path = table_path(lake, table) if local is None else local.path
     files = delta_log.partition_files(spark, path, partition) if local is None else local.files(partition)
+    for file in () if local is None else local.all_files(partition)[:1]:  # one release wrote them all
+        check_complete_file(file, table, identity)
     if files is None:
         return rows_by_delta(spark, lake, table).where(F.col(table.replaced_by) == identity)
     rows = rows_in(spark, path, table, files)
@@ -187,17 +195,27 @@ def rows_in(spark: SparkSession, folder: str, table: Table, files: Collection[st
 
 def check_declared_columns(schema: StructType, table: Table, where: str) -> None:
     """Compare with the declaration. Raises LakeError that lists every difference."""
+    faults = column_faults(schema, table)
+    if faults:
+        is_older = all(fault.startswith(_NO_COLUMN) for fault in faults)
+        to_do = (
+            "`migrate` with this --lake adds what an older release did not have" if is_older else "Use another --lake"
+        )
+        raise LakeError(f"{where} is not the table this version writes: {'; '.join(faults)}. {to_do}")
+
+
+def column_faults(schema: StructType, table: Table) -> list[str]:
+    """How columns differ from those that are declared, whatever their order; one text each."""
     columns = {f.name: f.dataType.simpleString() for f in schema}
     wanted = {f.name: f.dataType.simpleString() for f in spark_schema(table)}
-    faults = [f"no column `{name}`" for name in wanted if name not in columns]
+    faults = [f"{_NO_COLUMN} `{name}`" for name in wanted if name not in columns]
     faults += [f"unknown column `{name}`" for name in columns if name not in wanted]
     faults += [
         f"column `{name}` is {columns[name]}, expected {kind}"
         for name, kind in wanted.items()
         if columns.get(name, kind) != kind
     ]
-    if faults:
-        raise LakeError(f"{where} is not the table this version writes: {'; '.join(faults)}. Use another --lake")
+    return faults
 
 
 def write_table(rows: DataFrame, lake: str, table: Table, replaced: str) -> None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from jobs.cli import run_command
-from jobs.lake.delta_tables import table_path
+from jobs.ingest import ingest
+from jobs.lake.delta_tables import read_table, table_path
 from jobs.open_lake import open_lake
-from schemas.tables.gold import FIDELITY, GOLD, RUNS
-from schemas.tables.silver import CAPTURES, EXCHANGES, SILVER
-from tests.e2e.conftest import Nights
+from jobs.replay import replay
+from jobs.run import Run
+from jobs.scenarios.scenario_file import resolve_scenario
+from schemas.tables.gold import FETCH_RANGES, FIDELITY, GOLD, RUNS
+from schemas.tables.silver import CAPTURES, EXCHANGES, FETCH_PARTITIONS, SILVER
+from schemas.tables.table import Column, Table
+from tests.e2e.conftest import RUN_AT, WHAT_IF, Nights
 from tests.lakes import lake_rows, queried
+from udfs.errors import LakeError
 
 
 @pytest.fixture
@@ -90,3 +98,67 @@ def test_joined_files_are_fewer_and_rows_the_same(lake: str, capsys: pytest.Capt
     by_table = {of["table"]: (of["files_before"], of["files_after"]) for of in told["tables"]}
     assert by_table["gold/fidelity"][0] > by_table["gold/fidelity"][1] == 2, "one file a run"
     assert files_on_disk(lake) == files - told["files_removed"] + sum(after < was for was, after in by_table.values())
+
+
+def without_column(lake: str, table: Table, column: Column) -> None:
+    """Have the table be as a release wrote it that did not have the column."""
+    path = table_path(lake, table)
+    rows = DeltaTable(path).to_pyarrow_table().drop_columns([column])
+    write_deltalake(path, rows, mode="overwrite", schema_mode="overwrite", partition_by=[table.replaced_by])
+
+
+@pytest.fixture
+def older_lake(lake: str) -> str:
+    """A lake of two nights of a release whose tables had fewer columns, some of them never null today."""
+    for column in (FETCH_PARTITIONS.readable_known, FETCH_PARTITIONS.is_delayed):
+        without_column(lake, FETCH_PARTITIONS, column)
+    without_column(lake, FETCH_RANGES, FETCH_RANGES.replications)
+    return lake
+
+
+def test_a_lake_of_an_older_release_is_refused_with_the_command_that_migrates_it(
+    older_lake: str, spark: SparkSession
+) -> None:
+    for table, column in ((FETCH_PARTITIONS, "readable_known"), (FETCH_RANGES, "replications")):
+        with pytest.raises(LakeError, match=f"{table.name} is not .*no column `{column}`.*`migrate` with this"):
+            read_table(spark, older_lake, table)
+
+
+def test_a_migrated_lake_has_all_columns_and_is_used_again_once_its_rows_are_made_anew(
+    nights: Nights, older_lake: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    night, both_sets = nights.first, sorted([nights.first.capture_id, nights.second.capture_id])
+    migrated = of_job(capsys, "migrate", f"--lake={older_lake}")
+    assert {of["table"]: sorted(of["new_columns"]) for of in migrated["tables"]} == {
+        "silver/fetch_partitions": ["is_delayed", "readable_known"], "gold/fetch_ranges": ["replications"]
+    }  # fmt: skip
+    runs = sorted([night.run_id, nights.second.run_id])
+    assert (migrated["to_ingest"], migrated["to_replay"]) == (both_sets, runs)
+    assert {row[FETCH_PARTITIONS.is_delayed] for row in queried(older_lake, FETCH_PARTITIONS)} == {None}
+    for job, text in (("report", f"run {night.run_id} .* `replay`"), ("replay", f"set {night.capture_id} .* `ingest`")):
+        named = f"--run={night.run_id}" if job == "report" else f"--capture={night.capture_id}"
+        assert run_command([job, named, f"--lake={older_lake}"]) == 1
+        assert re.search(text, capsys.readouterr().err)
+    again = Run(resolve_scenario(None, WHAT_IF["starve"], []), (night.capture,), older_lake, RUN_AT)
+    assert replay(spark, again, ingest(spark, again)).run_id == night.run_id
+    left = of_job(capsys, "migrate", f"--lake={older_lake}")
+    second = nights.second
+    assert (left["tables"], left["to_ingest"], left["to_replay"]) == ([], [second.capture_id], [second.run_id])
+    of_night = {FETCH_PARTITIONS: night.capture_id, FETCH_RANGES: night.run_id}
+    for table, identity in of_night.items():
+        where = f"{table.replaced_by} = '{identity}'"
+        assert queried(older_lake, table, where=where) == queried(nights.lake, table, where=where)
+
+
+def test_a_table_that_differs_in_more_than_missing_columns_is_not_migrated(
+    older_lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table_path(older_lake, FIDELITY)
+    rows = DeltaTable(path).to_pyarrow_table()
+    write_deltalake(
+        path, rows.append_column("ours", rows["run_id"]), mode="overwrite", schema_mode="overwrite",
+        partition_by=[str(FIDELITY.replaced_by)],
+    )  # fmt: skip
+    assert run_command(["migrate", f"--lake={older_lake}"]) == 1
+    assert "gold/fidelity cannot be migrated: unknown column `ours`" in capsys.readouterr().err
+    assert "readable_known" not in DeltaTable(table_path(older_lake, FETCH_PARTITIONS)).schema().to_json()

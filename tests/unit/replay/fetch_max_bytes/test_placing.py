@@ -52,4 +52,7 @@ def test_what_nothing_is_known_of_was_there() -> None:
 def test_a_reader_that_got_nothing_has_no_times() -> None:
     logs = ReaderLogs(new_records(READ_PARTITION, 0), new_records(LOG_BATCH, 1), new_records(BATCH, 0))
     none = np.zeros(0, np.int64)
-    assert times_of_enough(logs, Servings(none, none, none, none, none, none, none), np.ones(2, np.int64)).tolist() == [NEVER] * 2
+    assert (
+        times_of_enough(logs, Servings(none, none, none, none, none, none, none), np.ones(2, np.int64)).tolist()
+        == [NEVER] * 2
+    )

@@ -1,0 +1,117 @@
+"""Lakes of older releases: columns that their tables lack, and rows that were written without them.
+
+A release adds columns, and neither renames nor drops any. Files that an older one wrote stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from deltalake import Schema
+from deltalake.schema import Field
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from jobs.lake import delta_log
+from jobs.lake.delta_tables import (
+    column_faults,
+    described_schema,
+    local_table,
+    run_side_by_side,
+    stored_columns,
+    table_path,
+)
+from jobs.lake.lake_storage import literal_pattern
+from jobs.lake.local_log import forget_checksum, lake_errors
+from jobs.lake.older_rows import columns_of_file, incomplete_text, lacking_columns
+from jobs.lake.pruning import Holdings
+from schemas.tables.table import Table
+from udfs.errors import LakeError
+
+
+class NewColumns(NamedTuple):
+    """The columns that a table lacks, as they are declared."""
+
+    table: Table
+    columns: StructType
+
+
+def missing_columns(spark: SparkSession, lake: str, tables: Iterable[Table]) -> list[NewColumns]:
+    """Which tables of the lake lack columns. Raises LakeError that names all that differ otherwise."""
+    found, faults = list[NewColumns](), list[str]()
+    for table in tables:
+        stored = stored_columns(spark, lake, table, local_table(spark, lake, table))
+        if stored is not None:
+            missing = StructType([of for of in described_schema(table) if of.name not in stored.names])
+            others = column_faults(StructType([*stored, *missing]), table)
+            faults += [f"{table_path(lake, table)} cannot be migrated: {'; '.join(others)}"] if others else []
+            found += [NewColumns(table, missing)] if missing else []
+    if faults:
+        raise LakeError("\n".join([*faults, "Use another --lake"]))
+    return found
+
+
+def add_columns(spark: SparkSession, lake: str, missing: NewColumns) -> None:
+    """Add the columns to the table of the lake; its files stay as they are."""
+    local = local_table(spark, lake, missing.table)
+    if local is not None and local.log is not None:
+        with lake_errors(local.path, "columns could not be added"):
+            forget_checksum(local.path)
+            local.log.alter.add_columns(_fields(missing.columns))
+        return
+    path = table_path(lake, missing.table).replace("`", "``")
+    added = ", ".join(map(_column_ddl, missing.columns))
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS ({added})")
+
+
+def _fields(columns: StructType) -> list[Field]:
+    """The columns as delta-rs takes them."""
+    return Schema.from_json(columns.json()).fields
+
+
+def _column_ddl(column: StructField) -> str:
+    comment = column.metadata["comment"].replace("\\", "\\\\").replace("'", "\\'")
+    return f"`{column.name}` {column.dataType.simpleString()} COMMENT '{comment}'"
+
+
+def incomplete_rows(spark: SparkSession, lake: str, holdings: Holdings) -> Mapping[Table, Mapping[str, list[str]]]:
+    """By table and id of a capture set or run, the columns that its rows lack. Only what lacks any is there.
+
+    holdings: the tables of the lake.
+    """
+    tasks = [partial(_lacking_by_id, spark, lake, table, of_table) for table, of_table in holdings.items()]
+    by_table = zip(holdings, run_side_by_side(spark, tasks), strict=True)
+    return {table: lacking for table, lacking in by_table if lacking}
+
+
+def _lacking_by_id(spark: SparkSession, lake: str, table: Table, identities: Iterable[str]) -> dict[str, list[str]]:
+    lacking = {identity: lacking_of_identity(spark, lake, table, identity) for identity in identities}
+    return {identity: columns for identity, columns in lacking.items() if columns}
+
+
+def lacking_of_identity(spark: SparkSession, lake: str, table: Table, identity: str) -> list[str]:
+    """The columns, of those that are never null, that a table's rows of a capture set or run lack.
+
+    All these rows were written by one release, so that one of their files says it.
+    """
+    columns = _columns_of_rows(spark, lake, table, identity)
+    return [] if columns is None else lacking_columns(table, columns)
+
+
+def _columns_of_rows(spark: SparkSession, lake: str, table: Table, identity: str) -> list[str] | None:
+    """The columns of one of the files with these rows; None where there is none, or Spark does not say which."""
+    local, partition = local_table(spark, lake, table), (str(table.replaced_by), identity)
+    if local is not None:
+        return next((columns_of_file(file) for file in local.all_files(partition)), None)
+    files = delta_log.partition_files(spark, table_path(lake, table), partition)
+    return spark.read.parquet(literal_pattern(files[0])).columns if files else None
+
+
+def check_complete(spark: SparkSession, lake: str, tables: Iterable[Table], identity: str) -> None:
+    """Raises LakeError where rows of a capture set or run are incomplete, and names all tables that have such rows."""
+    lacking = {table: lacking_of_identity(spark, lake, table, identity) for table in tables}
+    faults = [incomplete_text(table, identity, of) for table, of in lacking.items() if of]
+    if faults:
+        raise LakeError("\n".join(f"{lake}: {fault}" for fault in faults))
