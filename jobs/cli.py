@@ -50,7 +50,7 @@ JOBS: Mapping[str, str] = {
     REPLAY: "replay what the lake holds under other settings, into its gold tables",
     PIPELINE: "ingest and replay whatever has not been done yet, then print the results and write the report",
     GATE: "check the lake's tables against refetch's rules and your own, and render Data Docs",
-    REPORT: "write the page that answers twenty questions about a run of the lake",
+    REPORT: "write the page that answers questions about a run of the lake",
     COMPARE: "say what changed between two runs, and whether what the first one predicted came true",
     RUNS: "list the runs and the capture sets of the lake",
     PRUNE: "remove runs and capture sets from the lake, by age or by id, with their tables' rows and pages",

@@ -120,8 +120,7 @@ def kept_run(spark: SparkSession, run: Run, run_name: str, made_by: str) -> Mapp
         to = Target(run.lake, run_name)
         to.write(stored.withColumns({str(column): value for column, value in now.items()}), t)
     sys.stderr.write(f"refetch: run {run_name} was replayed before; `replay` would do it again\n")
-    refused: Mapping[str, str] = rows[0][t.refused]
-    return refused
+    return rows[0][t.refused]
 
 
 def captured_release(assumed: Iterable[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The twenty questions, and which of them this run answers."""
+"""The questions of the report, and which of them a run answers."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Advised(SummaryPart):
 
 
 class Answered(SummaryPart):
-    """One of the twenty questions; the sentence of one without an answer says why, and what to do."""
+    """A question of the report; the sentence of one without an answer says why, and what to do."""
 
     number: int
     question: str

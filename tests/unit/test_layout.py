@@ -108,3 +108,35 @@ def test_the_map_names_every_package_of_the_code(repository: Path) -> None:
         f"{root}/{folder.parent.name}" for root in CODE[:3] for folder in (repository / root).glob("*/__init__.py")
     }
     assert {name for name in packages if name not in text} == set()
+
+
+def rooms_in_picture(text: str) -> dict[str, str]:
+    """The nodes of the map's picture that name a folder of the code, with that folder."""
+    picture = text.partition("```mermaid")[2].partition("```")[0]
+    return dict(re.findall(r'(\w+)\["((?:jobs|udfs|schemas)/[\w/]+?)(?:/\*[\w./]*)?:', picture))
+
+
+def test_rooms_of_the_picture_use_one_another_as_rows_go(repository: Path) -> None:
+    """What is drawn from one folder to another is an import, in whichever direction."""
+    text = (repository / MAP).read_text()
+    rooms, picture = rooms_in_picture(text), text.partition("```mermaid")[2].partition("```")[0]
+    assert len(rooms) >= 8
+    assert [folder for folder in rooms.values() if not (repository / folder).is_dir()] == []
+    steps = [
+        (a, b) for a, b in re.findall(r"^\s*(\w+) -->(?:\|[^|]*\|)? (\w+)", picture, re.M) if {a, b} <= rooms.keys()
+    ]
+    assert len(steps) >= 3
+    for a, b in steps:
+        assert uses(repository, rooms[a], rooms[b]) or uses(repository, rooms[b], rooms[a]), (
+            f"{rooms[a]} and {rooms[b]}"
+        )
+
+
+def uses(repository: Path, folder: str, other: str) -> bool:
+    """Whether a module below a folder imports one that is below the other."""
+    package = other.replace("/", ".") + "."
+    return any(
+        name.startswith(package)
+        for file in (repository / folder).rglob("*.py")
+        for name in imports_of(file, ".".join(file.relative_to(repository).with_suffix("").parts))
+    )

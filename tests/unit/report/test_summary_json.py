@@ -8,6 +8,7 @@ from pathlib import Path
 from jobs.doc_pages.json_schemas import SUMMARY_SCHEMA, schema_text
 from jobs.find.scopes import Scope
 from jobs.report_page.advice.recommendation import Confidence, Effect, InForce, Recommendation
+from jobs.report_page.questions import QUESTIONS
 from jobs.report_page.refusals import gate_refusals
 from jobs.report_page.summary_json import NAME, Summary, summary_of, write_summary
 from schemas.tables.gold_gates import GATE_RESULTS
@@ -36,7 +37,7 @@ def test_a_program_reads_what_to_change_from_what_to_what_and_why(tmp_path: Path
     assert (one["gain"]["metric"], one["gain"]["before"], one["gain"]["after"]) == ("longest_wait_ms", 224.0, 0.0)
     (agreed,) = told["fidelity"]
     assert (agreed["checked"], agreed["agreed"], agreed["unknown"]) == (200, 199, 3)
-    assert [answer["number"] for answer in told["answers"]] == list(range(1, 21))
+    assert [answer["number"] for answer in told["answers"]] == [question.number for question in QUESTIONS]
 
 
 def test_what_is_written_is_what_the_models_read(tmp_path: Path) -> None:
