@@ -1,6 +1,6 @@
 """How much the unit tests notice: one operator at a time is changed at random, and the tests that call it are run.
 
-    python -m tests.mutation [--package=NAME] [--mutants=N] [--seed=N]
+    python -m tests.mutation [--package=NAME] [--mutants=N] [--seed=N] [--seconds=N]
 
 Prints each change that no test notices. Nothing in the clone is changed: the changes are made in a copy of it. Kernels
 run as Python, so that none is compiled anew; the tests that cannot do so are left out, and named.
@@ -24,7 +24,12 @@ TESTS = {
     "wire": ["wire", "replay/session_cache/test_contents.py"],
 }  # fmt: skip
 """The packages of udfs, and where their tests are in tests/unit."""
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "lake")
+
+
+def left_out(folder: str, names: list[str]) -> set[str]:
+    """What is not copied of a folder: what is hidden or compiled, and the lake at the root (`jobs/lake` is code)."""
+    compiled = shutil.ignore_patterns(".*", "__pycache__")(folder, names)
+    return compiled | ({"lake"} if Path(folder) == REPOSITORY else set())
 
 
 def arguments() -> argparse.Namespace:
@@ -33,13 +38,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--package", choices=tuple(TESTS), help="of udfs; default: each of them")
     parser.add_argument("--mutants", type=int, default=30, help="changes of each package; default: 30")
     parser.add_argument("--seed", type=int, default=1, help="by which they are chosen; default: 1")
+    parser.add_argument("--seconds", type=float, default=2.0, help="that a test may take without the JIT; default: 2")
     return parser.parse_args()
 
 
-def run(copy: Path, package: str, number: int, seed: int) -> int:
+def run(copy: Path, package: str, asked: argparse.Namespace) -> int:
     """Print what comes of a package of a copy; the exit code."""
     tests_in = [f"tests/unit/{name}" for name in TESTS[package]]
-    what = {"package": f"udfs/{package}", "tests_in": tests_in, "number": number, "seed": seed}
+    what = {"package": f"udfs/{package}", "tests_in": tests_in, "number": asked.mutants, "seed": asked.seed}
+    what["limit"] = asked.seconds
     return subprocess.run(
         [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
         cwd=copy,
@@ -53,9 +60,9 @@ def main() -> int:
     asked = arguments()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "clone"
-        shutil.copytree(REPOSITORY, copy, ignore=LEFT_OUT)
+        shutil.copytree(REPOSITORY, copy, ignore=left_out)
         packages = [asked.package] if asked.package else list(TESTS)
-        return max(run(copy, name, asked.mutants, asked.seed) for name in packages)
+        return max(run(copy, name, asked) for name in packages)
 
 
 if __name__ == "__main__":

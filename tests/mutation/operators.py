@@ -37,10 +37,11 @@ class Mutant:
 def mutants_of(root: Path, package: str) -> list[Mutant]:
     """All mutants of the modules below a folder, in the order of files and lines."""
     files = sorted((root / package).rglob("*.py"))
-    return [mutant for file in files for mutant in _mutants(file.relative_to(root).as_posix(), file.read_text())]
+    return [mutant for file in files for mutant in mutants_in(file.relative_to(root).as_posix(), file.read_text())]
 
 
-def _mutants(file: str, source: str) -> Iterator[Mutant]:
+def mutants_in(file: str, source: str) -> Iterator[Mutant]:
+    """All mutants of one module, in the order of lines."""
     tree = ast.parse(source)
     for function, node in _expressions(tree, 0):
         for place in range(len(node.ops) if isinstance(node, ast.Compare) else 1):

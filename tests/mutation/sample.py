@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
+from tests.mutation.equal import EQUAL
 from tests.mutation.operators import Mutant, mutants_of
 from tests.mutation.trials import Test, calls_of, outcome
 
-LIMIT, FOR_ALL = 2.0, 20.0
-"""Seconds of processor time that a test may take without the JIT, and that all tests of a mutant may."""
+FOR_ALL = 20.0
+"""Seconds of processor time without the JIT that all tests of a mutant may take."""
 
 
 def module_of(file: str) -> str:
@@ -68,21 +69,30 @@ def trial(mutant: Mutant, tests: dict[str, Test], root: Path) -> str:
         file.write_text(original)
 
 
-def lines(root: Path, package: str, tests_in: list[str], number: int, seed: int) -> Iterator[str]:
-    """A line for what cannot run without the JIT, for each mutant that survives, and for the sum."""
-    tests, left_out = calls_of(tests_in, LIMIT)
+def lines(root: Path, package: str, tests_in: list[str], number: int, seed: int, limit: float) -> Iterator[str]:
+    """A line for what cannot run without the JIT, for each mutant that survives, and for the sum.
+
+    limit: seconds of processor time that a test may take without the JIT.
+    """
+    tests, left_out = calls_of(tests_in, limit)
     yield f"{package}: {len(tests):,} tests, which take {sum(test.seconds for test in tests.values()):.0f} s"
     yield from (f"  left out, fails or takes too long without the JIT: {name}" for name in left_out)
     every = mutants_of(root, package)
     chance = random.Random(seed)  # noqa: S311  (not for secrets)
     chosen = chance.sample(every, min(number, len(every)))
-    noticed = 0
+    noticed = equal = 0
     for mutant in chosen:
         by = trial(mutant, tests, root)
         noticed += bool(by)
         if not by:
-            yield f"  {mutant.file}:{mutant.line} survived: {mutant.before}  ->  {mutant.after}"
-    yield f"{package}: {noticed} of {len(chosen)} mutants noticed, of {len(every):,} that can be made, seed {seed}"
+            reason = EQUAL.get((mutant.file, mutant.before, mutant.after), "")
+            equal += bool(reason)
+            told = f"changes nothing, for {reason}" if reason else "survived"
+            yield f"  {mutant.file}:{mutant.line} {told}: {mutant.before}  ->  {mutant.after}"
+    yield (
+        f"{package}: {noticed} of {len(chosen)} mutants noticed, {equal} change nothing, "
+        f"of {len(every):,} that can be made, seed {seed}"
+    )
 
 
 def main() -> None:

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.mutation.operators import mutants_of
+from tests.mutation.__main__ import left_out
+from tests.mutation.equal import EQUAL
+from tests.mutation.operators import mutants_in, mutants_of
 
 MODULE = """
 def total(one: int | None, other: int) -> int:
@@ -47,9 +49,20 @@ def test_one_operator_is_changed_at_a_time(tmp_path: Path) -> None:
     assert changes == [(3, 2, "one + other", "one - other"), (7, 6, "one > other", "one >= other")]
 
 
+def test_the_lake_of_a_clone_is_not_copied_but_the_code_of_lakes_is(repository: Path) -> None:
+    assert left_out(str(repository), [".git", "jobs", "lake"]) == {".git", "lake"}
+    assert left_out(str(repository / "jobs"), ["__pycache__", "lake"]) == {"__pycache__"}
+
+
+def test_a_change_that_is_said_to_be_none_can_be_made(repository: Path) -> None:
+    files = {file for file, _, _ in EQUAL}
+    mutants = [mutant for file in files for mutant in mutants_in(file, (repository / file).read_text())]
+    assert EQUAL.keys() <= {(mutant.file, mutant.before, mutant.after) for mutant in mutants}
+
+
 def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, repository: Path) -> None:
     write_package(tmp_path)
-    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 2, "seed": 1}
+    what = {"package": "tiny", "tests_in": ["test_tiny.py"], "number": 2, "seed": 1, "limit": 2.0}
     run = subprocess.run(
         [sys.executable, "-m", "tests.mutation.sample", json.dumps(what)],
         cwd=tmp_path,
@@ -60,7 +73,7 @@ def test_a_change_that_no_test_notices_survives_and_is_shown(tmp_path: Path, rep
     )
     assert run.returncode == 0, run.stderr
     printed = run.stdout.splitlines()
-    assert "tiny: 1 of 2 mutants noticed, of 2 that can be made, seed 1" in printed
+    assert "tiny: 1 of 2 mutants noticed, 0 change nothing, of 2 that can be made, seed 1" in printed
     assert "  tiny/sums.py:7 survived: one > other  ->  one >= other" in printed
     assert any("left out" in line and "test_a_test_that_fails" in line for line in printed)
     assert (tmp_path / "tiny" / "sums.py").read_text() == MODULE

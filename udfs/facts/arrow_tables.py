@@ -46,7 +46,7 @@ Values: TypeAlias = "pa.Array[Any] | npt.NDArray[np.generic] | Picked"
 
 _PACKED: list[pa.Field[Any]] = [pa.field("table", pa.string()), pa.field("rows", pa.binary())]
 PACKED = pa.schema(_PACKED)
-MOST_TEXT_BYTES = (1 << 31) - 1
+MOST_TEXT_BYTES = int(np.iinfo(np.int32).max)
 """The most bytes that an Arrow column of texts can have."""
 PACKED_ROWS = 50_000
 """The most rows of a table in one row of PACKED: texts as long as Kafka allows then stay below MOST_TEXT_BYTES."""

@@ -93,6 +93,6 @@ def frames_of_rows(decoded: DecodedFrames, path: str) -> Ints:
     frames = decoded.levels[path].parent
     while path:
         path = path.rpartition(".")[0]
-        if path and path in decoded.levels:  # a dotted name can be a struct's, which is no level
+        if path in decoded.levels:  # a dotted name can be a struct's, which is no level
             frames = decoded.levels[path].parent[frames]
     return frames

@@ -89,7 +89,7 @@ def exchange_rows(exchanges: Exchanges, log_columns: Mapping[str, pa.Array[Any]]
 def api_codes(keys: Ints) -> Ints:
     """The place in API_NAMES of the name of each API key: int64[n]."""
     unknown = len(API_NAMES) - 1
-    return np.where((keys >= 0) & (keys < unknown), keys, unknown)
+    return np.minimum(np.where(keys < 0, unknown, keys), unknown)
 
 
 def count_rows(exchanges: Exchanges) -> pa.RecordBatch:

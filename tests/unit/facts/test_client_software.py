@@ -17,7 +17,7 @@ Told = dict[int, str | None]
 
 def tells(correlation_id: int, software: str) -> Segment:
     """A request that names the client's software, as `name version`."""
-    name, version = software.encode().split()
+    name, version = software.encode().split(b" ")
     told = {"client_software_name": name, "client_software_version": version}
     return asks(asked(API_VERSIONS_REQUEST, 3, correlation_id, **told))
 
@@ -57,6 +57,8 @@ CASES: dict[str, tuple[tuple[Segment, ...], Told, str | None]] = {
     "a request that is never answered": ((tells(1, "lib 2.6"), SENT), {0: "lib 2.6", 1: "lib 2.6"}, "lib 2.6"),
     "no request of an orphan's": ((tells(1, "lib 2.6"), versions(1), UNHEARD, *turn(2)),
                                   {0: "lib 2.6", 1: "lib 2.6", -1: None}, "lib 2.6"),
+    "no request that has an empty name": ((tells(1, "lib 2.6"), versions(1), tells(2, " "), versions(2)),
+                                          {0: "lib 2.6", 1: "lib 2.6"}, "lib 2.6"),
     "none": (turn(1), {0: None}, None),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from schemas.wire.declared import (
@@ -17,6 +18,7 @@ from schemas.wire.declared import (
 )
 from tests.unit.capture.conversations import asks, frame
 from tests.unit.facts.brokers import TOPIC_ID, answered, asked, tables, turns
+from udfs.facts.exchange_rows import API_NAMES, api_codes
 
 UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC, NOT_LEADER, NOT_COORDINATOR, FENCED_MEMBER = -1, 3, 6, 16, 110
 
@@ -63,3 +65,9 @@ def test_a_body_that_is_not_what_its_version_says_is_named() -> None:
     found = tables(asks(frame(request[4:-1])))
     assert [row["decode_fault"] for row in found["exchanges"]] == ["truncated"]
     assert [row["reason"] for row in found["quarantine"]] == ["undecodable"]
+
+
+def test_an_api_key_that_kafka_does_not_have_has_the_last_name() -> None:
+    last = len(API_NAMES) - 1
+    keys = np.array([-1, 0, 1, last - 1, last, last + 1])
+    assert api_codes(keys).tolist() == [last, 0, 1, last - 1, last, last]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.facts.session_model import Fetch, Got, Partition, Row, Want, followed, modelled
-from udfs.facts.fetch_session import GENERATION, new_session
+from udfs.facts.fetch_lists import FETCH
+from udfs.facts.fetch_session import GENERATION, ORDERED, new_session
+from udfs.facts.session_follower import most_rows
 
 A, B, C, D = (1, 0), (1, 1), (2, 0), (2, 1)
 OPENED = Fetch((0, 0), (Want(A), Want(B), Want(C)), answer=(9, 0), gets=(Got(A), Got(B), Got(C)))
@@ -291,3 +294,11 @@ def test_any_fetches_are_followed_as_the_model_says(fetches: list[Fetch]) -> Non
 @given(fetch_sequences(), st.sampled_from([1, 3, 10]), st.booleans())
 def test_calls_of_any_length_give_the_same_rows(fetches: list[Fetch], row_limit: int, resize: bool) -> None:
     assert followed(fetches, row_limit=row_limit, resize=resize) == followed(fetches)
+
+
+def test_a_fetch_has_at_most_a_row_for_each_partition_of_its_session_its_request_and_its_response() -> None:
+    session, fetch = new_session(8), np.zeros(1, FETCH)
+    session.state[ORDERED] = 5
+    fetch["requested_from"], fetch["requested_to"] = 10, 13
+    fetch["returned_from"], fetch["returned_to"] = 20, 22
+    assert most_rows(session, fetch[0]) == 5 + 3 + 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from tests.sort_keys import SortKeys
 from tests.unit.capture.logged import PARTITION, TOPIC_ID, answered, fetch, heartbeat, line, topics
 from tests.unit.facts.brokers import counts_by_connection
 from udfs.capture.request_log import read_requests
+from udfs.facts.logged_bodies import Texts
 from udfs.facts.rows_from_log import READ_KEYS, rows_from_log
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -75,6 +77,19 @@ def test_sizes_are_zero_so_that_the_sums_hold(tables: Any) -> None:
     assert {value for name, value in connection.items() if name.endswith("_bytes")} == {0}
     assert (connection["protocol"], connection["requests"], connection["client"]) == ("kafka", 3, "127.0.0.1:50000")
     assert {row["request_bytes"] + row["response_bytes"] for row in found["exchanges"]} == {0}
+
+
+def test_a_request_came_as_long_before_its_response_as_its_line_says(tables: Any) -> None:
+    (row,) = tables(heartbeat(1, totalTimeMs=1.5))["exchanges"]
+    assert row["response_time"] - row["request_time"] == timedelta(milliseconds=1.5)
+
+
+def test_texts_of_a_part_of_a_column_are_where_they_stand_in_the_arena() -> None:
+    texts = Texts()
+    texts.add(pa.array(["before"]))
+    starts, lengths = texts.add(pa.array(["not of it", "one", None, "three"])[1:])
+    spans = zip(starts.tolist(), lengths.tolist(), strict=True)
+    assert [bytes(texts.arena()[at : at + n]) if n >= 0 else None for at, n in spans] == [b"one", None, b"three"]
 
 
 def test_a_produce_request_has_its_first_partitions_error(tables: Any) -> None:

@@ -11,7 +11,7 @@ from schemas.tables.table import Table
 from tests.packed import unpack
 from udfs.columns.arrow_columns import repeated_text_column
 from udfs.facts import arrow_tables
-from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, make_rows, pack_tables
+from udfs.facts.arrow_tables import HELD_BATCHES, arrow_schema, make_rows, pack_tables, plain_rows
 
 
 def connections(first: int, count: int) -> tuple[Table, pa.RecordBatch]:
@@ -61,3 +61,14 @@ def test_rows_of_many_batches_are_one_whether_or_not_some_are_empty(empty: tuple
     readers = [f"reader {number}" for number in range(3 * HELD_BATCHES)]
     (found,) = pack_tables(made for reader in readers for made in (empty, fidelity(reader, 1)))
     assert [row[FIDELITY.reader] for batch in unpack([found]) for row in batch.to_pylist()] == readers
+
+
+@pytest.mark.parametrize(("most", "batches"), [(6 * len("consumer"), 1), (6 * len("consumer") - 1, 2)])
+def test_rows_are_cut_only_where_their_texts_may_be_more_than_a_column_holds(
+    monkeypatch: pytest.MonkeyPatch, most: int, batches: int
+) -> None:
+    monkeypatch.setattr(arrow_tables, "MOST_TEXT_BYTES", most)
+    monkeypatch.setattr(arrow_tables, "PACKED_ROWS", 3)
+    found = list(plain_rows(fidelity("consumer", 6)[1]))
+    assert len(found) == batches
+    assert [row[FIDELITY.reader] for batch in found for row in batch.to_pylist()] == ["consumer"] * 6
