@@ -15,8 +15,8 @@ from jobs.captures.kafka_release import BrokerRelease, find_broker_release
 from jobs.chosen_scenario import with_chosen_grids
 from jobs.find.conclusions import Settled
 from jobs.find.rows import rows_of_aims
-from jobs.find.searches import add_lanes_of_searches, search_for_aim, search_for_aims
-from jobs.find.unmet import LANES_ALONE, unmet_aim
+from jobs.find.searches_of_run import add_lanes_of_searches, search_for_aim, search_for_aims
+from jobs.find.usual_aims import LANES_ALONE, unmet_aim
 from jobs.gates.gate import pass_gate
 from jobs.gates.row_rules import Counts, Watch
 from jobs.gates.rule_checks import check_rules

@@ -77,11 +77,11 @@ class CapturedName(NamedTuple):
     last: int | None
 
 
-Rows = Mapping[str, Sequence[CapturedName]]
+NamesByKind = Mapping[str, Sequence[CapturedName]]
 """Rows of CAPTURED_NAMES by the kind of name."""
 
 
-def _names_by_kind(names: pa.Table) -> Rows:
+def _names_by_kind(names: pa.Table) -> NamesByKind:
     rows = distinct_names(names.cast(CAPTURED_NAMES)).sort_by([(name, "ascending") for name in CAPTURED_NAMES.names])
     by_what: dict[str, list[CapturedName]] = defaultdict(list)
     for what, *values in zip(*(rows[name].to_pylist() for name in CAPTURED_NAMES.names), strict=True):
@@ -115,22 +115,22 @@ def learn_names(names: pa.Table, stated: Mapping[str, str] = NOTHING_STATED) -> 
 
     brokers = name_brokers(_broker_evidence(rows, servers, clusters), stated)
     return ClusterNames(
-        {row.value: row.name for row in rows[SHOWN_ID]},
-        ids_in_force(
+        topic_of={row.value: row.name for row in rows[SHOWN_ID]},
+        ids_of=ids_in_force(
             spans_of_names((key(row), row) for row in rows[SHOWN_ID]),
             [(key(row), row.value, row.first) for row in rows[CHANGE] if row.first is not None],
         ),
-        brokers.named,
-        clusters,
-        brokers.unnamed,
+        broker_of=brokers.named,
+        cluster_of=clusters,
+        unnamed=brokers.unnamed,
     )
 
 
-def _advertised_brokers(rows: Rows) -> list[AdvertisedBroker]:
+def _advertised_brokers(rows: NamesByKind) -> list[AdvertisedBroker]:
     return [AdvertisedBroker(s.server, s.name, int(s.value), s.first) for s in rows[BROKER] if s.first is not None]
 
 
-def _broker_evidence(rows: Rows, servers: Sequence[str], clusters: Mapping[str, str]) -> BrokerEvidence:
+def _broker_evidence(rows: NamesByKind, servers: Sequence[str], clusters: Mapping[str, str]) -> BrokerEvidence:
     return BrokerEvidence(
         servers,
         _advertised_brokers(rows),
@@ -141,7 +141,7 @@ def _broker_evidence(rows: Rows, servers: Sequence[str], clusters: Mapping[str, 
     )
 
 
-def _leaders_by_server(rows: Rows, clusters: Mapping[str, str]) -> dict[str, set[int]]:
+def _leaders_by_server(rows: NamesByKind, clusters: Mapping[str, str]) -> dict[str, set[int]]:
     """By server, the nodes that lead the partitions it answers for. Fetches of consumers count only if no broker is
     known to be in a rack, for otherwise a follower may answer them.
     """

@@ -41,7 +41,7 @@ WORDS: Mapping[str, str] = {
     "recommended": "advice",
 }
 """By metric, how a sentence calls it."""
-NOT_READ = "not read to its end"
+NOT_READ_TO_END = "not read to its end"
 
 
 def figure_in_words(one: Change, figure: Figure | None) -> str:
@@ -64,7 +64,7 @@ def text_with_unit(one: Change, text: str) -> str:
 def number_with_unit(metric: str, value: float) -> str:
     """A number with its unit, which follows from the metric's name: ms, for example, if it ends in `_ms`."""
     if value == inf:
-        return NOT_READ
+        return NOT_READ_TO_END
     if metric.endswith("_ms"):
         return duration(value)
     if metric.endswith("share") or metric == "agreement":

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, isfinite
 
-from jobs.find.alone import OwnLane, better_own_lanes
 from jobs.find.axes import Point
 from jobs.find.judgement import constraint_cost, meets_constraints
+from jobs.find.own_lanes import OwnLane, better_own_lanes
 from jobs.find.scopes import OwnOutcomes
 from jobs.find.search import OutcomesOf
-from jobs.find.tried import Search, nearest_failing_only, point_order, trade_off_points
+from jobs.find.search_state import Search, nearest_failing_only, point_order, trade_off_points
 from jobs.scenarios.aims import Constraint, constraint_text
 from jobs.scenarios.scenario import Lane
 from schemas.tables.outcomes import outcomes_of as known_outcomes

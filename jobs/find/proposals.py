@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from jobs.find.axes import Point, SearchAxis, representative_point
-from jobs.find.tried import (
+from jobs.find.search_state import (
     Search,
     coordinates_through_best,
     equally_good_range,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from jobs.find.conclusions import Settled, binding_constraints, relaxed_constraints
 from jobs.find.judgement import Outcomes
 from jobs.find.scopes import FOR_ALL, Scope
-from jobs.find.tried import Search, equally_good_range, trade_off_points
+from jobs.find.search_state import Search, equally_good_range, trade_off_points
 from jobs.scenarios.settings import setting_of
 from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.outcomes import outcomes_of

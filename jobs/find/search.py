@@ -16,7 +16,7 @@ import numpy as np
 from jobs.find.axes import Point, SearchAxis, representative_point
 from jobs.find.judgement import Outcomes
 from jobs.find.proposals import first_grid, next_points, points_at_range_ends
-from jobs.find.tried import Judged, Search
+from jobs.find.search_state import Judged, Search
 from jobs.scenarios.aims import Aim
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import Value
@@ -44,8 +44,8 @@ def run_search(
         after = running.judged[running.best]
         without_gain = without_gain + 1 if before is not None and not is_gain(running, before, after) else 0
         points = next_points(running, random)
-    for more in (points_at_range_ends, points_at_range_ends):
-        replay_points(running, more(running), outcomes_of)
+    for _ in range(2):  # the first time coarsely, then between the points where lanes begin to do worse
+        replay_points(running, points_at_range_ends(running), outcomes_of)
     return running
 
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from jobs.scenarios.scenario import Grids
 from jobs.scenarios.settings import Value, setting_of
 from schemas.tables import algorithms
+from udfs.replay.batch_split.settings import BATCH_SIZE
+from udfs.replay.session_cache.settings import SLOTS
 
 DEFAULT_SHARDS = 8
 """Shards of a broker's cache of fetch sessions since Kafka 3.8. With fewer slots than shards there is none at all."""
@@ -30,8 +32,7 @@ class FetchLimitKeys(NamedTuple):
 
 OF_CONSUMERS = FetchLimitKeys("consumer.fetch.max.bytes", "consumer.max.partition.fetch.bytes")
 OF_FOLLOWERS = FetchLimitKeys("replica.fetch.response.max.bytes", "replica.fetch.max.bytes")
-CONSUMER_MEMORY, PRODUCER_MEMORY = "consumer.buffer.memory", "producer.buffer.memory"
-SLOTS, BATCH_SIZE = "broker.max.incremental.fetch.session.cache.slots", "producer.batch.size"
+CONSUMER_BUFFER, PRODUCER_BUFFER = "consumer.buffer.memory", "producer.buffer.memory"
 BROKER_PARTITIONS = "max.broker.partitions"
 
 
@@ -111,10 +112,10 @@ def memory_grid(amounts: Amounts) -> NumberGrid:
     """
     if amounts.consumers:
         held = next_doubling(amounts.consumers.held)
-        return {CONSUMER_MEMORY: tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))}
+        return {CONSUMER_BUFFER: tuple(sorted({max(held // part, 1) for part in (1, 4, 16)}))}
     if amounts.sent is None:
         return {}
-    return {PRODUCER_MEMORY: tuple(next_doubling(amounts.sent) * times for times in (1, 4, 16))}
+    return {PRODUCER_BUFFER: tuple(next_doubling(amounts.sent) * times for times in (1, 4, 16))}
 
 
 def slot_grid(amounts: Amounts) -> NumberGrid:

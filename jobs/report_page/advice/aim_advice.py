@@ -10,7 +10,7 @@ from jobs.find.scopes import FOR_ALL, Scope
 from jobs.report_page.advice.aim_scopes import scopes_meant
 from jobs.report_page.advice.aims import aim_settings, aim_text, outcome_names, outcome_text, scope_of_row
 from jobs.report_page.advice.aims_alone import reason_for_own_lane, topic_row
-from jobs.report_page.advice.batch_sizes import BATCH_SIZE, split_producers
+from jobs.report_page.advice.batch_sizes import split_producers
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
 from jobs.report_page.advice.in_force import confidence_in_replay, confidence_of_client, value_in_force
@@ -25,6 +25,7 @@ from schemas.tables.gold_aims import AIM_SETTINGS
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import CAPTURED, CHANGE, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_TOPIC, STATED, WITHHELD
+from udfs.replay.batch_split.settings import BATCH_SIZE
 
 MOST_VALUES = 5
 ALSO_PAID: Mapping[str, str] = {algorithms.FETCH_MAX_BYTES: "requests", algorithms.BATCH_SPLIT: "batches"}

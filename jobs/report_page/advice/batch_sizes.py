@@ -26,8 +26,8 @@ from jobs.terminal.wording import percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_splits import BATCH_SPLIT
 from schemas.tables.values import CHANGE, INFERRED, KEEP, OF_CLIENT, PRODUCER, STATED, WITHHELD
+from udfs.replay.batch_split.settings import BATCH_SIZE
 
-BATCH_SIZE = "producer.batch.size"
 MOST_SIZES = 5
 FEW = percent(MOST_SPLIT_RATE)
 

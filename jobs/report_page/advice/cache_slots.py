@@ -17,8 +17,7 @@ from jobs.terminal.wording import percent, quantity
 from schemas.tables import algorithms
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from schemas.tables.values import CHANGE, INFERRED, KEEP, STATED, WITHHELD
-
-SLOTS = "broker.max.incremental.fetch.session.cache.slots"
+from udfs.replay.session_cache.settings import SLOTS
 
 
 def advise_cache_slots(findings: Findings) -> Iterable[Recommendation]:

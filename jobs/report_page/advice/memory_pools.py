@@ -15,6 +15,7 @@ from jobs.report_page.advice.client_rows import rows_by_client, rows_of_first_cl
 from jobs.report_page.advice.in_force import confidence_in_replay, confidence_of_client, value_in_force
 from jobs.report_page.advice.recommendation import Effect, Recommendation
 from jobs.report_page.question import Findings
+from jobs.scenarios.chosen_grids import CONSUMER_BUFFER, PRODUCER_BUFFER
 from jobs.scenarios.scenario import CAPTURED_LANE
 from jobs.scenarios.settings import setting_of, settings
 from jobs.terminal.lane_rows import SCENARIO, in_lane_order, settings_in_name
@@ -23,9 +24,7 @@ from schemas.tables import algorithms
 from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.values import CHANGE, CONSUMER, KEEP, OF_CLIENT, PRODUCER, WITHHELD
 
-OF_PRODUCERS, OF_BROKERS, OF_CONSUMERS = (
-    "producer.buffer.memory", "broker.queued.max.request.bytes", "consumer.buffer.memory"
-)  # fmt: skip
+BROKER_BUFFER = "broker.queued.max.request.bytes"
 LARGEST_REQUEST = "broker.socket.request.max.bytes"
 WAIT = str(PRODUCER_MEMORY.wait_ms_max)
 
@@ -54,9 +53,9 @@ def advise_memory_pools(findings: Findings) -> Iterable[Recommendation]:
 
 def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) -> Recommendation:
     """The buffer.memory of a producer: kept where nobody waits, else the smallest replayed in which nobody does."""
-    captured, now = rows[0], value_in_force(findings, OF_PRODUCERS)
+    captured, now = rows[0], value_in_force(findings, PRODUCER_BUFFER)
     advised = partial(
-        Recommendation, algorithms.CONSUMER_MEMORY, scope, OF_PRODUCERS, now=now, sure=confidence_of_client(captured)
+        Recommendation, algorithms.CONSUMER_MEMORY, scope, PRODUCER_BUFFER, now=now, sure=confidence_of_client(captured)
     )
     if not batches_without_memory(captured):
         enough = captured["most"]
@@ -65,7 +64,7 @@ def producer_pool_advice(findings: Findings, scope: Scope, rows: Sequence[Row]) 
     without = [
         row
         for row in rows[1:]
-        if not batches_without_memory(row) and list(settings_in_name(row[SCENARIO])) == [OF_PRODUCERS]
+        if not batches_without_memory(row) and list(settings_in_name(row[SCENARIO])) == [PRODUCER_BUFFER]
     ]
     if not without:
         text = f"{batches_without_memory_text(captured)}, and no replayed buffer.memory ends that: replay larger ones."
@@ -92,11 +91,11 @@ def batches_without_memory_text(row: Row) -> str:
 
 def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
     """The bound on requests in a broker's memory: kept, for Kafka takes none below its largest request."""
-    now = value_in_force(findings, OF_BROKERS)
+    now = value_in_force(findings, BROKER_BUFFER)
     least = int(findings.captured.get(LARGEST_REQUEST, settings()[LARGEST_REQUEST].default_value) or 0)
     enough = max(captured["smallest"], least)
     advised = partial(
-        Recommendation, algorithms.CONSUMER_MEMORY, Scope(), OF_BROKERS, now=now, enough=str(enough),
+        Recommendation, algorithms.CONSUMER_MEMORY, Scope(), BROKER_BUFFER, now=now, enough=str(enough),
         sure=confidence_in_replay(findings, algorithms.CONSUMER_MEMORY),
     )  # fmt: skip
     if captured["waits"] + captured["stuck"]:
@@ -114,11 +113,11 @@ def broker_pool_advice(findings: Findings, captured: Row) -> Recommendation:
 
 def consumer_pool_advice(findings: Findings, captured: Row) -> Recommendation:
     """The pool of consumers that KIP-81 proposes, which no release has."""
-    now, enough = value_in_force(findings, OF_CONSUMERS), captured["smallest"]
+    now, enough = value_in_force(findings, CONSUMER_BUFFER), captured["smallest"]
     return Recommendation(
         algorithm=algorithms.CONSUMER_MEMORY,
         scope=Scope(),
-        setting=setting_of(OF_CONSUMERS).key,
+        setting=setting_of(CONSUMER_BUFFER).key,
         verdict=KEEP,
         now=now,
         recommended=now.value,

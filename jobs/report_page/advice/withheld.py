@@ -8,7 +8,6 @@ from dataclasses import replace
 from pyspark.sql import Row
 
 from jobs.replays.session_cache.answers import are_slots_possible, slot_needs
-from jobs.report_page.advice.cache_slots import SLOTS
 from jobs.report_page.advice.floors import low_fidelity, low_fidelity_text
 from jobs.report_page.advice.recommendation import Recommendation
 from jobs.report_page.question import Findings
@@ -19,6 +18,7 @@ from schemas.tables.gold import FIDELITY
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_SLOTS
 from schemas.tables.values import CHANGE, WITHHELD
+from udfs.replay.session_cache.settings import SLOTS
 
 UNCHECKED = "Nothing of its replay could be checked against the capture."
 

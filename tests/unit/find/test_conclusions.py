@@ -9,7 +9,7 @@ from jobs.find.axes import axes_of_aim
 from jobs.find.conclusions import binding_constraints, relaxed_constraints, settle_search, trade_off_curve
 from jobs.find.rows import rows_of_aims
 from jobs.find.search import run_search
-from jobs.find.tried import Search
+from jobs.find.search_state import Search
 from jobs.scenarios.aims import Constraint, Span
 from jobs.scenarios.settings import Value
 from jobs.units import parse_bytes

@@ -11,7 +11,7 @@ import pytest
 from jobs.find.axes import axes_of_aim
 from jobs.find.judgement import Outcomes, failure_of_constraints
 from jobs.find.search import run_search
-from jobs.find.tried import Search, equally_good_range, trade_off_points
+from jobs.find.search_state import Search, equally_good_range, trade_off_points
 from jobs.replays.ranged import Ranged, without_range
 from jobs.scenarios.aims import Aim, Constraint, Over, Span
 from jobs.scenarios.scenario import Lane

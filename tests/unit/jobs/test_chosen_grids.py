@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from jobs.scenarios.chosen_grids import (
-    BATCH_SIZE,
     BROKER_PARTITIONS,
-    CONSUMER_MEMORY,
+    CONSUMER_BUFFER,
     OF_CONSUMERS,
     OF_FOLLOWERS,
-    PRODUCER_MEMORY,
-    SLOTS,
+    PRODUCER_BUFFER,
     Amounts,
     FetchAmounts,
     choose_grids,
@@ -22,6 +20,8 @@ from jobs.scenarios.chosen_grids import (
 from jobs.scenarios.scenario import CAPTURED_LANE, with_grids
 from jobs.scenarios.scenario_file import resolve_scenario
 from jobs.scenarios.scenario_text import scenario_file_text
+from udfs.replay.batch_split.settings import BATCH_SIZE
+from udfs.replay.session_cache.settings import SLOTS
 
 KIB, MIB = 1 << 10, 1 << 20
 DEFAULTS = FetchAmounts(max_bytes=50 * MIB, partition_max_bytes=MIB, response=750_000, partition=400_000, held=900_000)
@@ -55,11 +55,11 @@ def test_beyond_what_requests_ask_for_where_responses_fill_that() -> None:
 def test_followers_limits_where_nobody_consumes() -> None:
     grids = choose_grids(replace(EVERYTHING, consumers=None), {})
     assert {*grids["fetch_max_bytes"]} == {*OF_FOLLOWERS}
-    assert grids["consumer_memory"] == {PRODUCER_MEMORY: (32 * KIB, 128 * KIB, 512 * KIB)}
+    assert grids["consumer_memory"] == {PRODUCER_BUFFER: (32 * KIB, 128 * KIB, 512 * KIB)}
 
 
 def test_pools_are_what_a_consumer_may_hold_and_less() -> None:
-    assert choose_grids(EVERYTHING, {})["consumer_memory"] == {CONSUMER_MEMORY: (64 * KIB, 256 * KIB, MIB)}
+    assert choose_grids(EVERYTHING, {})["consumer_memory"] == {CONSUMER_BUFFER: (64 * KIB, 256 * KIB, MIB)}
 
 
 @pytest.mark.parametrize(("readers", "slots"), [(1, (8, 16)), (14, (8, 16, 32)), (1000, (496, 1000, 2000))])

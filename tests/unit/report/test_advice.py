@@ -14,7 +14,6 @@ from jobs.replays.consumer_memory.answers import lanes as memory_lanes
 from jobs.replays.session_cache.answers import lanes as session_lanes
 from jobs.replays.session_cache.answers import slot_needs
 from jobs.report_page.advice.batch_sizes import split_producers
-from jobs.report_page.advice.cache_slots import SLOTS
 from jobs.report_page.advice.fetch_limits import consumer_lanes
 from jobs.report_page.advice.floors import metrics_below_floor
 from jobs.report_page.advice.memory_pools import producer_lanes
@@ -29,6 +28,7 @@ from schemas.tables import algorithms
 from schemas.tables.gold_gates import GATE_RESULTS
 from schemas.tables.gold_sessions import SESSION_CACHE, SESSION_SLOTS
 from tests.unit.report.findings import agreement, findings, row_of
+from udfs.replay.session_cache.settings import SLOTS
 
 SMALL, LARGE = "consumer.fetch.max.bytes=1MiB", "consumer.fetch.max.bytes=50MiB"
 BOTH = "consumer.fetch.max.bytes=1MiB,consumer.max.partition.fetch.bytes=512KiB"

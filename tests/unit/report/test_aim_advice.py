@@ -12,7 +12,6 @@ from pyspark.sql import Row
 from jobs.find.scopes import Scope
 from jobs.report_page.advice.aim_advice import replace_by_aims
 from jobs.report_page.advice.aims import aim_settings, trade_off_lanes
-from jobs.report_page.advice.batch_sizes import BATCH_SIZE as BATCH
 from jobs.report_page.advice.batch_sizes import split_producers, split_topics
 from jobs.report_page.advice.client_rows import CLIENT
 from jobs.report_page.advice.fetch_limits import SHOWN, consumer_lanes
@@ -25,6 +24,7 @@ from schemas.tables.gold_aims import AIM_SETTINGS, TRADE_OFF
 from schemas.tables.values import CAPTURED as FROM_CAPTURE
 from schemas.tables.values import CHANGE, DEFAULT, INFERRED, KEEP, OF_CLIENT, OF_CLUSTER, OF_TOPIC, WITHHELD
 from tests.unit.report.findings import findings, row_of
+from udfs.replay.batch_split.settings import BATCH_SIZE as BATCH
 
 MiB = 1 << 20
 FETCH = "consumer.fetch.max.bytes"

@@ -12,7 +12,7 @@ from math import inf
 from jobs.find.axes import Point, representative_point
 from jobs.find.judgement import Outcomes, meets_constraints
 from jobs.find.scopes import OwnOutcomes, Scope, own_constraints
-from jobs.find.tried import Search
+from jobs.find.search_state import Search
 from jobs.replays.ranged import LEAST_MS, are_apart
 from schemas.tables.outcomes import outcomes_of
 from schemas.tables.values import OF_CLIENT

@@ -13,13 +13,12 @@ from jobs.replays.algorithm import Algorithm, Source
 from jobs.replays.batch_split.answers import MOST_SPLIT_RATE
 from jobs.replays.ranged import LEAST_MS
 from jobs.scenarios.aims import Aim, Constraint, Span
-from jobs.scenarios.chosen_grids import OF_CONSUMERS, OF_FOLLOWERS, FetchLimitKeys
+from jobs.scenarios.chosen_grids import OF_CONSUMERS, OF_FOLLOWERS, PRODUCER_BUFFER, FetchLimitKeys
 from jobs.scenarios.scenario import Lane
 from jobs.scenarios.settings import setting_of
 from schemas.tables import algorithms
 from udfs.replay.batch_split.settings import BATCH_SIZE
 
-BUFFER_MEMORY = "producer.buffer.memory"
 ROUNDS = 2
 """One round for a grid, and one for lanes between the best lane and its neighbours. That finds a value to within a few
 percent, which is enough for an aim that no user has named.
@@ -64,9 +63,9 @@ def aim_for_batch_size(replayed: Sequence[int]) -> Aim:
 
 def aim_for_memory(replayed: Sequence[int]) -> Aim:
     """The least buffer.memory without waits, from the least that was replayed to the most that is usual."""
-    _, most = setting_of(BUFFER_MEMORY).searched_span
-    over = {BUFFER_MEMORY: Span(min(replayed), max(most, *replayed))}
-    return Aim(algorithms.CONSUMER_MEMORY, BUFFER_MEMORY, is_least=True, where=NO_WAITS, over=over, rounds=ROUNDS)
+    _, most = setting_of(PRODUCER_BUFFER).searched_span
+    over = {PRODUCER_BUFFER: Span(min(replayed), max(most, *replayed))}
+    return Aim(algorithms.CONSUMER_MEMORY, PRODUCER_BUFFER, is_least=True, where=NO_WAITS, over=over, rounds=ROUNDS)
 
 
 def aim_for_fetch_limits(limits: FetchLimitKeys, replayed: Sequence[int]) -> Aim:
@@ -89,7 +88,7 @@ def doublings_in(least: int, most: int) -> tuple[int, ...]:
 
 USUAL_AIMS: Mapping[str, Mapping[str, Callable[[Sequence[int]], Aim]]] = {
     algorithms.BATCH_SPLIT: {BATCH_SIZE: aim_for_batch_size},
-    algorithms.CONSUMER_MEMORY: {BUFFER_MEMORY: aim_for_memory},
+    algorithms.CONSUMER_MEMORY: {PRODUCER_BUFFER: aim_for_memory},
     algorithms.FETCH_MAX_BYTES: {
         limits.response: partial(aim_for_fetch_limits, limits) for limits in (OF_CONSUMERS, OF_FOLLOWERS)
     },

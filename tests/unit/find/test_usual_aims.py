@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.find.unmet import doublings_in, usual_aim
+from jobs.find.usual_aims import doublings_in, usual_aim
 from jobs.scenarios.aims import Constraint, Span
 from jobs.scenarios.scenario import CAPTURED_LANE, Lane, make_lane
 from jobs.scenarios.settings import Value

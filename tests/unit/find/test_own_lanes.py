@@ -9,10 +9,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from jobs.find.alone import MOST_ALONE
 from jobs.find.axes import axes_of_aim
 from jobs.find.conclusions import Settled, settle_search
 from jobs.find.judgement import Outcomes, meets_constraints
+from jobs.find.own_lanes import MOST_ALONE
 from jobs.find.rows import rows_of_aims
 from jobs.find.scopes import Scope, scope_kinds
 from jobs.find.search import run_search
