@@ -11,5 +11,10 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "len(of_table) >= HELD_BATCHES",
         "len(of_table) > HELD_BATCHES",
     ): "one batch more is held, and rows are packed at the same row",
+    (
+        "udfs/replay/shared/line_fit.py",
+        "rest >= 0",
+        "rest > 0",
+    ): "where nothing is left, the mean of the times is the time of amount 0, and the slope is 0 either way",
 }
 """By file, expression and what takes its place: why no result changes, as it goes on from `for`."""

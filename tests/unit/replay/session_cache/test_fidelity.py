@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schemas.tables.gold import FIDELITY
@@ -70,6 +72,21 @@ def test_a_throttled_fetch_that_got_its_partitions_got_its_session(is_emptied: b
     grants = [row for row in gold[f.name] if row[f.metric] == "session_grants"]
     assert [sum(row[column] for row in grants) for column in (f.checked, f.agreed)] == [checked, checked]
     assert total(gold, SESSION_CACHE.created) == checked
+
+
+@pytest.mark.parametrize(
+    ("told", "checked"),
+    [({}, 1), ({"wait_us": None}, 0), ({"throttle_ms": 900, "is_emptied": True}, 0)],
+    ids=["answered", "without response", "throttled"],
+)
+def test_only_a_response_that_is_not_throttled_shows_whether_a_session_had_an_error(
+    told: dict[str, Any], checked: int
+) -> None:
+    (session,) = ids(0)
+    fetch = Fetch(10, "a", 5, session_id=session, epoch=1, granted=session, **told)
+    gold = gold_rows([captured(Fetch(0, "a", 5, granted=session), fetch)], lanes(1))
+    f = FIDELITY
+    assert sum(row[f.checked] for row in gold[f.name] if row[f.metric] == "session_errors") == checked
 
 
 def test_a_fetch_that_was_not_captured_is_no_disagreement() -> None:
