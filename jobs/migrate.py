@@ -76,7 +76,7 @@ def migrated_lines(migrated: MigratedLake) -> Iterator[str]:
     ):
         if ids:
             named = ", ".join(with_rest_count(ids[:MOST_NAMED], len(ids)))
-            yield from labelled_lines("AGAIN", f"{quantity(len(ids), kind)} lack values of new columns: {named}")
+            yield from labelled_lines("AGAIN", f"{quantity(len(ids), kind)} without values of new columns: {named}")
             yield from labelled_lines("", f"{to_do} makes them anew, in the same place")
 
 

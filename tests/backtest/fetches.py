@@ -94,8 +94,10 @@ def compared(work: Path, repeats: int) -> Iterator[tuple[str, Figures]]:
                     yield f"{a} -> {b}", figures(found[a], found[b])
 
 
-RANGED = {"catch_up_ms": "catch-up ms", "longest_wait_ms": "longest wait ms"}
+RANGED = {"catch_up_ms": "catch-up ms", "longest_wait_ms": "longest wait ms", "requests": "requests"}
 """The figures that have a range, and what they are called here."""
+OF_BACKLOG, OF_LIVE = ("catch_up_ms", "longest_wait_ms"), ("requests",)
+"""Those that pairs of a backlog are compared by, and pairs of what comes all the while, which have no backlog."""
 
 
 def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
@@ -103,11 +105,11 @@ def covered(work: Path, repeats: int) -> Iterator[Sequence[str]]:
     found = groups(work, repeats)
     for kind in ("java", "librdkafka", "follower"):
         cases: dict[str, list[Case]] = {metric: [] for metric in RANGED}
-        for pair in PAIRS[:-1]:  # of what is live there is no backlog
+        for pair in PAIRS:
             names = [f"{kind} {name}" for name in pair]
             if all(name in found and found[name].runs[-1][0].exists() for name in names):
                 for a, b in (names, names[::-1]):
-                    for metric in RANGED:
+                    for metric in OF_LIVE if set(pair) <= set(WAITS) else OF_BACKLOG:
                         cases[metric].append(case_of(metric, found[a], found[b]))
         yield from (coverage_row(kind, RANGED[metric], of) for metric, of in cases.items() if of)
 
@@ -174,6 +176,7 @@ def told(of: Replayed, group: Group, client: str, lane: int | None) -> dict[str,
         "record bytes": reader["bytes"],
         "of cut batches": reader["cut_tail_bytes"],
         "bytes by partition": {row["partition"]: row["bytes"] for row in parts},
+        "requests": reader["requests"],
         "responses with records": sum(map(len, by_broker.values())),
         "responses in order": by_broker,
         "p99 response": reader["response_bytes_p99"],
