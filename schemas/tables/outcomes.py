@@ -85,7 +85,8 @@ _SESSIONS, _SPLITS, _LIMITS = algorithms.SESSION_CACHE, algorithms.BATCH_SPLIT, 
 
 OUTCOMES: tuple[Outcome, ...] = (
     _fetch("catch_up", "catch_up_ms", "most", "ms", "Time until the slowest reader has read its backlog"),
-    _fetch("held", "held_bytes", "most", "bytes", "Most record bytes that one reader holds, received and not taken"),
+    _fetch("held", "held_bytes", "most", "bytes",
+           "Most record bytes that one reader holds, received and not taken; equal runs differ by more than its range"),
     _fetch("longest_wait", "longest_wait_ms", "most", "ms",
            "Longest time in which a partition gets nothing though there is something"),
     _fetch("end_lag", "end_lag_bytes", "most", "bytes", "Bytes that one reader has not read when the capture ends"),
