@@ -12,6 +12,16 @@ EQUAL: dict[tuple[str, str, str], str] = {
         "len(of_table) > HELD_BATCHES",
     ): "one batch more is held, and rows are packed at the same row",
     (
+        "udfs/replay/session_cache/cache.py",
+        "session_id <= 0",
+        "session_id < 0",
+    ): "no session that is there has the id 0, so that none is found for it either way",
+    (
+        "udfs/replay/session_cache/cache.py",
+        "session_id > 0",
+        "session_id >= 0",
+    ): "a client's place is NONE once its session is closed, so that there is none with the id 0 at it",
+    (
         "udfs/replay/shared/line_fit.py",
         "rest >= 0",
         "rest > 0",

@@ -23,6 +23,8 @@ def test_each_shard_has_an_eighth_of_the_slots_rounded_down(slots: int, created:
     assert (total(gold, SESSION_CACHE.created), total(gold, SESSION_CACHE.refused)) == (created, 40 - created)
     (row,) = gold[SESSION_SLOTS.name]
     assert row[SESSION_SLOTS.zero_harm_slots] == 40
+    (bucket,) = gold[SESSION_CACHE.name]
+    assert bucket[SESSION_CACHE.refused_share] == (40 - created) / 40
 
 
 def slots_needed(*fetches: Fetch) -> tuple[int, int]:
