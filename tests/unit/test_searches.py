@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from udfs.columns.arrays import Ints
 from udfs.columns.groups import greatest_before, group_numbers
 from udfs.columns.records import GrowingRecords, int_fields, new_records
-from udfs.columns.searches import NONE, earliest_from, place_of_first, place_of_last_before
+from udfs.columns.searches import earliest_from, place_of_first, place_of_last_before
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 
 SMALL = st.integers(0, 5)

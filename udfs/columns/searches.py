@@ -6,10 +6,9 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, read_only
 from udfs.columns.picking import pick_values
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-
-NONE = -1
 
 
 def place_behind(keys: Ints, times: Ints, key: Ints, time: Ints) -> Ints:

@@ -7,6 +7,7 @@ ready and next in its partition: with larger batches it has fewer to send, and i
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import estimated_bytes, has_room, upper_bound
@@ -24,7 +25,6 @@ from udfs.replay.batch_split.state import (
 )
 from udfs.replay.batch_split.stored_size import checked_size
 from udfs.replay.shared.event_heap import push
-from udfs.replay.shared.resent_batches import NONE
 
 
 @kernel

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.batch_split.state import Capture, ProducerSim, new_progress
 from udfs.replay.batch_split.timing import BYTES_SHARE
 from udfs.replay.shared.replications import replications_within
-from udfs.replay.shared.resent_batches import NONE
 from udfs.replay.shared.window import Window
 
 RECORDS_AT_MOST = 1 << 24

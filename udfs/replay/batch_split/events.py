@@ -18,6 +18,7 @@ from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.arrow_columns import offsets_and_values
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import int_fields, new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.recompression import size_model
@@ -25,7 +26,7 @@ from udfs.replay.batch_split.state import BATCH, PART, RECORD, SENT_PARTITION, C
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.requests_in_flight import before_requests
-from udfs.replay.shared.resent_batches import NONE, ProducedBatches, resendings
+from udfs.replay.shared.resent_batches import ProducedBatches, resendings
 from udfs.wire.compressed_sizes import CODEC_NUMBERS
 
 SENDING = int_fields(

@@ -13,6 +13,7 @@ import numpy as np
 from schemas.tables.fidelity_reasons import SPLITS
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Floats, Ints, Records
+from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.lanes import Measure
 from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
@@ -23,7 +24,6 @@ from udfs.replay.batch_split.recompression import BY_PARTS, FITTED
 from udfs.replay.batch_split.stored_size import checked_sizes
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import CAPTURED
-from udfs.replay.shared.resent_batches import NONE
 from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from udfs.columns.arrays import Records
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.accumulator import append_record, close_as_captured, leave_partition, seal_full
 from udfs.replay.batch_split.partition_queue import stands_behind_sent
@@ -16,7 +17,6 @@ from udfs.replay.batch_split.sender import handle_next_event, waits_to_close
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, OF_BATCH
 from udfs.replay.batch_split.state import MODELLED, NOT_BEGUN, NOT_CLOSED, ProducerSim, codec_of
 from udfs.replay.shared.event_heap import INDEX
-from udfs.replay.shared.resent_batches import NONE
 
 Measure = Callable[[int, int, int], int]
 """Bytes of a batch of the records [first, end) in a codec; MODELLED where the records are not held."""

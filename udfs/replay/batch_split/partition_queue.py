@@ -8,10 +8,10 @@ filled further though it has lingered.
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.sender_events import LINGERED, schedule_close, schedule_event
 from udfs.replay.batch_split.state import ProducerSim, delay_by_bytes
-from udfs.replay.shared.resent_batches import NONE
 
 NO_PART, TO_SEND, IN_FLIGHT = range(3)
 """What became of the part of a split batch that left the queue last; NO_PART once it is answered."""

@@ -16,9 +16,9 @@ import pyarrow as pa
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Floats, Ints, Records, stretch_edges
 from udfs.columns.arrow_columns import offsets_and_values
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.state import SizeModel
-from udfs.replay.shared.resent_batches import NONE
 from udfs.wire.compressed_sizes import CODEC_NAMES, COMPRESSING, PARTS, part_ends
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.accumulator import end_lingering, end_lingering_batch
@@ -35,7 +36,6 @@ from udfs.replay.batch_split.splitting import split_batch
 from udfs.replay.batch_split.state import MICRO, SPAN_BATCHES, STUCK, ProducerSim, codec_of, estimate_topic, topic_of
 from udfs.replay.batch_split.stored_size import checked_size, modelled_size
 from udfs.replay.shared.event_heap import INDEX, pop, push
-from udfs.replay.shared.resent_batches import NONE
 
 
 @kernel

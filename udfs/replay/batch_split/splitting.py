@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import (
@@ -15,7 +16,6 @@ from udfs.replay.batch_split.partition_queue import enqueue_batch
 from udfs.replay.batch_split.sender_events import schedule_close
 from udfs.replay.batch_split.settings import KIP_TEXT
 from udfs.replay.batch_split.state import STUCK, ProducerSim, bytes_in_batch, codec_of, topic_of
-from udfs.replay.shared.resent_batches import NONE
 
 
 @kernel

@@ -11,10 +11,10 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.groups import greatest_before
 from udfs.columns.records import new_records
 from udfs.columns.searches import place_behind
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.state import PART, Capture
-from udfs.replay.shared.resent_batches import NONE
 
 BYTES_SHARE = 0.4
 """How much of the time between two closes of a partition, while batches wait for the client to send them, follows from

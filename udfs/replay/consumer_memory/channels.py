@@ -10,6 +10,7 @@ hold requests back instead. After a connection had to wait, all that comes later
 from __future__ import annotations
 
 from udfs.columns.arrays import Records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.pool import (
@@ -35,7 +36,7 @@ from udfs.replay.consumer_memory.requests import (
     start_waiting,
 )
 from udfs.replay.consumer_memory.settings import MEMORY_POOL, UNBOUNDED
-from udfs.replay.consumer_memory.state import NONE, MessageSim, Traces, UnitOutcomes, simulations_of_units
+from udfs.replay.consumer_memory.state import MessageSim, Traces, UnitOutcomes, simulations_of_units
 from udfs.replay.consumer_memory.usage import (
     advance_meter,
     begin_metering,

@@ -14,9 +14,9 @@ from schemas.tables.event_kinds import MemoryEvent
 from schemas.tables.fidelity_reasons import DRAINED
 from udfs.columns.arrays import Ints, Record, Records, read_only
 from udfs.columns.records import int_fields, with_free_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.units import resize_to_units
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.int_map import ABSENT, IntMap, new_map, place_of_key, put_key, with_room_for

@@ -22,8 +22,8 @@ from udfs.columns.groups import group_numbers
 from udfs.columns.picking import pick_values
 from udfs.columns.records import int_fields, pick_fields
 from udfs.columns.searches import earliest_from, place_of_first
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.takeovers import FETCH, first_drained, first_request
 
 LEAVE_GROUP, SYNC_GROUP = API_KEYS["LEAVE_GROUP"], API_KEYS["SYNC_GROUP"]

@@ -7,9 +7,10 @@ memory, is accounted for here. Kernels take a message by its number among the un
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.settings import COMPLETED_AS_MAX, IN_FLIGHT_ESTIMATE, MEMORY_POOL
-from udfs.replay.consumer_memory.state import NONE, MessageSim
+from udfs.replay.consumer_memory.state import MessageSim
 from udfs.replay.consumer_memory.usage import note_waited, wait_more
 from udfs.replay.shared.event_heap import kinds, push
 

@@ -20,11 +20,11 @@ from udfs.columns.groups import group_numbers
 from udfs.columns.picking import pick_values
 from udfs.columns.records import GrowingRecords, int_fields, new_records
 from udfs.columns.searches import place_of_first
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.facts.arrow_tables import unpack_rows
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.given_up import GIVEN_UP, when_gone
-from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.takeovers import FETCH
 from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.columns import int_column

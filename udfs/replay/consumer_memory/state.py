@@ -14,8 +14,6 @@ from udfs.replay.consumer_memory.usage import MEASURED, Meter, UsageCurves, new_
 from udfs.replay.shared.event_heap import Heap
 from udfs.replay.shared.window import WHOLE, Window
 
-NONE = -1
-
 MESSAGE = int_fields(
     "connection",  # its number
     "next_request",  # the message on its connection whose request comes next, or NONE

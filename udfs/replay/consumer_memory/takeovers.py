@@ -28,8 +28,8 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.picking import pick_values
 from udfs.columns.records import pick_fields
 from udfs.columns.searches import earliest_from, place_of_last_before
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.consumer_memory.state import NONE
 
 FETCH, JOIN_GROUP = FETCH_REQUEST.api_key, JOIN_GROUP_REQUEST.api_key
 CONSUMER_GROUP_HEARTBEAT = CONSUMER_GROUP_HEARTBEAT_REQUEST.api_key

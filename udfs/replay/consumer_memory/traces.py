@@ -21,8 +21,9 @@ from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.groups import greatest_before, group_numbers
 from udfs.columns.records import new_records
 from udfs.columns.searches import earliest_from
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_S
-from udfs.replay.consumer_memory.state import CONNECTION, MESSAGE, NONE, TRACE, Traces
+from udfs.replay.consumer_memory.state import CONNECTION, MESSAGE, TRACE, Traces
 from udfs.replay.consumer_memory.takeovers import FETCH
 
 GONE_US = US_PER_S

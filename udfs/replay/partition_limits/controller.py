@@ -13,6 +13,7 @@ from schemas.wire.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from udfs.columns.arrays import Ints
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import DRAWN, are_known
 from udfs.replay.partition_limits.placement.java_random import reseed
@@ -38,7 +39,6 @@ from udfs.replay.partition_limits.state import (
     MAX_PARTITIONS,
     MOVE,
     NO_LIMIT,
-    NONE,
     NOT_TRIED,
     NOTHING,
     REFUSED_BEFORE,

@@ -12,6 +12,7 @@ import numpy as np
 
 from schemas.wire.errors import INVALID_REPLICATION_FACTOR
 from udfs.columns.arrays import Bools, Ints, Records, read_only
+from udfs.columns.sentinels import NONE
 from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve_passes import FIRST_REFUSAL, FREE, fill_curve, new_passes
 from udfs.replay.partition_limits.placement.brokers import are_known
@@ -23,7 +24,6 @@ from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MOVE,
-    NONE,
     VANISH,
     History,
     new_sim,

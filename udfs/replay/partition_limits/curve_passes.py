@@ -18,6 +18,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.records import int_fields
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.controller import apply_change, is_shown
 from udfs.replay.partition_limits.schedule import UNLIMITED
@@ -28,7 +29,6 @@ from udfs.replay.partition_limits.state import (
     GROW,
     MAX_BROKER_PARTITIONS,
     NO_LIMIT,
-    NONE,
     ClusterSim,
 )
 from udfs.replay.partition_limits.topics import (

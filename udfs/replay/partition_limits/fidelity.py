@@ -17,9 +17,10 @@ from schemas.tables.table import Table
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.arrow_columns import arrow_array, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.sentinels import NONE
 from udfs.replay.partition_limits.placement.possible_draws import can_be_checked, checked_placements
 from udfs.replay.partition_limits.settings import LimitSettings
-from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NONE, NOT_TRIED, History
+from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, NOT_TRIED, History
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON, FidelityCounts, fidelity_rows
 
 PLACEMENTS = "placements"

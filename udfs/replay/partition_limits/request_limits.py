@@ -14,6 +14,7 @@ from schemas.wire.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_S
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.placement.brokers import are_known
@@ -22,7 +23,6 @@ from udfs.replay.partition_limits.state import (
     GROW,
     MUTATION_QUOTA,
     NO_LIMIT,
-    NONE,
     REQUEST_PARTITIONS,
     REQUEST_RECORDS,
     ClusterSim,

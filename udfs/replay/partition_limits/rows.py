@@ -21,6 +21,7 @@ from schemas.tables.table import Table
 from udfs.columns.arrays import Floats, Ints, Records, read_only
 from udfs.columns.arrow_columns import arrow_array, dictionary_column, repeated_text_column
 from udfs.columns.arrow_columns import compute as pc
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_DAY
 from udfs.facts.arrow_tables import make_rows
 from udfs.facts.number_columns import Picked
@@ -31,7 +32,6 @@ from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
-    NONE,
     REFUSED_BEFORE,
     REQUEST_PARTITIONS,
     REQUEST_RECORDS,

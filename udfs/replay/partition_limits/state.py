@@ -15,9 +15,6 @@ from udfs.replay.partition_limits.placement.limited import Arrangement, new_arra
 from udfs.replay.partition_limits.placement.striped import Stripes, new_stripes
 from udfs.replay.partition_limits.settings import LimitSettings
 
-NONE = -1
-"""In place of a change, a broker or a place in an array, where there is none."""
-
 APPEAR, VANISH, CREATE, AUTO_CREATE, GROW, MOVE, DELETE, NOTHING = range(8)
 """Kinds of change. APPEAR brings partitions that are there without a captured request, VANISH takes a topic away in the
 same way; NOTHING is a Metadata request that makes no topic."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from udfs.columns.arrays import Record, Records
 from udfs.columns.records import int_fields
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.partition_limits.state import (
     MAX_BROKER_PARTITIONS,
     MAX_PARTITIONS,
     MUTATION_QUOTA,
-    NONE,
     NOT_TRIED,
     REFUSED_BEFORE,
     REQUEST_PARTITIONS,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from udfs.columns.arrays import Ints, Record
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS
 from udfs.kernels.kernel import kernel
-from udfs.replay.partition_limits.state import NO_LIMIT, NONE, ClusterSim
+from udfs.replay.partition_limits.state import NO_LIMIT, ClusterSim
 
 UNPLACED = -1
 """In a slot: the replica's broker is not known."""

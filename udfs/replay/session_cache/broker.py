@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.session_cache.clients import new_clients
 from udfs.replay.session_cache.contents.state import Contents, new_contents
@@ -23,7 +24,6 @@ from udfs.replay.session_cache.state import (
     CACHE_OUTCOME,
     EVICTION,
     FETCH,
-    NONE,
     UNSEEN,
     Buckets,
     Captured,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import (
@@ -19,7 +20,7 @@ from udfs.replay.session_cache.cache import (
     use_session,
 )
 from udfs.replay.session_cache.eviction import find_victim, is_older
-from udfs.replay.session_cache.state import GREATEST_ID, NONE, Cache, Captured, uses_topic_ids
+from udfs.replay.session_cache.state import GREATEST_ID, Cache, Captured, uses_topic_ids
 from udfs.replay.shared.lanes import CAPTURED
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import close_session, find_owned, next_epoch, session_error, use_session
 from udfs.replay.session_cache.clients import follow_response
@@ -22,7 +23,6 @@ from udfs.replay.session_cache.state import (
     INCREMENTAL,
     INITIAL_EPOCH,
     NO_SESSION,
-    NONE,
     RENEW,
     SESSIONLESS,
     WITHOUT_SESSION,

@@ -14,7 +14,8 @@ from schemas.tables.steps import SESSION_EVENTS
 from schemas.wire.fetch import SESSION_ERRORS
 from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.records import join_records
-from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, LISTED_PARTITION, NO_TIME, NONE, SIZE_UNKNOWN
+from udfs.columns.sentinels import NONE
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, FETCH, LISTED_PARTITION, NO_TIME, SIZE_UNKNOWN
 from udfs.replay.shared.columns import int_column, known_rows, numbers_of
 from udfs.replay.shared.key_numbers import key_numbers
 

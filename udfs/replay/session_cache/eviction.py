@@ -8,9 +8,10 @@ where a session's age is that at the time of the comparison.
 from __future__ import annotations
 
 from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.settings import KIP_TEXT
-from udfs.replay.session_cache.state import NONE, Cache
+from udfs.replay.session_cache.state import Cache
 
 
 @kernel

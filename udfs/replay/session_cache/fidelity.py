@@ -10,6 +10,7 @@ from schemas.tables import algorithms, metrics
 from schemas.tables.session_reasons import SESSIONS
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.columns.arrays import Ints, Record
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import is_shard_full, session_error
@@ -23,15 +24,7 @@ from udfs.replay.session_cache.captured_cache import (
 )
 from udfs.replay.session_cache.eviction import find_victim
 from udfs.replay.session_cache.order import OVERLAP_US, issued_shard
-from udfs.replay.session_cache.state import (
-    AFTER_LOSS,
-    FROM_BEFORE,
-    NO_TIME,
-    NONE,
-    UNEXPECTED,
-    Cache,
-    Captured,
-)
+from udfs.replay.session_cache.state import AFTER_LOSS, FROM_BEFORE, NO_TIME, UNEXPECTED, Cache, Captured
 from udfs.replay.shared.fidelity_rows import AGREED
 from udfs.replay.shared.lanes import CAPTURED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import (
     close_idle,
@@ -16,7 +17,7 @@ from udfs.replay.session_cache.cache import (
     shard_of,
 )
 from udfs.replay.session_cache.eviction import find_victim
-from udfs.replay.session_cache.state import NO_SESSION, NONE, Lanes
+from udfs.replay.session_cache.state import NO_SESSION, Lanes
 
 
 @kernel

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Records
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
-from udfs.replay.session_cache.state import LANE_CLIENT, NONE, SESSION, TOTALS, Cache
+from udfs.replay.session_cache.state import LANE_CLIENT, SESSION, TOTALS, Cache
 
 FIRST_PLACES = 64
 """As many as the setting allows shards, so that each has a place."""

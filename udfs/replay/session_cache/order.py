@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Ints, Record, Records
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
-from udfs.replay.session_cache.state import EPOCH_UNKNOWN, EVENT, INITIAL_EPOCH, NO_SESSION, NO_TIME, NONE
+from udfs.replay.session_cache.state import EPOCH_UNKNOWN, EVENT, INITIAL_EPOCH, NO_SESSION, NO_TIME
 
 OVERLAP_US = 100_000
 """Most time between the packets of two responses that may have been built in the other order.

@@ -12,6 +12,7 @@ from schemas.tables.gold_sessions import SESSION_CACHE
 from schemas.tables.table import Table
 from udfs.columns.arrays import Records, read_only
 from udfs.columns.records import join_records
+from udfs.columns.sentinels import NONE
 from udfs.facts.arrow_tables import pack_tables
 from udfs.replay.session_cache.broker import (
     BrokerReplay,
@@ -40,7 +41,7 @@ from udfs.replay.session_cache.order import (
 from udfs.replay.session_cache.rows import BrokerResult, all_rows, cache_rows, result_of
 from udfs.replay.session_cache.settings import SessionLanes
 from udfs.replay.session_cache.slots import note_all_gone
-from udfs.replay.session_cache.state import FETCH, INITIAL_EPOCH, NONE
+from udfs.replay.session_cache.state import FETCH, INITIAL_EPOCH
 
 BROKERS_AT_ONCE, BUCKETS_AT_ONCE = 100, 100
 """The results of so many brokers, and so many buckets of one broker, are held before rows are made of them."""

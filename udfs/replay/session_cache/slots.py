@@ -10,11 +10,12 @@ import numpy as np
 
 from schemas.wire.errors import FETCH_SESSION_ID_NOT_FOUND
 from udfs.columns.arrays import Ints, Record
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.cache import shard_of
 from udfs.replay.session_cache.order import OVERLAP_US
-from udfs.replay.session_cache.state import NO_SESSION, NONE, REFUSAL, SPAN, SessionSpans
+from udfs.replay.session_cache.state import NO_SESSION, REFUSAL, SPAN, SessionSpans
 from udfs.replay.shared.int_map import ABSENT, new_map, place_of_key, put_key, with_room_for
 
 

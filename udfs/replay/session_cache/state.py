@@ -11,7 +11,6 @@ from udfs.kernels.kernel import kernel
 from udfs.replay.shared.int_map import IntMap
 from udfs.wire.fetch_sizes import FIRST_WITH_TOPIC_IDS
 
-NONE = -1
 NO_SESSION = 0
 NO_TIME = -1
 SIZE_UNKNOWN = -1

@@ -13,6 +13,7 @@ import pyarrow as pa
 from schemas.tables.silver import EXCHANGES
 from schemas.wire.apis import API_KEYS
 from udfs.columns.arrays import Ints
+from udfs.columns.sentinels import NONE
 from udfs.replay.shared.columns import int_column, rows_alike
 from udfs.replay.shared.silver_columns import ByConnection
 
@@ -37,7 +38,6 @@ _SOFTWARE: list[pa.Field[Any]] = [
 SOFTWARE = pa.schema(_SOFTWARE)
 """The name and version that some requests of a connection came with, and the newest version of the API that they
 use."""
-NONE = -1
 _NUMBER = re.compile(r"[0-9]{1,9}")  # a client may write any text, of any length
 
 

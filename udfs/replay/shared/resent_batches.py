@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, read_only
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
-
-NONE = -1
 
 
 class ProducedBatches(NamedTuple):

@@ -14,6 +14,7 @@ from jobs.scenarios.settings import settings
 from schemas.tables.steps import SENT
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.facts.arrow_tables import arrow_schema, unpack_rows
 from udfs.replay.batch_split.estimate import record_bytes
@@ -30,7 +31,6 @@ from udfs.replay.batch_split.state import (
     new_sim,
     no_outcomes,
 )
-from udfs.replay.shared.resent_batches import NONE
 from udfs.wire.compressed_sizes import CODEC_NAMES
 
 CODECS = len(CODEC_NAMES)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.replay.batch_split.producers import Produced, Producer, captured, even_sizes, replayed, settings_of
+from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.accumulator import seal_batch
 from udfs.replay.batch_split.partition_queue import (
     IN_FLIGHT,
@@ -22,7 +23,6 @@ from udfs.replay.batch_split.partition_queue import (
 from udfs.replay.batch_split.sender_events import CLOSED, KIND, KIND_BITS, LINGERED
 from udfs.replay.batch_split.state import ProducerSim, new_sim, no_outcomes
 from udfs.replay.shared.event_heap import INDEX, pop
-from udfs.replay.shared.resent_batches import NONE
 
 SETTINGS = Producer(1024, 2048, linger=5)
 TOO_LARGE = 75

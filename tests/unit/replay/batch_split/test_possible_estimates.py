@@ -11,6 +11,7 @@ from schemas.tables.fidelity_reasons import SPLITS
 from tests.unit.replay.batch_split.producers import Producer, content_of, settings_of
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.estimate import estimate_after_split, updated_estimate
 from udfs.replay.batch_split.possible_estimates.events import batches_before
 from udfs.replay.batch_split.possible_estimates.fidelity import (
@@ -33,7 +34,6 @@ from udfs.replay.batch_split.possible_estimates.state import (
 from udfs.replay.batch_split.settings import TODAY
 from udfs.replay.batch_split.state import BATCH, RECORD
 from udfs.replay.shared.fidelity_rows import AGREED
-from udfs.replay.shared.resent_batches import NONE
 
 ORDER_OPEN = SPLITS.codes[SPLITS.close_append_order]
 MS = 1000  # us

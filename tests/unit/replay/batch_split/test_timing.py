@@ -7,11 +7,11 @@ import pytest
 
 from tests.unit.replay.batch_split.producers import Row, sent, sent_batch
 from udfs.columns.arrays import Records
+from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.events import Sent, read_sent
 from udfs.replay.batch_split.possible_estimates.events import groups_of_sendings
 from udfs.replay.batch_split.possible_estimates.order import CLOSE, SPLIT, no_order, times_in
 from udfs.replay.batch_split.timing import BYTES_SHARE, soonest_times, timed_batches
-from udfs.replay.shared.resent_batches import NONE
 
 LINGER = 100_000  # us
 

@@ -10,6 +10,7 @@ import pytest
 from schemas.tables.fidelity_reasons import QUEUE
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.events import EXCHANGE
 from udfs.replay.consumer_memory.fetch_queue import captured
@@ -24,7 +25,7 @@ from udfs.replay.consumer_memory.fetch_queue.captured import (
 from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
 from udfs.replay.consumer_memory.fetch_queue.levels import known_levels
 from udfs.replay.consumer_memory.fetch_queue.replay import Queue, compared_decisions
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, THRESHOLDS, ApplicationPace, QueueSim, new_queue
+from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, ApplicationPace, QueueSim, new_queue
 from udfs.replay.shared.window import WHOLE
 
 MS, SECOND = 1000, 1_000_000

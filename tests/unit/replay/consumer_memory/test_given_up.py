@@ -7,10 +7,10 @@ import pytest
 from schemas.tables.fidelity_reasons import DRAINED
 from tests.unit.replay.consumer_memory.events import Row, captured, fetch, of_group, received, verdicts_of
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.events import TAKEOVER
 from udfs.replay.consumer_memory.given_up import GIVEN_UP, LEAVE_GROUP, SYNC_GROUP, next_takeover
-from udfs.replay.consumer_memory.state import NONE
 
 
 def held(rows: list[Row]) -> int:

@@ -24,10 +24,10 @@ from tests.unit.replay.consumer_memory.events import (
     verdicts_of,
 )
 from udfs.columns.arrays import Records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory import events as events_module
 from udfs.replay.consumer_memory.events import KeptExchanges
-from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.consumer_memory.traces import GONE_US, handled_by, traces_of_requests
 from udfs.replay.shared.fidelity_rows import NO_REASON
 

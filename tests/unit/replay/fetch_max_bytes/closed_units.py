@@ -9,6 +9,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records, stretch_edges
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
@@ -17,7 +18,6 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     LEAVE,
     LOG_BATCH,
     NODE,
-    NONE,
     POINT,
     READ_PARTITION,
     REOPEN,

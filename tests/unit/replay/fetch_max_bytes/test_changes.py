@@ -10,11 +10,12 @@ import pytest
 from tests.unit.replay.fetch_max_bytes.closed_units import MS, Client, Part, replayed, turns
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, ReaderFetches, changes_of_nodes
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, FETCHED_PARTITION, MOVE, SERVING
-from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, NONE
+from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 
 TEN = Part([100] * 10, max_bytes=100)

@@ -22,17 +22,12 @@ from tests.unit.replay.partition_limits.clusters import (
     shown,
 )
 from udfs.columns.arrays import read_only
+from udfs.columns.sentinels import NONE
 from udfs.replay.partition_limits.controller import replay_lanes
 from udfs.replay.partition_limits.curve import limit_curves
 from udfs.replay.partition_limits.events import read_topic_events
 from udfs.replay.partition_limits.history.changes import history_of
-from udfs.replay.partition_limits.state import (
-    MAX_BROKER_PARTITIONS,
-    MAX_PARTITIONS,
-    NONE,
-    History,
-    new_sim,
-)
+from udfs.replay.partition_limits.state import MAX_BROKER_PARTITIONS, MAX_PARTITIONS, History, new_sim
 
 CHANGES = 30
 

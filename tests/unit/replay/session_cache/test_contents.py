@@ -12,9 +12,10 @@ from schemas.wire.fetch import FETCH_REQUEST, FETCH_RESPONSE
 from tests.bench.capture_frames import with_defaults
 from tests.unit.wire.reference import Struct, encode
 from udfs.columns.arrays import Records, read_only
+from udfs.columns.sentinels import NONE
 from udfs.replay.session_cache.contents.measure import measure_all
 from udfs.replay.session_cache.contents.state import new_contents, with_entries, with_stretches
-from udfs.replay.session_cache.state import FETCH, LISTED_PARTITION, NONE, SIZE_UNKNOWN
+from udfs.replay.session_cache.state import FETCH, LISTED_PARTITION, SIZE_UNKNOWN
 
 
 class Want(NamedTuple):

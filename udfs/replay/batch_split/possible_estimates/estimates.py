@@ -7,11 +7,11 @@ its own. These estimates are kept side by side, with what leads to them.
 from __future__ import annotations
 
 from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.kernels.kernel import kernel
 from udfs.replay.batch_split.estimate import estimate_after_split, updated_estimate
 from udfs.replay.batch_split.possible_estimates.state import LOST, MOST_ESTIMATES, GroupSim
-from udfs.replay.shared.resent_batches import NONE
 
 MOST_AHEAD = 62
 """How many closes may be undecided at a time: each has a bit of an int64."""

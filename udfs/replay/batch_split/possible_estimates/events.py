@@ -11,6 +11,7 @@ from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Ints, Records, Singles
 from udfs.columns.records import new_records
 from udfs.columns.searches import place_of_last_before
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.estimate import INITIAL_RATIO
 from udfs.replay.batch_split.events import Sent
@@ -25,7 +26,6 @@ from udfs.replay.batch_split.possible_estimates.state import (
     WAITED,
     EstimateGroup,
 )
-from udfs.replay.shared.resent_batches import NONE
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 

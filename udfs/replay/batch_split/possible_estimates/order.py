@@ -10,12 +10,12 @@ import numpy as np
 from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import int_fields
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_MS
 from udfs.replay.batch_split.events import Sent
 from udfs.replay.batch_split.possible_estimates.events import first_parts
 from udfs.replay.batch_split.possible_estimates.state import EstimateGroup
 from udfs.replay.batch_split.timing import Times
-from udfs.replay.shared.resent_batches import NONE
 
 BEFORE = int_fields("place", "rank", "earliest")
 """When a close or split was. place: that of the record, in the order of appending, before which it was. rank: its rank

@@ -8,10 +8,10 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records, Singles, read_only
 from udfs.columns.records import int_fields
+from udfs.columns.sentinels import NONE
 from udfs.replay.batch_split.estimate import INITIAL_RATIO
 from udfs.replay.batch_split.settings import KIP_TEXT
 from udfs.replay.shared.lanes import CAPTURED
-from udfs.replay.shared.resent_batches import NONE
 
 UNKNOWN, LOST = -1.0, -2.0
 """Estimates that are not known: UNKNOWN where the producer began before the capture, LOST where too many are

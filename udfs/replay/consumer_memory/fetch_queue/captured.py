@@ -15,8 +15,9 @@ import numpy as np
 from udfs.columns.arrays import Bools, Ints, Records, numbers_in_stretches, stretch_edges
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, RESPONSE, ApplicationPace
+from udfs.replay.consumer_memory.fetch_queue.state import RESPONSE, ApplicationPace
 
 AT_ONCE_US = 100_000
 """A broker that has records to return begins with the response by then (us)."""

@@ -8,9 +8,10 @@ have one queue together, which the application takes from in the order in which 
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
-from udfs.replay.consumer_memory.fetch_queue.state import NONE, ApplicationPace, QueueSim
+from udfs.replay.consumer_memory.fetch_queue.state import ApplicationPace, QueueSim
 
 LEAST_BACKOFF_US = 1000
 """Where fetch.queue.backoff.ms is 0, the thread decides whenever it wakes up."""

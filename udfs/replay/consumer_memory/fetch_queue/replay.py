@@ -17,6 +17,7 @@ from schemas.tables.values import (
 )
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.consumer_memory.consumers import Consumers, limits_by_unit
 from udfs.replay.consumer_memory.fetch_queue.bounds import Bound, FetchBounds, asked_max_bytes, bound_of
@@ -31,7 +32,6 @@ from udfs.replay.consumer_memory.fetch_queue.fetcher import replay_queue
 from udfs.replay.consumer_memory.fetch_queue.levels import known_levels
 from udfs.replay.consumer_memory.fetch_queue.state import THRESHOLDS, ApplicationPace, new_queue
 from udfs.replay.consumer_memory.settings import MemoryLanes
-from udfs.replay.consumer_memory.state import NONE
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, SPAN_TOLERANCE
 from udfs.replay.shared.fidelity_rows import NO_REASON, FidelityCounts, count_cases
 from udfs.replay.shared.lanes import AS_CAPTURED, CAPTURED

@@ -8,9 +8,8 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.records import int_fields, pick_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS
-
-NONE = -1
 
 THRESHOLDS = int_fields(
     "max_bytes",  # of values: once the queue has so many, nothing is asked for (queued.max.messages.kbytes)

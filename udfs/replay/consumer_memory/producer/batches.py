@@ -15,8 +15,8 @@ from schemas.wire.errors import MESSAGE_TOO_LARGE
 from udfs.columns.arrays import Bools, Ints, Records, read_only
 from udfs.columns.groups import group_numbers
 from udfs.columns.records import int_fields, new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_MS
-from udfs.replay.consumer_memory.producer.events import NONE
 from udfs.replay.consumer_memory.producer.requests import lingers_of, requests_of_sendings, shares_behind
 from udfs.replay.shared.resent_batches import ProducedBatches, mark_resent
 from udfs.replay.shared.window import WHOLE, Window

@@ -10,12 +10,12 @@ import pyarrow as pa
 from schemas.tables.steps import MEMORY_EVENTS
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import GrowingRecords, int_fields, new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.consumer_memory.units import Counted, resize_to_units
 from udfs.replay.shared.caps import MOST_EXCHANGES
 from udfs.replay.shared.columns import int_column
 
-NONE = -1
 SENDING = int_fields(
     "unit",
     "connection",  # its id

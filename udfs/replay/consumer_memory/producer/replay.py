@@ -15,6 +15,7 @@ import numpy as np
 from udfs.columns.arrays import Bools, Ints, Records, read_only
 from udfs.columns.arrays import stretch_edges as edges_of
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import US_PER_MS
 from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, new_waiters
@@ -23,7 +24,6 @@ from udfs.replay.consumer_memory.producer.state import (
     BUFFER_OUTCOME,
     BUILT,
     CONNECTION,
-    NONE,
     PIECE,
     STREAM,
     THREADS,

@@ -13,10 +13,10 @@ from schemas.tables.gold_memory import PRODUCER_MEMORY
 from schemas.tables.values import BY_CAPTURE, BY_CLOSED_LOOP
 from udfs.columns.arrays import Bools, Ints
 from udfs.columns.arrow_columns import dictionary_column
+from udfs.columns.sentinels import NONE
 from udfs.facts.arrow_tables import make_rows
 from udfs.replay.consumer_memory.producer.batches import Produced
 from udfs.replay.consumer_memory.producer.replay import ProducersReplayed
-from udfs.replay.consumer_memory.producer.state import NONE
 from udfs.replay.consumer_memory.rows import key_columns, units_and_lanes, used_and_waits
 from udfs.replay.consumer_memory.settings import MemoryLanes
 from udfs.replay.consumer_memory.units import Units

@@ -8,9 +8,10 @@ requests one after the other.
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.producer.buffer_pool import deallocate, is_awaited
-from udfs.replay.consumer_memory.producer.state import NONE, Loop
+from udfs.replay.consumer_memory.producer.state import Loop
 from udfs.replay.consumer_memory.usage import use_bytes
 from udfs.replay.shared.event_heap import kinds, push
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT

@@ -14,8 +14,6 @@ from udfs.replay.consumer_memory.producer.buffer_pool import BUFFERS, Waiters, n
 from udfs.replay.consumer_memory.usage import MEASURED, Meter
 from udfs.replay.shared.event_heap import Heap
 
-NONE = -1
-
 BUFFER_OUTCOME = int_fields(
     *MEASURED,
     "granted",  # batches that got memory

@@ -8,6 +8,7 @@ smaller where the sender drains sooner, and larger where it does so later (Recor
 from __future__ import annotations
 
 from udfs.columns.arrays import Ints
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.consumer_memory.producer.buffer_pool import (
     GRANTED,
@@ -28,7 +29,7 @@ from udfs.replay.consumer_memory.producer.sender import (
     on_answer,
     run_sender,
 )
-from udfs.replay.consumer_memory.producer.state import NONE, Loop
+from udfs.replay.consumer_memory.producer.state import Loop
 from udfs.replay.consumer_memory.producer.window import count_from_here, end_window
 from udfs.replay.consumer_memory.usage import (
     advance_meter,

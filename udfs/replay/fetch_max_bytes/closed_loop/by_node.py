@@ -15,10 +15,10 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import join_records, pick_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, MOVE, NUMBER_BITS, SERVING, CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import GONE_US, Nodes, limits_by_connection
-from udfs.replay.fetch_max_bytes.closed_loop.state import NONE
 
 
 class NodeReads(NamedTuple):

@@ -31,9 +31,10 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import join_records, new_records, pick_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
-from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, GO_ON, LEAVE, NONE, REOPEN, STOP, THROTTLED
+from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, GO_ON, LEAVE, REOPEN, STOP, THROTTLED
 
 GIVEN_UP_US = 1_000_000
 """A partition that is not asked for in so long was given up. A client that leaves nothing out has given it up with the

@@ -7,6 +7,7 @@ an order of its own (org.apache.kafka.server.FetchContext.IncrementalFetchContex
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.order import (
@@ -20,7 +21,6 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     GO_ON,
     LEAVE,
     NO_BACKLOG,
-    NONE,
     REOPEN,
     STOP,
     THROTTLED,

@@ -14,9 +14,10 @@ import numpy as np
 from schemas.tables.fidelity_reasons import CLOSED_FETCHES
 from udfs.columns.arrays import Bools, Ints, stretch_edges
 from udfs.columns.searches import place_behind
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.intent import Intent
-from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, NONE, CapturedLane
+from udfs.replay.fetch_max_bytes.closed_loop.state import NO_BACKLOG, CapturedLane
 from udfs.replay.shared.captured_pieces import LEAST_TIME_US, PIECES, SPAN_TOLERANCE
 from udfs.replay.shared.fidelity_rows import AGREED, NO_REASON
 

@@ -14,12 +14,13 @@ import numpy as np
 from schemas.tables.values import FOLLOWER
 from udfs.columns.arrays import Ints, Records, all_read_only, numbers_in_stretches, read_only
 from udfs.columns.records import int_fields, new_records, pick_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads, earlier_offsets
 from udfs.replay.fetch_max_bytes.closed_loop.events import NUMBER_BITS, CapturedFetches
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import Nodes, ends_of_connections
-from udfs.replay.fetch_max_bytes.closed_loop.state import NONE, first_above
+from udfs.replay.fetch_max_bytes.closed_loop.state import first_above
 from udfs.replay.fetch_max_bytes.events import ConnectionLogs, joined_logs
 
 NODE_LOGS = int_fields(

@@ -18,8 +18,8 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import pick_records
+from udfs.columns.sentinels import NONE
 from udfs.replay.fetch_max_bytes.closed_loop.events import BATCH_CAP, COUNTED, LIMITS, CapturedFetches
-from udfs.replay.fetch_max_bytes.closed_loop.state import NONE
 
 GONE_US = 60_000_000
 """The longest that a reader may be gone and be taken for one that only lost its connection."""

@@ -8,12 +8,13 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records, numbers_in_stretches, read_only, stretch_edges
 from udfs.columns.records import int_fields, new_records, pick_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import Handovers, NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import BATCH_UNKNOWN, Destinations
 from udfs.replay.fetch_max_bytes.closed_loop.logs import Log
-from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NONE, READ_PARTITION, first_above
+from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, READ_PARTITION, first_above
 
 READ_BATCHES = int_fields(
     "partition",

@@ -9,6 +9,7 @@ import numpy as np
 
 from udfs.columns.arrays import Floats, Ints, Records
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.fidelity import Verdicts, judge_nodes
@@ -19,7 +20,6 @@ from udfs.replay.fetch_max_bytes.closed_loop.state import (
     GIVEN_UP,
     LANE_OUTCOME,
     NO_BACKLOG,
-    NONE,
     RESPONSE,
     ReaderLanes,
     ReaderSim,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
-from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, NONE, ReaderSim, position_behind
+from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, ReaderSim, position_behind
 
 
 @kernel

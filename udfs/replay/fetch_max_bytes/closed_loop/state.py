@@ -12,6 +12,7 @@ import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only
 from udfs.columns.records import Kind, int_fields, new_records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.quota import Meters, new_meters
@@ -19,8 +20,6 @@ from udfs.replay.fetch_max_bytes.state import ANSWER, Sums
 from udfs.replay.shared.captured_pieces import PIECES
 from udfs.replay.shared.event_heap import Heap
 
-NONE = -1
-"""In place of a partition, where there is none."""
 NO_BACKLOG = -1
 """In place of how long a partition's backlog took."""
 REOPEN, STOP, THROTTLED = -1, -2, -3

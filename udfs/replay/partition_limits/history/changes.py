@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records, read_only, stretch_edges
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.partition_limits.events import NO_RESPONSE, TopicEvents
 from udfs.replay.partition_limits.history.requested_changes import requested_changes
@@ -21,7 +22,7 @@ from udfs.replay.partition_limits.history.shown_partitions import (
 )
 from udfs.replay.partition_limits.history.topic_ids import gone_before, subjects_of, topic_ids_in_order
 from udfs.replay.partition_limits.settings import LimitSettings
-from udfs.replay.partition_limits.state import APPEAR, CAPTURED, CHANGE, CREATE, NONE, VANISH, History
+from udfs.replay.partition_limits.state import APPEAR, CAPTURED, CHANGE, CREATE, VANISH, History
 
 NO_REQUEST = -2
 """In place of the number of a request, for a change that no captured one asks for."""

@@ -7,23 +7,14 @@ import numpy as np
 from schemas.tables.limit_reasons import CHANGES
 from schemas.wire import errors
 from udfs.columns.arrays import Bools, Ints, Records
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS
 from udfs.replay.partition_limits.events import NO_RESPONSE
 from udfs.replay.partition_limits.history.topic_ids import are_creations, have_no_id
 from udfs.replay.partition_limits.history.topic_times import times_done
 from udfs.replay.partition_limits.request_limits import MAX_PER_REQUEST
 from udfs.replay.partition_limits.settings import LimitSettings
-from udfs.replay.partition_limits.state import (
-    AUTO_CREATE,
-    CAPTURED,
-    CHANGE,
-    CREATE,
-    DELETE,
-    GROW,
-    MOVE,
-    NONE,
-    NOTHING,
-)
+from udfs.replay.partition_limits.state import AUTO_CREATE, CAPTURED, CHANGE, CREATE, DELETE, GROW, MOVE, NOTHING
 from udfs.replay.shared.fidelity_rows import AGREED
 
 MAX_REPLICAS = 1_000_000

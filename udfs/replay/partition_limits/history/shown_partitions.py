@@ -8,9 +8,10 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import int_fields
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.partition_limits.events import TopicEvents
-from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, MOVE, NONE
+from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, GROW, MOVE
 
 SHOWN_TOPIC = int_fields(
     "partitions",  # with which the topic was created, 0 where none are shown

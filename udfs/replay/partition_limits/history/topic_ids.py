@@ -10,9 +10,10 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.records import int_fields
+from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.partition_limits.history.topic_times import TopicTimes, times_done, times_wished
-from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE, NONE
+from udfs.replay.partition_limits.state import AUTO_CREATE, CREATE, DELETE
 
 TOPIC_ID = int_fields(
     "topic",

@@ -8,7 +8,8 @@ import numpy as np
 
 from udfs.columns.arrays import Bools, Ints, Records
 from udfs.columns.searches import place_behind
-from udfs.replay.partition_limits.state import AUTO_CREATE, NONE
+from udfs.columns.sentinels import NONE
+from udfs.replay.partition_limits.state import AUTO_CREATE
 
 
 class TopicTimes(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from udfs.columns.arrays import Record
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.contents.state import Contents
-from udfs.replay.session_cache.state import NONE
 from udfs.wire.partition_hash import partition_hash
 
 LEAST_ROOM = 4

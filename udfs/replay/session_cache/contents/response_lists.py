@@ -10,10 +10,11 @@ after an incremental one, for which it sets -1.
 from __future__ import annotations
 
 from udfs.columns.arrays import Record, Records
+from udfs.columns.sentinels import NONE
 from udfs.kernels.kernel import kernel
 from udfs.replay.session_cache.contents.entries import find_entry, is_altered
 from udfs.replay.session_cache.contents.state import ANSWERED, IN_CAPTURE, RETURNED, WANTED, Contents
-from udfs.replay.session_cache.state import NONE, is_answer_known, is_incremental
+from udfs.replay.session_cache.state import is_answer_known, is_incremental
 from udfs.wire.fetch_sizes import name_bytes, record_length_bytes, tally_partitions
 
 

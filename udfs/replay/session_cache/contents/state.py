@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from udfs.columns.arrays import Ints, Records
-from udfs.replay.session_cache.state import NONE
+from udfs.columns.sentinels import NONE
 from udfs.replay.shared.int_map import IntMap, new_map, with_room_for
 from udfs.wire.fetch_sizes import TALLY, FetchSizes, fetch_sizes
 
