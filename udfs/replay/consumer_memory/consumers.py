@@ -168,7 +168,7 @@ class Consumers:
         return self.captured_traces if fetch_number == CAPTURED else self.closed_traces(fetch_number)
 
     def responses_under(self, fetch_number: int) -> Records:
-        """RESPONSE[n]: the closed loop's responses of consumers under the fetch limits of this number."""
+        """CLOSED_RESPONSE[n]: the closed loop's responses of consumers under the fetch limits of this number."""
         responses = self.closed.responses_under(fetch_number)
         return responses[np.isin(responses["unit"], self.numbers)]
 

@@ -30,7 +30,7 @@ from udfs.replay.shared.caps import MOST_RESPONSES
 from udfs.replay.shared.columns import int_column
 from udfs.replay.shared.line_fit import fit_line
 
-RESPONSE = int_fields(
+CLOSED_RESPONSE = int_fields(
     "unit",
     "fetch_number",  # which of the fetch limits
     "number",  # its place among those of the unit under these limits
@@ -56,7 +56,7 @@ class ClosedLoop:
     limits. unchecked: why the closed loop cannot be compared with the capture, by unit.
     """
 
-    responses: GrowingRecords = field(default_factory=lambda: GrowingRecords(RESPONSE))
+    responses: GrowingRecords = field(default_factory=lambda: GrowingRecords(CLOSED_RESPONSE))
     given_up: GrowingRecords = field(default_factory=lambda: GrowingRecords(GIVEN_UP))
     counts: Counter[int] = field(default_factory=Counter)
     left_out: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -84,7 +84,8 @@ class ClosedLoop:
                 self.unchecked[unit].add(reason)
 
     def responses_under(self, fetch_number: int) -> Records:
-        """RESPONSE[n]: those under the fetch limits of this number, each unit's in the order of their requests."""
+        """CLOSED_RESPONSE[n]: those under the fetch limits of this number, each unit's in the order of their requests.
+        """
         return records_under(self.responses.records, fetch_number)
 
     def given_up_under(self, fetch_number: int) -> Records:
@@ -98,10 +99,10 @@ def records_under(records: Records, fetch_number: int) -> Records:
 
 
 def responses_from_rows(rows: pa.RecordBatch, unit: int, fetch_number: int) -> Records:
-    """RESPONSE[n] from rows of CLOSED_RESPONSES."""
+    """CLOSED_RESPONSE[n] from rows of CLOSED_RESPONSES."""
     t = CLOSED_RESPONSES
     return new_records(
-        RESPONSE,
+        CLOSED_RESPONSE,
         rows.num_rows,
         unit=unit,
         fetch_number=fetch_number,
@@ -135,8 +136,8 @@ def given_up_of(rows: pa.RecordBatch, unit: Ints) -> Records:
 def hold_given_up(responses: Records, given_up: Records, takeovers: Records, exchanges: Records) -> None:
     """Hold responses until all that is given up of them is gone as well.
 
-    responses: RESPONSE[n], rewritten. given_up: GIVEN_UP, of the same fetch limits. takeovers: TAKEOVER. exchanges:
-    EXCHANGE, all captured ones of the clients.
+    responses: CLOSED_RESPONSE[n], rewritten. given_up: GIVEN_UP, of the same fetch limits. takeovers: TAKEOVER.
+    exchanges: EXCHANGE, all captured ones of the clients.
     """
     order = np.lexsort((responses["number"], responses["unit"]))
     unit, number = responses["unit"][order], responses["number"][order]
@@ -170,7 +171,9 @@ def overheads_of(fetches: Records, connection: Ints, wanted: Ints) -> Records:
 
 
 def as_exchanges(responses: Records, overhead: Records, max_bytes: Ints) -> Records:
-    """EXCHANGE[n] from RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n], of each."""
+    """EXCHANGE[n] from CLOSED_RESPONSE[n]. overhead: OVERHEAD[n], of the connection of each. max_bytes: int64[n], of
+    each.
+    """
     beside = overhead["base_bytes"] + overhead["partition_bytes"] * responses["partitions"]
     size = responses["record_bytes"] + np.round(beside).astype(np.int64)
     complete_at, is_pinned = responses["complete_at"], responses["held_us"] == NEVER
@@ -199,7 +202,7 @@ def in_closed_loop(captured: Records, responses: Records, max_bytes: Ints, begin
     """The exchanges of clients with the closed loop's responses in place of the captured fetches of their connections:
     EXCHANGE, each unit's in the order of their requests. Fetches from before the closed loop begins stay as captured.
 
-    captured: EXCHANGE, those that were answered. responses: RESPONSE. max_bytes: int64[units], fetch.max.bytes.
+    captured: EXCHANGE, those that were answered. responses: CLOSED_RESPONSE. max_bytes: int64[units], fetch.max.bytes.
     begins_at: us, when the closed loop begins.
     """
     numbers, _ = group_numbers(*(np.append(captured[name], responses[name]) for name in ("unit", "connection")))

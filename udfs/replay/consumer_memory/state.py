@@ -27,11 +27,11 @@ MESSAGE = int_fields(
 )
 """A response that a client receives, or a request that a broker receives. For a request requested_at is
 size_known_at."""
-CONNECTION = int_fields(
+TRACED_CONNECTION = int_fields(
     "first_message",
     "is_privileged",  # 1: to a consumer's coordinator: its messages get other memory if the pool refuses
 )
-"""A connection."""
+"""A connection of a unit, and where its messages begin."""
 TRACE = int_fields(
     "first_message", "end_message", "first_connection", "end_connection",
     "largest_fetch",  # the greatest max_bytes
@@ -42,8 +42,8 @@ TRACE = int_fields(
 class Traces(NamedTuple):
     """What several units receive. traces: TRACE[units].
 
-    messages: MESSAGE[n], a unit's in the order of their requests. connections: CONNECTION[n], a unit's in the order of
-    their ids. Numbers of messages and connections in both count from the unit's first one.
+    messages: MESSAGE[n], a unit's in the order of their requests. connections: TRACED_CONNECTION[n], a unit's in the
+    order of their ids. Numbers of messages and connections in both count from the unit's first one.
     """
 
     messages: Records

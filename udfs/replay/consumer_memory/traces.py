@@ -23,7 +23,7 @@ from udfs.columns.records import new_records
 from udfs.columns.searches import earliest_from
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER, US_PER_S
-from udfs.replay.consumer_memory.state import CONNECTION, MESSAGE, TRACE, Traces
+from udfs.replay.consumer_memory.state import MESSAGE, TRACE, TRACED_CONNECTION, Traces
 from udfs.replay.consumer_memory.takeovers import FETCH
 
 GONE_US = US_PER_S
@@ -94,7 +94,7 @@ def traces_from(
     )
     np.maximum.at(traces["largest_fetch"], unit, messages["max_bytes"])
     firsts = chains.firsts - first_message[owner]
-    connections = new_records(CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)
+    connections = new_records(TRACED_CONNECTION, len(firsts), first_message=firsts, is_privileged=is_privileged)
     return Traces(messages, connections, traces)
 
 

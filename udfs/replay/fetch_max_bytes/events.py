@@ -17,7 +17,7 @@ from udfs.columns.arrays import Bools, Bytes, Ints, Records, stretch_edges
 from udfs.columns.arrow_columns import arrow_array, binary_column, offsets_and_bytes
 from udfs.columns.records import join_records, pick_records
 from udfs.facts.arrow_tables import make_rows
-from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED, READ, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import CARRIED, READ, READABLE_BATCH, UNKNOWN
 from udfs.replay.shared.key_numbers import key_numbers
 from udfs.replay.shared.rows_by_key import FETCH, key_boundaries
 
@@ -45,7 +45,7 @@ class ConnectionLogs(NamedTuple):
     """Logs that readers read, one a row.
 
     connection_id: int64[rows], the connection that reads the log. number: int64[rows], the number of its partition.
-    first: int64[rows + 1] and batches: BATCH[n]: those of row i are batches[first[i]:first[i + 1]].
+    first: int64[rows + 1] and batches: READABLE_BATCH[n]: those of row i are batches[first[i]:first[i + 1]].
     """
 
     connection_id: Ints
@@ -61,7 +61,7 @@ def joined_logs(parts: Sequence[ConnectionLogs]) -> ConnectionLogs:
         np.concatenate([none, *(part.connection_id for part in parts)]),
         np.concatenate([none, *(part.number for part in parts)]),
         stretch_edges(np.concatenate([none, *(np.diff(part.first) for part in parts)])),
-        join_records(BATCH, [part.batches for part in parts]),
+        join_records(READABLE_BATCH, [part.batches for part in parts]),
     )
 
 
@@ -77,12 +77,12 @@ def rows_of_reads(keys: pa.RecordBatch, reads: Records, sizes: Ints, counts: Int
 def rows_of_logs(keys: pa.RecordBatch, partition: Ints, batches: Records, counts: Ints) -> pa.RecordBatch:
     """Rows of READS, one a log.
 
-    keys: the columns KEYS of these rows. partition: int64[n]. batches: BATCH of all logs, one log behind the other; row
-    i has counts[i] of them.
+    keys: the columns KEYS of these rows. partition: int64[n]. batches: READABLE_BATCH of all logs, one log behind the
+    other; row i has counts[i] of them.
     """
     numbers = np.zeros(len(partition), CARRIED)
     numbers["partition"] = partition
-    return rows_with(keys, numbers, batches.view(np.uint8), stretch_edges(counts) * BATCH.itemsize)
+    return rows_with(keys, numbers, batches.view(np.uint8), stretch_edges(counts) * READABLE_BATCH.itemsize)
 
 
 def rows_with(keys: pa.RecordBatch, numbers: Records, lists: Bytes, ends: Ints) -> pa.RecordBatch:
@@ -143,6 +143,6 @@ def logs_from_rows(rows: pa.RecordBatch, known: dict[str, int]) -> ConnectionLog
     return ConnectionLogs(
         rows[READS.connection_id].to_numpy(),
         partition_numbers(known, rows, carried_of(rows)["partition"].astype(np.int64)),
-        (ends - ends[0]) // BATCH.itemsize,
-        raw[ends[0] : ends[-1]].view(BATCH),
+        (ends - ends[0]) // READABLE_BATCH.itemsize,
+        raw[ends[0] : ends[-1]].view(READABLE_BATCH),
     )

@@ -23,7 +23,7 @@ def with_partitions(sums: Sums, partitions: int) -> Sums:
 
 @kernel
 def add_wait(total: Record, time: int) -> None:
-    """Add a request that got nothing of the partition although there were records. total: of SUMS."""
+    """Add a request that got nothing of the partition although there were records. total: of PARTITION_SUMS."""
     total.empty += 1
     total.waiting += 1
     if total.waiting_since == NEVER:
@@ -33,7 +33,7 @@ def add_wait(total: Record, time: int) -> None:
 
 @kernel
 def add_read(total: Record, time: int, available: int, answer: Record) -> None:
-    """Add what a request got of a partition that had so many bytes. total: of SUMS. answer: of ANSWER."""
+    """Add what a request got of a partition that had so many bytes. total: of PARTITION_SUMS. answer: of ANSWER."""
     total.requests += 1
     total.available += available
     total.returned += answer.returned

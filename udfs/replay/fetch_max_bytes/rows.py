@@ -198,7 +198,7 @@ def fetch_consumer_rows(labels: Labels, outcome: ReaderOutcome) -> pa.RecordBatc
 
 
 def served_shares(sums: Records) -> Floats:
-    """returned / available of the partitions that had any. sums: SUMS[partitions]."""
+    """returned / available of the partitions that had any. sums: PARTITION_SUMS[partitions]."""
     had = sums["available"] > 0
     return sums["returned"][had] / sums["available"][had]
 

@@ -63,7 +63,7 @@ READ: Kind = np.dtype(
 )
 """A read of a partition. A fetch's reads lie together, in the order in which the broker reads."""
 
-BATCH = int_fields(
+READABLE_BATCH = int_fields(
     "base_offset",
     "last_offset",
     "size",  # bytes
@@ -71,7 +71,7 @@ BATCH = int_fields(
     "appended_after",  # us, or ALWAYS where no produce request shows it
     "appended_before",  # us, or NEVER
 )
-"""A batch of a partition's log."""
+"""A batch of a partition's log, with what says whether a read can return it."""
 
 ANSWER = int_fields(
     "returned",  # bytes
@@ -81,7 +81,7 @@ ANSWER = int_fields(
 )
 """What a read returns in a lane."""
 
-SUMS = int_fields(
+PARTITION_SUMS = int_fields(
     "requests",
     "available",  # bytes: what each request could have got
     "returned",  # bytes
@@ -105,7 +105,9 @@ RESPONSES = int_fields(
 
 
 class Sums(NamedTuple):
-    """SUMS[partitions, lanes], RESPONSES[lanes], and how large responses with records are: int64[lanes, BUCKETS]."""
+    """PARTITION_SUMS[partitions, lanes], RESPONSES[lanes], and how large responses with records are: int64[lanes,
+    BUCKETS].
+    """
 
     partitions: Records
     responses: Records
@@ -120,8 +122,8 @@ def no_sums(partitions: int, lanes: int) -> Sums:
 
 
 def new_sums(partitions: int, lanes: int) -> Records:
-    """SUMS of partitions of which nothing was read."""
-    sums = np.zeros((partitions, lanes), SUMS)
+    """PARTITION_SUMS of partitions of which nothing was read."""
+    sums = np.zeros((partitions, lanes), PARTITION_SUMS)
     sums["waiting_since"] = NEVER
     return sums
 

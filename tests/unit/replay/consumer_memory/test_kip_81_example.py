@@ -17,7 +17,7 @@ from tests.unit.replay.fetch_max_bytes.closed_units import Client, Part, Times, 
 from udfs.columns.arrays import Records
 from udfs.columns.records import new_records
 from udfs.replay.consumer_memory.events import EXCHANGE
-from udfs.replay.consumer_memory.responses import RESPONSE, in_closed_loop
+from udfs.replay.consumer_memory.responses import CLOSED_RESPONSE, in_closed_loop
 from udfs.replay.consumer_memory.settings import (
     COMPLETED_AS_MAX,
     IN_FLIGHT_ESTIMATE,
@@ -50,7 +50,7 @@ def example(profile: int) -> Traces:
     parts = [Part([MESSAGE] * MESSAGES, node=broker) for broker in range(BROKERS) for _ in range(2)]
     kept = responses_of(replayed(parts, [client], pace=PACE))
     responses = new_records(
-        RESPONSE,
+        CLOSED_RESPONSE,
         len(kept),
         number=np.arange(len(kept)),
         connection=kept["node"],

@@ -14,12 +14,12 @@ from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
-    CHANGE,
     LEAVE,
     LOG_BATCH,
     NODE,
     POINT,
     READ_PARTITION,
+    READING_CHANGE,
     REOPEN,
     ReaderLanes,
     Unit,
@@ -88,7 +88,7 @@ class Client:
 
 
 def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[int]) -> tuple[Records, Ints]:
-    """All that changes, CHANGE[n], and the node of each. first: the first batch of each part."""
+    """All that changes, READING_CHANGE[n], and the node of each. first: the first batch of each part."""
     found = [(0, time, REOPEN, 0, time, NEVER) for time in reopens]
     for p, (part, begin) in enumerate(zip(parts, first, strict=True)):
         found.append((part.node, part.joins, p, begin, part.joins, NEVER))
@@ -96,7 +96,9 @@ def changes_of(parts: Sequence[Part], first: Sequence[int], reopens: Sequence[in
         moves += [(part.leaves, LEAVE)] if part.leaves != NEVER else []
         found += [(part.node, time, p, to, part.gone_at, part.asked_last) for time, to in moves]
     node, time, partition, to, until, since = np.array(sorted(found, key=lambda of: of[:2]), np.int64).T
-    return new_records(CHANGE, len(found), time=time, partition=partition, to=to, until=until, since=since), node
+    return new_records(
+        READING_CHANGE, len(found), time=time, partition=partition, to=to, until=until, since=since
+    ), node
 
 
 def unit_of(parts: Sequence[Part], reopens: Sequence[int], horizon: int, times: Times) -> Unit:
@@ -203,5 +205,5 @@ def turns(outcome: ReaderLanes, node: int = 0) -> list[int]:
 
 
 def responses_of(outcome: ReaderLanes) -> Records:
-    """RESPONSE[n] of lane 0."""
+    """LANE_RESPONSE[n] of lane 0."""
     return outcome.responses[0, : outcome.lanes["responses"][0]]

@@ -14,7 +14,7 @@ from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
 from udfs.replay.fetch_max_bytes.closed_loop.changes import Destinations, ReaderFetches, changes_of_nodes
-from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, FETCHED_PARTITION, MOVE, SERVING
+from udfs.replay.fetch_max_bytes.closed_loop.events import ANSWERED_FETCH, BOUND, FETCHED_PARTITION, MOVE, SERVING
 from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE
 from udfs.replay.fetch_max_bytes.settings import JAVA_3, JAVA_4, LIBRDKAFKA
 
@@ -128,7 +128,7 @@ def changes_of_fetches(fetches: int, read_in: list[int], *, leaves_nothing_out: 
     reads = NodeReads(
         partitions=new_records(FETCHED_PARTITION, 1, last_fetch=read_in[-1]),
         node=np.zeros(1, np.int64),
-        fetches=np.zeros(0, FETCH),
+        fetches=np.zeros(0, ANSWERED_FETCH),
         servings=np.zeros(0, SERVING),
         moves=new_records(MOVE, len(read_in), fetch=read_in, before=before, fetch_offset=7),
         bounds=np.zeros(0, BOUND),

@@ -24,7 +24,7 @@ from udfs.columns.arrow_columns import compute as pc
 from udfs.columns.records import new_records
 from udfs.replay.fetch_max_bytes.closed_loop.drawn_pace import STRETCHES, draw_blocks, drawn_rows, rules_that_differ
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
-from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, LOG_BATCH, NODE, POINT, READ_PARTITION, Unit
+from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, NODE, POINT, READ_PARTITION, READING_CHANGE, Unit
 from udfs.replay.fetch_max_bytes.replay import replay_fetches
 from udfs.replay.shared.lanes import AS_CAPTURED
 from udfs.replay.shared.replications import FEWEST
@@ -91,7 +91,7 @@ def test_a_reader_that_waits_for_nothing_is_replayed_a_few_times() -> None:
 
 
 def test_lanes_whose_limits_nothing_reaches_are_replayed_as_one() -> None:
-    unit = Unit(*(np.zeros(0, kind) for kind in (READ_PARTITION, LOG_BATCH, CHANGE, NODE, POINT, POINT)))
+    unit = Unit(*(np.zeros(0, kind) for kind in (READ_PARTITION, LOG_BATCH, READING_CHANGE, NODE, POINT, POINT)))
     unit = unit._replace(batches=new_records(LOG_BATCH, 3, bytes_before=[0, 100, 250]))
     rules = np.zeros((1, 4), RULES)
     rules["limit"] = [100, 251, 1000, 100]

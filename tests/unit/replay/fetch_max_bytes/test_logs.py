@@ -10,8 +10,8 @@ import pytest
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND
-from udfs.replay.fetch_max_bytes.closed_loop.logs import NODE_LOGS, REQUEST, WANTED, ShownLogs, visible_from
-from udfs.replay.fetch_max_bytes.state import BATCH
+from udfs.replay.fetch_max_bytes.closed_loop.logs import FETCH_TIMES, NODE_LOGS, WANTED, ShownLogs, visible_from
+from udfs.replay.fetch_max_bytes.state import READABLE_BATCH
 
 LAST, SENT, ANSWERED = [9, 19, 29, 39], [0, 100, 200], [10, 180, 260]
 """Three fetches, of which the first finds a batch there and each later one is told of one more."""
@@ -21,9 +21,9 @@ def when_visible(before: Sequence[int], answers_at_once: bool) -> list[int]:
     """When each batch can be read that responses first had records of at these times."""
     shown = ShownLogs(
         nodes=new_records(NODE_LOGS, 1, end_fetch=3, answers_at_once=answers_at_once),
-        requests=new_records(REQUEST, 3, sent=SENT, answered=ANSWERED),
+        requests=new_records(FETCH_TIMES, 3, sent=SENT, answered=ANSWERED),
         partitions=new_records(WANTED, 1, end_batch=len(LAST), end_bound=3),
-        batches=new_records(BATCH, len(LAST), last_offset=LAST, appended_before=before),
+        batches=new_records(READABLE_BATCH, len(LAST), last_offset=LAST, appended_before=before),
         bounds=new_records(BOUND, 3, request=SENT, response=ANSWERED, bound=[10, 20, 30]),
         sought=np.zeros(0, np.int64),
     )

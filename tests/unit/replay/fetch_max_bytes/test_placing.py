@@ -8,7 +8,7 @@ from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.placing import ReaderLogs, Servings, times_of_enough
 from udfs.replay.fetch_max_bytes.closed_loop.state import LOG_BATCH, READ_PARTITION
-from udfs.replay.fetch_max_bytes.state import BATCH
+from udfs.replay.fetch_max_bytes.state import READABLE_BATCH
 
 VISIBLE_AT = [1, 30, 40, 20, 25]
 """Batches of 100 bytes: three of the first partition, two of the second."""
@@ -18,7 +18,9 @@ def enough_at(needed: int, *servings: tuple[int, int, int], fetches: int = 1) ->
     """When the responses of fetches had so many bytes. servings: partition, first batch and size of each."""
     first, end = np.array([0, 3, 5]), np.array([3, 5, 5])
     batches = new_records(LOG_BATCH, 6, bytes_before=100 * np.arange(6), visible_at=[*VISIBLE_AT, 0])
-    logs = ReaderLogs(new_records(READ_PARTITION, 3, first_batch=first, end_batch=end), batches, new_records(BATCH, 5))
+    logs = ReaderLogs(
+        new_records(READ_PARTITION, 3, first_batch=first, end_batch=end), batches, new_records(READABLE_BATCH, 5)
+    )
     partition, begin, size = (np.array(values, np.int64) for values in zip(*servings, strict=True))
     none, fetch = np.zeros(len(size), np.int64), np.arange(len(size)) * fetches // len(size)
     of = Servings(partition, none, fetch, none, size, begin, begin + size // 100)
@@ -50,7 +52,7 @@ def test_what_nothing_is_known_of_was_there() -> None:
 
 
 def test_a_reader_that_got_nothing_has_no_times() -> None:
-    logs = ReaderLogs(new_records(READ_PARTITION, 0), new_records(LOG_BATCH, 1), new_records(BATCH, 0))
+    logs = ReaderLogs(new_records(READ_PARTITION, 0), new_records(LOG_BATCH, 1), new_records(READABLE_BATCH, 0))
     none = np.zeros(0, np.int64)
     assert (
         times_of_enough(logs, Servings(none, none, none, none, none, none, none), np.ones(2, np.int64)).tolist()

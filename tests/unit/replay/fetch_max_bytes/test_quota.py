@@ -25,7 +25,7 @@ from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop import quota
 from udfs.replay.fetch_max_bytes.closed_loop.replay import new_outcome, replay_reader
 from udfs.replay.fetch_max_bytes.closed_loop.settings import RULES
-from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, THROTTLED
+from udfs.replay.fetch_max_bytes.closed_loop.state import READING_CHANGE, THROTTLED
 from udfs.replay.fetch_max_bytes.settings import fetch_limits_of_lanes
 from udfs.replay.shared.lanes import LaneSettings, Value
 
@@ -120,11 +120,11 @@ def test_a_quota_that_no_batch_fits_into_ends_the_replay_unfinished() -> None:
 
 def test_what_a_captured_quota_held_back_waits_in_lanes_without_one_alone() -> None:
     unit = unit_of([Part([100] * 3)], [1], 1, PACE)
-    stop = new_records(CHANGE, 1, time=1, partition=THROTTLED, to=5 * SECOND, until=1, since=NEVER)
+    stop = new_records(READING_CHANGE, 1, time=1, partition=THROTTLED, to=5 * SECOND, until=1, since=NEVER)
     changes = np.concatenate([unit.changes, stop])
     nodes = unit.nodes.copy()
     nodes["end_change"] = len(changes)
-    unit = unit._replace(changes=changes.view(CHANGE), nodes=nodes)
+    unit = unit._replace(changes=changes.view(READING_CHANGE), nodes=nodes)
     out = new_outcome(unit, 1, 2, response_room=10)
     replay_reader(unit, rules_of([Client(), Client(byte_rate=RATE)], 1, shares=True), out)
     assert out.responses["requested_at"][:, 0].tolist() == [5 * SECOND, 1]

@@ -17,7 +17,7 @@ from udfs.columns.groups import group_numbers
 from udfs.columns.records import new_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import ALWAYS, NEVER
-from udfs.replay.consumer_memory.fetch_queue.state import RESPONSE, ApplicationPace
+from udfs.replay.consumer_memory.fetch_queue.state import RECORDS_RESPONSE, ApplicationPace
 
 AT_ONCE_US = 100_000
 """A broker that has records to return begins with the response by then (us)."""
@@ -28,8 +28,8 @@ LATE = 0.5
 
 
 def responses_with_records(fetches: Records, backoff_us: int) -> Records:
-    """The responses with records: RESPONSE[n]. fetches: EXCHANGE[m], those of a consumer that were answered, in any
-    order.
+    """The responses with records: RECORDS_RESPONSE[n]. fetches: EXCHANGE[m], those of a consumer that were answered, in
+    any order.
 
     backoff_us: fetch.queue.backoff.ms in us.
     """
@@ -49,7 +49,7 @@ def responses_with_records(fetches: Records, backoff_us: int) -> Records:
     rows = rows[np.lexsort((requested_at[rows], fetcher[rows], arrived_at[rows]))]
     answer_us = arrived_at - requested_at - np.where(waited, np.maximum(wait_us, 0), 0)
     responses = new_records(
-        RESPONSE,
+        RECORDS_RESPONSE,
         len(rows),
         fetcher=group_numbers(fetcher[rows])[0],
         requested_at=requested_at[rows],
@@ -108,7 +108,7 @@ def following_responses(fetcher: Ints) -> Ints:
 
 def cut_responses(responses: Records, max_bytes: int) -> Records:
     """The responses, where each with more than `max_bytes` of records is cut into several of about the same size:
-    RESPONSE[m]. Each of these is asked for when the one before has come.
+    RECORDS_RESPONSE[m]. Each of these is asked for when the one before has come.
     """
     count = np.maximum(-(-responses["record_bytes"] // max(max_bytes, 1)), 1)
     if (count == 1).all():
@@ -124,7 +124,7 @@ def cut_responses(responses: Records, max_bytes: int) -> Records:
 
 
 def late_for_full_queue(responses: Records, levels: Records) -> Bools:
-    """Which of RESPONSE[n] were asked for late because the queue was full: bool[n]. levels: LEVEL[n]."""
+    """Which of RECORDS_RESPONSE[n] were asked for late because the queue was full: bool[n]. levels: LEVEL[n]."""
     return (responses["is_late"] == 1) & (levels["is_full_at_most"] == 1)
 
 
@@ -132,7 +132,8 @@ def captured_pace(responses: Records, is_full: Bools, thresholds: Records) -> Ap
     """The pace of the application, by when it had taken how many messages; None where the queue was never full.
 
     When a consumer asks whose queue was full, the queue has gone below its thresholds since the consumer last looked, a
-    backoff ago: on average half a backoff ago. responses: RESPONSE[n]. is_full: bool[n]. thresholds: THRESHOLDS[1].
+    backoff ago: on average half a backoff ago. responses: RECORDS_RESPONSE[n]. is_full: bool[n]. thresholds:
+    THRESHOLDS[1].
     """
     asked_at = np.sort(responses["requested_at"][is_full])
     if not len(asked_at):

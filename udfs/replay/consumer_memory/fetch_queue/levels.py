@@ -43,8 +43,8 @@ TAKEN = int_fields(
 class CapturedQueue(NamedTuple):
     """A consumer's queue as its responses show it, and what is known of it so far.
 
-    responses: RESPONSE[n], by arrival. order: int64[2 n], arrivals (below n) and requests (from n on) as they come.
-    messages, value_bytes: int64[n + 1], of all responses before. thresholds: THRESHOLDS[1]. shown:
+    responses: RECORDS_RESPONSE[n], by arrival. order: int64[2 n], arrivals (below n) and requests (from n on) as they
+    come. messages, value_bytes: int64[n + 1], of all responses before. thresholds: THRESHOLDS[1]. shown:
     FETCHER_SHOWN[fetchers]. taken: TAKEN[1].
     """
 
@@ -58,7 +58,8 @@ class CapturedQueue(NamedTuple):
 
 
 def known_levels(responses: Records, thresholds: Records) -> Records:
-    """What is known of the queue at each response: LEVEL[n]. responses: RESPONSE[n]. thresholds: THRESHOLDS[1]."""
+    """What is known of the queue at each response: LEVEL[n]. responses: RECORDS_RESPONSE[n]. thresholds: THRESHOLDS[1].
+    """
     n, levels = len(responses), np.zeros(len(responses), LEVEL)
     time = np.concatenate([responses["arrived_at"], responses["requested_at"]])
     view = CapturedQueue(

@@ -114,8 +114,8 @@ def exchanges_of_unit(exchanges: Records, unit: int) -> Records:
 class Queue(NamedTuple):
     """What the capture shows of a consumer's queue.
 
-    responses: RESPONSE[responses]. levels: LEVEL[responses]. is_full: bool[responses], those that were asked for late
-    because the queue was full. pace: None if it is not known. unmeasured: batches without a known size.
+    responses: RECORDS_RESPONSE[responses]. levels: LEVEL[responses]. is_full: bool[responses], those that were asked
+    for late because the queue was full. pace: None if it is not known. unmeasured: batches without a known size.
     """
 
     responses: Records

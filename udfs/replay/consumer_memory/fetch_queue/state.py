@@ -17,7 +17,7 @@ THRESHOLDS = int_fields(
     "backoff_us",  # us after which that is decided again (fetch.queue.backoff.ms)
 )
 """When a consumer asks for more."""
-RESPONSE = int_fields(
+RECORDS_RESPONSE = int_fields(
     "fetcher",  # the connection by its number
     "following",  # the next one on it, or NONE
     "requested_at",  # us
@@ -80,9 +80,9 @@ class ApplicationPace(NamedTuple):
 class QueueSim(NamedTuple):
     """The replay of a consumer's queue in one lane.
 
-    responses: RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n]. queue:
-    QUEUE[1]. held_back_until: int64[n], when a fetcher that had found the queue full asked for a response (us), else
-    NONE. window: int64[2], its begin and end (us). outcome: QUEUE_OUTCOME[1].
+    responses: RECORDS_RESPONSE[n]. thresholds: THRESHOLDS[1]. fetchers: FETCHER_STATE[fetchers]. queued: QUEUED[n].
+    queue: QUEUE[1]. held_back_until: int64[n], when a fetcher that had found the queue full asked for a response (us),
+    else NONE. window: int64[2], its begin and end (us). outcome: QUEUE_OUTCOME[1].
     """
 
     responses: Records

@@ -22,7 +22,7 @@ from udfs.replay.shared.resent_batches import ProducedBatches, mark_resent
 from udfs.replay.shared.window import WHOLE, Window
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
-BATCH = int_fields(
+BUFFERED_BATCH = int_fields(
     "unit",
     "stream",  # the number of its partition on its connection
     "appended_at",  # us: its first record is there
@@ -58,8 +58,9 @@ which they were behind others."""
 class Produced(NamedTuple):
     """What several producers sent. producers: PRODUCER[units].
 
-    batches: BATCH[n], a producer's in the order of time. requests: REQUEST[n]. stream_connections: int64[streams], the
-    connection of each stream. Streams and connections are numbered by producer, streams by connection, too.
+    batches: BUFFERED_BATCH[n], a producer's in the order of time. requests: SERVED_REQUEST[n]. stream_connections:
+    int64[streams], the connection of each stream. Streams and connections are numbered by producer, streams by
+    connection, too.
     """
 
     producers: Records
@@ -102,7 +103,7 @@ def read_produced(sendings: Records, units: int, window: Window = WHOLE) -> Prod
 
 
 def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: Ints) -> Records:
-    """BATCH[n] of the first sendings of batches, SENDING[n].
+    """BUFFERED_BATCH[n] of the first sendings of batches, SENDING[n].
 
     end_at: int64[n], us, until when each holds its memory. answered_at: int64[n], us, its first answer. stream:
     int64[n], its number.
@@ -112,7 +113,7 @@ def batches_of_sendings(rows: Records, end_at: Ints, answered_at: Ints, stream: 
     last_ms = np.clip(rows["last_timestamp_ms"], 0, sent_at // US_PER_MS)
     record_size = np.maximum(size - RECORD_BATCH_OVERHEAD, 1) // np.maximum(records, 1)
     return new_records(
-        BATCH,
+        BUFFERED_BATCH,
         len(rows),
         unit=rows["unit"],
         stream=stream,

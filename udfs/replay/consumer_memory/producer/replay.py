@@ -23,8 +23,8 @@ from udfs.replay.consumer_memory.producer.captured_times import replay_lanes
 from udfs.replay.consumer_memory.producer.state import (
     BUFFER_OUTCOME,
     BUILT,
-    CONNECTION,
     PIECE,
+    SENDER_CONNECTION,
     STREAM,
     THREADS,
     Loop,
@@ -89,7 +89,7 @@ def replay_in_loop(produced: Produced, unit: int, settings: Records, meter: Mete
 
 def pieces_of(batches: Records) -> Records:
     """The batches in pieces, which lie evenly between the times of the first record and the last: PIECE[pieces], in the
-    order of time. The pieces of a batch are about the same in size. batches: BATCH[n].
+    order of time. The pieces of a batch are about the same in size. batches: BUFFERED_BATCH[n].
     """
     n, appended_at = len(batches), batches["appended_at"]
     most = int(np.clip(MOST_PIECES // max(n, 1), 1, MOST_PIECES_OF_BATCH))
@@ -105,7 +105,7 @@ def pieces_of(batches: Records) -> Records:
 
 
 def streams_and_connections(produced: Produced, producer: np.void) -> tuple[Records, Records]:
-    """(STREAM[streams], CONNECTION[connections]) of a producer, one of produced.producers."""
+    """(STREAM[streams], SENDER_CONNECTION[connections]) of a producer, one of produced.producers."""
     streams = slice(int(producer["first_stream"]), int(producer["end_stream"]))
     requests = slice(int(producer["first_request"]), int(producer["end_request"]))
     connection = produced.stream_connections[streams] - producer["first_connection"]
@@ -114,7 +114,7 @@ def streams_and_connections(produced: Produced, producer: np.void) -> tuple[Reco
     stream_edges = np.searchsorted(connection, numbers)
     request_edges = np.searchsorted(produced.requests["connection"][requests] - producer["first_connection"], numbers)
     connections = new_records(
-        CONNECTION,
+        SENDER_CONNECTION,
         count,
         first_stream=stream_edges[:-1],
         end_stream=stream_edges[1:],

@@ -15,18 +15,18 @@ from udfs.columns.records import int_fields, new_records
 from udfs.columns.time_units import NEVER
 from udfs.replay.shared.requests_in_flight import MAX_IN_FLIGHT
 
-REQUEST = int_fields(
+SERVED_REQUEST = int_fields(
     "connection",
     "sent_at",  # us
     "service_us",  # us for which it was served
     "behind_us",  # us for which it was behind others of its connection
     "free_at",  # us: from then on fewer than five requests before it were in flight
 )
-"""A captured request."""
+"""A captured produce request, and for how long its broker served it."""
 
 
 def requests_of_sendings(connection: Ints, request: Ints, sent_at: Ints, answered_at: Ints) -> tuple[Records, Ints]:
-    """(the requests by connection and time: REQUEST[requests]; which of them each sending is in: int64[n]).
+    """(the requests by connection and time: SERVED_REQUEST[requests]; which of them each sending is in: int64[n]).
 
     connection: int64[n], of each sending. request: int64[n], a number that tells those of a connection apart. sent_at,
     answered_at: int64[n], us.
@@ -39,7 +39,7 @@ def requests_of_sendings(connection: Ints, request: Ints, sent_at: Ints, answere
     line, begun_at, done_at = connection[firsts][order], begun_at[order], done_at[order]
     before_at = greatest_before(line, done_at)
     requests = new_records(
-        REQUEST,
+        SERVED_REQUEST,
         len(order),
         connection=line,
         sent_at=begun_at,
@@ -54,7 +54,7 @@ def requests_of_sendings(connection: Ints, request: Ints, sent_at: Ints, answere
 
 def shares_behind(requests: Records, unit: Ints, units: int) -> Floats:
     """The share of the time that a unit's requests were on their way in which they were behind others of their
-    connection: float64[units]. requests: REQUEST[n]. unit: int64[n], of each.
+    connection: float64[units]. requests: SERVED_REQUEST[n]. unit: int64[n], of each.
     """
     behind_us, service_us = np.zeros((2, units), np.int64)
     np.add.at(behind_us, unit, requests["behind_us"])
@@ -67,7 +67,7 @@ def lingers_of(requests: Records, unit: Ints, units: int, request: Ints, appende
     longest; int64[units]. Requests that could not be sent when that batch began, because five were in flight, are left
     out; where none remains, it is 0.
 
-    requests: REQUEST[n]. unit: int64[n], of each. request, appended_at: of each batch.
+    requests: SERVED_REQUEST[n]. unit: int64[n], of each. request, appended_at: of each batch.
     """
     first_at = np.full(len(requests), NEVER)
     np.minimum.at(first_at, request, appended_at)

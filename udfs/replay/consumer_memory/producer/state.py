@@ -35,9 +35,10 @@ BATCH_STATE = int_fields(
 class BatchSim(NamedTuple):
     """The replay of a producer's batches in every lane by captured times.
 
-    batches: BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a batch. states: BATCH_STATE[n].
-    lingering: int64[n], of which the first lingers[0] are batches that began since the sender saw somebody wait. pool:
-    BUFFERS[1]. outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], of a lane that has not begun.
+    batches: BUFFERED_BATCH[n]. settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a batch. states:
+    BATCH_STATE[n]. lingering: int64[n], of which the first lingers[0] are batches that began since the sender saw
+    somebody wait. pool: BUFFERS[1]. outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], of a lane that has not
+    begun.
     """
 
     batches: Records
@@ -89,7 +90,7 @@ STREAM = int_fields(
     "tail",  # the batch to be sent last, if there is any
 )
 """A partition on its connection, with the batches of the lane that are not sent yet."""
-CONNECTION = int_fields(
+SENDER_CONNECTION = int_fields(
     "first_stream", "end_stream",
     "first_request", "end_request",  # its captured requests
     "queued",  # batches that are not sent yet
@@ -123,11 +124,10 @@ THREADS = int_fields(
 class Loop(NamedTuple):
     """A producer's closed loop in every lane.
 
-    pieces: PIECE[n]. batches: BATCH[n], the captured ones. requests: REQUEST[n]. linger_us: int64[1]. settings:
-    BUFFER_SETTINGS[lanes]. waiters: an allocation a piece. waiting_since: int64[pieces], us. built: BUILT[pieces].
-    streams: STREAM[n]. connections: CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1]. outcomes:
-    BUFFER_OUTCOME[lanes].
-    nothing: BUFFER_OUTCOME[1], of a lane that has not begun.
+    pieces: PIECE[n]. batches: BUFFERED_BATCH[n], the captured ones. requests: SERVED_REQUEST[n]. linger_us: int64[1].
+    settings: BUFFER_SETTINGS[lanes]. waiters: an allocation a piece. waiting_since: int64[pieces], us. built:
+    BUILT[pieces]. streams: STREAM[n]. connections: SENDER_CONNECTION[n]. threads: THREADS[1]. pool: BUFFERS[1].
+    outcomes: BUFFER_OUTCOME[lanes]. nothing: BUFFER_OUTCOME[1], of a lane that has not begun.
     """
 
     pieces: Records

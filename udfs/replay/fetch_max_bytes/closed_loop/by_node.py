@@ -17,7 +17,14 @@ from udfs.columns.arrays import Ints, Records
 from udfs.columns.records import join_records, pick_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
-from udfs.replay.fetch_max_bytes.closed_loop.events import BOUND, FETCH, MOVE, NUMBER_BITS, SERVING, CapturedFetches
+from udfs.replay.fetch_max_bytes.closed_loop.events import (
+    ANSWERED_FETCH,
+    BOUND,
+    MOVE,
+    NUMBER_BITS,
+    SERVING,
+    CapturedFetches,
+)
 from udfs.replay.fetch_max_bytes.closed_loop.nodes import GONE_US, Nodes, limits_by_connection
 
 
@@ -25,9 +32,9 @@ class NodeReads(NamedTuple):
     """What the capture shows of each node, its rows side by side. The number of a partition or fetch is its place.
 
     partitions: FETCHED_PARTITION, a node's in the order in which it first asked for them. node: int64[partitions].
-    fetches: FETCH, servings: SERVING, moves: MOVE; a node's are in the order of their times, but for moves of one part
-    of the rows, which are in the order of partitions' numbers. bounds: BOUND, a partition's in the order of times.
-    The fetch of a serving is the first one that was sent at the same time.
+    fetches: ANSWERED_FETCH, servings: SERVING, moves: MOVE; a node's are in the order of their times, but for moves of
+    one part of the rows, which are in the order of partitions' numbers. bounds: BOUND, a partition's in the order of
+    times. The fetch of a serving is the first one that was sent at the same time.
     """
 
     partitions: Records
@@ -63,7 +70,8 @@ def node_reads(captured: CapturedFetches, nodes: Nodes) -> NodeReads:
     fetches, servings, moves, bounds = (
         join_records(kind, parts)
         for kind, parts in (
-            (FETCH, captured.fetches), (SERVING, captured.servings), (MOVE, captured.moves), (BOUND, captured.bounds),
+            (ANSWERED_FETCH, captured.fetches), (SERVING, captured.servings), (MOVE, captured.moves),
+            (BOUND, captured.bounds),
         )
     )  # fmt: skip
     servings, moves, bounds = (

@@ -34,7 +34,7 @@ from udfs.columns.records import join_records, new_records, pick_records
 from udfs.columns.sentinels import NONE
 from udfs.columns.time_units import NEVER
 from udfs.replay.fetch_max_bytes.closed_loop.by_node import NodeReads
-from udfs.replay.fetch_max_bytes.closed_loop.state import CHANGE, GO_ON, LEAVE, REOPEN, STOP, THROTTLED
+from udfs.replay.fetch_max_bytes.closed_loop.state import GO_ON, LEAVE, READING_CHANGE, REOPEN, STOP, THROTTLED
 
 GIVEN_UP_US = 1_000_000
 """A partition that is not asked for in so long was given up. A client that leaves nothing out has given it up with the
@@ -77,7 +77,7 @@ class Destinations(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """CHANGE[n], those of a node together and in the order of their times; node: int64[n].
+    """READING_CHANGE[n], those of a node together and in the order of their times; node: int64[n].
 
     lost: int64[nodes], how often a seek could not be followed. stopped: fetches before which the reader stood still.
     """
@@ -89,7 +89,7 @@ class Changes(NamedTuple):
 
 
 class NodeChanges(NamedTuple):
-    """Changes of one kind: CHANGE[n], and the node of each."""
+    """Changes of one kind: READING_CHANGE[n], and the node of each."""
 
     node: Ints
     changes: Records
@@ -99,7 +99,7 @@ def group_changes(node: Ints, time: Ints, partition: Ints | int, to: Ints | int,
     """Changes of one kind. If `others` have no `until`, what is buffered is gone at the time of the change."""
     columns: dict[str, Ints | int] = {"until": time, "since": NEVER, "captured_batch": NONE}
     return NodeChanges(
-        node, new_records(CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others})
+        node, new_records(READING_CHANGE, len(time), time=time, partition=partition, to=to, **{**columns, **others})
     )
 
 
@@ -138,7 +138,7 @@ def changes_of_nodes(
         *leaving_partitions(reads, fetches, destinations, kinds, left_at, gone),
         *coming_partitions(reads, fetches, destinations, kinds),
     ]
-    node, changes = np.concatenate([g.node for g in groups]), join_records(CHANGE, [g.changes for g in groups])
+    node, changes = np.concatenate([g.node for g in groups]), join_records(READING_CHANGE, [g.changes for g in groups])
     order = np.lexsort((changes["time"], node))
     return Changes(
         changes=pick_records(changes, order),

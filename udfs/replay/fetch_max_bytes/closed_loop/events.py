@@ -31,7 +31,7 @@ LIMITS = ("max_bytes", "min_bytes", "max_wait_ms", "in_session", "profile", "api
 COUNTED = ("readable_known", "refused", "redirected", "sent_to_replica", "is_converted", "is_compacted")
 """What is true of some reads, how many of which a connection has."""
 
-CONNECTION = int_fields(
+READER_CONNECTION = int_fields(
     "id",
     "broker",  # its number
     "fetches",  # that are kept
@@ -58,7 +58,7 @@ FETCHED_PARTITION = int_fields(
     "bound",  # the highest that a response has
 )
 """A partition that a connection reads: its first read and its last."""
-FETCH = int_fields(
+ANSWERED_FETCH = int_fields(
     "connection",
     "request",  # us
     "response",  # us
@@ -114,7 +114,7 @@ class CapturedFetches:
     """
 
     partitions: dict[str, int] = field(default_factory=dict)
-    connections: GrowingRecords = field(default_factory=lambda: GrowingRecords(CONNECTION))
+    connections: GrowingRecords = field(default_factory=lambda: GrowingRecords(READER_CONNECTION))
     connection_of: dict[int, int] = field(default_factory=dict)
     brokers: dict[str, int] = field(default_factory=dict)
     fetched: GrowingRecords = field(default_factory=lambda: GrowingRecords(FETCHED_PARTITION))
@@ -157,7 +157,7 @@ class CapturedFetches:
                 self.connection_of[id_] = len(self.connection_of)
                 broker = self.brokers.setdefault(brokers[row].as_py(), len(self.brokers))
                 times = {"last_request": NEVER, "last_response": ALWAYS}
-                self.connections.add(new_records(CONNECTION, 1, id=id_, broker=broker, **times))
+                self.connections.add(new_records(READER_CONNECTION, 1, id=id_, broker=broker, **times))
         return np.array([self.connection_of[id_] for id_ in distinct.tolist()], np.int64)[which]
 
     def kept_part(self, fetches: Reads, connection: Ints) -> KeptFetches:
@@ -246,7 +246,7 @@ def note_fetches(captured: CapturedFetches, part: KeptFetches) -> None:
     np.maximum.at(connections["last_response"], of_fetch, heads["response_time"])
     captured.fetches.append(
         new_records(
-            FETCH,
+            ANSWERED_FETCH,
             len(first),
             connection=of_fetch,
             request=heads["request_time"],

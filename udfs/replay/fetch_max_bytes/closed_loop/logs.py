@@ -30,11 +30,11 @@ NODE_LOGS = int_fields(
     "answers_at_once",  # 1: a fetch is answered as soon as there is something for it
 )
 """What has to be known of a node to say when it can read a batch."""
-REQUEST = int_fields(
+FETCH_TIMES = int_fields(
     "sent",  # us
     "answered",  # us: this and all before of the node had been answered
 )
-"""A fetch."""
+"""When a fetch was sent and answered."""
 WANTED = int_fields(
     "node",
     "first_request",  # us
@@ -58,8 +58,8 @@ REACH = int_fields(
 
 
 class ShownLogs(NamedTuple):
-    """What a capture shows of logs: NODE_LOGS[nodes], REQUEST[fetches], WANTED[partitions], BATCH, and BOUND, whose
-    bounds rise within a partition. sought: int64[n], offsets.
+    """What a capture shows of logs: NODE_LOGS[nodes], FETCH_TIMES[fetches], WANTED[partitions], READABLE_BATCH, and
+    BOUND, whose bounds rise within a partition. sought: int64[n], offsets.
     """
 
     nodes: Records
@@ -71,8 +71,8 @@ class ShownLogs(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What can be read: BATCH[n] and when (us), int64[n], a partition's together; and of each partition, in its REACH,
-    which batches of these it has.
+    """What can be read: READABLE_BATCH[n] and when (us), int64[n], a partition's together; and of each partition, in
+    its REACH, which batches of these it has.
     """
 
     batches: Records
@@ -178,7 +178,7 @@ def readable_logs(captured: CapturedFetches, nodes: Nodes, reads: NodeReads, han
     bounds, highest = reads.bounds.copy(), reads.bounds["bound"].copy()
     make_rising(highest, read_only(first_bound))
     bounds["bound"] = highest
-    shown = ShownLogs(node_logs(nodes), requests_from_fetches(nodes, reads.fetches), wanted, batches, bounds, sought)
+    shown = ShownLogs(node_logs(nodes), times_of_fetches(nodes, reads.fetches), wanted, batches, bounds, sought)
     visible_at, reach = np.zeros(len(batches), np.int64), np.zeros(len(wanted), REACH)
     reach_of_logs(ShownLogs(*all_read_only(shown)), visible_at, reach)
     reach["is_known"] &= nodes.has_logs[reads.node]
@@ -256,11 +256,11 @@ def node_logs(nodes: Nodes) -> Records:
     )
 
 
-def requests_from_fetches(nodes: Nodes, fetches: Records) -> Records:
-    """When each fetch was sent, and when it and all before it were answered: REQUEST[fetches]."""
+def times_of_fetches(nodes: Nodes, fetches: Records) -> Records:
+    """When each fetch was sent, and when it and all before it were answered: FETCH_TIMES[fetches]."""
     answered = fetches["response"].copy()
     make_rising(answered, read_only(nodes.first_fetch))
-    return new_records(REQUEST, len(fetches), sent=fetches["request"], answered=answered)
+    return new_records(FETCH_TIMES, len(fetches), sent=fetches["request"], answered=answered)
 
 
 @kernel

@@ -28,10 +28,10 @@ GONE_US = 60_000_000
 class Nodes(NamedTuple):
     """The nodes of a reader, and which connections make them.
 
-    reader: its kind. nodes: CONNECTION[nodes], each as if its connections were one. is_one_process: the connections can
-    be one process's. has_logs: bool[nodes]. node: int64[connections], NONE for one without answered fetches. place:
-    int64[connections], among those of its node. fetches_before: int64[connections], fetches of those before it.
-    first_fetch: int64[nodes + 1], fetches of the nodes before.
+    reader: its kind. nodes: READER_CONNECTION[nodes], each as if its connections were one. is_one_process: the
+    connections can be one process's. has_logs: bool[nodes]. node: int64[connections], NONE for one without answered
+    fetches. place: int64[connections], among those of its node. fetches_before: int64[connections], fetches of those
+    before it. first_fetch: int64[nodes + 1], fetches of the nodes before.
     """
 
     reader: str

@@ -27,8 +27,8 @@ READ_BATCHES = int_fields(
 
 
 class ReaderLogs(NamedTuple):
-    """The batches of a reader's partitions: READ_PARTITION[n], LOG_BATCH[batches + 1], and BATCH[batches] of the
-    same.
+    """The batches of a reader's partitions: READ_PARTITION[n], LOG_BATCH[batches + 1], and READABLE_BATCH[batches] of
+    the same.
     """
 
     partitions: Records

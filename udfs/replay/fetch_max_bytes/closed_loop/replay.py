@@ -19,8 +19,8 @@ from udfs.replay.fetch_max_bytes.closed_loop.simulation import run_lane
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
     GIVEN_UP,
     LANE_OUTCOME,
+    LANE_RESPONSE,
     NO_BACKLOG,
-    RESPONSE,
     ReaderLanes,
     ReaderSim,
     Unit,
@@ -71,7 +71,7 @@ def new_outcome(unit: Unit, numbers: int, lanes: int, response_room: int = 0, bu
         catch_up_us=np.full((numbers, lanes), NO_BACKLOG),
         given_up_backlogs=np.zeros(numbers, np.int64),
         captured=new_captured_lane(unit),
-        responses=np.zeros((lanes, response_room), RESPONSE),
+        responses=np.zeros((lanes, response_room), LANE_RESPONSE),
         given_up=np.zeros((lanes, given_up_room), GIVEN_UP),
     )
 

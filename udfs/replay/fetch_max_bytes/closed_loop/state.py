@@ -23,10 +23,11 @@ from udfs.replay.shared.event_heap import Heap
 NO_BACKLOG = -1
 """In place of how long a partition's backlog took."""
 REOPEN, STOP, THROTTLED = -1, -2, -3
-"""In place of the partition of a CHANGE: the session is opened anew (REOPEN), or the reader stands still for a while,
-because of a quota (THROTTLED) or for another reason (STOP)."""
+"""In place of the partition of a READING_CHANGE: the session is opened anew (REOPEN), or the reader stands still for a
+while, because of a quota (THROTTLED) or for another reason (STOP)."""
 GO_ON, LEAVE = -1, -2
-"""In place of the batch that a CHANGE leads to: the partition is read on where it was, or is not wanted any more."""
+"""In place of the batch that a READING_CHANGE leads to: the partition is read on where it was, or is not wanted any
+more."""
 
 READ_PARTITION = int_fields(
     "number",  # among those of the reader: its row in the sums
@@ -47,7 +48,7 @@ LOG_BATCH = int_fields(
     "segment_end",  # behind the last batch of its segment, as far as that is known
 )
 """A batch of any partition. One more row follows the last batch; its sums are those of all batches."""
-CHANGE = int_fields(
+READING_CHANGE = int_fields(
     "time",  # us
     "partition",  # or REOPEN, STOP or THROTTLED
     "to",  # a batch, GO_ON or LEAVE; of STOP and THROTTLED: until when, us
@@ -82,7 +83,7 @@ POINT: Kind = np.dtype([("amount", np.int64), ("time", np.float64)])
 
 
 class Unit(NamedTuple):
-    """What a reader reads: READ_PARTITION[n], LOG_BATCH[batches + 1], CHANGE[n], NODE[nodes], and POINT[n] of
+    """What a reader reads: READ_PARTITION[n], LOG_BATCH[batches + 1], READING_CHANGE[n], NODE[nodes], and POINT[n] of
     curves.
     """
 
@@ -201,7 +202,7 @@ LANE_OUTCOME = int_fields(
     "throttle_ms",  # throttle_time_ms of all responses
 )
 """What a lane comes to."""
-RESPONSE = int_fields(
+LANE_RESPONSE = int_fields(
     "node",
     "requested_at",  # us
     "arrived_at",  # us
@@ -220,7 +221,7 @@ GIVEN_UP = int_fields(
 )
 """Records of a partition that came in a response, and were dropped since the client left the partition or sought
 elsewhere before it had taken them."""
-BUCKET = int_fields(
+PARTITION_BUCKET = int_fields(
     "bytes",  # that came
     "lag",  # bytes not yet read at its end
     "wait",  # us: the longest that had been waited at its end
@@ -241,8 +242,8 @@ STAY = int_fields(
 class Timeline(NamedTuple):
     """A reader's time in buckets; when they are full, two become one, and each is twice as long.
 
-    buckets: BUCKET[lanes, partitions, buckets]. held: int64[lanes, TICKS], most bytes held at once. lanes: LINE[lanes].
-    stays: STAY[n].
+    buckets: PARTITION_BUCKET[lanes, partitions, buckets]. held: int64[lanes, TICKS], most bytes held at once. lanes:
+    LINE[lanes]. stays: STAY[n].
     """
 
     buckets: Records
@@ -290,7 +291,7 @@ class ReaderLanes(NamedTuple):
 
     lanes: LANE_OUTCOME[lanes]. catch_up_us: int64[numbers, lanes], NO_BACKLOG or NEVER. given_up_backlogs:
     int64[numbers], 1 where the reader leaves a backlog that lane 0 had not read, for good or to go on behind it.
-    responses: RESPONSE[lanes, room]. given_up: GIVEN_UP[lanes, room].
+    responses: LANE_RESPONSE[lanes, room]. given_up: GIVEN_UP[lanes, room].
     """
 
     sums: Sums

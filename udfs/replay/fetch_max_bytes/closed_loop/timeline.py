@@ -15,8 +15,8 @@ from udfs.columns.records import new_records
 from udfs.columns.time_units import NEVER
 from udfs.kernels.kernel import kernel
 from udfs.replay.fetch_max_bytes.closed_loop.state import (
-    BUCKET,
     LINE,
+    PARTITION_BUCKET,
     STAY,
     ReaderSim,
     Timeline,
@@ -45,7 +45,7 @@ def new_timeline(lanes: int, partitions: int, stays: Stays, buckets: int = BUCKE
         buckets //= 2
     ticks = TICKS // buckets
     return Timeline(
-        buckets=np.zeros((lanes, partitions, buckets), BUCKET),
+        buckets=np.zeros((lanes, partitions, buckets), PARTITION_BUCKET),
         held=np.zeros((lanes, TICKS), np.int64),
         lanes=new_records(LINE, lanes, width=(stays.whole // buckets // ticks + 1) * ticks),
         stays=stays.stays,

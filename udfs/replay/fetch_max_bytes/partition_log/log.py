@@ -16,7 +16,7 @@ from udfs.columns.arrays import Bools, Ints, Records, stretch_edges
 from udfs.columns.records import new_records
 from udfs.columns.time_units import ALWAYS, NEVER
 from udfs.replay.fetch_max_bytes.partition_log.events import NO_BOUND
-from udfs.replay.fetch_max_bytes.state import BATCH, UNKNOWN
+from udfs.replay.fetch_max_bytes.state import READABLE_BATCH, UNKNOWN
 
 END, BEGIN, DATA = range(3)
 """Events of a producer in the order in which they count at the same offset: a transaction ends, begins, has records."""
@@ -42,9 +42,9 @@ class PartitionLog(NamedTuple):
     starts: Ints
 
     def batches(self, rows: Ints, committed: Bools) -> Records:
-        """BATCH[rows]. committed: bool[rows], for whom reads committed records only."""
+        """READABLE_BATCH[rows]. committed: bool[rows], for whom reads committed records only."""
         return new_records(
-            BATCH,
+            READABLE_BATCH,
             len(rows),
             base_offset=self.base[rows],
             last_offset=self.last[rows],

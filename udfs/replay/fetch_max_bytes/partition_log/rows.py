@@ -21,7 +21,7 @@ from udfs.replay.fetch_max_bytes.partition_log.known import KnownLog, is_convert
 from udfs.replay.fetch_max_bytes.partition_log.log import PartitionLog, Readable, readable_at_reads
 from udfs.replay.fetch_max_bytes.partition_log.lost_batches import may_have_met
 from udfs.replay.fetch_max_bytes.partition_log.segment_ends import bytes_to_end
-from udfs.replay.fetch_max_bytes.state import BATCH, CARRIED
+from udfs.replay.fetch_max_bytes.state import CARRIED, READABLE_BATCH
 
 CONNECTION_COLUMNS = (
     READS.topic, READS.broker, READS.client_address, READS.client_id, READS.reader, READS.connection_id
@@ -96,7 +96,7 @@ class ReadingConnections:
 
 
 class LogPart(NamedTuple):
-    """A log's batches for some connections: BATCH, counts[i] of row i, from batch first[i] on.
+    """A log's batches for some connections: READABLE_BATCH, counts[i] of row i, from batch first[i] on.
 
     named: CONNECTION_COLUMNS of each row.
     """
@@ -145,6 +145,6 @@ def log_rows(parts: Sequence[LogPart]) -> pa.RecordBatch:
     return rows_of_logs(
         keys,
         np.repeat(np.array([part.partition for part in parts]), rows),
-        join_records(BATCH, [part.batches for part in parts]),
+        join_records(READABLE_BATCH, [part.batches for part in parts]),
         np.concatenate([part.counts for part in parts]),
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udfs.columns.records import new_records
-from udfs.replay.consumer_memory.producer.batches import BATCH
+from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH
 from udfs.replay.consumer_memory.producer.captured_times import replay_lanes
 from udfs.replay.consumer_memory.producer.state import BUFFER_OUTCOME, BatchSim, new_sim
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS
@@ -31,7 +31,7 @@ def replayed(
         max_block_us=max_block_us, threads=1,
     )  # fmt: skip
     records = new_records(
-        BATCH, len(batches), appended_at=appended_at, size=size, held_us=held_us, may_grow=may_grow,
+        BUFFERED_BATCH, len(batches), appended_at=appended_at, size=size, held_us=held_us, may_grow=may_grow,
         filled_at=filled_at, sending_us=np.minimum(held_us, sending_us),
     )  # fmt: skip
     sim = new_sim(records, settings, new_meter(), np.zeros(2, BUFFER_OUTCOME))

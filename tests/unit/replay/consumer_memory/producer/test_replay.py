@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from udfs.columns.records import new_records
-from udfs.replay.consumer_memory.producer.batches import BATCH
+from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH
 from udfs.replay.consumer_memory.producer.replay import pieces_of
 from udfs.wire.record_batches import RECORD_BATCH_OVERHEAD
 
 
 def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:
     size = np.array([50, 7]) + RECORD_BATCH_OVERHEAD
-    batches = new_records(BATCH, 2, appended_at=[0, 1000], filled_at=[9000, 2000], size=size, records=[5, 1])
+    batches = new_records(BUFFERED_BATCH, 2, appended_at=[0, 1000], filled_at=[9000, 2000], size=size, records=[5, 1])
     pieces = pieces_of(batches)
     assert pieces["batch"].tolist() == [0, 1, 0, 0, 0, 0]
     assert pieces["due_at"].tolist() == [0, 1000, 2000, 4000, 6000, 8000]
@@ -21,5 +21,7 @@ def test_a_batch_is_as_many_pieces_as_records_evenly_in_time_and_size() -> None:
 
 
 def test_a_batch_of_many_records_is_64_pieces_that_have_all_its_bytes() -> None:
-    size = pieces_of(new_records(BATCH, 1, filled_at=1000, size=RECORD_BATCH_OVERHEAD + 999, records=500))["size"]
+    size = pieces_of(new_records(BUFFERED_BATCH, 1, filled_at=1000, size=RECORD_BATCH_OVERHEAD + 999, records=500))[
+        "size"
+    ]
     assert (len(size), int(size.sum()), set(size.tolist())) == (64, 999, {15, 16})

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from udfs.columns.arrays import read_only
 from udfs.columns.records import new_records
-from udfs.replay.consumer_memory.producer.batches import BATCH, PRODUCER, Produced
+from udfs.replay.consumer_memory.producer.batches import BUFFERED_BATCH, PRODUCER, Produced
 from udfs.replay.consumer_memory.producer.replay import loop_of
-from udfs.replay.consumer_memory.producer.requests import REQUEST
+from udfs.replay.consumer_memory.producer.requests import SERVED_REQUEST
 from udfs.replay.consumer_memory.producer.state import BUFFER_OUTCOME, Loop
 from udfs.replay.consumer_memory.producer.threads import loop_lanes
 from udfs.replay.consumer_memory.settings import BUFFER_SETTINGS
@@ -33,10 +33,10 @@ def produced(
     connection = np.array(connections)[stream]
     order = np.argsort(connection, kind="stable")
     requests = new_records(
-        REQUEST, n, connection=connection[order], sent_at=appended_at[order], service_us=service_us[order]
+        SERVED_REQUEST, n, connection=connection[order], sent_at=appended_at[order], service_us=service_us[order]
     )  # fmt: skip
     captured = new_records(
-        BATCH, n, stream=stream, appended_at=appended_at, filled_at=LATER, size=whole, records=1,
+        BUFFERED_BATCH, n, stream=stream, appended_at=appended_at, filled_at=LATER, size=whole, records=1,
         first_record_size=whole, held_after_us=held_after_us,
     )  # fmt: skip
     producer = new_records(
