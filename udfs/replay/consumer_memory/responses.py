@@ -84,8 +84,7 @@ class ClosedLoop:
                 self.unchecked[unit].add(reason)
 
     def responses_under(self, fetch_number: int) -> Records:
-        """CLOSED_RESPONSE[n]: those under the fetch limits of this number, each unit's in the order of their requests.
-        """
+        """Those under the fetch limits of this number, by unit and the order of their requests: CLOSED_RESPONSE[n]."""
         return records_under(self.responses.records, fetch_number)
 
     def given_up_under(self, fetch_number: int) -> Records:

@@ -58,7 +58,9 @@ class CapturedQueue(NamedTuple):
 
 
 def known_levels(responses: Records, thresholds: Records) -> Records:
-    """What is known of the queue at each response: LEVEL[n]. responses: RECORDS_RESPONSE[n]. thresholds: THRESHOLDS[1].
+    """What is known of the queue at each response: LEVEL[n].
+
+    responses: RECORDS_RESPONSE[n]. thresholds: THRESHOLDS[1].
     """
     n, levels = len(responses), np.zeros(len(responses), LEVEL)
     time = np.concatenate([responses["arrived_at"], responses["requested_at"]])
