@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from udfs.columns.records import new_records
+from udfs.columns.sentinels import NONE
 from udfs.replay.session_cache.broker import new_broker
 from udfs.replay.session_cache.captured_cache import go_on_in_session, put_session
 from udfs.replay.session_cache.clients import (
