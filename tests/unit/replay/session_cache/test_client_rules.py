@@ -30,7 +30,6 @@ from udfs.replay.session_cache.state import (
     FETCH,
     FROM_BEFORE,
     NO_TIME,
-    NONE,
     RENEW,
     UNEXPECTED,
     WITHOUT_SESSION,
